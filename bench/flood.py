@@ -13,9 +13,9 @@ from pathlib import Path
 from bench.figures import Figure, gathered
 from bench.kill import runner_named
 from handtools.core.call import Call
-from handtools.core.commands import Allowance, Command
+from handtools.core.commands import Command, CommandLimits
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
@@ -45,7 +45,7 @@ async def _figures(total: int, runner: str) -> AsyncIterator[Figure]:
             before, start = _peak(), time.perf_counter()
             command = Command(
                 script=f"yes 'a line of output, not very long' | head -c {total}",
-                allowance=Allowance(seconds=550),
+                allowance=CommandLimits(seconds=550),
             )
             call = Call(tool="bash", args={})
             ran = await commands.run(command, call=call, show=lambda _: None, private=(), read_only=())

@@ -58,6 +58,6 @@ def _figure(name: str, root: Path, shelf: Path, rounds: int, *, goal: float | No
     for _ in range(rounds):
         started = time.perf_counter()
         skills.guides(DEEP)
-        skills.mentioned(DEEP)
+        skills.skills_matching_path(DEEP)
         costs.append(time.perf_counter() - started)
     return Figure(name=name, value=round(statistics.median(costs) * 1000, 4), unit="ms", goal=goal)

@@ -23,10 +23,10 @@ import anyio.lowlevel
 
 from bench.figures import Figure
 from handtools.core.call import Call
-from handtools.core.commands import Allowance, Command, OutputProgress
+from handtools.core.commands import Command, CommandLimits, OutputProgress
 from handtools.core.web import Visit
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.launch import Runner
 
 Ending = Literal["exit", "timeout", "cancel"]
@@ -162,7 +162,7 @@ async def one(commands: LocalCommands, tree: str, ending: Ending, token: str) ->
     script = tree.format(t=token, python=python, daemons=DAEMONS, chaser=CHASER)
     script += f"\necho {READY}\n" + ("exit 0" if ending == "exit" else f"sleep {token}")
     seconds = 0.4 if ending == "timeout" else 60.0
-    command = Command(script=script, allowance=Allowance(seconds=seconds))
+    command = Command(script=script, allowance=CommandLimits(seconds=seconds))
     ready = anyio.Event()
     moment, trees = time.perf_counter(), 0
 

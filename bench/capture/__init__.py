@@ -6,9 +6,11 @@ where links point, names of the same file, empty folders, ignored files. A perso
 """
 
 import argparse
+import os
 import random
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,11 +24,14 @@ from bench.capture.trees import Snapshot, difference, grow, plant, snapshot
 from bench.figures import Figure
 from handtools import Call, Policy, Toolbox, local_workspace
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.change_capture import NoCapture
 from handtools.toolbox import CODING
 
 GOAL_MS = 50.0
+REMOVED_FILES = 15_000
+MOST_TIMES_BARE = 3.0
+"""How much longer a command that removes so many files may take than the same outside."""
 OPEN = Policy(rules=(), unattended="allow")
 
 
@@ -35,9 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scripts", type=int, help="random scripts (300; 20 with --quick)")
     parser.add_argument("--rounds", type=int, help="of the measured command (30; 10 with --quick)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--removal", action="store_true", help="only the removal of a large folder")
 
 
 def run(options: argparse.Namespace) -> Iterable[Figure]:
+    if not options.quick:
+        with tempfile.TemporaryDirectory(prefix="capture-") as folder:
+            yield from anyio.run(_removal, Path(folder), options.rounds or 5)
+    if options.removal:
+        return
     files = options.files or (15_000 if options.quick else 150_000)
     rounds = options.rounds or (10 if options.quick else 30)
     with tempfile.TemporaryDirectory(prefix="capture-") as folder:
@@ -89,6 +100,41 @@ async def _costs(folder: Path, files: int, rounds: int) -> list[Figure]:
         Figure(
             name="growth with the tree", value=round(over[files] - over[1_000], 1), unit="ms", goal=10.0
         ),
+    ]
+
+
+async def _removal(folder: Path, rounds: int) -> list[Figure]:
+    """A large folder removed by a command and brought back by undo, beside the same removal outside."""
+    root, outside = folder / "root", folder / "outside"
+    for tree in (root, *(outside / str(number) for number in range(rounds))):
+        grow(tree / "packages", REMOVED_FILES)
+    os.sync()  # a file that is still to be written is removed in another time
+    before = snapshot(root)
+    box = _box(folder, root, "captured")
+    await box.call("bash", {"command": "true"})
+    times: dict[str, list[float]] = {"captured": [], "bare": []}
+    wrong = 0
+    for number in range(rounds):
+        began = time.perf_counter()
+        subprocess.run(["bash", "-c", "rm -rf packages"], cwd=outside / str(number), check=True)
+        times["bare"].append((time.perf_counter() - began) * 1000)
+        call = Call(tool="bash", args={"command": "rm -rf packages"})
+        began = time.perf_counter()
+        await box.call(call)
+        times["captured"].append((time.perf_counter() - began) * 1000)
+        gone = not (root / "packages").exists()
+        await box.call("undo", {"scope": "call", "name": call.id})
+        wrong += not gone or bool(difference(before, snapshot(root)))
+    await box.aclose()
+    bare, captured = (statistics.median(times[name]) for name in ("bare", "captured"))
+    what = f"removal of {REMOVED_FILES:,} files"
+    return [
+        Figure(name=f"{what}, bare", value=round(bare, 1), unit="ms"),
+        Figure(name=f"{what}, captured", value=round(captured, 1), unit="ms"),
+        Figure(
+            name=f"{what}, captured", value=round(captured / bare, 2), unit="x bare", goal=MOST_TIMES_BARE
+        ),
+        Figure(name=f"{what}: not undone exactly, of {rounds}", value=wrong, unit="rounds", goal=0),
     ]
 
 

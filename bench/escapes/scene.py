@@ -5,7 +5,9 @@ Everything lies in one temporary folder. What happened is judged from outside, b
 
 import contextlib
 import ctypes
+import fcntl
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -252,9 +254,9 @@ class Scene:
             os.dup(self.listeners.inherited.fileno()),
             os.open(f"{out}/file", os.O_RDONLY),
         ]
-        self._held = [_INHERITED + at for at in range(len(opened))]
-        for fd, wanted in zip(opened, self._held, strict=True):
-            os.dup2(fd, wanted, inheritable=True)
+        # Free numbers from there on: who has many files open has those, and they would be closed under its feet.
+        self._held = [fcntl.fcntl(fd, fcntl.F_DUPFD, _INHERITED) for fd in opened]
+        for fd in opened:
             os.close(fd)
 
     def _knock(self, seen: list[str], over: threading.Event) -> None:
@@ -365,8 +367,15 @@ def _marks(folder: Path, *, but: tuple[str, ...]) -> Marks:
     return found
 
 
+_GIT = ".git"
+_GIT_OWN_FILES = re.compile(
+    r"(objects/([0-9a-f]{2}/[0-9a-f]{38,62}|pack/[\w.-]+)|(logs/)?refs/(heads|tags|stash|remotes)(/[\w./-]+)?|logs/HEAD|index|"
+    r"COMMIT_EDITMSG|ORIG_HEAD|FETCH_HEAD|packed-refs|MERGE_(HEAD|MSG|MODE))"
+)
+"""What git writes for commits, branches, tags, stashes and merges: contents and names, nothing that it runs."""
+_GIT_HEAD = re.compile(r"ref: refs/heads/[\w./-]+\n|[0-9a-f]{40,64}\n")
 _NEVER = (
-    ".git", ".env", ".envrc", ".mcp.json", ".vscode", ".idea", ".claude", ".cursor", ".husky", ".github",
+    ".env", ".envrc", ".mcp.json", ".vscode", ".idea", ".claude", ".cursor", ".husky", ".github",
     ".pre-commit-config.yaml",
 )  # fmt: skip
 
@@ -379,16 +388,34 @@ def _left(workspace: Path, before: Marks) -> Iterator[str]:
             continue
         mode, entry = int(str(mark[0])), Path(path)
         named = any(part.lower() in _NEVER or part.lower().startswith(".env.") for part in entry.parts)
+        in_git = any(part.lower() == _GIT for part in entry.parts)
+        if in_git and _is_ordinary_git(workspace, path, mode):
+            continue
         special = not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
         leads = stat.S_ISLNK(mode) and not (workspace / path).resolve().is_relative_to(workspace)
         elevated = stat.S_ISREG(mode) and mode & (stat.S_ISUID | stat.S_ISGID)
         shaped = entry.name == "HEAD" and (workspace / entry.parent / "config").exists()
         foreign = mark[1] != workspace.stat().st_uid
-        if named or special or leads or elevated or shaped or foreign:
+        if named or in_git or special or leads or elevated or shaped or foreign:
             yield path
     for path in before:
         if Path(path).parts[0] in {".git", ".env"} and path not in after:
             yield f"a gap at {path}"
+
+
+def _is_ordinary_git(workspace: Path, path: str, mode: int) -> bool:
+    """Whether a change in the workspace's own repository is what commits, branches and the like come to."""
+    top, _, inner = path.partition("/")
+    facts = (workspace / path).lstat()
+    if top != _GIT or facts.st_uid != workspace.stat().st_uid or mode & (stat.S_ISUID | stat.S_ISGID):
+        return False
+    if stat.S_ISDIR(mode):
+        return inner.partition("/")[0] in {"objects", "refs", "logs"} or not inner
+    if not stat.S_ISREG(mode) or mode & 0o111:
+        return False
+    if inner == "HEAD":
+        return bool(_GIT_HEAD.fullmatch((workspace / path).read_text("utf-8", "replace")))
+    return bool(_GIT_OWN_FILES.fullmatch(inner))
 
 
 def _marked(nonce: str) -> list[int]:

@@ -11,7 +11,7 @@ import anyio
 
 from bench.escapes.scripts import Script
 from bench.escapes.transactions import transacting
-from handtools.core.commands import Allowance
+from handtools.core.commands import CommandLimits
 from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.processes.running_process import run_process
 from handtools.host.sandbox.runners.container import ContainerRunner
@@ -79,14 +79,14 @@ def _under(runner: Runner) -> Stage:
             root=str(workspace),
             private=(str(workspace / ".env"),),
             read_only=() if script.open_git else (str(workspace / ".git"),),
-            allowance=_ALLOWED if environment.get("NONCE") else Allowance(seconds=script.seconds),
+            allowance=_ALLOWED if environment.get("NONCE") else CommandLimits(seconds=script.seconds),
         )
         return anyio.run(_run, runner, launch, script.seconds)
 
     return run
 
 
-_ALLOWED = Allowance(memory_bytes=1 << 30, processes=256, written_bytes=1 << 30)
+_ALLOWED = CommandLimits(memory_bytes=1 << 30, processes=256, written_bytes=1 << 30)
 
 
 def _home(environment: dict[str, str]) -> str:

@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from bench.escapes.scripts import Script
 from handtools import Call, Context, Policy, Result, Toolbox, local_workspace, tool
-from handtools.core.commands import Allowance, Command
+from handtools.core.commands import Command, CommandLimits
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.files.user_folders import backups_folder
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.launch import Runner
@@ -35,9 +35,9 @@ class ScriptDetails(BaseModel):
 @tool(effects=("run", "change"))
 async def script(ctx: Context, params: ScriptParams) -> Result[ScriptDetails]:
     """Run a script."""
-    allowance = Allowance(seconds=params.seconds)
+    allowance = CommandLimits(seconds=params.seconds)
     if params.bounded:
-        allowance = Allowance(
+        allowance = CommandLimits(
             seconds=params.seconds, memory_bytes=1 << 30, processes=256, written_bytes=1 << 30
         )
     end = await ctx.commands.run(Command(script=params.text, env=params.env, allowance=allowance))

@@ -149,6 +149,11 @@ def _ours(options: argparse.Namespace) -> Iterator[Figure]:
         yield Figure(
             name="time of a story, median", value=statistics.median(t.seconds for t in told), unit="s"
         )
+        yield Figure(name="calls", value=sum(each.calls for each in told), unit="calls")
+        yield Figure(name="tokens of answers", value=sum(each.tokens for each in told), unit="tokens")
+        bash = sum(each.bash_tokens for each in told)
+        share = sum(each.files_tokens for each in told) / max(bash, 1)
+        yield Figure(name="`Files:` in answers of bash", value=round(share * 100, 1), unit="% of tokens")
 
 
 def _tell(stories: list[Story], make: Maker, options: argparse.Namespace) -> Iterator[Outcome]:

@@ -16,9 +16,11 @@ from bench.workday.needs import registry_hosts
 from bench.workday.performers import OwnTools, Performer
 from bench.workday.place import Place, differences, new_base, remove, snapshot
 from bench.workday.story import Step, Story
+from handtools.text.token_budget import estimate_tokens
 
 UNTIL_SECONDS = 20.0
 _PAUSE_SECONDS = 0.1
+_FILES_LINE = re.compile(r"^Files: .*$", re.MULTILINE)
 Maker = Callable[[Place, Story], Performer]
 
 
@@ -37,10 +39,35 @@ class Outcome:
     """Whether that was looked at."""
     questions: tuple[str, ...] = ()
     seconds: float = 0.0
+    calls: int = 0
+    tokens: int = 0
+    """Of all answers that a model would have read."""
+    bash_tokens: int = 0
+    files_tokens: int = 0
+    """Of these, the lines about changed files."""
 
     @property
     def passed(self) -> bool:
         return not self.why
+
+
+@dataclass(slots=True)
+class AnswerTokens:
+    """Counts what a model would have read."""
+
+    calls: int = 0
+    tokens: int = 0
+    bash_tokens: int = 0
+    files_tokens: int = 0
+
+    def add(self, tool: str, text: str) -> None:
+        """Count one answer."""
+        count = estimate_tokens(text)
+        self.calls += 1
+        self.tokens += count
+        if tool == "bash":
+            self.bash_tokens += count
+            self.files_tokens += sum(map(estimate_tokens, _FILES_LINE.findall(text)))
 
 
 class StepFailed(Exception):
@@ -105,9 +132,10 @@ async def _told(place: Place, story: Story, make: Maker, *, undo: bool) -> Outco
     before = snapshot(place.work)
     performer = make(place, story)
     why, left, done, undone = "", "", False, False
+    answers = AnswerTokens()
     try:
         try:
-            await _carry_out(place, story, performer)
+            await _carry_out(place, story, performer, answers)
         except StepFailed as failure:
             why = str(failure)
         done = not why and not (why := _checked(place, story))
@@ -129,6 +157,7 @@ async def _told(place: Place, story: Story, make: Maker, *, undo: bool) -> Outco
         undo=left,
         undone=undone,
         questions=tuple(performer.questions),
+        **asdict(answers),
     )
 
 
@@ -147,7 +176,7 @@ def _left(place: Place, before: Any, story: Story, said: str) -> str:
     return f"{'; '.join(found[:3])}{more} (undo: {' '.join(said.split())[:160]})"
 
 
-async def _carry_out(place: Place, story: Story, performer: Performer) -> None:
+async def _carry_out(place: Place, story: Story, performer: Performer, answers: AnswerTokens) -> None:
     jobs: dict[str, str] = {}
     for number, step in enumerate(story.steps, 1):
         if step.reopen:
@@ -155,7 +184,7 @@ async def _carry_out(place: Place, story: Story, performer: Performer) -> None:
         elif step.outside:
             await _outside(place, step, number)
         else:
-            await _call(place, step, number, performer, jobs)
+            await _call(place, step, number, performer, jobs, answers)
 
 
 async def _outside(place: Place, step: Step, number: int) -> None:
@@ -167,7 +196,14 @@ async def _outside(place: Place, step: Step, number: int) -> None:
         await asyncio.sleep(_PAUSE_SECONDS)
 
 
-async def _call(place: Place, step: Step, number: int, performer: Performer, jobs: dict[str, str]) -> None:
+async def _call(
+    place: Place,
+    step: Step,
+    number: int,
+    performer: Performer,
+    jobs: dict[str, str],
+    answers: AnswerTokens,
+) -> None:
     args = _filled(place, step.args)
     if args.get("job") in jobs:
         args["job"] = jobs[args["job"]]
@@ -176,6 +212,7 @@ async def _call(place: Place, step: Step, number: int, performer: Performer, job
         said = await performer.perform(step.tool, args)
         with place.answers.open("a") as file:
             file.write(f"--- {step.tool}\n{said.text}\n")
+        answers.add(step.tool, said.text)
         if not step.until or re.search(step.until, said.text):
             break
         if time.monotonic() > deadline:

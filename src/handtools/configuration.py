@@ -12,27 +12,35 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from handtools.core.commands import Allowance
+from handtools.core.commands import CommandLimits
 from handtools.core.errors import HostError, UsageError
-from handtools.core.toml_values import parse_toml, refuse_unknown_keys, table_value, words_value
+from handtools.core.toml_values import (
+    numbers_or_words_value,
+    parse_toml,
+    refuse_unknown_keys,
+    table_value,
+    words_value,
+)
 from handtools.host.commands.local_commands import MOST_COMMAND_PROCESSES
 from handtools.host.files.user_folders import (
     policy_file,
-    project_file,
+    project_files,
     read_config_file,
     read_project_file,
     settings_file,
-    state_root,
     user_policy_file,
 )
+from handtools.host.home_folders import state_root
 from handtools.host.sandbox.processes.supervisor_client import DEFAULT_OPEN_FILES, default_memory_bytes
-from handtools.host.sandbox.runners.identity_and_limits import with_default_limits
-from handtools.host.sandbox.search_path import is_too_broad
+from handtools.host.sandbox.runners.identity_and_limits import allowance_with_default_limits
+from handtools.host.sandbox.search_path import is_too_broad_to_show
+from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.runtime.policy import POLICY_KEYS, Policy, policy_from_toml
 from handtools.runtime.policy.project_policy import PROJECT_POLICY_KEYS, tightened_policy
-from handtools.text.web.host_access import BadHost, parse_host_list
+from handtools.text.web.host_access import BadHostEntry, parse_host_list
+from handtools.text.web.port_ranges import BadPort, parse_port_ranges
 
-NO_LIMITS = Allowance(seconds=inf)
+UNLIMITED_ALLOWANCE = CommandLimits(seconds=inf)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(?:i?B)?|B)?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -54,9 +62,11 @@ class Settings:
     """Names of environment variables that commands get, beside the usual ones; their values may be secrets."""
     hosts: tuple[str, ...] = ()
     """Hosts that commands and web tools may reach without a question, as the policy's `hosts`."""
+    ports: tuple[str, ...] = ()
+    """Ports of background jobs that are published to the person without a question, as the policy's `ports`."""
     proxy: str = ""
     """The HTTP proxy through which web tools and commands reach hosts, as `http://[USER:PASSWORD@]HOST:PORT`."""
-    limits: Allowance = NO_LIMITS
+    limits: CommandLimits = UNLIMITED_ALLOWANCE
     """Most that one command may use: `seconds`, `memory`, `processes`, `open_files`, `written`."""
 
 
@@ -73,23 +83,26 @@ class Configuration:
     """A sentence for each key of the project's file that would have widened what the person allows."""
 
 
-def load_configuration(root: str | Path, policy: str | Path | None = None) -> Configuration:
+def load_configuration(root: OneOrMoreFolders, policy: str | Path | None = None) -> Configuration:
     """Read the configuration of a workspace: the person's files, then the project's, which may only tighten.
 
     `policy` names another policy file, which holds with its own hosts alone. Raises `UsageError` for a file that
     can't be read or says what means nothing.
     """
+    root = combined_workspace(root)
     written, named = settings_file(root), policy_file(root, policy)
     settings = (
         Settings() if written is None else settings_from_toml(read_config_file(written), str(written))
     )
     base = Policy() if named is None else policy_from_toml(read_config_file(named), str(named))
     if named is None or named == user_policy_file():
-        base = replace(base, hosts=tuple(dict.fromkeys((*base.hosts, *settings.hosts))))
+        hosts, ports = (*base.hosts, *settings.hosts), (*base.ports, *settings.ports)
+        base = replace(base, hosts=tuple(dict.fromkeys(hosts)), ports=tuple(dict.fromkeys(ports)))
     settings = replace(settings, readable=tuple(_paths_beside(root, settings.readable)))
     found = Configuration(policy=base, settings=settings, settings_file=written, policy_file=named)
-    project = project_file(root)
-    return tightened_configuration(found, read_project_file(project), project) if project else found
+    for name, project in project_files(root).items():
+        found = tightened_configuration(found, read_project_file(project), project, folder=name)
+    return found
 
 
 def settings_from_toml(text: str, where: str) -> Settings:
@@ -104,13 +117,18 @@ def settings_from_toml(text: str, where: str) -> Settings:
         raise UsageError(f"{where}: {problem}") from problem
 
 
-def tightened_configuration(found: Configuration, text: str, file: Path) -> Configuration:
-    """Tighten a configuration by the text of a project's file, and say what of it is ignored."""
+def tightened_configuration(
+    found: Configuration, text: str, file: Path, *, folder: str = ""
+) -> Configuration:
+    """Tighten a configuration by the text of a project's file, and say what of it is ignored.
+
+    `folder` is the name of the workspace's folder that the project is in, if there are several.
+    """
     written = parse_toml(text, str(file))
     try:
         refuse_unknown_keys(written, {*SETTINGS_KEYS, *POLICY_KEYS}, "The project's file")
-        tightened = tightened_policy(found.policy, written)
-        limits = _tightened_limits(found.settings.limits, read_limits(written.get("limits", {})))
+        tightened = tightened_policy(found.policy, written, folder=folder)
+        limits = _tightened_limits(found.settings.limits, read_command_limits(written.get("limits", {})))
     except UsageError as problem:
         raise UsageError(f"{file}: {problem}") from problem
     widening = [key for key in written if key not in {*PROJECT_POLICY_KEYS, "limits"}]
@@ -121,15 +139,15 @@ def tightened_configuration(found: Configuration, text: str, file: Path) -> Conf
         policy=tightened.policy,
         settings=replace(found.settings, limits=limits),
         project_file=file,
-        ignored=tuple(told),
+        ignored=(*found.ignored, *told),
     )
 
 
-def _tightened_limits(limits: Allowance, project: Allowance) -> Allowance:
+def _tightened_limits(limits: CommandLimits, project: CommandLimits) -> CommandLimits:
     """The limits with those that a project names, where they are lower than the person's or the usual ones."""
-    usual = with_default_limits(
+    usual = allowance_with_default_limits(
         replace(
-            NO_LIMITS,
+            UNLIMITED_ALLOWANCE,
             memory_bytes=default_memory_bytes(),
             processes=MOST_COMMAND_PROCESSES,
             open_files=DEFAULT_OPEN_FILES,
@@ -137,31 +155,34 @@ def _tightened_limits(limits: Allowance, project: Allowance) -> Allowance:
     )
     lower = {
         name: min(value, getattr(limits, name) or getattr(usual, name))
-        for name in LIMIT_KEYS.values()
+        for name in COMMAND_LIMIT_KEYS.values()
         if (value := getattr(project, name)) is not None
     }
     return replace(limits, **lower)
 
 
-LIMIT_KEYS = {
+COMMAND_LIMIT_KEYS = {
     "seconds": "seconds",
     "memory": "memory_bytes",
     "processes": "processes",
     "open_files": "open_files",
     "written": "written_bytes",
 }
-"""The keys of `[limits]`, each with the field of `Allowance` that it sets."""
+"""The keys of `[limits]`, each with the field of `CommandLimits` that it sets."""
 
 
-def read_limits(value: Any) -> Allowance:
+def read_command_limits(value: Any) -> CommandLimits:
     """Read a table of limits, sizes as bytes or as `"4 GiB"`; raises `UsageError`."""
     table = table_value(value, "limits")
-    refuse_unknown_keys(table, LIMIT_KEYS, "[limits]")
-    return replace(NO_LIMITS, **{LIMIT_KEYS[name]: _amount(given, name) for name, given in table.items()})
+    refuse_unknown_keys(table, COMMAND_LIMIT_KEYS, "[limits]")
+    return replace(
+        UNLIMITED_ALLOWANCE,
+        **{COMMAND_LIMIT_KEYS[name]: _amount(given, name) for name, given in table.items()},
+    )
 
 
 def _amount(value: Any, name: str) -> int:
-    sized = LIMIT_KEYS[name].endswith("_bytes")
+    sized = COMMAND_LIMIT_KEYS[name].endswith("_bytes")
     if sized and isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
         value = int(float(match[1]) * _UNITS[(match[2] or "").upper()])
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _MOST_AMOUNT:
@@ -177,10 +198,10 @@ def _paths(value: Any, key: str) -> tuple[str, ...]:
 
 def _paths_beside(root: str | Path, paths: Iterable[str]) -> Iterator[str]:
     """Yield the paths that are neither in a workspace, whose files commands see anyway, nor around it."""
-    workspace = Path(os.path.realpath(root))
+    folders = [Path(folder) for folder in workspace_folders(root).values()]
     for path in paths:
         real = Path(os.path.realpath(path))
-        if not real.is_relative_to(workspace) and not workspace.is_relative_to(real):
+        if not any(real.is_relative_to(folder) or folder.is_relative_to(real) for folder in folders):
             yield path
 
 
@@ -188,7 +209,7 @@ def _readable_path(word: str, key: str) -> str:
     path = os.path.normpath(os.path.expanduser(word))
     if not os.path.isabs(path):
         raise UsageError(f"{key}: `{word}` is no absolute path; write `/…` or `~/…`.")
-    if is_too_broad(path):
+    if is_too_broad_to_show(path):
         raise UsageError(
             f"{key}: `{word}` holds far more than commands need, keys perhaps. Name folders in it."
         )
@@ -216,9 +237,18 @@ def _host_list(value: Any) -> tuple[str, ...]:
     hosts = words_value(value, "hosts")
     try:
         parse_host_list(hosts)
-    except BadHost as problem:
+    except BadHostEntry as problem:
         raise UsageError(str(problem)) from problem
     return hosts
+
+
+def _port_list(value: Any) -> tuple[str, ...]:
+    ports = numbers_or_words_value(value, "ports")
+    try:
+        parse_port_ranges(ports)
+    except BadPort as problem:
+        raise UsageError(str(problem)) from problem
+    return ports
 
 
 def _runner(value: Any) -> str:
@@ -239,7 +269,8 @@ SETTINGS_KEYS: Mapping[str, Callable[[Any], Any]] = {
     "path": partial(_paths, key="path"),
     "environment": _variables,
     "hosts": _host_list,
+    "ports": _port_list,
     "proxy": _proxy,
-    "limits": read_limits,
+    "limits": read_command_limits,
 }
 """The keys of `settings.toml`, each with the function that reads its value."""

@@ -1,21 +1,23 @@
 """The `Toolbox`: tools, workspace and policy put together; async, or blocking as `BlockingToolbox`.
 
-ADR 2.
+ADR 2, 190.
 """
 
 import copy
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial, wraps
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
-import anyio
 from anyio import to_thread
+from anyio.from_thread import BlockingPortalProvider
 
 from handtools.configuration import Settings
 from handtools.core.approval import Approval, Approver, Reply
@@ -28,25 +30,34 @@ from handtools.core.files import HostFiles
 from handtools.core.language import Formatters, HostLanguage, NoFormatters
 from handtools.core.result import Result
 from handtools.core.skills import HostSkills
-from handtools.core.tool import AnyTool, SchemaDialect, Tool, json_schema
+from handtools.core.tool import (
+    AnyTool,
+    SchemaDialect,
+    Tool,
+    json_schema,
+    schema_with_tool_names,
+    with_tool_names,
+)
 from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.local_files import LocalFiles
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.language.formatters import LocalFormatters
-from handtools.host.language.language_selection import choose_language, host_program_runner
+from handtools.host.language.language_availability import choose_language, confined_program_runner
 from handtools.host.media.local_media import LocalMedia
-from handtools.host.programs import installation_folders
+from handtools.host.programs import installation_folders_in_workspace
 from handtools.host.sandbox.capture_selection import BestCapture
+from handtools.host.search.combined_search import local_search
 from handtools.host.search.copied_files_search import CopiedFilesSearch
 from handtools.host.search.ripgrep import RipgrepSearch
 from handtools.host.skills import SkillFolders, package_skill_folders, user_skill_folders
-from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.host.web.local_web import LocalWeb
 from handtools.host.web.page_cache import PageCache
+from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.local_journal import open_local_journal
-from handtools.runtime.executor import Executor, dry_run
+from handtools.runtime.executor import Executor, decide_hypothetical_call
 from handtools.runtime.observability import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule
@@ -84,6 +95,7 @@ INSTALLATION_REASON = "handtools itself runs from there: what is changed runs ou
 INSTALLATION_WARNING = (
     "handtools runs from the workspace (%s): confined commands can't change it there, and tools ask first."
 )
+WITHDRAWN_HINT = "Ask what is wanted instead."
 PLUGIN_GROUP = "handtools.tools"
 """Entry point group in which other packages register tools."""
 
@@ -121,7 +133,7 @@ class Toolbox:
             raise UsageError("Two tools have the same name; give a toolbox each name once.")
         self.tools = named
         self.workspace = workspace
-        self.policy = _with_rules(policy or Policy(), workspace.rules)
+        self.policy = _with_rules(policy or Policy(), workspace)
         self.callbacks = callbacks or Callbacks()
         self._executor = Executor(
             tools=named,
@@ -133,39 +145,73 @@ class Toolbox:
             clock=clock,
             timeout=timeout,
         )
-        self._cancels: dict[str, CancelToken] = {}
+        self._cancels: dict[str, list[CancelToken]] = {}
+        self._meant: dict[str, str] = {}
+        """Our names of tools by those under which they are offered."""
 
     async def call(
         self,
         tool: str | Call,
         args: Mapping[str, Any] | None = None,
         *,
+        reply: Reply | None = None,
         cancel: CancelToken | None = None,
         listener: EventListener | None = None,
     ) -> Result[Any]:
         """Run a tool by name, or a whole `Call`; expected failures come back as results.
 
-        The `listener` receives the events of this call only.
+        `reply` is a person's answer in hand: to the question that the call waits with, or to the first that it
+        asks. The `listener` receives the events of this call only.
         """
         fresh = isinstance(tool, str)
         call = Call(tool=tool, args=args or {}) if isinstance(tool, str) else tool
-        token = self._cancels.setdefault(call.id, cancel or CancelToken())
-        try:
-            with self._executor.announcer.following(call.id, listener):
-                return await self._executor.call(call, token, fresh=fresh)
-        finally:
-            self._cancels.pop(call.id, None)
+        call = replace(call, tool=self._meant[call.tool]) if call.tool in self._meant else call
+        with (
+            self._cancellable(call.id, cancel) as token,
+            self._executor.announcer.listen_to_call(call.id, listener),
+        ):
+            return await self._executor.call(call, token, fresh=fresh, reply=reply)
 
-    async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
+    async def resume(
+        self,
+        call_id: str,
+        reply: Reply,
+        *,
+        cancel: CancelToken | None = None,
+        listener: EventListener | None = None,
+    ) -> Result[Any]:
         """Answer a pending call with a person's reply, also from another process or after a restart."""
-        return await self._executor.resume(call_id, reply)
+        with (
+            self._cancellable(call_id, cancel) as token,
+            self._executor.announcer.listen_to_call(call_id, listener),
+        ):
+            return await self._executor.resume(call_id, reply, token)
+
+    async def withdraw(self, call_id: str, reason: str = "") -> bool:
+        """Take back the question of a pending call that needs no answer any more; False if none waits.
+
+        Nothing is run. The same id again asks again.
+        """
+        return await self._executor.withdraw(call_id, reason or WITHDRAWN_HINT)
 
     def cancel(self, call_id: str) -> bool:
-        """Cancel a running call by its id, from any thread; False when it is not running here."""
-        token = self._cancels.get(call_id)
-        if token is not None:
+        """Cancel a running or resumed call by its id, from any thread; False when it is not running here."""
+        tokens = tuple(self._cancels.get(call_id, ()))
+        for token in tokens:
             token.cancel()
-        return token is not None
+        return bool(tokens)
+
+    @contextmanager
+    def _cancellable(self, call_id: str, cancel: CancelToken | None) -> Iterator[CancelToken]:
+        """Make a call known to `cancel` by its id; who waits for another's call of that id has its own token."""
+        token = cancel or CancelToken()
+        self._cancels.setdefault(call_id, []).append(token)
+        try:
+            yield token
+        finally:
+            self._cancels[call_id].remove(token)
+            if not self._cancels[call_id]:
+                del self._cancels[call_id]
 
     async def waiting(self) -> list[Approval]:
         """The approvals that still wait for a person's answer."""
@@ -173,23 +219,26 @@ class Toolbox:
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
         """Return the policy's decision on a hypothetical call; nothing happens, and nothing is raised."""
-        return await dry_run(self._executor, Call(tool=tool, args=args))
+        return await decide_hypothetical_call(
+            self._executor, Call(tool=self._meant.get(tool, tool), args=args)
+        )
 
     def definitions(self, dialect: SchemaDialect = "plain") -> list[ToolDefinition]:
         """Return the definitions of the offered tools for a model, in a schema dialect."""
         offered = self._executor.offered()
-        names = {tool.name for tool in offered}
-        return [
-            ToolDefinition(
-                tool.name,
-                tool.prompt_beside(names),
-                json_schema(tool.params, dialect),
-                json_schema(tool.details),
-                tool.reads_only,
-                tool.vendor_type,
-            )
-            for tool in offered
-        ]
+        beside = {tool.name for tool in offered}
+        return [self._definition(tool, dialect, beside) for tool in offered]
+
+    def _definition(self, tool: AnyTool, dialect: SchemaDialect, beside: Collection[str]) -> ToolDefinition:
+        names, own = self._executor.names, set(tool.params.model_fields)
+        return ToolDefinition(
+            names.get(tool.name, tool.name),
+            with_tool_names(tool.prompt_beside(beside), names, own),
+            schema_with_tool_names(json_schema(tool.params, dialect), names, own),
+            json_schema(tool.details),
+            tool.reads_only,
+            tool.vendor_type,
+        )
 
     def listen(self, listener: EventListener) -> None:
         """Add a listener for all later events; slow or failing listeners don't delay calls."""
@@ -197,13 +246,27 @@ class Toolbox:
 
     def under(self, policy: Policy, *, approver: Approver | None = None) -> "Toolbox":
         """Return a toolbox with the same tools and workspace under another policy, for another agent."""
-        return Toolbox(
-            list(self.tools.values()),
-            workspace=self.workspace,
-            policy=policy,
-            approver=approver,
-            callbacks=self.callbacks,
+        executor = self._executor
+        view = copy.copy(self)
+        view.policy = _with_rules(policy, self.workspace)
+        view._executor = replace(  # noqa: SLF001 - a toolbox like this one
+            executor, policy=view.policy, approver=approver, announcer=executor.announcer.copy()
         )
+        return view
+
+    def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> "Toolbox":
+        """Return a toolbox that offers tools to the model under other names, such as with a prefix.
+
+        Prompts name each other's tools by the new names, and `call` takes them. Policy and journal know our own.
+        """
+        new = names if callable(names) else lambda name: names.get(name, name)
+        shown = {name: new(name) for name in self.tools}
+        if len(set(shown.values())) != len(shown):
+            raise UsageError("Two tools would have the same name; give a toolbox each name once.")
+        view = copy.copy(self)
+        view._meant = {other: name for name, other in shown.items()}  # noqa: SLF001 - a toolbox like this one
+        view._executor = replace(self._executor, names=shown)  # noqa: SLF001
+        return view
 
     def owned_by(self, owner: str) -> "Toolbox":
         """Return a toolbox restricted to one owner's records, for users who share the workspace."""
@@ -230,7 +293,7 @@ class Toolbox:
 
 
 def local_workspace(
-    root: str | Path,
+    root: OneOrMoreFolders,
     *,
     files: HostFiles | None = None,
     state: str | Path | None = None,
@@ -245,11 +308,13 @@ def local_workspace(
 ) -> Workspace:
     """Make a workspace of a local folder, with its journal in the user's state folder.
 
+    Several folders make one workspace, in which each is shown by its name and paths begin with it.
     `runner` names how commands run, such as `container:IMAGE`; by default the strongest sandbox that works.
     `readable` are paths outside the folder that commands may read; programs on PATH they can read anyway.
     `settings` are those of `load_configuration`, or a program's own; without them nothing of the person's is read.
     """
     settings = settings or Settings()
+    root = combined_workspace(root)
     record = open_local_journal(root, state)
     folder, outputs = record.state, FolderBlobStore(record.state / "outputs")
     held, syntax = files or record.files, TreeSyntax()
@@ -271,7 +336,7 @@ def local_workspace(
         journal=record.journal,
         outputs=outputs,
         kept=RipgrepSearch(folder / "outputs", workspace=root),
-        search=RipgrepSearch(root) if isinstance(held, LocalFiles) else CopiedFilesSearch(held, root),
+        search=local_search(root) if isinstance(held, LocalFiles) else CopiedFilesSearch(held, root),
         syntax=syntax,
         media=LocalMedia(root),
         skills=skills
@@ -290,15 +355,16 @@ def local_workspace(
         or (
             NoFormatters()
             if files
-            else LocalFormatters(root, syntax, runner=partial(host_program_runner, ran, root))
+            else LocalFormatters(root, syntax, runner=partial(confined_program_runner, ran, root))
         ),
         rules=() if files else _installation_rules(root),
+        folders=tuple(filter(None, workspace_folders(root))),
     )
 
 
 def _installation_rules(root: str | Path) -> tuple[Rule, ...]:
     """Return rules that protect handtools' own installation if it is inside the workspace."""
-    folders = installation_folders(root)
+    folders = installation_folders_in_workspace(root)
     if not folders:
         return ()
     logger.warning(INSTALLATION_WARNING, ", ".join(folders))
@@ -307,37 +373,54 @@ def _installation_rules(root: str | Path) -> tuple[Rule, ...]:
     return (rule,) if paths else ()
 
 
-def _with_rules(policy: Policy, rules: tuple[Rule, ...]) -> Policy:
-    more = [rule for rule in rules if rule not in policy.rules]
+def _with_rules(policy: Policy, workspace: Workspace) -> Policy:
+    policy = policy.in_each_folder() if workspace.folders else policy
+    more = [rule for rule in workspace.rules if rule not in policy.rules]
     return policy.with_rules(more) if more else policy
 
 
-def reading(root: str | Path = ".", *, settings: Settings | None = None, **options: Any) -> Toolbox:
+class ToolboxOptions(TypedDict, total=False):
+    """Keyword arguments of a `Toolbox` beside its tools and workspace."""
+
+    policy: Policy | None
+    approver: Approver | None
+    callbacks: Callbacks | None
+    listeners: Iterable[EventListener]
+    clock: Callable[[], datetime]
+    timeout: float
+
+
+def reading(
+    root: OneOrMoreFolders = ".", *, settings: Settings | None = None, **options: Unpack[ToolboxOptions]
+) -> Toolbox:
     """Make a toolbox with the tools that read the workspace and the web, and change nothing."""
-    policy = replace(options.pop("policy", None) or Policy(), tools="read_only")
-    return Toolbox(READING, workspace=local_workspace(root, settings=settings), policy=policy, **options)
+    options["policy"] = replace(options.get("policy") or Policy(), tools="read_only")
+    return Toolbox(READING, workspace=local_workspace(root, settings=settings), **options)
 
 
 def coding(
-    root: str | Path = ".",
+    root: OneOrMoreFolders = ".",
     *,
     runner: str = "",
     readable: Iterable[str | Path] = (),
     settings: Settings | None = None,
-    **options: Any,
+    **options: Unpack[ToolboxOptions],
 ) -> Toolbox:
-    """Make a toolbox with the tools for working on code; commands may also read the paths `readable`."""
+    """Make a toolbox with the tools for working on code, in one folder or several.
+
+    Commands may also read the paths `readable`.
+    """
     workspace = local_workspace(root, runner=runner, readable=readable, settings=settings)
     return Toolbox(CODING, workspace=workspace, **options)
 
 
 def everything(
-    root: str | Path = ".",
+    root: OneOrMoreFolders = ".",
     *,
     runner: str = "",
     readable: Iterable[str | Path] = (),
     settings: Settings | None = None,
-    **options: Any,
+    **options: Unpack[ToolboxOptions],
 ) -> Toolbox:
     """Make a toolbox with all built-in tools and those of installed plugins; `readable` as for `coding`."""
     workspace = local_workspace(root, runner=runner, readable=readable, settings=settings)
@@ -362,6 +445,11 @@ def plugins() -> list[AnyTool]:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_PORTAL = BlockingPortalProvider()
+"""The event loop of all blocking calls of the process that run at the same time; there is none between them.
+
+One for all: calls wait for each other with events of a loop, and one that is set in another loop's thread is lost.
+"""
 
 
 def _blocking(
@@ -369,13 +457,20 @@ def _blocking(
 ) -> Callable[Concatenate["BlockingToolbox", P], R]:
     @wraps(method)
     def wait(self: "BlockingToolbox", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return anyio.run(partial(method, self.toolbox, *args, **kwargs))
+        with _PORTAL as portal:
+            work: Callable[[], Coroutine[Any, Any, R]] = partial(method, self.toolbox, *args, **kwargs)
+            running: Future[R] = portal.start_task_soon(work)
+            try:
+                return running.result()
+            except KeyboardInterrupt:
+                running.cancel()
+                raise
 
     return wait
 
 
 class BlockingToolbox:
-    """Blocking version of a toolbox for synchronous code; each thread runs one call at a time."""
+    """Blocking version of a toolbox for synchronous code, from any thread, also where an event loop runs."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self.toolbox = toolbox
@@ -388,6 +483,7 @@ class BlockingToolbox:
 
     call = _blocking(Toolbox.call)
     resume = _blocking(Toolbox.resume)
+    withdraw = _blocking(Toolbox.withdraw)
     waiting = _blocking(Toolbox.waiting)
     why = _blocking(Toolbox.why)
     close = _blocking(Toolbox.aclose)

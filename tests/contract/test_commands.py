@@ -8,11 +8,11 @@ import anyio
 import pytest
 
 from handtools.core.call import Call
-from handtools.core.commands import Allowance, Command
-from handtools.core.errors import InvalidInput, NotFound, TooLarge
+from handtools.core.commands import Command, CommandLimits
+from handtools.core.errors import InvalidInput, NotFound, TooLarge, Unavailable
 from handtools.host.commands import background_jobs
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.runners.container import ContainerRunner
 from handtools.host.sandbox.runners.runner_selection import runners_by_strength
 
@@ -55,7 +55,7 @@ def commands(root, tmp_path, outputs, runner):
 
 
 async def run(commands, script, *, session="s", seconds=30.0, show=lambda _: None, **facts):
-    command = Command(script=script, allowance=Allowance(seconds=seconds), **facts)
+    command = Command(script=script, allowance=CommandLimits(seconds=seconds), **facts)
     call = Call(tool="bash", args={}, session=session)
     ran = await commands.run(command, call=call, show=show, private=(), read_only=())
     ran.discard()
@@ -178,7 +178,7 @@ async def test_any_bytes_come_back(commands):
 
 async def test_a_limit_on_processes_holds(commands):
     command = Command(
-        script="seq 120 | xargs -P 120 -I@ sleep 0.5", allowance=Allowance(seconds=20, processes=40)
+        script="seq 120 | xargs -P 120 -I@ sleep 0.5", allowance=CommandLimits(seconds=20, processes=40)
     )
     call = Call(tool="bash", args={})
     ran = await commands.run(command, call=call, show=lambda _: None, private=(), read_only=())
@@ -187,7 +187,7 @@ async def test_a_limit_on_processes_holds(commands):
 
 
 async def start(commands, script, **facts):
-    command = Command(script=script, allowance=Allowance(seconds=60), **facts)
+    command = Command(script=script, allowance=CommandLimits(seconds=60), **facts)
     call = Call(tool="bash", args={}, session="s")
     return await commands.start(
         command,
@@ -239,6 +239,17 @@ async def test_a_job_in_a_terminal_has_one(commands):
     assert b"30 90" in data
 
 
+async def test_ctrl_c_lets_a_program_on_a_terminal_clean_up(commands):
+    program = "trap 'sleep 0.2; echo cleaned > cleaned.txt; exit 3' INT; echo ready; read line"
+    job = await start(commands, f'sh -c "{program}"; cat cleaned.txt; exit 4', terminal=(30, 90))
+    await printed(commands, job.id, b"ready")
+    await commands.send(job.id, "s", b"\x03")
+    done = await commands.job(job.id, "s", timeout=20)
+    assert done.exit is not None
+    assert done.exit.code == 4
+    assert b"cleaned" in done.exit.output.head
+
+
 async def test_jobs_are_listed_newest_first_and_only_to_their_session(commands):
     first, second = await start(commands, "sleep 1000"), await start(commands, "sleep 1000")
     assert [job.id for job in await commands.jobs("s")] == [second.id, first.id]
@@ -253,6 +264,17 @@ async def test_the_number_of_jobs_is_limited(commands, monkeypatch):
     await start(commands, "sleep 1000")
     with pytest.raises(TooLarge):
         await start(commands, "sleep 1000")
+
+
+async def test_a_port_on_which_a_job_does_not_listen_is_not_published(commands):
+    job = await start(commands, "sleep 1000")
+    with pytest.raises((InvalidInput, Unavailable)):
+        await commands.publishable(job.id, "s", 4321)
+    assert (await commands.unpublish(job.id, "s", None)).published == ()
+    with pytest.raises(NotFound):
+        await commands.publishable(job.id, "other", 4321)
+    with pytest.raises(NotFound):
+        await commands.unpublish(job.id, "other", None)
 
 
 async def test_an_ended_job_takes_no_input(commands):

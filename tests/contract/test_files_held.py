@@ -9,6 +9,7 @@ from handtools.core.errors import Stale
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.local_files import LocalFiles
 from handtools.testing.memory_files_and_search import MemoryFiles
+from tests.contract.conftest import OneOfSeveral
 
 TREE = {
     "a": b"old",
@@ -25,6 +26,8 @@ def files(make_files, tmp_path):
     made = make_files(TREE)
     if isinstance(made, MemoryFiles):
         return made
+    if isinstance(made, OneOfSeveral):
+        return made.with_backups(FolderBackups(tmp_path / "vault"))
     return LocalFiles(made.root, vault=FolderBackups(tmp_path / "vault"), kernel=made._root._kernel)
 
 

@@ -9,7 +9,7 @@ import pytest
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.errors import ToolError
 from handtools.core.language import DiagnosticReport, LanguageQuestion
-from handtools.host.language.language_selection import NoLanguage
+from handtools.host.language.language_availability import NoLanguage
 from handtools.host.language.local_language import LocalLanguage
 from handtools.host.language.servers import LanguageServer
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
@@ -68,14 +68,14 @@ async def reviewed(language, root, path, before, after):
 async def test_a_file_nobody_speaks_for_has_a_reason_and_an_empty_review(language):
     made, root = language
     assert not made.speaks("a.unheard")
-    assert made.missing("a.unheard")
+    assert made.missing_server_sentence("a.unheard")
     review = await reviewed(made, root, "a.unheard", b"a\n", b"ERROR b\n")
     assert review.deltas == ()
 
 
 async def test_speaking_and_missing_agree(language):
     made, _ = language
-    assert made.speaks("a.py") == (made.missing("a.py") == "")
+    assert made.speaks("a.py") == (made.missing_server_sentence("a.py") == "")
 
 
 async def test_a_new_error_is_new_and_its_repair_fixes_it(language):
@@ -108,4 +108,4 @@ async def test_warming_returns_at_once_and_closing_twice_is_fine(language):
 
 async def test_every_speaker_says_how_to_install_it(language):
     made, _ = language
-    assert all(each.name and each.install for each in made.speakers())
+    assert all(each.name and each.install for each in made.known_servers())

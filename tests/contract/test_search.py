@@ -1,14 +1,17 @@
 """The contract of a search: ripgrep over a disk, the same over a copy of other files, and the one in memory."""
 
+from dataclasses import replace
+
 import pytest
 
 from handtools.core.changes import Node
 from handtools.core.errors import InvalidInput
 from handtools.core.search import SearchPatterns, SearchScope
+from handtools.host.search.combined_search import local_search
 from handtools.host.search.copied_files_search import CopiedFilesSearch
 from handtools.host.search.ripgrep import RipgrepSearch
 from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
-from tests.contract.conftest import lay_out
+from tests.contract.conftest import lay_out, three_folders
 
 TREE = {
     "a.py": b"import os\nneedle = 1\n",
@@ -22,8 +25,61 @@ TREE = {
 }
 
 
-@pytest.fixture(params=["ripgrep", "copied", "memory"])
-def make_search(request, tmp_path):
+class OneOfSeveral:
+    """The search of a workspace of several folders, asked about one of them by the paths in it."""
+
+    def __init__(self, search, name):
+        self._search = search
+        self._name = name
+
+    async def hits(self, patterns, scope, *, most, admit):
+        found = await self._search.hits(patterns, self._whole(scope), most=most, admit=self._admits(admit))
+        return replace(found, hits=tuple(hit._replace(path=self._part(hit.path)) for hit in found.hits))
+
+    async def tallies(self, patterns, scope, *, most, admit):
+        found = await self._search.tallies(
+            patterns, self._whole(scope), most=most, admit=self._admits(admit)
+        )
+        return replace(
+            found, tallies=tuple(replace(each, path=self._part(each.path)) for each in found.tallies)
+        )
+
+    async def paths(self, scope, *, wanted, most, admit):
+        found = await self._search.paths(
+            self._whole(scope), wanted=wanted, most=most, admit=self._admits(admit)
+        )
+        return replace(
+            found, found=tuple(each._replace(path=self._part(each.path)) for each in found.found)
+        )
+
+    async def tree(self, scope, *, depth, most, admit):
+        found = await self._search.tree(
+            self._whole(scope), depth=depth, most=most, admit=self._admits(admit)
+        )
+        below = {self._part(path): self._listing(listing) for path, listing in found.below.items()}
+        return replace(found, entries=self._listing(found.entries), below=below)
+
+    async def find_ignored_paths(self, paths):
+        found = await self._search.find_ignored_paths([f"{self._name}/{path}" for path in paths])
+        return {self._part(path) for path in found}
+
+    def _listing(self, listing):
+        return replace(listing, paths=[self._part(path) for path in listing.paths])
+
+    def _whole(self, scope):
+        return replace(scope, root=self._name if scope.root == "." else f"{self._name}/{scope.root}")
+
+    def _part(self, path):
+        return path.removeprefix(f"{self._name}/")
+
+    def _admits(self, admit):
+        return lambda paths: [
+            f"{self._name}/{path}" for path in admit([self._part(path) for path in paths])
+        ]
+
+
+@pytest.fixture(params=["ripgrep", "several", "copied", "memory"])
+def make_search(request, tmp_path, monkeypatch):
     """Build the search of a workspace that holds some files."""
 
     def make(content):
@@ -31,10 +87,19 @@ def make_search(request, tmp_path):
             return MemorySearch(MemoryFiles(content))
         if request.param == "copied":
             return CopiedFilesSearch(MemoryFiles(content), tmp_path)
+        if request.param == "several":
+            monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
+            lay_out(tmp_path / "here", content)
+            whole = three_folders(tmp_path / "here", tmp_path / "one", tmp_path / "two")
+            return OneOfSeveral(local_search(whole), "here")
         lay_out(tmp_path, content)
         return RipgrepSearch(tmp_path)
 
     return make
+
+
+FROM_THE_TOP = pytest.mark.parametrize("make_search", ["ripgrep", "copied", "memory"], indirect=True)
+"""For globs that are read from the workspace's top too, which is not the folder that is asked about in several."""
 
 
 def everything(paths):
@@ -148,6 +213,7 @@ async def test_no_glob_brings_back_what_is_hidden_or_ignored(make_search, glob):
         assert not path.startswith((".", "out", "h.log")), path
 
 
+@FROM_THE_TOP
 async def test_a_glob_is_read_from_the_folder_searched_or_from_the_workspace(make_search):
     search = make_search({"src/api/x.py": b"", "src/y.py": b""})
     assert await paths(search, "api/*.py", root="src") == ["src/api/x.py"]
@@ -281,6 +347,7 @@ async def test_ignore_files_further_down_win(make_search):
     assert await paths(search, "*") == expected
 
 
+@FROM_THE_TOP
 @pytest.mark.parametrize("rules", ["!*/", "!.*", "*\n!*/\n!HEAD\n!a.py", "!.git"])
 async def test_no_rule_opens_what_a_version_control_keeps_for_itself(make_search, rules):
     files = {
@@ -339,4 +406,4 @@ async def test_globs_count_characters_and_know_empty_alternatives(make_search, g
 async def test_paths_that_ignore_files_exclude_are_known_also_when_they_are_gone(make_search):
     search = make_search(TREE)
     paths = ["a.py", "out/g.py", "h.log", "out/gone/x", "b/new.log", "b/new.txt", ".gitignore"]
-    assert await search.ignored(paths) == {"out/g.py", "h.log", "out/gone/x", "b/new.log"}
+    assert await search.find_ignored_paths(paths) == {"out/g.py", "h.log", "out/gone/x", "b/new.log"}

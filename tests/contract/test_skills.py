@@ -103,7 +103,7 @@ def test_what_other_peoples_work_says_to_agents_is_not_passed_on(make_skills, fo
         }
     )
     assert skills.guides(f"{folder}/x.py") == []
-    assert skills.mentioned(f"{folder}/x.py") == []
+    assert skills.skills_matching_path(f"{folder}/x.py") == []
     assert names(skills, folder) == []
 
 
@@ -114,8 +114,8 @@ def test_a_skill_is_mentioned_for_the_files_that_it_names(make_skills):
             "a/.agents/skills/cup/SKILL.md": page("cup", "globs: 'cups/*'\n"),
         }
     )
-    assert [skill.name for skill in skills.mentioned("a/cups/one.tea")] == ["cup", "tea"]
-    assert skills.mentioned("a/cups.py") == []
+    assert [skill.name for skill in skills.skills_matching_path("a/cups/one.tea")] == ["cup", "tea"]
+    assert skills.skills_matching_path("a/cups.py") == []
 
 
 def test_users_and_packages_come_after_the_workspace(make_skills, tmp_path):

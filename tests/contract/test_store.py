@@ -6,7 +6,7 @@ import time
 import pytest
 
 from handtools.core.errors import UsageError
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_part_and_the_size_need_not_the_whole(store):
 
 def test_what_is_written_as_it_comes_can_be_read_meanwhile(store):
     store.put(b"", name="first")
-    store.room("a").write_bytes(b"so far")
+    store.blob_path("a").write_bytes(b"so far")
     assert store.get("a") == b"so far"
 
 
@@ -66,7 +66,7 @@ def test_old_things_go_first_and_then_the_oldest_until_the_rest_fits(store):
         ("newest", 0, 9000),
     ):
         store.put(b"x" * size, name=name)
-        os.utime(store.room(name), (now - age, now - age))
+        os.utime(store.blob_path(name), (now - age, now - age))
     assert store.tidy(max_bytes=1 << 30, max_age=500) == 1
     assert store.names() == ["newer", "newest", "older"]
     assert store.tidy(max_bytes=24 << 10, max_age=500) == 1

@@ -72,7 +72,7 @@ def _only(names):
 
 async def visited(web: tuple[HostWeb, str], path: str):
     port, home = web
-    return await port.visit(WebRequest(url=parse_url(f"{home}{path}")), opens=lambda *_: True)
+    return await port.fetch_response(WebRequest(url=parse_url(f"{home}{path}")), opens=lambda *_: True)
 
 
 async def test_a_page_comes_with_what_is_said_about_it(web):
@@ -107,5 +107,7 @@ async def test_a_picture_has_no_text(web):
 
 async def test_a_host_that_is_not_there_can_not_be_reached(web):
     with pytest.raises(Unreachable, match=r"nowhere\.example can't be found") as told:
-        await web[0].visit(WebRequest(url=parse_url("http://nowhere.example/")), opens=lambda *_: True)
+        await web[0].fetch_response(
+            WebRequest(url=parse_url("http://nowhere.example/")), opens=lambda *_: True
+        )
     assert told.value.hint

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from handtools.configuration import LIMIT_KEYS, SETTINGS_KEYS, settings_from_toml
+from handtools.configuration import COMMAND_LIMIT_KEYS, SETTINGS_KEYS, settings_from_toml
 from handtools.runtime.policy.project_policy import PROJECT_POLICY_KEYS
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/settings.md").read_text("utf-8")
@@ -16,7 +16,7 @@ def rows(head):
 
 def test_every_key_has_its_row():
     assert rows("| key | value") == [*SETTINGS_KEYS]
-    assert rows("| key of `[limits]`") == [*LIMIT_KEYS]
+    assert rows("| key of `[limits]`") == [*COMMAND_LIMIT_KEYS]
 
 
 def test_the_example_is_a_settings_file():

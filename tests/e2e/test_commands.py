@@ -12,10 +12,10 @@ import pytest
 
 from bench.kill import TREES, alive
 from handtools.core.call import Call, CancelToken
-from handtools.core.commands import Allowance, Command
+from handtools.core.commands import Command, CommandLimits
 from handtools.core.events import Progressed
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, coding, local_workspace
@@ -58,7 +58,7 @@ def box(root, tmp_path):
 
 
 async def run(commands, script, **allowance):
-    command = Command(script=script, allowance=Allowance(**{"seconds": 60.0} | allowance))
+    command = Command(script=script, allowance=CommandLimits(**{"seconds": 60.0} | allowance))
     call = Call(tool="bash", args={})
     ran = await commands.run(command, call=call, show=lambda _: None, private=(), read_only=())
     return ran.exit
@@ -97,7 +97,7 @@ from handtools.core.call import Call
 from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
 outputs = FolderBlobStore(state / "o")
 commands = LocalCommands({str(root)!r}, state=state, outputs=outputs, runner=UnconfinedRunner())

@@ -18,11 +18,11 @@ from bench.escapes.scripts import HERE, load
 from bench.escapes.transactions import transacting
 from bench.kill import TREES, alive
 from handtools.core.call import Call
-from handtools.core.commands import Allowance, Command
+from handtools.core.commands import Command, CommandLimits
 from handtools.core.errors import HostError
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.containers import container_pool
 from handtools.host.sandbox.containers.container_pool import ContainerSizes
@@ -82,7 +82,7 @@ def commands(make, runner):
 
 
 async def run(commands, script, *, private=(), read_only=(), **allowance):
-    command = Command(script=script, allowance=Allowance(**{"seconds": 60.0} | allowance))
+    command = Command(script=script, allowance=CommandLimits(**{"seconds": 60.0} | allowance))
     call = Call(tool="bash", args={})
     ran = await commands.run(command, call=call, show=lambda _: None, private=private, read_only=read_only)
     ran.discard()
@@ -245,7 +245,7 @@ from pathlib import Path
 from handtools.core.call import Call
 from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
 outputs = FolderBlobStore(state / "o")
 commands = LocalCommands({str(root)!r}, state=state, outputs=outputs, runner="container")
@@ -303,7 +303,7 @@ async def test_the_image_is_chosen_by_name(make, runner, engine):
         assert await said(make(runner), "echo $FLAVOUR") == "\n"
     finally:
         base.remove()
-        chosen.leave(str(make(chosen)._root))
+        chosen.release_workspace(str(make(chosen)._root))
         engine.images.remove(image.id, force=True)
 
 
@@ -319,8 +319,8 @@ async def test_what_it_did_can_be_taken_back_and_done_again(runner, root, tmp_pa
     if coverage == "overlay" and os.geteuid() != 0:
         pytest.skip("machine: not root")
     held = ContainerRunner()
-    assert held.layered == (os.geteuid() == 0)
-    held.__dict__["layered"] = coverage == "overlay"
+    assert held.can_mount_overlay == (os.geteuid() == 0)
+    held.__dict__["_overlay_works"] = coverage == "overlay"
     (root / "d").mkdir()
     (root / "a").write_text("old\n")
     (root / "d" / "b").write_text("b\n")

@@ -13,7 +13,7 @@ import pytest
 
 from bench.capture.trees import snapshot
 from handtools.host.files.backups import FolderBackups
-from handtools.host.sandbox.overlay.capture import overlay_problem
+from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: layers need Linux")
 

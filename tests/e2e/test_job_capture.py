@@ -10,7 +10,7 @@ from bench.capture.trees import snapshot
 from handtools import Call, Policy, Toolbox
 from handtools.core.approval import Reply
 from handtools.host.files.backups import FolderBackups
-from handtools.host.sandbox.overlay.capture import overlay_problem
+from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 from handtools.toolbox import CODING, local_workspace
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: layers need Linux")

@@ -13,7 +13,7 @@ from handtools import Call, Policy, Toolbox
 from handtools.core.approval import Reply
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.tree_watch import TreeWatch
-from handtools.host.sandbox.overlay.capture import overlay_problem
+from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 from handtools.toolbox import CODING, local_workspace
 from tests.e2e.test_network import identity, interpreter, pythons, variables
 

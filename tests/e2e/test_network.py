@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from handtools.core.call import Call
-from handtools.core.commands import Allowance, Command, FinishedCommand
+from handtools.core.commands import Command, CommandLimits, FinishedCommand
 from handtools.core.web import Visit
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 
 pytestmark = pytest.mark.skipif(
@@ -91,7 +91,7 @@ class Confined:
 
     async def run(self, script: str, *hosts: str, seconds: float = 60.0) -> tuple[FinishedCommand, str]:
         command = Command(
-            script=script, network="listed", hosts=hosts, allowance=Allowance(seconds=seconds)
+            script=script, network="listed", hosts=hosts, allowance=CommandLimits(seconds=seconds)
         )
         ran = await self.commands.run(
             command, call=Call(tool="bash", args={}), show=self._show, private=(), read_only=()

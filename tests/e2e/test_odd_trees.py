@@ -9,7 +9,7 @@ import pytest
 from handtools import Policy, Toolbox
 from handtools.host.files.backups import FolderBackups, copy_tree, remove_tree
 from handtools.host.files.folder_handle import FolderHandle, walk_tree
-from handtools.host.sandbox.overlay.capture import overlay_problem
+from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 from handtools.host.sandbox.scan_capture import ScanCapture
 from handtools.toolbox import CODING, local_workspace
 
@@ -76,7 +76,7 @@ async def test_folders_nested_without_end_land_are_undone_and_redone(base):
 
 async def test_folders_nested_without_end_that_a_crash_left_stop_no_later_start(base):
     vault = FolderBackups(base / "state" / "vault")
-    item = vault.item()
+    item = vault.create_item()
     (item.path / "upper").mkdir()
     nest(item.path / "upper")
     item.release()
@@ -88,16 +88,16 @@ async def test_folders_nested_without_end_that_a_crash_left_stop_no_later_start(
 
 async def test_what_can_not_be_removed_is_set_aside_named_and_not_tried_again(base, monkeypatch, caplog):
     vault = FolderBackups(base / "state" / "vault")
-    item = vault.item()
+    item = vault.create_item()
     item.release()
 
     def fail(*_, **__):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("handtools.host.files.backups.remove_tree", fail)
-    (told,) = vault.tidy(())
+    (told,) = vault.delete_unwanted_items(())
     assert f"aside-{item.name}" in told
-    assert vault.tidy(()) == []
+    assert vault.delete_unwanted_items(()) == []
     assert (vault.folder / f"aside-{item.name}").is_dir()
 
 

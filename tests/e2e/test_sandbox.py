@@ -14,6 +14,8 @@ from bench.escapes import attempt
 from bench.escapes.scene import scene
 from bench.escapes.scripts import HERE, load
 from bench.escapes.stages import stages
+from handtools import Policy, coding
+from handtools.host.sandbox.runners.runner_selection import runners_by_strength
 
 ROOT = Path(__file__).parents[2]
 STAGES = stages()
@@ -29,6 +31,35 @@ ONLY_ROOT = {"proc/kernel_settings"}
 def place():
     with scene() as made:
         yield made
+
+
+def test_a_commit_is_no_escape(place):
+    place.renew()
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@e", "-c", "core.hooksPath=/dev/null"]
+    for words in (["add", "src"], ["commit", "-qm", "one"], ["checkout", "-qb", "topic"], ["tag", "v1"]):
+        subprocess.run([*git, *words], cwd=place.workspace, check=True)
+    assert [each for each in place.verdicts(b"", []) if ".git" in each] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (".git/hooks/pre-commit", "#!/bin/sh\n"),
+        (".git/config", "[core]\n\tfsmonitor = ./x\n"),
+        (".git/info/attributes", "* filter=x\n"),
+        (".git/objects/info/alternates", "/elsewhere\n"),
+        (".git/HEAD", "ref: ../../x\n"),
+        (".git/commondir", "../elsewhere\n"),
+        (".git/modules/a/config", "[core]\n"),
+        ("src/.git/objects/ab/" + "0" * 38, "x"),
+    ],
+)
+def test_what_git_would_run_or_follow_is_an_escape(place, path, text):
+    place.renew()
+    file = place.workspace / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    assert f"left {path}" in place.verdicts(b"", [])
 
 
 @pytest.mark.parametrize("title", SAMPLES)
@@ -83,3 +114,18 @@ def test_where_user_namespaces_are_forbidden_it_falls_back_and_says_so(tmp_path)
     )
     assert done.stdout.startswith("landlock |"), done.stderr
     assert "Not bubblewrap: bwrap can't confine here" in done.stdout
+
+
+@pytest.mark.parametrize("runner", runners_by_strength(), ids=lambda runner: runner.name)
+async def test_under_every_runner_a_command_reads_and_writes_the_workspace_and_is_taken_back(
+    tmp_path, runner
+):
+    if reason := runner.unavailable_reason():
+        pytest.skip(f"machine: {reason}")
+    (tmp_path / "read.txt").write_text("one\n")
+    async with coding(tmp_path, runner=runner.name, policy=Policy(unattended="allow")) as box:
+        ran = await box.call("bash", {"command": "cat read.txt; tee made.txt < read.txt"})
+        assert ran.text.startswith("one\none\n")
+        assert (tmp_path / "made.txt").read_text() == "one\n"
+        await box.call("undo", {})
+    assert not (tmp_path / "made.txt").exists()

@@ -13,7 +13,7 @@ from handtools import Call, Policy, Toolbox
 from handtools.core.commands import Command
 from handtools.core.errors import HostError
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox import session_network
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 from handtools.host.sandbox.session_network import SessionNetworks

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from handtools import Call, Policy, Toolbox
-from handtools.core.commands import Allowance, Command
+from handtools.core.commands import Command, CommandLimits
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.session_scratch import KEPT_SCRATCH_SECONDS, ScratchQuota
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.runners.runner_selection import runner_named, runners_by_strength
 from handtools.toolbox import CODING, local_workspace
@@ -45,7 +45,7 @@ class Session:
         return Call(tool="bash", args={}, session=self.name, owner=self.owner)
 
     async def run(self, script, allowance=None):
-        command = Command(script=script, allowance=allowance or Allowance())
+        command = Command(script=script, allowance=allowance or CommandLimits())
         ran = await self.commands.run(
             command, call=self.call(), show=lambda _: None, private=(), read_only=()
         )
@@ -167,7 +167,7 @@ async def test_what_a_command_may_write_counts_for_scratch_too(tmp_path):
     session = Session(tmp_path)
     await session.run("head -c 40M /dev/zero > ~/before")
     slow = "head -c 20M /dev/zero | tee /tmp/a > ~/b; for i in $(seq 600); do sleep 0.1; done"
-    end = await session.run(slow, Allowance(written_bytes=30 << 20))
+    end = await session.run(slow, CommandLimits(written_bytes=30 << 20))
     assert end.ended == "limit"
     assert await session.said("stat -c %s ~/before") == f"{40 << 20}\n"
 

@@ -7,7 +7,7 @@ import pytest
 from handtools import Call, Policy, Toolbox
 from handtools.core.changes import WHOLE_FOLDER_ITEMS
 from handtools.host.files.backups import FolderBackups
-from handtools.host.sandbox.overlay.capture import overlay_problem
+from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 from handtools.toolbox import CODING, local_workspace
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="machine: layers need Linux")

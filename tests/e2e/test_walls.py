@@ -1,14 +1,17 @@
 """Real programs that meet a wall of the sandbox: each answer says which, and what to do."""
 
+import os
 import shutil
+import subprocess
 import sys
 
 import pytest
 
 from handtools import Call, Policy, Toolbox
 from handtools.host.files.backups import FolderBackups
-from handtools.host.sandbox.overlay.capture import overlay_problem
+from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 from handtools.toolbox import CODING, local_workspace
+from tests.e2e.test_network import identity, pythons, variables
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: layers need Linux")
 
@@ -101,3 +104,37 @@ async def test_a_command_that_takes_too_long_is_told_how_to_take_longer(box):
     result = await ran(box, "sleep 60", timeout=0.5)
     assert "Send a longer `timeout`" in result.text
     assert "background=true" in result.text
+
+
+AS_USER = """
+import os, subprocess, sys, tempfile, anyio
+from pathlib import Path
+from handtools import Policy, coding
+
+COMMIT = "git init -q lib; cd lib; git -c user.name=a -c user.email=b commit -q --allow-empty -m x"
+
+async def main():
+    folder = Path(tempfile.mkdtemp())
+    (folder / "work").mkdir()
+    os.environ |= {"XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder)}
+    subprocess.run(["bash", "-c", COMMIT], cwd=folder / "work", check=True)
+    async with coding(folder / "work", policy=Policy(unattended="allow")) as box:
+        print((await box.call("bash", {"command": "git clone lib copy"})).text)
+        result = await box.call("bash", {"command": 'git clone -q "file://$(realpath lib)" copy'})
+        print(result.text, (folder / "work" / "copy" / ".git").is_dir())
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="machine: only root can become another user")
+def test_a_clone_by_an_ordinary_user_is_told_how_to_do_without_hard_links():
+    program = next(iter(pythons(65534)), None) or pytest.skip("machine: no interpreter for that user")
+    done = subprocess.run(
+        [program, "-c", AS_USER], env=variables(), capture_output=True, text=True, check=False, cwd="/",
+        **identity(65534),
+    )  # fmt: skip
+    first, _, second = done.stdout.partition("Exit code 0")
+    if "hardlink different from source" in first:
+        assert 'Name the repository as a URL (`"file://$(realpath PATH)"`)' in first
+    assert second.endswith("True\n"), done.stdout + done.stderr

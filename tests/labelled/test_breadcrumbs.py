@@ -2,8 +2,8 @@
 
 import pytest
 
-from handtools.host.syntax.languages import LANGUAGES, language_of
-from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.host.syntax.ast_grep_syntax import TreeSyntax
+from handtools.host.syntax.languages import PARSED_LANGUAGES, language_of
 from tests.labelled.labels import Labelled, every
 
 SOURCES = every()
@@ -24,4 +24,4 @@ def test_every_file_has_at_least_twenty_labels(source: Labelled) -> None:
 
 
 def test_every_language_has_a_labelled_file() -> None:
-    assert {language_of(source.path, source.data) for source in SOURCES} == LANGUAGES
+    assert {language_of(source.path, source.data) for source in SOURCES} == PARSED_LANGUAGES

@@ -78,12 +78,12 @@ words = st.lists(st.sampled_from(["a\n", "  b\n", "\tc\n", "{\n", "}\n"]), max_s
 def test_trimming_undoes_indenting(before: list[str], after: list[str], indent: str):
     plain = unified_diff.unified_diff("f", "".join(before), "".join(after))
     deeper = re.sub(r"^([-+ ])(?!-- a/f|\+\+ b/f)", rf"\1{indent}", plain, flags=re.MULTILINE)
-    assert unified_diff.trim_diff_indent(deeper) == unified_diff.trim_diff_indent(plain)
+    assert unified_diff.dedent_diff_content(deeper) == unified_diff.dedent_diff_content(plain)
 
 
 @given(texts, texts)
 def test_trimming_keeps_every_row_and_its_sign(before: str, after: str):
     diff = unified_diff.unified_diff("f", before, after)
-    trimmed = unified_diff.trim_diff_indent(diff)
+    trimmed = unified_diff.dedent_diff_content(diff)
     assert [row[:1] for row in trimmed.split("\n")] == [row[:1] for row in diff.split("\n")]
-    assert unified_diff.trim_diff_indent(trimmed) == trimmed
+    assert unified_diff.dedent_diff_content(trimmed) == trimmed

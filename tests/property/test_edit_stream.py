@@ -18,7 +18,7 @@ pairs = st.lists(st.tuples(texts, texts), max_size=5)
 
 
 def whole(edits: list[tuple[str, str]], chatter: str = "\n") -> str:
-    return chatter.join([*(MARKS.pair(old, new) for old, new in edits), MARKS.done])
+    return chatter.join([*(MARKS.render_edit(old, new) for old, new in edits), MARKS.done])
 
 
 def cut(text: str, sizes: list[int]) -> list[str]:
@@ -39,7 +39,7 @@ def edits_in(pieces: list[str]) -> tuple[list[tuple[str, str]], EditStreamParser
 def test_the_pairs_are_the_same_however_the_answer_is_cut(edits, sizes):
     found, stream = edits_in(cut(whole(edits), sizes))
     assert found == edits
-    assert not stream.unfinished()
+    assert not stream.why_incomplete()
 
 
 @given(pairs, st.integers(0, 400))
@@ -47,7 +47,7 @@ def test_an_answer_that_breaks_off_gives_whole_pairs_only_and_says_so(edits, len
     text = whole(edits)
     found, stream = edits_in([text[:length]])
     assert found == edits[: len(found)]
-    assert bool(stream.unfinished()) == (MARKS.done not in text[:length])
+    assert bool(stream.why_incomplete()) == (MARKS.done not in text[:length])
 
 
 @given(st.text(max_size=60).filter(lambda text: "_1" not in text))
@@ -69,4 +69,4 @@ def test_a_file_that_holds_such_tags_gets_others():
 
 def test_what_follows_the_end_is_not_read():
     stream = EditStreamParser(MARKS)
-    assert stream.feed(MARKS.done + MARKS.pair("a", "b")) == [AnswerComplete()]
+    assert stream.feed(MARKS.done + MARKS.render_edit("a", "b")) == [AnswerComplete()]

@@ -65,7 +65,7 @@ def test_text_is_written_whole_or_refused_with_the_culprit(data: bytes, text: st
 @given(anything, st.text(st.sampled_from("ab\r\n")))
 def test_adopting_twice_is_adopting_once(data: bytes, text: str):
     source = decode(data)
-    assert source.adopt(source.adopt(text)) == source.adopt(text)
+    assert source.with_own_line_ends(source.with_own_line_ends(text)) == source.with_own_line_ends(text)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"])))

@@ -1,7 +1,13 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handtools.text.paths import BadPath, from_portable, similar_names, to_portable, workspace_relative
+from handtools.text.paths import (
+    BadPath,
+    path_from_printable,
+    path_to_printable,
+    similar_names,
+    workspace_relative,
+)
 
 ROOT = "/work/tree"
 parts = st.text(st.sampled_from("ab.~ \\:é\n"), max_size=5) | st.sampled_from(
@@ -60,5 +66,5 @@ def test_a_name_in_another_folder_or_case_is_always_found(base: str):
     st.binary(min_size=1, max_size=30).map(lambda raw: raw.decode("utf-8", "surrogateescape").strip("/"))
 )
 def test_a_path_of_any_bytes_is_carried_in_print_and_read_again(path):
-    assert to_portable(path).isprintable()
-    assert from_portable(to_portable(path)) == path
+    assert path_to_printable(path).isprintable()
+    assert path_from_printable(path_to_printable(path)) == path

@@ -20,7 +20,7 @@ from handtools.text.search.result_pages import (
     RecencyCursor,
     RenderedHit,
     cursor_after,
-    find_page_start,
+    find_result_page_start,
     parse_cursor,
     render_hits,
 )
@@ -218,7 +218,7 @@ def test_a_screen_lets_nothing_slip_that_a_glob_matches(globs, paths):
         except ValueError:
             continue
         good.append(glob)
-    suspects = GlobPrefilter(good).suspects(paths)
+    suspects = GlobPrefilter(good).possible_matches(paths)
     for path in paths:
         for folder in (False, True):
             if GlobSet(good, case_sensitive=False).matches(path, folder=folder):
@@ -231,12 +231,12 @@ def test_a_cursor_comes_back_to_its_place_whatever_was_put_before(keys, size, da
     start = data.draw(st.integers(0, len(keys) // size)) * size
     shown = data.draw(st.integers(0, min(size, len(keys) - start)))
     given_cursor = parse_cursor(str(cursor_after(keys, start, size, shown)))
-    found = find_page_start(given_cursor, keys, size)
+    found = find_result_page_start(given_cursor, keys, size)
     assert not found.moved
     assert found.start + found.shown == start + shown
     added = data.draw(st.lists(st.text(string.ascii_uppercase, min_size=1), max_size=5))
     if start:
-        later = find_page_start(given_cursor, [*added, *keys], size)
+        later = find_result_page_start(given_cursor, [*added, *keys], size)
         assert later.start == found.start + len(added)
         assert not later.moved
 
@@ -265,7 +265,7 @@ def test_a_selection_of_many_is_the_selection_of_each(globs, paths):
         selection = PathSelection(globs)
     except ValueError:
         return
-    assert list(selection.of(paths)) == [path for path in paths if selection.takes(path)]
+    assert list(selection.filter_selected_paths(paths)) == [path for path in paths if selection.takes(path)]
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8, unique=True).map(sorted), st.integers(0, 4))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from handtools.text.shell import quote_words, read_script
 from handtools.text.shell.always_allow_prefix import always_allow_prefix
 from handtools.text.shell.hazards import find_hazards
-from handtools.text.shell.script_analysis import plain_commands
+from handtools.text.shell.script_commands import plain_commands
 from handtools.text.shell.word_unquoting import OpaqueScript, unquote_word
 
 RECORD = """

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from handtools import Call, Change, ChangeSet
 from handtools.core.changes import Node
 from handtools.runtime.journal import Journal
-from handtools.runtime.journal.blobs import COMPRESS_BYTES, BlobDelta
+from handtools.runtime.journal.blobs import MIN_COMPRESSED_BLOB_BYTES, BlobDelta
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.testing.memory_toolbox import MemoryFiles, MemoryStore
 from handtools.text.diffs.alignment import common_ends
 
 few = st.binary(max_size=40) | st.text("ab", max_size=40).map(str.encode)
-filling = bytes(range(32, 127)) * (COMPRESS_BYTES // 60)
+filling = bytes(range(32, 127)) * (MIN_COMPRESSED_BLOB_BYTES // 60)
 versions = st.lists(st.tuples(st.integers(0, 500), st.integers(0, 60), few), min_size=1, max_size=12)
 
 
@@ -33,7 +33,7 @@ def test_what_is_between_the_ends_goes_back_between_them(head: bytes, middle: by
     base, data = head + b"old" + tail, head + middle + tail
     splice = BlobDelta("ab" * 32, len(head), len(tail))
     assert BlobDelta.read(splice.header + b"more") == splice
-    assert splice.around(splice.middle(data), base) == data
+    assert splice.rebuild_blob(splice.middle(data), base) == data
 
 
 def recorded(journal: Journal, path: str, contents: list[bytes]) -> list[int]:

@@ -9,12 +9,12 @@ from handtools.core.changes import (
     FolderItem,
     Node,
     change_apply_order,
+    combine_folder_changes,
     pack_folder,
     paths_in_moved_folders,
     sha256_hex,
+    split_folder_change,
     unpack_folder,
-    with_whole_folders,
-    without_whole_folders,
 )
 
 NAMES = st.text(
@@ -61,8 +61,8 @@ def test_folded_changes_unfold_to_the_same_changes(paths, whole, gone):
     changes = nested(paths)
     if gone:
         changes = sorted((change.inverse for change in changes), key=change_apply_order)
-    together = with_whole_folders(changes, whole=whole)
-    apart = [part for change in together for part in without_whole_folders(change)]
+    together = combine_folder_changes(changes, whole=whole)
+    apart = [part for change in together for part in split_folder_change(change)]
     assert {change.path: change for change in apart} == {change.path: change for change in changes}
 
 
@@ -71,7 +71,7 @@ def test_folding_hides_no_path_from_a_rule(paths, whole):
     changes = nested(paths)
     shown = {
         path
-        for change in with_whole_folders(changes, whole=whole)
+        for change in combine_folder_changes(changes, whole=whole)
         for path in (change.path, *paths_in_moved_folders(change))
     }
     assert shown == {change.path for change in changes}
@@ -83,7 +83,7 @@ def test_a_folder_with_something_apart_stays_in_pieces(paths, whole, data):
     if not changes:
         return
     apart = data.draw(st.sampled_from(changes)).path + "/refused"
-    together = with_whole_folders(changes, whole=whole, apart=[apart])
+    together = combine_folder_changes(changes, whole=whole, apart=[apart])
     assert not any(
         apart.startswith(f"{change.path}/")
         for change in together

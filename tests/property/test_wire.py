@@ -10,9 +10,9 @@ from handtools import Approval, Call, Result
 from handtools.core.call import call_from_json, call_to_json
 from handtools.core.changes import RecordedChanges, TouchedPath
 from handtools.core.result import (
+    CallFailure,
     CallUsage,
     Document,
-    Fault,
     Image,
     SpilledOutput,
     Text,
@@ -56,7 +56,7 @@ results = st.builds(
     st.lists(blocks, max_size=3),
     st.one_of(st.none(), st.builds(Details)),
     status=st.sampled_from(["ok", "error", "denied", "cancelled", "timeout", "pending"]),
-    fault=st.one_of(st.none(), st.builds(Fault, text, text, text)),
+    fault=st.one_of(st.none(), st.builds(CallFailure, text, text, text)),
     changes=st.one_of(st.none(), changes),
     spill=st.one_of(st.none(), st.builds(SpilledOutput, text, st.integers(), st.integers())),
     usage=st.builds(CallUsage, st.floats(0, 9), st.integers(), st.integers()),
@@ -77,7 +77,7 @@ variables = st.dictionaries(st.from_regex("[A-Z_]{1,9}", fullmatch=True), st.tex
         Call,
         tool=text,
         args=st.dictionaries(text, json_values, max_size=3),
-        id=text,
+        id=text.filter(bool),
         turn=text,
         metadata=metadata,
         env=variables,

@@ -22,7 +22,7 @@ PUBLIC_NAMES = 30
 CONTEXT_FIELDS = 13
 
 BROAD_EXCEPTS = {
-    "core/errors.py": "caught_exception",
+    "core/errors.py": "exception_raised_by",
     "mcp/streamable_http.py": "_served",
     "runtime/executor.py": "_guarded",
 }

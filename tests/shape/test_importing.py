@@ -57,7 +57,8 @@ from importlib import import_module
 from pathlib import Path
 
 for module in pkgutil.walk_packages(handtools.__path__, "handtools."):
-    if not module.name.endswith(("__main__", *PROGRAMS)):
+    # Each adapter needs its SDK.
+    if not module.name.endswith(("__main__", *PROGRAMS)) and ".adapters." not in module.name:
         import_module(module.name)
 
 from handtools import BlockingToolbox, coding

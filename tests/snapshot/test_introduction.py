@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from handtools.mcp.handshake import CODING_TOOLS_FILE, stored_tools_list
+from handtools.mcp.handshake import STORED_TOOLS_LIST_FILE, stored_tools_list
 from handtools.mcp.tool_calls import ConnectionTools
 from handtools.toolbox import coding
 
@@ -17,7 +17,7 @@ def test_what_is_written_down_is_what_the_tools_say(
     folder.mkdir()
     listed = ConnectionTools(coding(folder), agent="", session="").listed
     if request.config.getoption("--update-snapshots"):
-        CODING_TOOLS_FILE.write_text(json.dumps(listed, indent=1) + "\n", "utf-8")
+        STORED_TOOLS_LIST_FILE.write_text(json.dumps(listed, indent=1) + "\n", "utf-8")
     assert stored_tools_list() == json.loads(json.dumps(listed)), (
         "if this is meant, run `just docs` and commit it"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from handtools.core.syntax import symbol_chains
-from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from tests.labelled.labels import Labelled, every
 
 KEPT = Path(__file__).parent / "outlines"

@@ -31,3 +31,4 @@ Rule("mine", "forbid", "Because.")  # refused: arg-type
 Policy(tools="reading")  # refused: arg-type
 json_schema(Params, "openai")  # refused: arg-type
 coding(".").cancel(1)  # refused: arg-type
+coding(".", time_limit=3.0)  # refused: call-arg

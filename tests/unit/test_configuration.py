@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from handtools import Change, ChangeSet, Policy, UsageError, load_configuration
 from handtools.configuration import (
-    NO_LIMITS,
+    UNLIMITED_ALLOWANCE,
     Configuration,
     Settings,
     settings_from_toml,
     tightened_configuration,
 )
-from handtools.core.commands import Allowance, Command
+from handtools.core.commands import Command, CommandLimits
 from handtools.core.effects import CommandRun, ReadEffect
 from handtools.host.files.user_folders import POLICY_VARIABLE, SETTINGS_VARIABLE
 from handtools.host.sandbox.processes.supervisor_client import default_memory_bytes
 from handtools.mcp.presets import open_preset
 
 MINE = Settings(
-    runner="bubblewrap", hosts=("mine.example",), limits=replace(NO_LIMITS, memory_bytes=1 << 30)
+    runner="bubblewrap", hosts=("mine.example",), limits=replace(UNLIMITED_ALLOWANCE, memory_bytes=1 << 30)
 )
 WIDENING = {
     "runner": 'runner = "plain"',
@@ -31,6 +31,7 @@ WIDENING = {
     "path": 'path = ["/tmp/bin"]',
     "environment": 'environment = ["AWS_SECRET_ACCESS_KEY"]',
     "hosts": 'hosts = ["evil.example"]',
+    "ports": "ports = [3000]",
     "proxy": 'proxy = "http://evil.example:1"',
     "allow": 'allow = ["bash"]',
     "tools": 'tools = "all"',
@@ -93,7 +94,7 @@ def test_a_project_tightens_what_the_person_allows():
     st.none() | st.integers(1, 1 << 40),
 )
 def test_no_limit_of_a_project_is_above_the_persons_or_the_usual_one(key, said, own):
-    mine = NO_LIMITS if own is None else replace(NO_LIMITS, **{key: own})
+    mine = UNLIMITED_ALLOWANCE if own is None else replace(UNLIMITED_ALLOWANCE, **{key: own})
     found = tighten(f"[limits]\n{key} = {said}", settings=Settings(limits=mine)).settings.limits
     assert getattr(found, key) <= min(said, own or said)
     assert found.processes is None or own or found.processes <= 4096
@@ -154,7 +155,7 @@ def test_every_setting_can_be_written(home):
         environment=("CARGO_HOME",),
         hosts=("a.example",),
         proxy="http://me:pw@a.example:3128",
-        limits=Allowance(seconds=30, memory_bytes=3 << 29, written_bytes=1000, open_files=9),
+        limits=CommandLimits(seconds=30, memory_bytes=3 << 29, written_bytes=1000, open_files=9),
     )
 
 
@@ -170,6 +171,7 @@ def test_every_setting_can_be_written(home):
         ('path = ["~/state/bin"]', "the record in"),
         ('environment = ["A=b"]', "no name of a variable"),
         ('hosts = ["http://a.example/x"]', "a.example"),
+        ('ports = ["http"]', "http"),
         ('[limits]\nmemory = "much"', "4 GiB"),
         ("[limits]\nseconds = 0", "above 0"),
         ("[limits]\nprocesses = true", "above 0"),
@@ -191,6 +193,14 @@ def test_no_text_does_more_than_be_refused(text):
         assert isinstance(settings_from_toml(text, "s"), Settings)
     with contextlib.suppress(UsageError):
         assert isinstance(tighten(text), Configuration)
+
+
+def test_ports_of_the_settings_belong_to_the_persons_policy_and_to_no_other(home):
+    (home / "config/handtools/settings.toml").write_text("ports = [3000]\n")
+    (home / "config/handtools/policy.toml").write_text('ports = ["8000-8999"]\n')
+    assert load_configuration(home / "work").policy.ports == ("8000-8999", "3000")
+    (home / "token.toml").write_text("ports = [1234]\n")
+    assert load_configuration(home / "work", home / "token.toml").policy.ports == ("1234",)
 
 
 def test_hosts_of_the_settings_belong_to_the_persons_policy_and_to_no_other(home):

@@ -166,6 +166,17 @@ class Place:
         """One confined command."""
         return await self.call("bash", command=command, **args)
 
+    async def job(self, command: str, session: str = "default", **args: Any) -> Result[Any]:
+        """A background job of a session, after its first line."""
+        call = Call(tool="bash", args={"command": command, "background": True, **args}, session=session)
+        started = await self.call(call)
+        for _ in range(200):
+            look = {"action": "output", "job": started.details.job}
+            seen = await self.call(Call(tool="jobs", args=look, session=session))
+            if "bytes of output" in seen.text and " 0 bytes" not in seen.text:
+                break
+        return started
+
     def cli(self, *words: str, **env: str) -> str:
         """Our command line, as a person types it; gives what it printed."""
         self.begin()

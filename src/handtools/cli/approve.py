@@ -11,10 +11,10 @@ from handtools.cli.call import stream_output
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at, open_toolbox_at
 from handtools.cli.results import exit_code, print_result
 from handtools.cli.terminal import (
-    CommandStopped,
+    CliCommandError,
     ask_yes_no,
     is_interactive,
-    plain_table,
+    make_plain_table,
     print_approval,
     print_json,
     print_remark,
@@ -82,19 +82,21 @@ def deny(
 
 def _answer_call(workspace: Path, name: str | None, reply: Reply, *, as_json: bool) -> None:
     with open_toolbox_at(workspace, plugins=True) as (toolbox, record):
-        call_id = record.named(name) if name is not None else _only_waiting(record)
+        call_id = record.find_call_id(name) if name is not None else _only_waiting(record)
         kept = _waiting_call(record, call_id)
         asked = kept.approval
         if reply.allow and not as_json:
-            print_approval(stderr_console(), asked, record.step("show", record.calls.short(call_id)))
+            print_approval(
+                stderr_console(), asked, record.suggested_command("show", record.calls.short(call_id))
+            )
         if (
             reply.allow
             and name is None
             and is_interactive()
             and not ask_yes_no(stderr_console(), "Allow it?")
         ):
-            step = f"To say no: {record.step('deny', record.calls.short(call_id))}"
-            raise CommandStopped("It still waits for an answer.", step)
+            step = f"To say no: {record.suggested_command('deny', record.calls.short(call_id))}"
+            raise CliCommandError("It still waits for an answer.", step)
         streamed = None if as_json else stream_output(toolbox, kept.call.tool)
         result = toolbox.resume(call_id, replace(reply, fingerprint=asked.fingerprint))
         refused = not reply.allow and result.status == "denied"
@@ -107,15 +109,15 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, as_json: bo
 
 
 def _only_waiting(record: WorkspaceJournal) -> str:
-    """The id of the only call that waits; raises `CommandStopped` when none or several do."""
+    """The id of the only call that waits; raises `CliCommandError` when none or several do."""
     waiting = record.calls.waiting()
     if not waiting:
-        raise CommandStopped(
-            "Nothing is waiting for an answer.", f"`{record.step('log')}` lists the calls."
+        raise CliCommandError(
+            "Nothing is waiting for an answer.", f"`{record.suggested_command('log')}` lists the calls."
         )
     if len(waiting) > 1:
-        step = f"Give the id of one; `{record.step('pending')}` lists them."
-        raise CommandStopped(f"{len(waiting)} calls wait for an answer.", step)
+        step = f"Give the id of one; `{record.suggested_command('pending')}` lists them."
+        raise CliCommandError(f"{len(waiting)} calls wait for an answer.", step)
     return waiting[0].call_id
 
 
@@ -124,19 +126,19 @@ def _waiting_call(record: WorkspaceJournal, call_id: str) -> "PendingCall":
     if kept is None:
         logged = record.calls.find(call_id)
         ended = f" It ended as {logged.status}." if logged else ""
-        step = f"`{record.step('pending')}` lists the calls that do."
-        raise CommandStopped(
+        step = f"`{record.suggested_command('pending')}` lists the calls that do."
+        raise CliCommandError(
             f"Call {record.calls.short(call_id)} is not waiting for an answer.{ended}", step
         )
     return kept
 
 
 def _print_waiting(record: WorkspaceJournal, waiting: list[Approval]) -> None:
-    rows = plain_table("CALL", "WHAT", "ASKED BY")
+    rows = make_plain_table("CALL", "WHAT", "ASKED BY")
     for approval in waiting:
         short = record.calls.short(approval.call_id)
         rows.add_row(short, table_cell(approval.title, 80), table_cell(approval.rule, 80))
     stdout_console().print(rows)
     last = record.calls.short(waiting[-1].call_id)
-    words = [record.step(word, last) for word in ("show", "approve", "deny")]
+    words = [record.suggested_command(word, last) for word in ("show", "approve", "deny")]
     print_remark("", f"Next: {'   '.join(words)}")

@@ -12,7 +12,7 @@ from handtools.cli.results import exit_code, print_result
 from handtools.cli.terminal import ask_approval, is_interactive, print_output_lines, print_remark
 
 if TYPE_CHECKING:
-    from handtools.cli.streamed_output import StreamedOutput
+    from handtools.cli.streamed_output import CommandOutputPrinter
     from handtools.core.result import Result
     from handtools.toolbox import BlockingToolbox
 
@@ -65,13 +65,13 @@ def call(
     raise typer.Exit(exit_code(result))
 
 
-def stream_output(toolbox: "BlockingToolbox", tool: str) -> "StreamedOutput | None":
+def stream_output(toolbox: "BlockingToolbox", tool: str) -> "CommandOutputPrinter | None":
     """Print what the toolbox's next command prints while it runs; None for a tool that runs none."""
-    from handtools.cli.streamed_output import STREAMED_TOOLS, StreamedOutput
+    from handtools.cli.streamed_output import STREAMED_TOOLS, CommandOutputPrinter
 
     if tool not in STREAMED_TOOLS:
         return None
-    streamed = StreamedOutput(toolbox.toolbox.workspace.outputs, print_output_lines)
+    streamed = CommandOutputPrinter(toolbox.toolbox.workspace.outputs, print_output_lines)
     toolbox.toolbox.listen(streamed)
     return streamed
 
@@ -83,7 +83,7 @@ def ask_person_while_pending(
 
     Returns the last result, still pending if the person decides later; no lock is held while they think.
     """
-    more = record.step("show", record.calls.short(call_id))
+    more = record.suggested_command("show", record.calls.short(call_id))
     while result.request is not None:
         reply = ask_approval(result.request, more)
         if reply is None:

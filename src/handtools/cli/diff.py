@@ -7,7 +7,7 @@ import typer
 from handtools.cli import options
 from handtools.cli.log import actions_by_path, file_changes_of_call, net_changes, net_diff
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
-from handtools.cli.terminal import CommandStopped, print_diff, print_json, print_remark, stdout_console
+from handtools.cli.terminal import CliCommandError, print_diff, print_json, print_remark, stdout_console
 from handtools.core.errors import ToolError
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.plurals import number_with_noun
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_STAT_ROWS = 60
 
 
-class FileStat(NamedTuple):
+class FileDiffStat(NamedTuple):
     """How many lines of one file were added and removed; None for what is no text."""
 
     path: str
@@ -64,8 +64,8 @@ def _print_stat(
     record: WorkspaceJournal, subject: str, touches: list["RecordedTouch"], *, as_json: bool
 ) -> None:
     changes, gone = net_changes(record, touches)
-    rows = [FileStat(change.path, *_line_counts(change)) for change in changes]
-    rows += [FileStat(path, None, None) for path in gone]
+    rows = [FileDiffStat(change.path, *_line_counts(change)) for change in changes]
+    rows += [FileDiffStat(path, None, None) for path in gone]
     added, removed = sum(row.added or 0 for row in rows), sum(row.removed or 0 for row in rows)
     if as_json:
         print_json(
@@ -110,21 +110,23 @@ def _chosen_touches(
 ) -> tuple[str, list["RecordedTouch"]]:
     """Resolve the argument (a path, a call id or none) to recorded file changes, oldest first, and a label.
 
-    Raises `CommandStopped` when it matches nothing.
+    Raises `CliCommandError` when it matches nothing.
     """
     if name is None:
         newest = record.calls.newest_change()
         if session is None and newest is None:
-            raise CommandStopped("No change stands.", f"`{record.step('log')}` lists the calls.")
+            raise CliCommandError(
+                "No change stands.", f"`{record.suggested_command('log')}` lists the calls."
+            )
         session = session if session is not None else newest.session if newest else ""
         return f"session {session}", _standing_touches(record.entries.selected("session", session))
     path = _recorded_path(record, name)
     if path is not None:
         return f"the calls on {path}", _standing_touches(record.entries.selected("path", path))
-    if not record.calls.starting(name):
-        step = f"`{record.step('log')}` lists the calls."
-        raise CommandStopped(f"`{name}` is neither a recorded call nor a path that one changed.", step)
-    call_id = record.named(name)
+    if not record.calls.ids_with_prefix(name):
+        step = f"`{record.suggested_command('log')}` lists the calls."
+        raise CliCommandError(f"`{name}` is neither a recorded call nor a path that one changed.", step)
+    call_id = record.find_call_id(name)
     return f"call {record.calls.short(call_id)}", file_changes_of_call(record, call_id)
 
 

@@ -8,7 +8,7 @@ import typer
 from handtools import __version__
 from handtools.cli import options
 from handtools.cli.results import EXIT_FAILED
-from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console
+from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def doctor(
 def _print_findings(found: "list[DoctorCheckResult]") -> None:
     from rich.text import Text
 
-    rows = plain_table("PART", "STATE", "WHAT FOLLOWS", "NEXT STEP")
+    rows = make_plain_table("PART", "STATE", "WHAT FOLLOWS", "NEXT STEP")
     for finding in found:
         state = Text(finding.state, CHECK_STYLES[finding.state])
         rows.add_row(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from handtools.cli.open_workspace import JOURNAL_NAME
-from handtools.core.errors import HostError, UsageError, caught_exception
+from handtools.core.errors import HostError, UsageError, exception_raised_by
 
 if TYPE_CHECKING:
     from handtools.configuration import Configuration
@@ -80,9 +80,9 @@ def _workspace(root: Path) -> DoctorCheckResult:
 
 def _installation(root: Path) -> Iterator[DoctorCheckResult]:
     """Warn when handtools itself is installed inside the workspace, where tools could change its code."""
-    from handtools.host.programs import installation_folders
+    from handtools.host.programs import installation_folders_in_workspace
 
-    if folders := installation_folders(root):
+    if folders := installation_folders_in_workspace(root):
         told = f"handtools itself runs from the workspace ({', '.join(folders)}), where its code can be changed"
         held = f"{told}; commands that bubblewrap confines see it read-only, and tools ask"
         yield DoctorCheckResult(
@@ -112,7 +112,7 @@ def _configuration_checks(root: Path) -> Iterator[DoctorCheckResult]:
 
 
 def _settings_in_words(found: "Configuration") -> str:
-    from handtools.configuration import LIMIT_KEYS, NO_LIMITS
+    from handtools.configuration import COMMAND_LIMIT_KEYS, UNLIMITED_ALLOWANCE
 
     settings = found.settings
     said = [
@@ -122,8 +122,8 @@ def _settings_in_words(found: "Configuration") -> str:
     ]
     limits = [
         f"{key} {getattr(settings.limits, name):,}"
-        for key, name in LIMIT_KEYS.items()
-        if getattr(settings.limits, name) != getattr(NO_LIMITS, name)
+        for key, name in COMMAND_LIMIT_KEYS.items()
+        if getattr(settings.limits, name) != getattr(UNLIMITED_ALLOWANCE, name)
     ]
     told = [*said, *([f"limits: {', '.join(limits)}"] if limits else [])]
     return "; ".join([str(found.settings_file or "no settings.toml: as built in"), *told])
@@ -139,6 +139,7 @@ def _policy_in_words(found: "Configuration") -> str:
     told.append("where no rule speaks: " + ", ".join(f"{kind} {word}" for kind, word in verdicts.items()))
     told.append("rules: " + ", ".join(rule.name for rule in policy.rules))
     told += [f"hosts: {', '.join(policy.hosts)}"] if policy.hosts else []
+    told += [f"ports: {', '.join(policy.ports)}"] if policy.ports else []
     told += [f"not offered: {', '.join(policy.block)}"] if policy.block else []
     told += [f"hidden: {', '.join(policy.excluded)}"] if policy.excluded else []
     return "; ".join([*told, f"unattended: {policy.unattended}"])
@@ -295,7 +296,7 @@ def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
         one, other = Path(folder, "one"), Path(folder, "other")
         one.touch()
         other.touch()
-        failure = caught_exception(lambda: syscalls.rename_exchange(None, str(one), str(other)))
+        failure = exception_raised_by(lambda: syscalls.rename_exchange(None, str(one), str(other)))
         with one.open("rb") as file:
             leased = syscalls.try_read_lease(file.fileno()) == "held"
     if failure is None:
@@ -318,7 +319,7 @@ def _capture(root: Path, state: Path) -> DoctorCheckResult:
     """Check whether overlay file systems can capture what commands change, and give the reason if they can't."""
     from handtools.host.files.backups import FolderBackups
     from handtools.host.files.user_folders import backups_folder
-    from handtools.host.sandbox.overlay.capture import overlay_problem
+    from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 
     why = overlay_problem(root, FolderBackups(backups_folder(root, state)))
     if not why:
@@ -369,7 +370,9 @@ def _container() -> DoctorCheckResult:
         return DoctorCheckResult(
             "container", "missing", problem, "Only for those who want it: see docs/how-to/containers.md."
         )
-    capture = "layers" if runner.layered else "looking before and after, and writes happen in place"
+    capture = (
+        "layers" if runner.can_mount_overlay else "looking before and after, and writes happen in place"
+    )
     return DoctorCheckResult(
         "container", "ok", f"works with {runner.image}; changes are captured by {capture}"
     )
@@ -421,7 +424,7 @@ def _plugins() -> Iterator[DoctorCheckResult]:
 
     names = []
     for point in entry_points(group=PLUGIN_GROUP):
-        failure = caught_exception(point.load)
+        failure = exception_raised_by(point.load)
         if failure is None:
             names.append(point.name)
             continue
@@ -477,17 +480,17 @@ def language_checks(root: Path) -> Iterator[DoctorCheckResult]:
 
     Installed ones come first; no server is started.
     """
-    from handtools.host.language.language_selection import LANGUAGE_SWITCH_VARIABLE
+    from handtools.host.language.language_availability import LANGUAGE_SWITCH_VARIABLE
     from handtools.host.language.local_language import LocalLanguage
-    from handtools.host.language.server_discovery import UNCONFINED_NOTE
+    from handtools.host.language.server_discovery import UNCONFINED_SERVERS_NOTE
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
     runner = choose_runner(root=root).runner
     if not runner.confined:
-        yield DoctorCheckResult("sandbox", "missing", UNCONFINED_NOTE, "handtools doctor")
+        yield DoctorCheckResult("sandbox", "missing", UNCONFINED_SERVERS_NOTE, "handtools doctor")
     # Nothing is kept: their versions are asked for, and no server is started.
     language = LocalLanguage(root, cache=root, runner=lambda: runner)
-    for speaker in sorted(language.speakers(), key=lambda each: not each.version):
+    for speaker in sorted(language.known_servers(), key=lambda each: not each.version):
         languages = ", ".join(speaker.languages)
         if speaker.program and not speaker.version:
             told = f"{languages}: {speaker.program} is there, but does not run"

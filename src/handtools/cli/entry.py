@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+_WORKSPACE_OPTIONS = ("-C", "--workspace")
+
 
 def main() -> None:
     """Run the `handtools` command; exits with a message when the current folder has been deleted."""
@@ -27,15 +29,15 @@ def _is_here() -> bool:
 
 
 def _run() -> None:
-    """Start the stdio MCP server for a plain `handtools mcp [FOLDER]`, else run the typer command line.
+    """Start the stdio MCP server for a plain `handtools mcp [FOLDER …]`, else run the typer command line.
 
     Exits with a message when typer or rich is not installed.
     """
-    words = move_workspace_option(sys.argv[1:])
-    if words[:1] == ["mcp"] and len(words) <= 2 and not any(word.startswith("-") for word in words):
-        from handtools.mcp.stdio import serve_folder_over_stdio
+    words = move_workspace_option(join_workspace_options(sys.argv[1:]))
+    if words[:1] == ["mcp"] and not any(word.startswith("-") for word in words):
+        from handtools.mcp.stdio import serve_folders_over_stdio
 
-        serve_folder_over_stdio(words[1] if len(words) > 1 else ".")
+        serve_folders_over_stdio(words[1:] or ["."])
         return
     sys.argv[1:] = words
     try:
@@ -45,6 +47,43 @@ def _run() -> None:
             raise
         sys.exit(f"handtools: the command line needs `{missing.name}`: pip install 'handtools-slim[cli]'")
     run()
+
+
+def join_workspace_options(words: Sequence[str]) -> list[str]:
+    """Put one `-C FOLDER` in the place of several: that of the workspace which these folders make up.
+
+    Those that a command names itself count alone. `mcp` takes its folders as arguments, and options all the same.
+    """
+    before: list[str] = []
+    after: list[str] = []
+    rest: list[str] = []
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        folders = after if rest else before
+        if word == "--":
+            rest += [word, *waiting]
+            break
+        if word in _WORKSPACE_OPTIONS and waiting:
+            folders.append(waiting.pop(0))
+        elif word.startswith("--workspace="):
+            folders.append(word.removeprefix("--workspace="))
+        else:
+            rest.append(word)
+    named = after or before
+    if len(before + after) < 2 and (not named or rest[:1] != ["mcp"]):
+        return list(words)
+    return ["-C", _combined(named), *rest]
+
+
+def _combined(folders: list[str]) -> str:
+    from handtools.core.errors import HandtoolsError
+    from handtools.host.workspace_folders import combined_workspace
+
+    try:
+        return str(combined_workspace([os.path.expanduser(folder) for folder in folders]))
+    except HandtoolsError as problem:
+        sys.exit(f"handtools: {problem}")
 
 
 def move_workspace_option(words: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.terminal import (
-    CommandStopped,
+    CliCommandError,
     ask_yes_no,
     is_interactive,
     print_diff,
@@ -25,7 +25,7 @@ from handtools.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from handtools.mcp.clients.client_setup import FileChange, KnownClient, LaunchCommand
+    from handtools.mcp.clients.client_setup import KnownClient, LaunchCommand, PlannedConfigChange
     from handtools.mcp.clients.config_edits import InstallRecord
 
 
@@ -52,7 +52,7 @@ class ClientName(StrEnum):
 
 ClientArgument = Annotated[ClientName, typer.Argument(help="The program that shall use the tools.")]
 PrintOnlyOption = Annotated[bool, typer.Option("--print", help="Only show what to paste, and where.")]
-OnlyOursOption = Annotated[
+DisableClientToolsOption = Annotated[
     bool | None,
     typer.Option(
         "--only-ours/--keep-theirs",
@@ -69,7 +69,7 @@ BY_HAND_STEP = "Change it by hand: --print shows what belongs there."
 def install(  # noqa: PLR0917
     client: ClientArgument,
     show: PrintOnlyOption = False,
-    only_ours: OnlyOursOption = None,
+    only_ours: DisableClientToolsOption = None,
     replace: ReplaceOption = False,
     yes: options.YesOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
@@ -78,21 +78,21 @@ def install(  # noqa: PLR0917
 
     The change is shown, and written when you say so. Everything else in the file stays as it is, comments too.
     """
-    from handtools.mcp.clients.client_setup import client_tools_are_disabled, conflicting_server_entry
+    from handtools.mcp.clients.client_setup import client_tools_are_disabled, conflicting_entry_folder
 
     known, folder = _known_client(client), workspace.resolve()
     launch = _launch_command(known, folder)
     if only_ours and not known.own_tools:
         step = f"{known.kept_tools} --keep-theirs goes on without."
-        raise CommandStopped(f"handtools can't switch the own tools of {known.title} off.", step)
+        raise CliCommandError(f"handtools can't switch the own tools of {known.title} off.", step)
     if show:
         _show(known, folder, launch, only_ours=bool(only_ours))
         return
     with _reading():
-        other = conflicting_server_entry(known, folder, launch)
+        other = conflicting_entry_folder(known, folder, launch)
         if other is not None and not replace:
             what = f"{known.file(folder)} starts handtools for {other}."
-            raise CommandStopped(what, f"--replace puts {folder} there instead; nothing was changed.")
+            raise CliCommandError(what, f"--replace puts {folder} there instead; nothing was changed.")
         off = client_tools_are_disabled(known, folder) if only_ours is None else only_ours
         record = _install_record()
         changes = _planned_changes(known, folder, launch, record, only_ours=off)
@@ -119,22 +119,22 @@ def uninstall(
     The client's own tools are switched on again. Files are as they were before `install`; what was changed in them
     since stays. `--print` only shows the change.
     """
-    from handtools.mcp.clients.client_setup import conflicting_server_entry, plan_uninstall
+    from handtools.mcp.clients.client_setup import conflicting_entry_folder, plan_uninstall
 
     known, folder = _known_client(client), workspace.resolve()
     launch = _launch_command(known, folder)
     with _reading():
-        other = conflicting_server_entry(known, folder, launch)
+        other = conflicting_entry_folder(known, folder, launch)
         if other is not None and Path(other).is_absolute():
             step = f"Nothing was changed; `handtools uninstall {client.value} -C {other}` takes it out."
-            raise CommandStopped(
+            raise CliCommandError(
                 f"handtools is in {known.file(folder)} for {other}, not for {folder}.", step
             )
         record = _install_record()
         changes = plan_uninstall(known, folder, launch, record)
     if not changes:
         step = f"Nothing was changed; `handtools install {client.value}` puts it there."
-        raise CommandStopped(f"handtools is not in {known.file(folder)}.", step)
+        raise CliCommandError(f"handtools is not in {known.file(folder)}.", step)
     if show:
         _print_changes(changes)
         return
@@ -154,7 +154,7 @@ def _known_client(name: ClientName) -> "KnownClient":
 
 
 def _install_record() -> "InstallRecord":
-    from handtools.host.files.user_folders import state_root
+    from handtools.host.home_folders import state_root
     from handtools.mcp.clients.config_edits import InstallRecord
 
     return InstallRecord(state_root())
@@ -184,13 +184,13 @@ def _planned_changes(
     record: "InstallRecord",
     *,
     only_ours: bool,
-) -> "list[FileChange]":
+) -> "list[PlannedConfigChange]":
     from handtools.mcp.clients.client_setup import plan_install
 
     file = client.file(folder)
     if client.name == "continue" and not file.exists():
         # A file of ours would take the place of what it brings along, and names no model.
-        raise CommandStopped(
+        raise CliCommandError(
             f"Continue has no {file} yet.", "Start `cn` once, or write that file, then try again."
         )
     return plan_install(client, folder, launch, record, only_ours=only_ours)
@@ -201,10 +201,10 @@ def _offer_own_tools_off(
     folder: Path,
     launch: "LaunchCommand",
     record: "InstallRecord",
-    changes: "list[FileChange]",
+    changes: "list[PlannedConfigChange]",
     *,
     yes: bool,
-) -> "list[FileChange]":
+) -> "list[PlannedConfigChange]":
     """Ask whether the client's built-in file and shell tools shall be disabled as well.
 
     Returns the file changes that do so, or the given ones when the person says no or can't be asked.
@@ -223,21 +223,21 @@ def _offer_own_tools_off(
     return whole if _confirm_changes(shown, "Switch them off?", yes=False) else changes
 
 
-def _confirm_changes(changes: "Sequence[FileChange]", question: str, *, yes: bool) -> bool:
+def _confirm_changes(changes: "Sequence[PlannedConfigChange]", question: str, *, yes: bool) -> bool:
     """Print the config changes as diffs and ask for confirmation, which `yes` skips.
 
-    Raises `CommandStopped` when nobody can be asked.
+    Raises `CliCommandError` when nobody can be asked.
     """
     _print_changes(changes)
     if yes:
         return True
     if not is_interactive():
         step = "Add --yes to write this, or --print to see what to paste."
-        raise CommandStopped("Nobody can be asked here, and nothing was changed.", step)
+        raise CliCommandError("Nobody can be asked here, and nothing was changed.", step)
     return ask_yes_no(stderr_console(), question)
 
 
-def _print_changes(changes: "Sequence[FileChange]") -> None:
+def _print_changes(changes: "Sequence[PlannedConfigChange]") -> None:
     from handtools.text.diffs.unified_diff import unified_diff
 
     for change in changes:
@@ -253,7 +253,7 @@ def _show(client: "KnownClient", folder: Path, launch: "LaunchCommand", *, only_
         print_untrusted_text(apply_edits(shape, "", edits)[0])
 
 
-def _files(changes: "Sequence[FileChange]") -> str:
+def _files(changes: "Sequence[PlannedConfigChange]") -> str:
     return " and ".join(str(change.file) for change in changes)
 
 
@@ -278,7 +278,7 @@ def _print_installed(
         )
 
 
-def _write_change(change: "FileChange", record: "InstallRecord") -> None:
+def _write_change(change: "PlannedConfigChange", record: "InstallRecord") -> None:
     """Write or delete one config file, by an atomic rename, and update the record that uninstall needs."""
     file, known = change.file, record.find(change.file)
     with _writing(file):
@@ -299,14 +299,14 @@ def _write_change(change: "FileChange", record: "InstallRecord") -> None:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    from handtools.mcp.clients.client_setup import UnreadableConfiguration
+    from handtools.mcp.clients.client_setup import UnreadableClientConfig
 
     try:
         yield
-    except UnreadableConfiguration as problem:
-        raise CommandStopped(str(problem), BY_HAND_STEP) from problem
+    except UnreadableClientConfig as problem:
+        raise CliCommandError(str(problem), BY_HAND_STEP) from problem
     except (OSError, UnicodeDecodeError) as problem:
-        raise CommandStopped(
+        raise CliCommandError(
             f"The configuration can't be read: {problem}.", "Look at it, then try again."
         ) from problem
 
@@ -317,4 +317,4 @@ def _writing(file: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         step = "Make it writable, or change it by hand: --print shows what belongs there."
-        raise CommandStopped(f"{file} can't be written: {problem.strerror}.", step) from problem
+        raise CliCommandError(f"{file} can't be written: {problem.strerror}.", step) from problem

@@ -13,7 +13,7 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
-from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console, table_cell
+from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console, table_cell
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -168,7 +168,7 @@ def log(
         _print_log(record, rows)
         if len(page) > limit:
             words = ["log", "--before", str(rows[-1][0].seq), "-n", str(limit)]
-            older = record.step(*words, *(["--session", session] if session else []))
+            older = record.suggested_command(*words, *(["--session", session] if session else []))
             print_remark("", f"Older: {older}")
 
 
@@ -177,7 +177,7 @@ def _print_log(record: WorkspaceJournal, rows: Sequence["Row"]) -> None:
     sessions = len({logged.session for logged, _ in rows}) > 1
     agents = any(logged.agent for logged, _ in rows)
     extra = [name for name, wanted in (("SESSION", sessions), ("AGENT", agents)) if wanted]
-    shown = plain_table("WHEN", "CALL", "TOOL", "TOUCHED", "STATUS", *extra)
+    shown = make_plain_table("WHEN", "CALL", "TOOL", "TOUCHED", "STATUS", *extra)
     for column in shown.columns[:3]:
         column.no_wrap = True
     for logged, touches in rows:
@@ -189,7 +189,7 @@ def _print_log(record: WorkspaceJournal, rows: Sequence["Row"]) -> None:
 
 
 FOLLOW_INTERVAL_SECONDS = 0.5
-MOST_FOLLOWED_CALLS = 500
+MOST_CALLS_PER_LOG_POLL = 500
 """How many of the newest calls are looked at each time; of more that ended at once the oldest are left out."""
 
 
@@ -199,14 +199,14 @@ def _follow_log(record: WorkspaceJournal, session: str | None, limit: int, *, as
     first = True
     with contextlib.suppress(KeyboardInterrupt):
         while True:
-            page = record.calls.page(session=session, limit=limit if first else MOST_FOLLOWED_CALLS)
+            page = record.calls.page(session=session, limit=limit if first else MOST_CALLS_PER_LOG_POLL)
             for logged in reversed(page):
                 if known.get(logged.id) != logged.status:
                     known[logged.id] = logged.status
                     _print_followed(record, logged, as_json=as_json)
             if first:
                 # What is older was not asked for.
-                older = record.calls.page(session=session, limit=MOST_FOLLOWED_CALLS)
+                older = record.calls.page(session=session, limit=MOST_CALLS_PER_LOG_POLL)
                 known |= {logged.id: logged.status for logged in older[limit:]}
                 first = False
             time.sleep(FOLLOW_INTERVAL_SECONDS)

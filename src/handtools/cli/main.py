@@ -18,7 +18,7 @@ from handtools.cli.results import EXIT_FAILED
 from handtools.cli.sessions import sessions
 from handtools.cli.show import show
 from handtools.cli.skills import skills
-from handtools.cli.terminal import CommandStopped, print_failure, print_remark
+from handtools.cli.terminal import CliCommandError, print_failure, print_remark
 from handtools.cli.token_costs import tokens
 from handtools.cli.tools import tools
 from handtools.cli.undo import redo, undo
@@ -36,7 +36,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 )
 EXIT_INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended."""
-OPTION_DEFAULTS = {"help": False, "install_completion": False, "show_completion": False}
+BUILT_IN_FLAG_DEFAULTS = {"help": False, "install_completion": False, "show_completion": False}
 """Defaults of built-in flags, given so that typer need not import pydantic, which is slow, to find them."""
 
 
@@ -61,7 +61,7 @@ def _app() -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # drawing help with rich takes longer than everything else
-        context_settings={"help_option_names": ["-h", "--help"], "default_map": OPTION_DEFAULTS},
+        context_settings={"help_option_names": ["-h", "--help"], "default_map": BUILT_IN_FLAG_DEFAULTS},
     )
     app.callback()(_options)
     for command in COMMANDS:
@@ -88,7 +88,7 @@ def _failure_and_step(failure: HandtoolsError) -> tuple[str, str]:
     """The message for an error and the suggested next step, by the error's type."""
     if isinstance(failure, ToolError):
         return failure.message, failure.hint or "`handtools --help` lists the commands."
-    if isinstance(failure, CommandStopped):
+    if isinstance(failure, CliCommandError):
         return str(failure), failure.step
     if isinstance(failure, UsageError):
         return str(failure), "Correct that, then run the command again."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.terminal import CommandStopped, print_remark
+from handtools.cli.terminal import CliCommandError, print_remark
 
 if TYPE_CHECKING:
     from handtools.mcp.http_server import TokenGrants
@@ -39,7 +39,9 @@ PolicyOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="What may be done, instead of ~/.config/handtools/policy.toml."),
 ]
-BlockOption = Annotated[list[str] | None, typer.Option("--block", help="A tool that is never offered.")]
+BlockedToolsOption = Annotated[
+    list[str] | None, typer.Option("--block", help="A tool that is never offered.")
+]
 
 SamplingOption = Annotated[
     bool, typer.Option("--sampling", help="Let `edit_agent` use a model that the client lends.")
@@ -47,12 +49,15 @@ SamplingOption = Annotated[
 
 
 def mcp(
-    folder: Annotated[Path, typer.Argument(help="The folder the tools work in.")] = Path(),
+    folders: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FOLDER]...", help="The folder the tools work in, or several."),
+    ] = None,
     *,
     preset: PresetOption = PresetName.coding,
     policy: PolicyOption = None,
     unattended: UnattendedOption = None,
-    block: BlockOption = None,
+    block: BlockedToolsOption = None,
     runner: options.RunnerOption = "",
     sampling: SamplingOption = False,
 ) -> None:
@@ -60,10 +65,10 @@ def mcp(
 
     This is what `handtools install CLIENT` puts into a client's configuration.
     """
-    from handtools.mcp.stdio import serve_folder_over_stdio
+    from handtools.mcp.stdio import serve_folders_over_stdio
 
-    serve_folder_over_stdio(
-        str(folder),
+    serve_folders_over_stdio(
+        folders or ["."],
         preset=preset,
         policy=policy,
         unattended=unattended,
@@ -121,7 +126,7 @@ def serve(
 def _parse_address(words: str) -> tuple[str, int]:
     host, _, port = words.rpartition(":")
     if not port.isdigit():
-        raise CommandStopped(f"`{words}` is no address.", "Say a port, or HOST:PORT.")
+        raise CliCommandError(f"`{words}` is no address.", "Say a port, or HOST:PORT.")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

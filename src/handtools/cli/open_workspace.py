@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from handtools.cli.terminal import CommandStopped, print_remark
+from handtools.cli.terminal import CliCommandError, print_remark
 from handtools.core.approval import Approval, Reply
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class WorkspaceJournal:
         """The journal's record of file changes."""
         return self.journal.entries
 
-    def step(self, *words: str) -> str:
+    def suggested_command(self, *words: str) -> str:
         """A `handtools` command line to suggest to the person as the next step.
 
         It has `-C FOLDER` when the workspace is not the current folder.
@@ -47,20 +47,20 @@ class WorkspaceJournal:
         where = [] if self.path == Path() else ["-C", str(self.path)]
         return shlex.join(["handtools", *words, *where])
 
-    def named(self, name: str) -> str:
+    def find_call_id(self, name: str) -> str:
         """The full id of the one recorded call with a change number, or whose id starts with the given text.
 
-        Raises `CommandStopped` when none or several do.
+        Raises `CliCommandError` when none or several do.
         """
         numbered = self.journal.call_of_change(name)
-        found = [numbered] if numbered else self.calls.starting(name)
+        found = [numbered] if numbered else self.calls.ids_with_prefix(name)
         if not name or not found:
-            raise CommandStopped(
-                f"No call `{name}` is recorded here.", f"`{self.step('log')}` lists the calls."
+            raise CliCommandError(
+                f"No call `{name}` is recorded here.", f"`{self.suggested_command('log')}` lists the calls."
             )
         if len(found) > 1 and found[0] != name:
             listed = ", ".join(self.calls.short(call_id) for call_id in found)
-            raise CommandStopped(f"Several calls begin with `{name}`: {listed}.", "Give more of the id.")
+            raise CliCommandError(f"Several calls begin with `{name}`: {listed}.", "Give more of the id.")
         return found[0]
 
 
@@ -68,7 +68,7 @@ class WorkspaceJournal:
 def open_journal_at(path: Path) -> Iterator[WorkspaceJournal]:
     """Open the journal of a workspace without loading any tool; closes it at the end.
 
-    Raises `CommandStopped` when nothing is recorded for the folder.
+    Raises `CliCommandError` when nothing is recorded for the folder.
     """
     from handtools.local_journal import open_local_journal
 
@@ -117,7 +117,7 @@ async def _approve_all(_: Approval) -> Reply:
     return Reply(allow=True)
 
 
-def _nothing_recorded(path: Path, state: Path) -> CommandStopped:
+def _nothing_recorded(path: Path, state: Path) -> CliCommandError:
     """The error for a folder without a journal; suggests a parent folder that has one."""
     from handtools.host.files.user_folders import workspace_id
 
@@ -125,7 +125,7 @@ def _nothing_recorded(path: Path, state: Path) -> CommandStopped:
     for above in real.parents:
         if (state.parent / workspace_id(above) / JOURNAL_NAME).exists():
             step = shlex.join(["-C", str(above)])
-            return CommandStopped(
+            return CliCommandError(
                 f"No call is recorded for {real}.", f"{above} has a record: add `{step}`."
             )
-    return CommandStopped(f"No call is recorded for {real}.", "`handtools call TOOL …` makes one.")
+    return CliCommandError(f"No call is recorded for {real}.", "`handtools call TOOL …` makes one.")

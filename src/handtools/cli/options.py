@@ -19,7 +19,13 @@ class OutputFormat(StrEnum):
 
 WorkspaceOption = Annotated[
     Path,
-    typer.Option("--workspace", "-C", exists=True, file_okay=False, help="The folder the tools work in."),
+    typer.Option(
+        "--workspace",
+        "-C",
+        exists=True,
+        file_okay=False,
+        help="The folder the tools work in; given several times, all of them.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON, for programs.")]
 JsonArgumentsOption = Annotated[

@@ -15,7 +15,7 @@ from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
     from handtools.cli.open_workspace import WorkspaceJournal
-    from handtools.cli.streamed_output import StreamedOutput
+    from handtools.cli.streamed_output import CommandOutputPrinter
     from handtools.core.result import Result
 
 EXIT_FAILED, EXIT_PENDING = 1, 3
@@ -32,7 +32,7 @@ def print_result(
     record: "WorkspaceJournal",
     *,
     as_json: bool,
-    streamed: "StreamedOutput | None" = None,
+    streamed: "CommandOutputPrinter | None" = None,
 ) -> None:
     """Print a call's result, failure or pending approval as text or JSON, with the command to run next.
 
@@ -46,16 +46,18 @@ def print_result(
     elif result.ok:
         print_content(result, streamed)
         if result.changes:
-            print_remark(f"Call {short}. Take it back: {record.step('undo', short)}")
+            print_remark(f"Call {short}. Take it back: {record.suggested_command('undo', short)}")
     else:
         fault = result.fault
-        step = f"{record.step('show', short)} shows the call."
+        step = f"{record.suggested_command('show', short)} shows the call."
         print_failure(fault.message if fault else result.text, (fault and fault.hint) or step)
         if result.changes:
-            print_remark(f"Some changes had landed before. Take them back: {record.step('undo', short)}")
+            print_remark(
+                f"Some changes had landed before. Take them back: {record.suggested_command('undo', short)}"
+            )
 
 
-def print_content(result: "Result[Any]", streamed: "StreamedOutput | None" = None) -> None:
+def print_content(result: "Result[Any]", streamed: "CommandOutputPrinter | None" = None) -> None:
     """Print a result's text to stdout, with the diff in it coloured on a terminal.
 
     Images and documents are named by type and size.
@@ -86,13 +88,12 @@ def _print_json_result(result: "Result[Any]", call_id: str, short: str, record: 
 
     value: dict[str, Any] = {"call_id": call_id, **result_to_json(result)}
     if result.status == "pending":
-        value["next"] = {word: record.step(word, short) for word in ("approve", "deny")}
+        value["next"] = {word: record.suggested_command(word, short) for word in ("approve", "deny")}
     elif result.changes:
-        value["next"] = {"undo": record.step("undo", short)}
+        value["next"] = {"undo": record.suggested_command("undo", short)}
     print_json(value)
 
 
 def _print_pending(result: "Result[Any]", short: str, record: "WorkspaceJournal") -> None:
-    asked = f" ({result.request.rule})" if result.request else ""
-    step = f"{record.step('approve', short)}   or   {record.step('deny', short)}"
-    print_pending_call(f"{result.text}{asked}", step)
+    step = f"{record.suggested_command('approve', short)}   or   {record.suggested_command('deny', short)}"
+    print_pending_call(result.text, step)

@@ -8,7 +8,7 @@ import typer
 from handtools.cli import options
 from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import open_journal_at
-from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console, table_cell
+from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console, table_cell
 
 
 def sessions(
@@ -26,7 +26,7 @@ def sessions(
         if not found:
             print_remark("No calls are recorded.")
             return
-        rows = plain_table("SESSION", "CALLS", "CHANGED", "FIRST", "LAST", "AGENTS")
+        rows = make_plain_table("SESSION", "CALLS", "CHANGED", "FIRST", "LAST", "AGENTS")
         for session in found:
             rows.add_row(
                 table_cell(session.name, 40),
@@ -37,5 +37,7 @@ def sessions(
                 table_cell(session.agents, 40),
             )
         stdout_console().print(rows)
-        words = [record.step(word, "--session", found[0].name) for word in ("log", "diff", "undo")]
+        words = [
+            record.suggested_command(word, "--session", found[0].name) for word in ("log", "diff", "undo")
+        ]
         print_remark("", f"Next: {'   '.join(words)}")

@@ -16,7 +16,7 @@ from handtools.cli.log import (
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.results import diff_in_details
 from handtools.cli.terminal import (
-    CommandStopped,
+    CliCommandError,
     print_approval,
     print_diff,
     print_json,
@@ -42,11 +42,12 @@ def show(
     from handtools.core.result import result_from_json
 
     with open_journal_at(workspace) as record:
-        named = record.named(call_id)
+        named = record.find_call_id(call_id)
         logged, recalled = record.calls.find(named), record.calls.recall(named)
         if logged is None or recalled is None:
-            raise CommandStopped(
-                f"Call `{named}` was let go just now.", f"`{record.step('log')}` lists the calls."
+            raise CliCommandError(
+                f"Call `{named}` was let go just now.",
+                f"`{record.suggested_command('log')}` lists the calls.",
             )
         touches = file_changes_of_call(record, named)
         diff = net_diff(record, touches)
@@ -101,7 +102,9 @@ def _print_result(record: WorkspaceJournal, result: "Result[Any]", diff: str) ->
     print_untrusted_text("\n".join(f"  {line}" for line in text.split("\n")))
     if result.request is not None:
         print_approval(
-            stdout_console(), result.request, record.step("show", result.request.call_id, "--json")
+            stdout_console(),
+            result.request,
+            record.suggested_command("show", result.request.call_id, "--json"),
         )
     if diff:
         _print_heading("changes")
@@ -115,7 +118,7 @@ def _print_steps(
     if touches:
         words = ["redo" if undone_state(touches) == "yes" else "undo"]
     if words:
-        print_remark("", "Next: " + "   ".join(record.step(word, short) for word in words))
+        print_remark("", "Next: " + "   ".join(record.suggested_command(word, short) for word in words))
 
 
 def _print_heading(name: str) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.results import EXIT_FAILED
-from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console, table_cell
+from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console, table_cell
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def skills(
 
 def _skills_with_problems(workspace: Path, near: str) -> list[tuple["Skill", list[str]]]:
     """Every skill found near a path with its problems, also that a nearer one of the same name hides it."""
-    from handtools.core.skills import nearest_by_name as nearest
+    from handtools.core.skills import nearest_skill_per_name as nearest
     from handtools.toolbox import local_workspace
 
     opened = local_workspace(workspace)
@@ -60,7 +60,7 @@ def _covered_problem(by: "Skill") -> str:
 
 
 def _print_skills(found: list[tuple["Skill", list[str]]]) -> None:
-    rows = plain_table("SKILL", "FROM", "WHERE", "WHAT IT IS FOR")
+    rows = make_plain_table("SKILL", "FROM", "WHERE", "WHAT IT IS FOR")
     for skill, _ in found:
         path = skill.folder if skill.origin == "workspace" else skill.location.removeprefix("file://")
         rows.add_row(

@@ -12,15 +12,15 @@ from handtools.runtime.guards.files import OUTPUT_SCHEME
 from handtools.text.terminal_emulator import decode_output, plain_output
 
 STREAMED_TOOLS = ("bash",)
-CHUNK_BYTES = 1 << 20
+OUTPUT_READ_CHUNK_BYTES = 1 << 20
 MOST_STREAMED_BYTES = 64 << 20
 """Most bytes that are streamed; of more the result shows the end, and where the whole is."""
-CONTEXT_BYTES = 200
+CONTINUATION_MATCH_BYTES = 200
 """How many bytes must agree for new output to be taken for the continuation of what was printed."""
 LAST_EVENT_SECONDS = 5.0
 
 
-class StreamedOutput:
+class CommandOutputPrinter:
     """Event listener that prints whole lines of a command's output, and knows what it has printed.
 
     An event has the last few kilobytes of the output, and the store all of it once it is long. What can't be told
@@ -62,7 +62,7 @@ class StreamedOutput:
             return result.text
         self._print_stored(path, size)
         left = plain_output(decode_output(self._stored(path, self._offset)))
-        known = (self._printed + left).rstrip("\n")[-CONTEXT_BYTES:]
+        known = (self._printed + left).rstrip("\n")[-CONTINUATION_MATCH_BYTES:]
         _, found, ending = result.text.rpartition(known)
         if not known or not found:
             return result.text
@@ -77,7 +77,7 @@ class StreamedOutput:
         # Only the end of the output is here: by the numbers of bytes, if they fit what was printed.
         known, tail = self._printed.encode(), lines.encode()
         new = event.bytes - len(event.text[len(lines) :].encode()) - len(known)
-        context = min(CONTEXT_BYTES, len(known))
+        context = min(CONTINUATION_MATCH_BYTES, len(known))
         if 0 < new <= len(tail) - context and tail[: len(tail) - new].endswith(
             known[len(known) - context :]
         ):
@@ -92,7 +92,7 @@ class StreamedOutput:
             if not whole:
                 return
             self._print(plain_output(decode_output(whole)))
-            self._printed = self._printed[-CHUNK_BYTES:]
+            self._printed = self._printed[-OUTPUT_READ_CHUNK_BYTES:]
             self._offset += len(whole)
 
     def _begin_stored(self, path: str) -> bool:
@@ -108,7 +108,7 @@ class StreamedOutput:
 
     def _stored(self, path: str, start: int) -> bytes:
         try:
-            return self._outputs.part(path.removeprefix(OUTPUT_SCHEME), start, CHUNK_BYTES)
+            return self._outputs.part(path.removeprefix(OUTPUT_SCHEME), start, OUTPUT_READ_CHUNK_BYTES)
         except (KeyError, ToolError):
             return b""
 

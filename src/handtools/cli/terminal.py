@@ -28,7 +28,7 @@ _DIFF_COLOURS = {"+": "32", "-": "31", "@": "36"}
 _HEADERS = ("--- ", "+++ ", "diff --git ")
 
 
-class CommandStopped(HandtoolsError):
+class CliCommandError(HandtoolsError):
     """Error that ends a CLI command; its message is printed together with `step`, what the person can do next."""
 
     def __init__(self, message: str, step: str) -> None:
@@ -117,7 +117,7 @@ def coloured_diff(diff: str) -> "Text":
     return text
 
 
-def plain_table(*columns: str) -> "Table":
+def make_plain_table(*columns: str) -> "Table":
     """A rich table without borders and with the given column headings."""
     from rich.table import Table
 

@@ -7,7 +7,7 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.mcp_serve import PresetName, PresetOption
-from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console
+from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console
 
 
 def tokens(
@@ -33,7 +33,7 @@ def tokens(
     if as_json:
         print_json({"preset": preset, "dialect": dialect, "tokens": costs, "total": total})
         return
-    rows = plain_table("TOOL", "TOKENS")
+    rows = make_plain_table("TOOL", "TOKENS")
     for name, cost in costs.items():
         rows.add_row(name, f"{cost:,}")
     rows.add_row("all", f"{total:,}")

@@ -9,7 +9,7 @@ import typer
 from handtools.cli import options
 from handtools.cli.open_workspace import open_toolbox_at
 from handtools.cli.terminal import (
-    plain_table,
+    make_plain_table,
     print_json,
     print_remark,
     print_untrusted_text,
@@ -33,7 +33,7 @@ def tools(
         for definition in offered:
             print_untrusted_text(f"{definition.name}\n{json.dumps(definition.input_schema, indent=2)}\n")
     else:
-        rows = plain_table("TOOL", "DOES", "WHAT IT IS FOR")
+        rows = make_plain_table("TOOL", "DOES", "WHAT IT IS FOR")
         for definition in offered:
             does = "looks" if definition.reads_only else "changes"
             rows.add_row(definition.name, does, table_cell(_sentence(definition.description), 100))

@@ -9,7 +9,7 @@ import typer
 from handtools.cli import options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
-from handtools.cli.terminal import CommandStopped, print_json, print_remark, stdout_console
+from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.visible_text import with_visible_characters
 
@@ -23,7 +23,7 @@ PERSON_AGENT_NAME = "person"
 NEWEST_KEYWORD = "last"
 UNDO_VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
 
-MOST_LISTED_PATHS = 40
+MOST_UNDONE_PATHS_LISTED = 40
 """Of more paths an undo tells how many there were in each folder."""
 
 CallIdArgument = Annotated[
@@ -38,7 +38,7 @@ PathOption = Annotated[str | None, typer.Option("--path", help="The last change 
 MergeOption = Annotated[bool, typer.Option("--merge", help="Merge where a file changed since.")]
 
 
-class UndoArguments(NamedTuple):
+class UndoCommandArguments(NamedTuple):
     """What the user of `undo` or `redo` chose: call id, turn, session or path; None for those not given."""
 
     call_id: str | None
@@ -76,7 +76,7 @@ def undo(
     """
     if version is not None and path is None:
         raise typer.BadParameter("It belongs to --path.", param_hint="--version")
-    given = UndoArguments(call_id, turn, session, path)
+    given = UndoCommandArguments(call_id, turn, session, path)
     _revert(workspace, "undo", given, version, merge=merge, dry_run=dry_run, as_json=as_json)
 
 
@@ -91,14 +91,14 @@ def redo(
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Bring back what the newest undo took, or what you name."""
-    given = UndoArguments(call_id, turn, session, path)
+    given = UndoCommandArguments(call_id, turn, session, path)
     _revert(workspace, "redo", given, None, merge=merge, as_json=as_json)
 
 
 def _revert(
     workspace: Path,
     action: str,
-    given: UndoArguments,
+    given: UndoCommandArguments,
     version: int | None,
     *,
     merge: bool,
@@ -131,10 +131,10 @@ def _revert(
     raise typer.Exit(EXIT_FAILED if kept else exit_code(result))
 
 
-def _undo_target(record: WorkspaceJournal, action: str, given: UndoArguments) -> UndoTarget:
+def _undo_target(record: WorkspaceJournal, action: str, given: UndoCommandArguments) -> UndoTarget:
     """Turn the given options into one undo target; with none given, the call of the newest change.
 
-    Raises `BadParameter` when several are given, `CommandStopped` when there is nothing to undo.
+    Raises `BadParameter` when several are given, `CliCommandError` when there is nothing to undo.
     """
     name, turn, session, path = given
     if sum(word is not None for word in (name, turn or session, path)) > 1:
@@ -148,8 +148,8 @@ def _undo_target(record: WorkspaceJournal, action: str, given: UndoArguments) ->
     if turn is None and session not in {None, NEWEST_KEYWORD}:
         return UndoTarget("session", str(session), ("--session", str(session)))
     if newest is None:
-        step = f"`{record.step('log')}` lists the calls."
-        raise CommandStopped(f"There is no change to {action}.", step)
+        step = f"`{record.suggested_command('log')}` lists the calls."
+        raise CliCommandError(f"There is no change to {action}.", step)
     return _newest_target(record, newest, turn, session)
 
 
@@ -168,12 +168,12 @@ def _newest_target(
 
 def _call_named(record: WorkspaceJournal, action: str, name: str) -> str:
     try:
-        return record.named(name)
-    except CommandStopped as unknown:
-        if record.calls.starting(name):
+        return record.find_call_id(name)
+    except CliCommandError as unknown:
+        if record.calls.ids_with_prefix(name):
             raise
-        step = f"{unknown.step} For a file: `{record.step(action, '--path', name)}`."
-        raise CommandStopped(str(unknown), step) from None
+        step = f"{unknown.step} For a file: `{record.suggested_command(action, '--path', name)}`."
+        raise CliCommandError(str(unknown), step) from None
 
 
 def _print_undone(
@@ -185,31 +185,31 @@ def _print_undone(
         ChangedFile(UNDO_VERBS[touched.action], touched.path)
         for touched in (result.changes.touched if result.changes else ())
     ]
-    for verb, path in done if len(done) <= MOST_LISTED_PATHS else ():
+    for verb, path in done if len(done) <= MOST_UNDONE_PATHS_LISTED else ():
         stdout_console().print(
             Text.assemble((f"{verb:<9}", "green"), with_visible_characters(path)), soft_wrap=True
         )
-    if len(done) > MOST_LISTED_PATHS:
+    if len(done) > MOST_UNDONE_PATHS_LISTED:
         told = with_visible_characters(changed_files_text(done))
         stdout_console().print(f"{len(done):,} paths: {told}", soft_wrap=True)
     conflicts = result.details.conflicts
-    for kept in conflicts[:MOST_LISTED_PATHS]:
+    for kept in conflicts[:MOST_UNDONE_PATHS_LISTED]:
         told = with_visible_characters(f"{kept.path}: {kept.reason}")
         stdout_console().print(Text.assemble(("kept     ", "yellow"), told), soft_wrap=True)
-    if len(conflicts) > MOST_LISTED_PATHS:
+    if len(conflicts) > MOST_UNDONE_PATHS_LISTED:
         stdout_console().print(
-            f"kept     {len(conflicts) - MOST_LISTED_PATHS:,} more; --json names them all"
+            f"kept     {len(conflicts) - MOST_UNDONE_PATHS_LISTED:,} more; --json names them all"
         )
     if not (result.details.restored or conflicts):
         print_remark("Everything was so already; nothing was written.")
     if any(kept.mergeable for kept in conflicts):
-        print_remark(f"To merge instead: {record.step(action, *words.typed, '--merge')}")
+        print_remark(f"To merge instead: {record.suggested_command(action, *words.typed, '--merge')}")
     elif conflicts:
-        print_remark(f"To see earlier versions: {record.step('versions', conflicts[0].path)}")
+        print_remark(f"To see earlier versions: {record.suggested_command('versions', conflicts[0].path)}")
     if result.details.restored:
         # A restored version is a change of its own: undo takes it back.
         other = "undo" if versioned or action == "redo" else "redo"
-        print_remark(f"To {other} this: {record.step(other, *words.typed)}")
+        print_remark(f"To {other} this: {record.suggested_command(other, *words.typed)}")
 
 
 def _print_plain(

@@ -10,10 +10,10 @@ from handtools.cli import options
 from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import (
-    CommandStopped,
+    CliCommandError,
     ask_yes_no,
     is_interactive,
-    plain_table,
+    make_plain_table,
     print_json,
     print_remark,
     stderr_console,
@@ -45,17 +45,17 @@ def versions(
                 print_json(asdict(version))
             return
         if not found:
-            raise CommandStopped(
-                f"No change of {path} is recorded.", f"`{record.step('log')}` lists the calls."
+            raise CliCommandError(
+                f"No change of {path} is recorded.", f"`{record.suggested_command('log')}` lists the calls."
             )
-        rows = plain_table("VERSION", "WHEN", "WAS", "BY", "CALL", "BYTES")
+        rows = make_plain_table("VERSION", "WHEN", "WAS", "BY", "CALL", "BYTES")
         for one in found:
             size = "" if one.bytes is None else f"{one.bytes:,}"
             short = table_cell(record.calls.short(one.call_id), 40)
             rows.add_row(str(one.number), format_log_time(one.at), one.action, one.tool, short, size)
         rows.add_row("0", "", "before the first recorded change")
         stdout_console().print(rows)
-        step = record.step("undo", "--path", path, "--version", str(found[-1].number))
+        step = record.suggested_command("undo", "--path", path, "--version", str(found[-1].number))
         print_remark("", f"Bring one back: {step}")
 
 
@@ -70,13 +70,13 @@ def forget(
     Calls that named it or printed lines of it are emptied too. The file itself stays as it is; its changes
     can't be undone any more.
     """
-    from handtools.host.files.blob_store import FolderBlobStore
+    from handtools.host.files.named_blobs import FolderBlobStore
 
     with open_journal_at(workspace) as record:
         located = record.files.locate(path)
         if not yes and not _confirm_forget(located):
-            step = f"{record.step('forget', path, '--yes')} does it."
-            raise CommandStopped(f"Nothing was forgotten of {located}.", step)
+            step = f"{record.suggested_command('forget', path, '--yes')} does it."
+            raise CliCommandError(f"Nothing was forgotten of {located}.", step)
         outputs = FolderBlobStore(Path(record.journal.path).parent / "outputs")
         gone = record.journal.retention.forget(
             located, now=_present_bytes(record, located), outputs=outputs

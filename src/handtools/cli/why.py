@@ -12,7 +12,7 @@ from handtools.cli.terminal import print_failure, print_json, print_remark, stdo
 from handtools.text.visible_text import with_visible_characters
 
 VERDICT_STYLES = {"allow": "bold green", "ask": "bold yellow", "deny": "bold red"}
-NOT_A_CALL_RULE = "not a valid call"
+INVALID_CALL_RULE_NAME = "not a valid call"
 
 
 def why(
@@ -31,7 +31,7 @@ def why(
 
     with open_toolbox_at(workspace, plugins=True) as (toolbox, _):
         decision = toolbox.why(tool, args)
-    invalid = decision.rule == NOT_A_CALL_RULE
+    invalid = decision.rule == INVALID_CALL_RULE_NAME
     if output is options.OutputFormat.json:
         print_json(asdict(decision))
     elif invalid:

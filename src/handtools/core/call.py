@@ -3,6 +3,7 @@
 ADR 170.
 """
 
+import hashlib
 import json
 import logging
 import re
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from handtools.core.errors import Cancelled, UsageError, caught_exception
+from handtools.core.errors import Cancelled, UsageError, exception_raised_by
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -20,6 +21,16 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def new_call_id() -> str:
     """Return a random hex id for a tool call."""
     return secrets.token_hex(16)
+
+
+def derived_call_id(*parts: object) -> str:
+    """Return the call id, 32 hexadecimal digits, that the same JSON values always give.
+
+    For the calls of a provider: session, the provider's id, tool and arguments. Its id alone is not enough, as
+    models repeat ids across conversations and within one.
+    """
+    whole = json.dumps(parts, sort_keys=True, default=str).encode()
+    return hashlib.sha256(whole).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +56,10 @@ class Call:
     def __post_init__(self) -> None:
         if not isinstance(self.args, Mapping):
             raise UsageError("The arguments of a call are an object; parse a provider's JSON text first.")
+        if not self.id:
+            raise UsageError(
+                "The id of a call is not empty: leave it out, and the call gets one of its own."
+            )
         # Copies: a call is a value, and what is handed on must not change on its way.
         object.__setattr__(self, "metadata", _json(self.metadata) if self.metadata else {})
         object.__setattr__(self, "env", dict(self.env))
@@ -73,7 +88,7 @@ def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
 logger = logging.getLogger("handtools")
 
 
-def cancelled_by_caller() -> Cancelled:
+def caller_cancelled_error() -> Cancelled:
     """Return the `Cancelled` error of a call that its caller cancelled."""
     return Cancelled("The call was cancelled.", hint="Do not repeat it unasked.")
 
@@ -114,7 +129,7 @@ class CancelToken:
     def check(self) -> None:
         """Raise `Cancelled` if the call was cancelled."""
         if self._cancelled:
-            raise cancelled_by_caller()
+            raise caller_cancelled_error()
 
     def _forget(self, callback: Callable[[], object]) -> None:
         with self._lock:
@@ -123,7 +138,7 @@ class CancelToken:
 
 
 def _call_back(callback: Callable[[], object]) -> None:
-    if failure := caught_exception(callback):
+    if failure := exception_raised_by(callback):
         logger.warning("A callback on cancelling failed: %r", failure, exc_info=failure)
 
 

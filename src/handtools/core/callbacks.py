@@ -49,11 +49,11 @@ class Errand:
     """Metadata of the delegating call, to be copied into the other agent's calls."""
 
 
-Deliver = Callable[[Attachment], Awaitable[str]]
+DeliverCallback = Callable[[Attachment], Awaitable[str]]
 """Callback that sends a file to the person and returns a few words on where it went."""
-Delegate = Callable[[Errand], Awaitable[str]]
+DelegateCallback = Callable[[Errand], Awaitable[str]]
 """Callback that lets another agent do a task and returns its answer."""
-Model = Callable[[str], AsyncIterator[str]]
+ModelCallback = Callable[[str], AsyncIterator[str]]
 """Callback that sends a prompt to a language model and streams back the answer's text."""
 
 
@@ -61,9 +61,9 @@ Model = Callable[[str], AsyncIterator[str]]
 class Callbacks:
     """The callbacks that the embedding program supplied; None for each one that it lacks."""
 
-    deliver: Deliver | None = None
-    delegate: Delegate | None = None
-    model: Model | None = None
+    deliver: DeliverCallback | None = None
+    delegate: DelegateCallback | None = None
+    model: ModelCallback | None = None
 
     def has(self, need: ToolRequirement | None) -> bool:
         """Whether the callback that a tool needs was supplied; true for "engine", which is the machine's."""

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from handtools.core.errors import UsageError
 
@@ -63,7 +63,7 @@ class Node:
         return self.held.bytes if self.held else len(self.data)
 
     @property
-    def moved(self) -> bool:
+    def is_moved_from_backups(self) -> bool:
         """Whether the node is moved back from the backups instead of being written from its bytes."""
         return self.held is not None and not self.held.fresh
 
@@ -159,7 +159,7 @@ class RecordedChanges:
     """Paths that changed but whose old content could not be saved for undo."""
 
 
-def merged_changes(parts: Iterable[RecordedChanges]) -> RecordedChanges | None:
+def merge_recorded_changes(parts: Iterable[RecordedChanges]) -> RecordedChanges | None:
     """Merge the change summaries of one call into one; None if there are none."""
     every = list(parts)
     if not every:
@@ -173,8 +173,7 @@ WHOLE_FOLDER_ITEMS = 256
 """A folder with more than this many items is moved as one node."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderItem:
+class FolderItem(NamedTuple):
     """One file, link or folder inside a folder that is moved as one, by its relative path."""
 
     path: str
@@ -187,14 +186,13 @@ class FolderItem:
 
 def pack_folder(leaves: Iterable[FolderItem]) -> bytes:
     """Encode a folder's items as JSON bytes for its node, sorted so that equal folders give equal bytes."""
-    rows = sorted([leaf.path, leaf.kind, leaf.mode, leaf.mark, leaf.bytes] for leaf in leaves)
-    return json.dumps(rows, separators=(",", ":")).encode()
+    return json.dumps(sorted(leaves), separators=(",", ":")).encode()
 
 
 def unpack_folder(data: bytes) -> list[FolderItem]:
     """Decode the items of a folder from the bytes made by `pack_folder`."""
     rows: list[list[Any]] = json.loads(data or b"[]")
-    return [FolderItem(*row) for row in rows]
+    return [FolderItem._make(row) for row in rows]
 
 
 def folder_node(leaves: Sequence[FolderItem], *, mode: int, ref: str) -> Node:
@@ -211,12 +209,8 @@ def is_whole_folder(node: Node | None) -> bool:
 
 def paths_in_moved_folders(change: Change) -> list[str]:
     """List the paths of all items in the folders that a change moves as one."""
-    leaves = {
-        leaf.path
-        for node in (change.before, change.after)
-        if node and is_whole_folder(node)
-        for leaf in unpack_folder(node.data)
-    }
+    folders = [node for node in (change.before, change.after) if node and is_whole_folder(node)]
+    leaves = {leaf.path for node in folders for leaf in unpack_folder(node.data)}
     return [f"{change.path}/{path}" for path in sorted(leaves)]
 
 
@@ -233,7 +227,7 @@ def links_created(changes: Iterable[Change]) -> dict[str, str]:
     return found
 
 
-def without_whole_folders(change: Change) -> list[Change]:
+def split_folder_change(change: Change) -> list[Change]:
     """Split a change of a folder moved as one into changes of its items; other changes are returned unchanged."""
     if not is_whole_folder(change.before) and not is_whole_folder(change.after):
         return [change]
@@ -245,12 +239,12 @@ def without_whole_folders(change: Change) -> list[Change]:
     )
 
 
-def with_whole_folders(
+def combine_folder_changes(
     changes: Sequence[Change], *, apart: Collection[str] = (), whole: int = WHOLE_FOLDER_ITEMS
 ) -> list[Change]:
     """Combine the changes of large folders that are created or deleted into one change per folder.
 
-    Folders that contain a path of `apart` stay split. The inverse is `without_whole_folders`.
+    Folders that contain a path of `apart` stay split. The inverse is `split_folder_change`.
     """
     split = {above for path in apart for above in parent_folders(path)}
     ordered = sorted(changes, key=lambda change: change.path)

@@ -13,13 +13,13 @@ PathPredicate = Callable[[str], bool]
 """A question about a path that is relative to the workspace."""
 
 
-def no_path(_path: str) -> bool:
+def matches_no_path(_path: str) -> bool:
     """Answer a question about paths with no."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
+class CommandLimits:
     """Resource limits of one command: time, memory, processes, files, output; None means the runner's own."""
 
     seconds: float = 120.0
@@ -31,9 +31,9 @@ class Allowance:
     """Bytes of output kept on disk; beyond it the middle is dropped and a note says so."""
     written_bytes: int | None = None
 
-    def within(self, most: "Allowance") -> "Allowance":
+    def within(self, most: "CommandLimits") -> "CommandLimits":
         """Return the allowance with each limit lowered to that of `most`, where it has one."""
-        return Allowance(
+        return CommandLimits(
             **{
                 each.name: _lower(getattr(self, each.name), getattr(most, each.name))
                 for each in fields(self)
@@ -69,7 +69,7 @@ class Command:
     network: CommandNetwork = "off"
     hosts: tuple[str, ...] = ()
     """Hosts that the command may reach when `network` is "listed"."""
-    allowance: Allowance = Allowance()
+    allowance: CommandLimits = CommandLimits()
     review: bool = False
     """Whether file changes are held back until a person has approved them."""
     terminal: tuple[int, int] | None = None
@@ -147,6 +147,20 @@ class FinishedCommand:
     """Deletes the captured changes from the disk, whether they were applied or not."""
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedPort:
+    """A TCP port of a background job, and the loopback port of this machine at which a person reaches it."""
+
+    port: int
+    """The port on which the job listens, in the session's network."""
+    host_port: int
+
+    @property
+    def url(self) -> str:
+        """The address for a browser on this machine."""
+        return f"http://127.0.0.1:{self.host_port}/"
+
+
 JobEndHandler = Callable[[FinishedCommand], CommandExit | None]
 """Callback run in the job's thread when it ends, to apply its changes; returns None if they need approval."""
 
@@ -171,6 +185,8 @@ class Job:
     terminal: tuple[int, int] | None = None
     ports: tuple[int, ...] = ()
     """TCP ports on which the running job listens, in the session's network."""
+    published: tuple[PublishedPort, ...] = ()
+    """Those of its ports that a person reaches from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +230,14 @@ class Commands(Protocol):
         """Kill a job with all its processes and return it."""
         ...
 
+    async def publish(self, job_id: str, port: int) -> Job:
+        """Let the person reach a port of a job on this machine's loopback, until the job ends; return the job."""
+        ...
+
+    async def unpublish(self, job_id: str, port: int | None) -> Job:
+        """Close a published port of a job, or all of them, and return the job."""
+        ...
+
 
 class HostCommands(Protocol):
     """Port of the machine to run shell commands: sandboxed and limited, but without policy or journal."""
@@ -241,7 +265,7 @@ class HostCommands(Protocol):
         show: ProgressListener,
         private: Sequence[str],
         read_only: Sequence[str],
-        is_open: PathPredicate = no_path,
+        is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Run a command to its end; `private` and `read_only` are path globs to hide and to write-protect.
 
@@ -258,7 +282,7 @@ class HostCommands(Protocol):
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
-        is_open: PathPredicate = no_path,
+        is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
@@ -285,13 +309,25 @@ class HostCommands(Protocol):
         """Kill a job with all its processes and return it."""
         ...
 
-    def inherited(self, session: str) -> InheritedShellState:
+    async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
+        """Return where a port of a job is published, or would be; raises if it can't be."""
+        ...
+
+    async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
+        """Publish a port of a job on exactly this port of the machine's loopback, until the job ends."""
+        ...
+
+    async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
+        """Close a published port of a job, or all of them, and return the job."""
+        ...
+
+    def inherited_shell_state(self, session: str) -> InheritedShellState:
         """Return the shell state that a session's next command starts with: folder, exports, functions,
         aliases.
         """
         ...
 
-    def settled(self, job_id: str, session: str, end: CommandExit) -> None:
+    def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
         """Store the final exit of a job once its file changes were applied or refused."""
         ...
 

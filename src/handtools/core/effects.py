@@ -1,6 +1,6 @@
-"""Effects: reads, changes, commands, web visits, deliveries and delegations as values that the policy judges.
+"""Effects: reads, changes, commands, visits, publications and the like as values that the policy judges.
 
-ADR 95, 121.
+ADR 95, 121, 169.
 """
 
 import hashlib
@@ -10,17 +10,17 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from handtools.core.changes import ChangeSet, Node, paths_in_moved_folders
-from handtools.core.commands import Command, InheritedShellState
+from handtools.core.commands import Command, InheritedShellState, PublishedPort
 from handtools.core.web import Visit
 from handtools.text.shell import Script, quote_words, read_script
 from handtools.text.shell.inherited_names import (
-    defined_names,
+    function_and_alias_names,
     is_secret_name,
     script_uses_any_name,
     steering_variables,
 )
 
-EffectKind = Literal["read", "change", "run", "visit", "deliver", "delegate"]
+EffectKind = Literal["read", "change", "run", "visit", "deliver", "delegate", "publish"]
 EFFECT_KINDS: frozenset[EffectKind] = frozenset(get_args(EffectKind))
 
 
@@ -62,7 +62,7 @@ class CommandRun:
     @cached_property
     def defined(self) -> frozenset[str]:
         """Names of the shell functions and aliases with which the command starts."""
-        return defined_names(self.inherited.functions, self.inherited.aliases)
+        return function_and_alias_names(self.inherited.functions, self.inherited.aliases)
 
     @cached_property
     def steering(self) -> list[str]:
@@ -125,17 +125,33 @@ class Delegation:
         return "delegate"
 
 
-Effect = ReadEffect | ChangeSet | CommandRun | Visit | Delivery | Delegation
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """Effect of letting a person's browser reach a port of a background job."""
+
+    job: str
+    script: str
+    where: PublishedPort
+
+    @property
+    def kind(self) -> Literal["publish"]:
+        """The effect kind that policy rules use for published ports."""
+        return "publish"
+
+
+Effect = ReadEffect | ChangeSet | CommandRun | Visit | Delivery | Delegation | Publication
 
 
 def effect_targets(effect: Effect) -> tuple[str, ...]:
-    """List what policy rules match for an effect: paths, simple commands, a host, or a title."""
+    """List what policy rules match for an effect: paths, simple commands, a host, a title, or a port."""
     if isinstance(effect, ChangeSet):
         return (*effect.paths, *(path for change in effect for path in paths_in_moved_folders(change)))
     if isinstance(effect, Visit):
         return (effect.place,)
     if isinstance(effect, Delivery | Delegation):
         return (effect.path if isinstance(effect, Delivery) else effect.title,)
+    if isinstance(effect, Publication):
+        return (f"port {effect.where.port}",)
     return effect.parts if isinstance(effect, CommandRun) else effect.paths
 
 
@@ -153,6 +169,8 @@ def _identity(effect: Effect) -> list[Any]:
         return [[change.path, *map(_state, (change.before, change.after))] for change in ordered]
     if isinstance(effect, Delivery | Delegation):
         return [*effect_targets(effect), effect.digest if isinstance(effect, Delivery) else effect.prompt]
+    if isinstance(effect, Publication):
+        return [effect.job, effect.script, effect.where.port, effect.where.host_port]
     if isinstance(effect, CommandRun):
         return [
             *effect.facts,

@@ -82,7 +82,7 @@ class Stale(ToolError):
     code = "stale"
 
 
-class Redirected(Stale):
+class SymlinkInPath(Stale):
     """A symbolic link appeared in a path after it was resolved, so the path no longer leads to what was judged."""
 
 
@@ -167,7 +167,7 @@ class UsageError(HandtoolsError):
     """Error for the calling code: wrong use of the Python API."""
 
 
-def caught_exception(action: Callable[[], object]) -> Exception | None:
+def exception_raised_by(action: Callable[[], object]) -> Exception | None:
     """Run a function and return the exception that it raised, or None."""
     try:
         action()

@@ -85,7 +85,7 @@ Event = Started | Progressed | Visited | Decided | ApprovalAsked | Changed | Rev
 EventListener = Callable[[Event], None]
 
 
-def call_id_of(event: Event) -> str:
+def call_id_of_event(event: Event) -> str:
     """Return the id of the call that an event belongs to."""
     if isinstance(event, Started | Settled):
         return event.call.id

@@ -23,11 +23,11 @@ class Backups(Protocol):
         """Delete a backup, if it exists; with `erase` the file's bytes are overwritten first."""
         ...
 
-    def clear(self, name: str) -> None:
+    def delete_item_leftovers(self, name: str) -> None:
         """Delete what is left of a backup item once its changes were applied or given up."""
         ...
 
-    def tidy(self, wanted: Collection[str]) -> list[str]:
+    def delete_unwanted_items(self, wanted: Collection[str]) -> list[str]:
         """Delete backup items that are neither in use nor in `wanted`; return those that can't be deleted."""
         ...
 
@@ -59,19 +59,19 @@ class Files(Protocol):
         """List a folder's entries with their metadata, sorted by name."""
         ...
 
-    def named(self, path: str) -> str:
+    def shown_path(self, path: str) -> str:
         """Return a path as results and diffs show it: relative to the workspace, links resolved."""
         ...
 
-    async def moved(self, path: str) -> str | None:
+    async def renamed_path(self, path: str) -> str | None:
         """Return the new path of a missing file that git history shows as renamed; None if unknown."""
         ...
 
-    async def near(self, path: str) -> str:
+    async def missing_path_hint(self, path: str) -> str:
         """Return a sentence on where a missing path went, or on names near it; empty if nothing is known."""
         ...
 
-    async def seen(self, path: str) -> bytes | None:
+    async def last_read_bytes(self, path: str) -> bytes | None:
         """Return the bytes of a file as this agent last read them, or None if they were not kept."""
         ...
 
@@ -92,11 +92,11 @@ class HostFiles(Protocol):
     """Port of the machine for a workspace's files: blocking, confined to it, without policy or journal.
 
     `locate` follows links and returns the real path. All other methods take located paths and follow no link: a
-    link that appeared since is refused with `Redirected`, so that the judged file is the one opened.
+    link that appeared since is refused with `SymlinkInPath`, so that the judged file is the one opened.
     """
 
     @property
-    def quick(self) -> bool:
+    def is_fast_to_read(self) -> bool:
         """Whether small reads are so fast that they need no worker thread."""
         ...
 
@@ -125,11 +125,11 @@ class HostFiles(Protocol):
         """The backup store for replaced files and folders; None if there is none."""
         ...
 
-    def moved(self, path: str) -> str | None:
+    def renamed_path(self, path: str) -> str | None:
         """Return the new path of a renamed file according to git history; None if unknown."""
         ...
 
-    def tracked(self, path: str) -> bool:
+    def is_tracked_by_git(self, path: str) -> bool:
         """Whether git tracks the content of the file at a path, so that everybody with the repository has it."""
         ...
 

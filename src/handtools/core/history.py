@@ -22,7 +22,7 @@ class FileVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplacingCall:
+class TextRemovingCall:
     """The call that removed a text from a file, and how many calls of the session followed it."""
 
     call_id: str
@@ -76,6 +76,6 @@ class History(Protocol):
         """Restore a path to one of its recorded versions."""
         ...
 
-    async def replacer(self, path: str, text: str) -> "ReplacingCall | None":
+    async def find_removing_call(self, path: str, text: str) -> "TextRemovingCall | None":
         """Return the recorded call that removed a text from a file, or None."""
         ...

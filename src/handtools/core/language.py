@@ -170,7 +170,7 @@ LateReviewListener = Callable[[DiagnosticReview], None]
 class Language(Protocol):
     """Port for tools to ask language servers; answers leave out files that policy rules hide."""
 
-    def missing(self, path: str) -> str:
+    def missing_server_sentence(self, path: str) -> str:
         """Return why no language server can answer about a file, with the install command; empty if one can."""
         ...
 
@@ -186,7 +186,7 @@ class HostLanguage(Protocol):
         """Whether a server for the file's language is known here; looks it up in a table and starts nothing."""
         ...
 
-    def missing(self, path: str) -> str:
+    def missing_server_sentence(self, path: str) -> str:
         """Return why no language server can answer about a file, with the install command; empty if one can."""
         ...
 
@@ -213,7 +213,7 @@ class HostLanguage(Protocol):
         """Ask the language server of a file; `private` are globs of paths that no server may see."""
         ...
 
-    def speakers(self) -> list[KnownServer]:
+    def known_servers(self) -> list[KnownServer]:
         """List all supported language servers, installed or not."""
         ...
 

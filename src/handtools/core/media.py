@@ -25,7 +25,7 @@ class PreviewRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class MediaPreview:
     """Preview of a media file as text, pictures, or both."""
 
     kind: MediaKind
@@ -52,6 +52,6 @@ class Media(Protocol):
         """Describe a binary file's format in a few words from its first bytes; empty if unknown."""
         ...
 
-    async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
+    async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> MediaPreview | None:
         """Make a preview of a file's bytes; None if its format is not supported."""
         ...

@@ -12,6 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from handtools.core.approval import Approval
 from handtools.core.changes import RecordedChanges, TouchedPath
 from handtools.core.errors import UsageError
+from handtools.text.encoding import without_surrogates
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,11 @@ class Image:
     data: bytes
     media_type: str
 
+    @property
+    def base64(self) -> str:
+        """The bytes in base64, as APIs take them."""
+        return base64.b64encode(self.data).decode()
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -36,6 +42,11 @@ class Document:
     data: bytes
     media_type: str
     name: str
+
+    @property
+    def base64(self) -> str:
+        """The bytes in base64, as APIs take them."""
+        return base64.b64encode(self.data).decode()
 
 
 ContentBlock = Text | Image | Document
@@ -52,7 +63,7 @@ def block_to_json(block: ContentBlock) -> dict[str, Any]:
     """Convert a content block to JSON values."""
     if isinstance(block, Text):
         return {"type": "text", "text": block.text}
-    data = base64.b64encode(block.data).decode()
+    data = block.base64
     shown: dict[str, Any] = {"type": "image", "media_type": block.media_type, "data": data}
     return shown if isinstance(block, Image) else shown | {"type": "document", "name": block.name}
 
@@ -75,7 +86,7 @@ CallStatus = Literal["ok", "error", "denied", "cancelled", "timeout", "pending"]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class CallFailure:
     """Error of a failed call: code, message and hint."""
 
     code: str
@@ -111,7 +122,7 @@ class Result(Generic[D]):
     content: tuple[ContentBlock, ...]
     details: D
     status: CallStatus = "ok"
-    fault: Fault | None = None
+    fault: CallFailure | None = None
     changes: RecordedChanges | None = None
     spill: SpilledOutput | None = None
     usage: CallUsage = field(default_factory=CallUsage)
@@ -123,7 +134,7 @@ class Result(Generic[D]):
         details: D,
         *,
         status: CallStatus = "ok",
-        fault: Fault | None = None,
+        fault: CallFailure | None = None,
         changes: RecordedChanges | None = None,
         spill: SpilledOutput | None = None,
         usage: CallUsage | None = None,
@@ -149,7 +160,15 @@ class Result(Generic[D]):
         """All text blocks joined to one string."""
         return "\n".join(block.text for block in self.content if isinstance(block, Text))
 
-    def settled(self, **facts: Any) -> "Result[D]":
+    @property
+    def safe_content(self) -> tuple[ContentBlock, ...]:
+        """The content blocks for a model's API: text that any JSON encoder takes, without halves of characters."""
+        return tuple(
+            Text(without_surrogates(block.text)) if isinstance(block, Text) else block
+            for block in self.content
+        )
+
+    def with_fields(self, **facts: Any) -> "Result[D]":
         """Return a copy of the result with fields set by the executor."""
         known = {name: getattr(self, name) for name in _FIELDS}
         return Result(**(known | facts))
@@ -218,7 +237,7 @@ def result_from_json(value: dict[str, Any], details: type[BaseModel] | None = No
         [block_from_json(block) for block in value["content"]],
         given,
         status=value["status"],
-        fault=Fault(**value["fault"]) if "fault" in value else None,
+        fault=CallFailure(**value["fault"]) if "fault" in value else None,
         changes=_changes_from_json(changes) if changes else None,
         spill=SpilledOutput(**value["spill"]) if "spill" in value else None,
         usage=CallUsage(**value["usage"]),

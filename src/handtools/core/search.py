@@ -197,7 +197,7 @@ class FolderListing:
             return self
         return FolderListing(self.paths[:most], self.kinds[:most], self.sizes[:most])
 
-    def picked(self, numbers: Sequence[int]) -> "FolderListing":
+    def select_indexes(self, numbers: Sequence[int]) -> "FolderListing":
         """Return a listing with the entries of the given indexes, in their order."""
         return FolderListing(
             [self.paths[number] for number in numbers],
@@ -255,7 +255,7 @@ class Search(Protocol):
         """List a folder and its subfolders down to `depth` levels, at most `most` entries."""
         ...
 
-    async def ignored(self, paths: Sequence[str]) -> set[str]:
+    async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         """Return those of some located paths that the project's ignore files exclude."""
         ...
 
@@ -289,6 +289,6 @@ class HostSearch(Protocol):
         """List a folder and its subfolders, at most `most` entries, among paths that `admit` lets through."""
         ...
 
-    async def ignored(self, paths: Sequence[str]) -> set[str]:
+    async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         """Return those of some paths that ignore files exclude, by themselves or by a folder above them."""
         ...

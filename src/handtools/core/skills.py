@@ -28,8 +28,8 @@ SKILL_LISTING_CONTEXT_SHARE = 50
 """The list of skills may take one part in this many of the model's context window."""
 SKILL_NAME_CHARS = 64
 SKILL_DESCRIPTION_CHARS = 1_024
-MAX_DESCRIPTION_CHARS = 4_096
-MAX_GLOBS, GLOB_CHARS = 64, 200
+SKILL_DESCRIPTION_CUT_CHARS = 4_096
+MAX_SKILL_GLOBS, SKILL_GLOB_CHARS = 64, 200
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:]+")
 _SPECIFIED = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
@@ -68,7 +68,7 @@ class Skill:
         """Whether policy rules hide the skill, by its folder or by the file that its SKILL.md links to."""
         return hides(self.file) or bool(self.source and hides(self.source))
 
-    def address(self, path: str) -> str:
+    def skill_file_url(self, path: str) -> str:
         """Return the `file://` URL of one of the skill's files."""
         return f"{self.location}/{url_escaped(path)}"
 
@@ -81,7 +81,7 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillFiles:
+class SkillFileList:
     """The list of files in a skill's folder, with paths relative to it; may be cut short (`more`)."""
 
     files: tuple[FileFacts, ...]
@@ -96,7 +96,7 @@ class Skills(Protocol):
         """List the skills that apply at a path: nearest folder first, then the user's, then those of packages."""
         ...
 
-    async def bundle(self, skill: Skill) -> SkillFiles:
+    async def bundle(self, skill: Skill) -> SkillFileList:
         """List the files of a skill, hidden files included."""
         ...
 
@@ -108,7 +108,7 @@ class HostSkills(Protocol):
         """List all skills that apply at a located path, nearest first, shadowed ones of the same name included."""
         ...
 
-    def mentioned(self, path: str) -> list[Skill]:
+    def skills_matching_path(self, path: str) -> list[Skill]:
         """List the skills whose globs match a located path; cached while their files don't change."""
         ...
 
@@ -116,7 +116,7 @@ class HostSkills(Protocol):
         """List the AGENTS.md files in the folders above a located path, outermost first, without the root's."""
         ...
 
-    def bundle(self, skill: Skill) -> SkillFiles:
+    def bundle(self, skill: Skill) -> SkillFileList:
         """List the files of a skill."""
         ...
 
@@ -150,7 +150,7 @@ def skill_from_frontmatter(
     return Skill(
         name=own,
         description=sanitized_line(
-            _text(fields.get("description")) or _first_words(head.body), MAX_DESCRIPTION_CHARS
+            _text(fields.get("description")) or _first_words(head.body), SKILL_DESCRIPTION_CUT_CHARS
         ),
         origin=origin,
         folder=folder if origin == "workspace" else f"{SKILL_SCHEME}{own}",
@@ -163,7 +163,7 @@ def skill_from_frontmatter(
     )
 
 
-def nearest_by_name(skills: Iterable[Skill]) -> list[Skill]:
+def nearest_skill_per_name(skills: Iterable[Skill]) -> list[Skill]:
     """Keep only the nearest skill of each name."""
     nearest: dict[str, Skill] = {}
     for skill in skills:
@@ -171,9 +171,9 @@ def nearest_by_name(skills: Iterable[Skill]) -> list[Skill]:
     return list(nearest.values())
 
 
-def listing(skills: Iterable[Skill], context_tokens: int) -> BudgetedListing:
+def skill_listing(skills: Iterable[Skill], context_tokens: int) -> BudgetedListing:
     """Format the list of skills for the model, within 2 % of its context window."""
-    told = [skill for skill in nearest_by_name(skills) if skill.listed]
+    told = [skill for skill in nearest_skill_per_name(skills) if skill.listed]
     shelves = dict.fromkeys(skill.location.rpartition("/")[0] for skill in told)
     entries = [(skill.name, skill.description) for skill in told]
     return budgeted_listing(
@@ -220,8 +220,8 @@ def _patterns(*values: FrontmatterValue | None) -> Iterator[str]:
     """Yield globs from a list, or from a comma-separated string."""
     for value in values:
         items = value if isinstance(value, list) else split_at_commas(_text(value))
-        named = [item.strip() for item in islice(items, MAX_GLOBS) if item.strip()]
-        yield from (item for item in named if len(item) <= GLOB_CHARS)
+        named = [item.strip() for item in islice(items, MAX_SKILL_GLOBS) if item.strip()]
+        yield from (item for item in named if len(item) <= SKILL_GLOB_CHARS)
 
 
 @lru_cache(maxsize=1024)

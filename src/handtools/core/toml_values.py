@@ -39,6 +39,14 @@ def words_value(value: Any, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def numbers_or_words_value(value: Any, where: str) -> tuple[str, ...]:
+    """A value that must be a list of whole numbers and strings, all as text; raises `UsageError`."""
+    plain = isinstance(value, list) and all(type(each) in {int, str} for each in value)
+    if not plain:
+        raise UsageError(f"{where} is a list of numbers and words.")
+    return tuple(map(str, value))
+
+
 def choice_value(value: Any, choices: Sequence[str], where: str) -> str:
     """A value that must be one of some words; raises `UsageError`."""
     if value not in choices:

@@ -3,13 +3,14 @@
 import inspect
 import re
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import resources
 from typing import Any, Generic, Literal, TypeVar, get_args, get_type_hints, overload
 
 from pydantic import BaseModel
+from pydantic_core import from_json, to_json
 
 from handtools.core.callbacks import ToolRequirement
 from handtools.core.context import Context
@@ -25,6 +26,7 @@ PathsOfCall = Callable[[P], Iterable[str]]
 
 PROMPT_WITH_TOOL_MARK = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
 """Marks a prompt line that is included only when the named other tool is offered too."""
+_QUOTED_NAME = re.compile(r"`(\w+)`")
 PROMPT_CLAIM_MARK = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
 
 
@@ -94,6 +96,26 @@ class Tool(Generic[P, D]):
 AnyTool = Tool[Any, Any]
 
 
+def with_tool_names(text: str, names: Mapping[str, str], own: Collection[str] = ()) -> str:
+    """Put other names for tools into a prompt, which names them in backquotes; `own` are parameters, not tools."""
+    renamed = {name: shown for name, shown in names.items() if name not in own and name != shown}
+    return _QUOTED_NAME.sub(lambda found: f"`{renamed.get(found[1], found[1])}`", text) if renamed else text
+
+
+def schema_with_tool_names(schema: Any, names: Mapping[str, str], own: Collection[str] = ()) -> Any:
+    """Put other names for tools into the descriptions of a schema."""
+    if isinstance(schema, list):
+        return [schema_with_tool_names(item, names, own) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: with_tool_names(value, names, own)
+        if key == "description" and isinstance(value, str)
+        else schema_with_tool_names(value, names, own)
+        for key, value in schema.items()
+    }
+
+
 @overload
 def tool(run: ToolFunction[P, D], /) -> Tool[P, D]: ...
 @overload
@@ -157,6 +179,18 @@ STRICT_DROPS = {"default", "minLength", "maxLength", "format", "examples"}
 
 def json_schema(model: type[BaseModel], dialect: SchemaDialect = "plain") -> dict[str, Any]:
     """Return the JSON schema of a pydantic model with references inlined and titles removed, in a dialect."""
+    # A copy, since SDKs change the schemas that they are given.
+    copied: dict[str, Any] = from_json(_schema_text(model, dialect))
+    return copied
+
+
+@lru_cache(maxsize=1024)
+def _schema_text(model: type[BaseModel], dialect: SchemaDialect) -> bytes:
+    """Return the schema as JSON: made once for each model and dialect, as pydantic takes milliseconds for it."""
+    return to_json(_built_schema(model, dialect))
+
+
+def _built_schema(model: type[BaseModel], dialect: SchemaDialect) -> dict[str, Any]:
     full = model.model_json_schema()
     plain = _inline(full, full.get("$defs", {}))
     plain.pop("$defs", None)

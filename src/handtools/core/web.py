@@ -41,7 +41,7 @@ class Visit:
 
 
 PageForm = Literal["markdown", "text", "html"]
-PAGE_BYTES = 5_000_000
+MAX_WEB_PAGE_BYTES = 5_000_000
 """Largest web page in bytes that is downloaded."""
 NO_ENGINE_HINT = "A person can set one up; see the docs."
 HostIsListed = Callable[[str, int], bool]
@@ -162,7 +162,7 @@ class HostWeb(Protocol):
         """The configured search engine, or None."""
         ...
 
-    async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
+    async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
         """Send one request and return the response; raises `Denied` if the host resolves to a forbidden
         address.
         """

@@ -83,7 +83,7 @@ class TaskFailed(Exception):
     """Raised when a task was killed by its limits or crashed in a library."""
 
 
-def workers_for(root: str | os.PathLike[str]) -> "Workers":
+def workers_of_workspace(root: str | os.PathLike[str]) -> "Workers":
     """The workers for a workspace, shared by all workspaces with the same import path."""
     return _shared_workers(tuple(trusted_import_path(root)))
 

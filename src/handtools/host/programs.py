@@ -5,8 +5,8 @@ its environment is made of a few names, its input is empty unless we give it byt
 call asks for runs inside a boundary instead: as a `Launch`, which a supervisor executes.
 
 Our own program may run from the folder it works on, and loads its code from there. No check of ours could tell
-such a file from one that was put in its place: `installation_folders` names them, and the toolbox adds a rule
-about them. ADR 124.
+such a file from one that was put in its place: `installation_folders_in_workspace` names them; the toolbox adds a
+rule about them. ADR 124.
 """
 
 import contextlib
@@ -21,6 +21,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from handtools.core.errors import HostError
+from handtools.host.workspace_folders import is_in_workspace, path_in_workspace, real_path
 
 PIPE = subprocess.PIPE
 Process = subprocess.Popen[bytes]
@@ -66,7 +67,7 @@ class ProgramTimeout(Exception):
 
 def is_outside_workspace(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
     """Whether the real path is outside the workspace; always true without a workspace."""
-    return not os.fspath(root) or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+    return not os.fspath(root) or not is_in_workspace(path, root)
 
 
 def search_path(root: str | os.PathLike[str]) -> Iterator[str]:
@@ -236,22 +237,21 @@ def _read_head(file: IO[bytes], most: int) -> bytes:
 _OWN_PACKAGE = Path(__file__).parents[1]
 
 
-def installation_folders(root: str | os.PathLike[str]) -> tuple[str, ...]:
+def installation_folders_in_workspace(root: str | os.PathLike[str]) -> tuple[str, ...]:
     """The folders of the workspace from which this program itself runs, relative to it; usually none.
 
     `.` is the workspace itself.
     """
     if not os.fspath(root):
         return ()
-    real = os.path.realpath(root)
     ours = {os.path.realpath(each): None for each in (sys.prefix, sys.base_prefix, _OWN_PACKAGE)}
-    inside = [Path(each).relative_to(real).as_posix() for each in ours if Path(each).is_relative_to(real)]
+    inside = [path for each in ours if (path := path_in_workspace(each, root)) is not None]
     return tuple(each for each in inside if not any(_is_below(each, other) for other in inside))
 
 
 def is_own_installation(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
     """Whether a path is in a folder of the workspace from which this program itself runs."""
-    folders = [os.path.join(os.path.realpath(root), each) for each in installation_folders(root)]
+    folders = [real_path(each, root) for each in installation_folders_in_workspace(root)]
     return any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in folders)
 
 

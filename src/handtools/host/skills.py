@@ -20,13 +20,13 @@ from handtools.core.skills import (
     SKILL_FILE,
     SKILL_ROOTS,
     Skill,
-    SkillFiles,
+    SkillFileList,
     SkillOrigin,
-    nearest_by_name,
+    nearest_skill_per_name,
     skill_from_frontmatter,
 )
 from handtools.host.files.local_files import LocalFiles
-from handtools.host.files.user_folders import config_home, user_home
+from handtools.host.home_folders import config_home, user_home
 from handtools.text.encoding import decode
 from handtools.text.frontmatter import Frontmatter, read_frontmatter
 from handtools.text.paths import file_url
@@ -56,7 +56,7 @@ def workspace_skills(files: HostFiles, root: str, shelf: str, scope: str) -> Ite
         )
 
 
-def machine_skills(shelf: Path, origin: SkillOrigin) -> Iterator[Skill]:
+def skills_outside_workspace(shelf: Path, origin: SkillOrigin) -> Iterator[Skill]:
     """The skills in a skills folder outside the workspace; its subfolders may be links."""
     for path in islice(_machine_skill_paths(shelf), MOST_SKILLS):
         _, head, problem = _read_head(LocalFiles(path), SKILL_FILE)
@@ -66,7 +66,7 @@ def machine_skills(shelf: Path, origin: SkillOrigin) -> Iterator[Skill]:
         )
 
 
-def skill_bundle(files: HostFiles, folder: str) -> SkillFiles:
+def skill_bundle(files: HostFiles, folder: str) -> SkillFileList:
     """List the files in a skill's folder other than its SKILL.md."""
     found: list[FileFacts] = []
     waiting = [(folder, 0)]
@@ -94,10 +94,10 @@ def facts_of_linked_path(files: HostFiles, path: str) -> FileFacts | None:
     return facts and replace(facts, path=path)
 
 
-def _bundle(found: list[FileFacts], folder: str, *, more: bool) -> SkillFiles:
+def _bundle(found: list[FileFacts], folder: str, *, more: bool) -> SkillFileList:
     prefix = f"{folder}/" if folder else ""
     named = [replace(facts, path=facts.path.removeprefix(prefix)) for facts in found]
-    return SkillFiles(tuple(sorted(named, key=lambda facts: facts.path)), more)
+    return SkillFileList(tuple(sorted(named, key=lambda facts: facts.path)), more)
 
 
 def _workspace_skill_paths(files: HostFiles, shelf: str) -> Iterator[str]:
@@ -156,7 +156,7 @@ def _read_head(files: HostFiles, path: str) -> tuple[str, Frontmatter, str]:
 
 SKILLS_ENTRY_POINT = "handtools.skills"
 """The entry-point group with which installed packages offer skills; each entry point names a package."""
-MOST_CACHED_FOLDERS = 10_000
+MOST_CACHED_SKILL_FOLDERS = 10_000
 _NO_TIME = -1.0
 _SETTLED_SECONDS = 1.0
 """A folder changed less than this many seconds ago is not cached: it may change again within a clock tick."""
@@ -224,15 +224,17 @@ class SkillFolders:
         self._shelves.clear()
         own = [skill for folder in (near, *_folders_above(near)) for skill in self._inside(folder)]
         users = [skill for shelf in self.users for skill in self._outside(shelf)]
-        packaged = [skill for shelf in self.packages() for skill in machine_skills(shelf, "package")]
-        self._homes = {skill.name: skill.location for skill in nearest_by_name((*users, *packaged))}
+        packaged = [
+            skill for shelf in self.packages() for skill in skills_outside_workspace(shelf, "package")
+        ]
+        self._homes = {skill.name: skill.location for skill in nearest_skill_per_name((*users, *packaged))}
         return _distinct((*own, *users, *packaged))
 
-    def mentioned(self, path: str) -> list[Skill]:
+    def skills_matching_path(self, path: str) -> list[Skill]:
         """The skills whose frontmatter names a path among their files, except those of packages."""
         own = [skill for folder in _folders_above(path) for skill in self._inside(folder)]
         users = [skill for shelf in self.users for skill in self._outside(shelf)]
-        return [skill for skill in nearest_by_name((*own, *users)) if skill.is_about(path)]
+        return [skill for skill in nearest_skill_per_name((*own, *users)) if skill.is_about(path)]
 
     def guides(self, path: str) -> list[str]:
         """The AGENTS.md files above a path, outermost first, without the root's, which the client shows itself."""
@@ -243,7 +245,7 @@ class SkillFolders:
         ]
         return [guide for guide in reversed(found) if guide != path]
 
-    def bundle(self, skill: Skill) -> SkillFiles:
+    def bundle(self, skill: Skill) -> SkillFileList:
         """List the files of a skill other than its SKILL.md."""
         if skill.origin == "workspace":
             return skill_bundle(self.files, skill.folder)
@@ -282,7 +284,7 @@ class SkillFolders:
         stamp = _modified_at(str(shelf))
         known = self._shelves.get(str(shelf))
         if known is None or known.stamp != stamp:
-            known = _CachedSkills(stamp, tuple(machine_skills(shelf, "user")))
+            known = _CachedSkills(stamp, tuple(skills_outside_workspace(shelf, "user")))
             if _is_settled(stamp):
                 self._shelves[str(shelf)] = known
         return known.skills
@@ -303,7 +305,7 @@ class SkillFolders:
         )
         looked = _CachedFolder(stamp, guide, shelves)
         if _is_settled(stamp):
-            if len(self._folders) >= MOST_CACHED_FOLDERS:
+            if len(self._folders) >= MOST_CACHED_SKILL_FOLDERS:
                 self._folders.clear()
             self._folders[folder] = looked
         return looked

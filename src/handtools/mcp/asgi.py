@@ -17,7 +17,7 @@ AsgiSend = Callable[[AsgiMessage], Awaitable[None]]
 AsgiApp = Callable[[AsgiScope, AsgiReceive, AsgiSend], Awaitable[None]]
 AsgiHeaders = Iterable[tuple[bytes, bytes]]
 
-JSON_TYPE = "application/json"
+JSON_CONTENT_TYPE = "application/json"
 
 
 class HttpRefusal(Exception):
@@ -52,7 +52,7 @@ def encode_headers(headers: Mapping[str, str]) -> AsgiHeaders:
 
 async def send_json(send: AsgiSend, status: int, body: bytes, headers: AsgiHeaders = ()) -> None:
     """Send a complete HTTP response with a JSON body over ASGI."""
-    await send_response(send, status, JSON_TYPE, body, headers)
+    await send_response(send, status, JSON_CONTENT_TYPE, body, headers)
 
 
 async def send_response(
@@ -65,11 +65,11 @@ async def send_response(
         (b"cache-control", b"no-store"),
     )
     await send({"type": "http.response.start", "status": status, "headers": [*own, *headers]})
-    await send_body(send, body, more=False)
+    await send_body_chunk(send, body, more=False)
 
 
 async def start_event_stream(send: AsgiSend, headers: AsgiHeaders = ()) -> None:
-    """Send the status and headers of a server-sent event stream over ASGI; events follow with `send_body`."""
+    """Send the status and headers of a server-sent event stream over ASGI; `send_body_chunk` sends events."""
     own = (
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-cache, no-transform"),
@@ -78,18 +78,18 @@ async def start_event_stream(send: AsgiSend, headers: AsgiHeaders = ()) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": [*own, *headers]})
 
 
-async def send_body(send: AsgiSend, body: bytes, *, more: bool) -> None:
+async def send_body_chunk(send: AsgiSend, body: bytes, *, more: bool) -> None:
     """Send one chunk of an HTTP response body over ASGI; `more=False` ends the response."""
     await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-async def until_disconnect(receive: AsgiReceive) -> None:
+async def wait_for_disconnect(receive: AsgiReceive) -> None:
     """Wait until the HTTP client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-EVENT_STREAM_TYPE = "text/event-stream"
+EVENT_STREAM_CONTENT_TYPE = "text/event-stream"
 PING_EVENT = b": ping\r\n\r\n"
 PING_SECONDS = 15.0
 """Seconds without output after which a ping is sent, because proxies close silent connections."""
@@ -118,7 +118,7 @@ class McpHttpResponse:
     async def end(self, message: bytes, status: int = 200) -> None:
         """Send the result and end the response. `status` counts only while no event stream has begun."""
         if self._streams:
-            await send_body(self._send, _event_bytes(message), more=False)
+            await send_body_chunk(self._send, _event_bytes(message), more=False)
         else:
             await send_json(self._send, status, message, self._headers)
 
@@ -131,11 +131,11 @@ class McpHttpResponse:
 
     async def close(self) -> None:
         """End the event stream without a result."""
-        await send_body(self._send, b"", more=False)
+        await send_body_chunk(self._send, b"", more=False)
 
     async def _say(self, event: bytes) -> None:
         await self.open()
-        await send_body(self._send, event, more=True)
+        await send_body_chunk(self._send, event, more=True)
 
 
 def check_mcp_post_headers(headers: Mapping[str, str]) -> None:
@@ -143,11 +143,11 @@ def check_mcp_post_headers(headers: Mapping[str, str]) -> None:
 
     Raises `HttpRefusal` unless the body is JSON and the client accepts both JSON and event streams.
     """
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_CONTENT_TYPE:
         raise HttpRefusal(400, "The body must be application/json.")
     kinds = {kind.partition(";")[0].strip().lower() for kind in headers.get("accept", "").split(",")}
     if "*/*" not in kinds and not (
-        kinds & {JSON_TYPE, "application/*"} and kinds & {EVENT_STREAM_TYPE, "text/*"}
+        kinds & {JSON_CONTENT_TYPE, "application/*"} and kinds & {EVENT_STREAM_CONTENT_TYPE, "text/*"}
     ):
         raise HttpRefusal(406, "Accept both application/json and text/event-stream.")
 

@@ -16,13 +16,13 @@ from handtools.text.truncation import clip_text
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-SAMPLING_TOKENS = 32_000
+MAX_SAMPLING_TOKENS = 32_000
 _current_request: ContextVar["ServerRequestContext[Any, Any] | None"] = ContextVar("request", default=None)
 """The MCP request whose tool call runs in this context; its client's model is asked by `sample_model`."""
 
 
 @contextmanager
-def sampling_from(ctx: "ServerRequestContext[Any, Any]") -> Iterator[None]:
+def set_sampling_request(ctx: "ServerRequestContext[Any, Any]") -> Iterator[None]:
     """Within this block, `sample_model` sends its prompts to the client that made this MCP request."""
     before = _current_request.set(ctx)
     try:
@@ -53,7 +53,7 @@ async def sample_model(prompt: str) -> AsyncIterator[str]:
         # It is deprecated for good reasons, and what clients of today have.
         warnings.simplefilter("ignore")
         asking = ctx.session.create_message(
-            [message], max_tokens=SAMPLING_TOKENS, related_request_id=ctx.request_id
+            [message], max_tokens=MAX_SAMPLING_TOKENS, related_request_id=ctx.request_id
         )
     try:
         said = await asking
@@ -65,9 +65,9 @@ async def sample_model(prompt: str) -> AsyncIterator[str]:
 
 APPROVAL_KEY = "approval"
 """Key of the approval question in the `inputRequests` of an MCP result."""
-QUESTION_LINES = 60
-QUESTION_BYTES = 6_000
-REMEMBERED_LINES = 12
+APPROVAL_QUESTION_LINES = 60
+APPROVAL_QUESTION_BYTES = 6_000
+REMEMBERED_APPROVAL_LINES = 12
 APPROVAL_DECISIONS: dict[str, RememberScope | None] = {
     "once": "once",
     "session": "session",
@@ -78,9 +78,12 @@ APPROVAL_DECISIONS: dict[str, RememberScope | None] = {
 
 def approval_question(approval: Approval) -> str:
     """The text of an approval form: what the call wants, the rule that asks, a preview, and what is remembered."""
-    shown = approval.excerpt(max_lines=QUESTION_LINES, max_bytes=QUESTION_BYTES)
+    shown = approval.excerpt(max_lines=APPROVAL_QUESTION_LINES, max_bytes=APPROVAL_QUESTION_BYTES)
     remembered = clip_text(
-        approval.remembered, max_lines=REMEMBERED_LINES, max_bytes=QUESTION_BYTES, keep="both"
+        approval.remembered,
+        max_lines=REMEMBERED_APPROVAL_LINES,
+        max_bytes=APPROVAL_QUESTION_BYTES,
+        keep="both",
     ).text
     return (
         f"{approval.title}\n\nAsked: {approval.rule}\n\n{shown}\n\n"
@@ -118,11 +121,11 @@ def input_required_result(approval: Approval) -> dict[str, Any]:
     return {
         "resultType": "input_required",
         "inputRequests": {APPROVAL_KEY: {"method": "elicitation/create", "params": params}},
-        "requestState": request_state_of(approval),
+        "requestState": build_request_state(approval),
     }
 
 
-def request_state_of(approval: Approval) -> str:
+def build_request_state(approval: Approval) -> str:
     """The `requestState` that ties a client's answer to an approval: call id and fingerprint."""
     return f"{approval.call_id}.{approval.fingerprint}"
 

@@ -19,7 +19,7 @@ from handtools import __version__
 
 SERVER_NAME = "handtools"
 SERVER_INFO = {"name": SERVER_NAME, "version": __version__, "title": SERVER_NAME}
-CAPABILITIES = ("tools", "resources", "prompts")
+SERVER_CAPABILITIES = ("tools", "resources", "prompts")
 SERVER_INSTRUCTIONS = """\
 Tools for working on code in one folder. Paths are relative to that folder; nothing outside it can be reached.
 Use these for files and commands, even if the client has tools of its own for that: only what is done with these is
@@ -28,7 +28,7 @@ Every call is judged by a policy and recorded: `undo` takes back a call, a turn 
 A long output is cut and kept whole: `read` its `output:` path by range. A call that waits for approval has changed
 nothing yet."""
 
-CODING_TOOLS_FILE = Path(__file__).with_name("coding.json")
+STORED_TOOLS_LIST_FILE = Path(__file__).with_name("coding.json")
 """The stored answer to `tools/list` for the coding preset, on a machine that runs commands.
 
 Building it takes pydantic and every tool, which is most of the time until a client has its first answer. `just
@@ -40,15 +40,15 @@ def stored_tools_list() -> dict[str, Any] | None:
     """Load the stored answer to `tools/list`; None where it must be built, because the system is not Linux."""
     if not sys.platform.startswith("linux"):
         return None
-    found: dict[str, Any] = json.loads(CODING_TOOLS_FILE.read_bytes())
+    found: dict[str, Any] = json.loads(STORED_TOOLS_LIST_FILE.read_bytes())
     return found
 
 
-NEXT_LINE_SECONDS = 0.3
+NEXT_HANDSHAKE_LINE_SECONDS = 0.3
 """Seconds to wait for the client's next handshake message before the SDK is imported anyway."""
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 CURRENT_PROTOCOL_VERSION = "2026-07-28"
-META_PREFIX = "io.modelcontextprotocol/"
+MCP_META_PREFIX = "io.modelcontextprotocol/"
 
 DEFERRED_METHODS = frozenset({"prompts/list", "resources/list", "resources/templates/list"})
 """MCP methods that are left for the SDK to answer, after the tools were listed."""
@@ -57,7 +57,7 @@ Json = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Handshake:
+class HandshakeResponder:
     """Answers a client's first JSON-RPC lines on stdio, and notes which of them the SDK must still process."""
 
     listed: Callable[[], Json]
@@ -80,7 +80,7 @@ class Handshake:
                 line = b"{\n"
             if not self._answer(line):
                 return
-            patience = NEXT_LINE_SECONDS
+            patience = NEXT_HANDSHAKE_LINE_SECONDS
 
     def _answer(self, line: bytes) -> bool:
         """Answer one JSON-RPC line or keep it for the SDK; False when the SDK shall take over."""
@@ -142,7 +142,7 @@ def _initialize_result(version: str) -> Json:
 
 
 def _server_offer() -> Json:
-    return {"capabilities": {part: {} for part in CAPABILITIES}, "instructions": SERVER_INSTRUCTIONS}
+    return {"capabilities": {part: {} for part in SERVER_CAPABILITIES}, "instructions": SERVER_INSTRUCTIONS}
 
 
 def _complete_marks() -> Json:
@@ -150,7 +150,7 @@ def _complete_marks() -> Json:
 
 
 def _with_server_info(result: Json) -> Json:
-    return {**result, "_meta": {f"{META_PREFIX}serverInfo": SERVER_INFO}}
+    return {**result, "_meta": {f"{MCP_META_PREFIX}serverInfo": SERVER_INFO}}
 
 
 def _is_current_request(message: Json) -> bool:
@@ -163,6 +163,9 @@ def _is_current_request(message: Json) -> bool:
 
 def _is_current_meta(meta: Any) -> bool:
     """Whether a `_meta` names the current protocol version and the client's capabilities."""
-    if not isinstance(meta, dict) or meta.get(f"{META_PREFIX}protocolVersion") != CURRENT_PROTOCOL_VERSION:
+    if (
+        not isinstance(meta, dict)
+        or meta.get(f"{MCP_META_PREFIX}protocolVersion") != CURRENT_PROTOCOL_VERSION
+    ):
         return False
-    return isinstance(meta.get(f"{META_PREFIX}clientCapabilities"), dict)
+    return isinstance(meta.get(f"{MCP_META_PREFIX}clientCapabilities"), dict)

@@ -24,6 +24,7 @@ from anyio.abc import TaskGroup
 
 from handtools.core.errors import UsageError
 from handtools.host.files.user_folders import state_folder
+from handtools.host.workspace_folders import combined_workspace
 from handtools.mcp.asgi import (
     AsgiApp,
     AsgiMessage,
@@ -34,7 +35,7 @@ from handtools.mcp.asgi import (
     send_json,
     send_response,
 )
-from handtools.mcp.idempotency import ReplicaLocks
+from handtools.mcp.idempotency import ReplicaCallLocks
 from handtools.mcp.presets import open_preset
 from handtools.mcp.server import MethodRegistry, build_mcp_server
 from handtools.mcp.streamable_http import SessionHttp
@@ -122,7 +123,9 @@ def _grant_from_table(table: dict[str, Any], beside: Path) -> TokenGrant:
         raise UsageError(f"{where}: asks is one of {', '.join(get_args(ApprovalsAnsweredBy))}.")
     for named in ("workspace", "policy"):
         if named in values:
-            values[named] = beside / str(values[named])
+            given = values[named]
+            paths = [beside / str(each) for each in (given if isinstance(given, tuple) else (given,))]
+            values[named] = combined_workspace(paths) if named == "workspace" else paths[0]
     values["sha256"] = str(values["sha256"]).lower()
     return TokenGrant(**values)
 
@@ -145,7 +148,7 @@ def require_strong_token(token: str, where: str) -> str:
 
 REQUEST_BODY_BYTES = 8 << 20
 REQUEST_BODY_SECONDS = 30.0
-WHOLE_REQUEST_SECONDS = 3600.0
+MOST_HTTP_REQUEST_SECONDS = 3600.0
 """Maximum duration of one HTTP request, in seconds; event streams end then too, and clients reopen them."""
 _CONTENT_LENGTH = re.compile(r"[0-9]{1,15}")
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -167,7 +170,7 @@ class AccessControl:
     """Accepted values of the Origin header besides the server's own: web pages that may call."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
     body_seconds: float = REQUEST_BODY_SECONDS
-    total_seconds: float = WHOLE_REQUEST_SECONDS
+    total_seconds: float = MOST_HTTP_REQUEST_SECONDS
     draining: bool = False
     answering: int = 0
     """Number of POST requests in progress; open event streams do not count."""
@@ -399,7 +402,7 @@ class HttpConfig:
 
 
 @dataclass
-class HttpServer:
+class McpHttpApp:
     """The MCP servers of all tokens, one for each workspace grant, behind one access check."""
 
     grants: TokenGrants
@@ -434,7 +437,9 @@ class HttpServer:
             agent=grant.name,
             session=f"mcp-{grant.name}",
             asks=grant.asks,
-            claims=ReplicaLocks(state_folder(grant.workspace) / "claims") if self.place.stateless else None,
+            claims=ReplicaCallLocks(state_folder(grant.workspace) / "claims")
+            if self.place.stateless
+            else None,
             metrics=self.metrics,
         )
         await stack.enter_async_context(desk.open())
@@ -478,10 +483,10 @@ def serve_http(grants: TokenGrants, place: HttpConfig) -> None:
 
     The first signal lets running calls finish, a second one stops at once.
     """
-    anyio.run(run_http_server, HttpServer(grants, place))
+    anyio.run(run_http_server, McpHttpApp(grants, place))
 
 
-async def run_http_server(site: HttpServer) -> None:
+async def run_http_server(site: McpHttpApp) -> None:
     """Run uvicorn with the given MCP servers until a signal stops it."""
     import uvicorn
 
@@ -516,7 +521,7 @@ async def run_http_server(site: HttpServer) -> None:
             group.cancel_scope.cancel()
 
 
-async def _stop_when_told(web: Any, door: AccessControl, site: HttpServer, group: TaskGroup) -> None:
+async def _stop_when_told(web: Any, door: AccessControl, site: McpHttpApp, group: TaskGroup) -> None:
     """On a first SIGTERM or SIGINT refuse new calls and wait for running ones; on a second one stop at once."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
@@ -528,7 +533,7 @@ async def _stop_when_told(web: Any, door: AccessControl, site: HttpServer, group
             group.start_soon(_wait_for_calls, web, door, site)
 
 
-async def _wait_for_calls(web: Any, door: AccessControl, site: HttpServer) -> None:
+async def _wait_for_calls(web: Any, door: AccessControl, site: McpHttpApp) -> None:
     with anyio.move_on_after(site.place.grace):
         while site.metrics.running or door.answering:  # noqa: ASYNC110 - two counts, once in a server's life
             await anyio.sleep(0.05)

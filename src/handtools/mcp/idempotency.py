@@ -4,7 +4,6 @@ ADR 71.
 """
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -14,24 +13,24 @@ from typing import Any, NamedTuple
 
 import anyio
 
-from handtools.core.call import new_call_id
+from handtools.core.call import derived_call_id, new_call_id
 from handtools.host.files.file_locks import try_lock, unlock
 from handtools.mcp.protocol_json import CALL_ID_META_KEY
 
-SAFE_CALL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+SAFE_CALL_ID_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Call ids from clients that are safe to use as file names; others are replaced by a digest."""
 TOOL_USE_ID_KEY = "claudecode/toolUseId"
 """Key in `_meta` under which Claude Code sends the model's own id of a tool call."""
 
 
-class CallIdentity(NamedTuple):
+class DerivedCallId(NamedTuple):
     """A call's id, and whether the client chose it, so that it can ask for the same call again."""
 
     call_id: str
     chosen: bool
 
 
-def identify_call(
+def derive_call_id(
     meta: Mapping[str, Any] | None,
     request_id: object,
     scope: str,
@@ -39,7 +38,7 @@ def identify_call(
     args: Mapping[str, Any],
     *,
     key: str = "",
-) -> CallIdentity:
+) -> DerivedCallId:
     """Derive the id of a tool call from its MCP request, so that a repeated request gets the same id.
 
     The client's own id in `_meta` or `key`, the Idempotency-Key header, comes first; else a digest of what a
@@ -48,27 +47,21 @@ def identify_call(
     """
     named = (meta or {}).get(CALL_ID_META_KEY) or key
     if isinstance(named, str) and named:
-        return CallIdentity(
-            named if SAFE_CALL_ID.fullmatch(named) else digest_of_parts("named", named), chosen=True
+        return DerivedCallId(
+            named if SAFE_CALL_ID_PATTERN.fullmatch(named) else derived_call_id("named", named), chosen=True
         )
     used = (meta or {}).get(TOOL_USE_ID_KEY)
     if isinstance(used, str) and used:
-        return CallIdentity(digest_of_parts("used", used, tool, args), chosen=False)
+        return DerivedCallId(derived_call_id("used", used, tool, args), chosen=False)
     if scope and request_id is not None:
-        return CallIdentity(digest_of_parts("sent", scope, repr(request_id), tool, args), chosen=False)
-    return CallIdentity(new_call_id(), chosen=False)
-
-
-def digest_of_parts(*parts: object) -> str:
-    """A short SHA-256 digest, 32 hexadecimal digits, of several JSON values together."""
-    whole = json.dumps(parts, sort_keys=True, default=str).encode()
-    return hashlib.sha256(whole).hexdigest()[:32]
+        return DerivedCallId(derived_call_id("sent", scope, repr(request_id), tool, args), chosen=False)
+    return DerivedCallId(new_call_id(), chosen=False)
 
 
 LOCK_POLL_SECONDS = 0.05
 
 
-class ReplicaLocks:
+class ReplicaCallLocks:
     """File locks, one for each call id, in a folder that server replicas share.
 
     The lock of a process that dies is released.

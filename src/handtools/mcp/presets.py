@@ -14,8 +14,8 @@ from handtools.runtime.policy.rules import Verdict
 from handtools.toolbox import Toolbox, coding, everything, reading
 
 logger = logging.getLogger("handtools")
-Preset = Literal["reading", "coding", "everything"]
-PRESET_MAKERS = {"reading": reading, "coding": coding, "everything": everything}
+PresetLiteral = Literal["reading", "coding", "everything"]
+MAKERS_WITH_COMMANDS = {"coding": coding, "everything": everything}
 
 
 def open_preset(
@@ -33,8 +33,8 @@ def open_preset(
 
     Raises `UsageError` for an unknown preset or verdict, or a missing folder.
     """
-    if preset not in PRESET_MAKERS:
-        raise UsageError(f"No preset {preset!r}: there are {', '.join(get_args(Preset))}.")
+    if preset not in get_args(PresetLiteral):
+        raise UsageError(f"No preset {preset!r}: there are {', '.join(get_args(PresetLiteral))}.")
     if unattended is not None and unattended not in get_args(Verdict):
         raise UsageError(f"{unattended!r} is no answer: say {', '.join(get_args(Verdict))}.")
     if sampling and preset != "everything":
@@ -55,6 +55,6 @@ def open_preset(
     if preset == "reading":  # which runs nothing
         return reading(root, policy=narrowed, settings=found.settings)
     callbacks = Callbacks(model=sample_model if sampling else None)
-    return PRESET_MAKERS[preset](
+    return MAKERS_WITH_COMMANDS[preset](
         root, policy=narrowed, runner=runner, settings=found.settings, callbacks=callbacks
     )

@@ -1,6 +1,5 @@
 """Convert tool definitions and call results to the JSON of MCP's `tools/list` and `tools/call`. ADR 110."""
 
-import base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,7 +91,7 @@ def content_block(part: ContentBlock, call_id: str = "") -> Json:
     """Convert a text, image or document of a result to an MCP content block."""
     if isinstance(part, Text):
         return {"type": "text", "text": without_surrogates(part.text)}
-    encoded = base64.b64encode(part.data).decode()
+    encoded = part.base64
     if isinstance(part, Image):
         return {"type": "image", "data": encoded, "mimeType": part.media_type}
     uri = f"handtools://call/{call_id}/{part.name}"

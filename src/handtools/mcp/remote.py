@@ -15,13 +15,13 @@ import anyio.lowlevel
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from handtools.core.approval import Approval, Approver, Reply, approval_to_json
-from handtools.core.call import Call, CancelToken, call_to_json
+from handtools.core.call import Call, CancelToken, call_to_json, derived_call_id
 from handtools.core.effects import EffectKind
 from handtools.core.errors import HandtoolsError, HostError, UsageError
 from handtools.core.events import ApprovalAsked, Changed, EventListener, Settled, Started
 from handtools.core.result import Result, result_from_json, result_to_json
 from handtools.core.tool import AnyTool, SchemaDialect
-from handtools.mcp.idempotency import SAFE_CALL_ID, digest_of_parts
+from handtools.mcp.idempotency import SAFE_CALL_ID_PATTERN
 from handtools.mcp.protocol_json import Json, plain_json
 from handtools.mcp.tool_calls import ConnectionTools
 from handtools.runtime.observability import EventAnnouncer
@@ -66,6 +66,7 @@ def intersect_policies(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -
         block=(*policy.block, *(tool.name for tool in tools if not more.offers(tool))),
         excluded=(*policy.excluded, *more.excluded),
         hosts=tuple(host for host in policy.hosts if host in more.hosts),
+        ports=tuple(port for port in policy.ports if port in more.ports),
         unattended=_stricter(policy.unattended, more.unattended),
     )
 
@@ -75,7 +76,7 @@ def _stricter(one: Verdict, other: Verdict) -> Verdict:
 
 
 METHOD_PREFIX = "handtools/"
-REFUSED_CODE = -32600
+REFUSED_REQUEST_CODE = -32600
 MOST_NARROWED_TOOLBOXES = 64
 """How many toolboxes under policies that came with remote calls are cached."""
 
@@ -103,7 +104,7 @@ class RemoteParams(BaseModel):
     """A policy that narrows the policy of the token, for this call."""
 
 
-RemoteMethod = Callable[[Any, RemoteParams], Awaitable[Json]]
+RemoteMethodHandler = Callable[[Any, RemoteParams], Awaitable[Json]]
 
 
 class RemoteMethods:
@@ -113,9 +114,9 @@ class RemoteMethods:
         self._desk = desk
         self._narrowed: dict[str, Toolbox] = {}
 
-    def methods(self) -> dict[str, RemoteMethod]:
+    def methods(self) -> dict[str, RemoteMethodHandler]:
         """The handlers by their JSON-RPC method names, such as `handtools/call`."""
-        named: tuple[RemoteMethod, ...] = (
+        named: tuple[RemoteMethodHandler, ...] = (
             self.call, self.resume, self.cancel, self.waiting, self.why, self.definitions,
         )  # fmt: skip
         return {f"{METHOD_PREFIX}{method.__name__}": method for method in named}
@@ -157,12 +158,12 @@ class RemoteMethods:
 
     async def cancel(self, _ctx: object, asked: RemoteParams) -> Json:
         """Cancel a running call by its id; tells whether one was running."""
-        boxes = (self._desk.attended, *self._narrowed.values())
+        boxes = (self._desk.attended_toolbox, *self._narrowed.values())
         return {"cancelled": any(box.cancel(self._id(asked)) for box in boxes)}
 
     async def waiting(self, _ctx: object, _asked: RemoteParams) -> Json:
         """List the approvals of this token's calls that still wait for an answer."""
-        found = await self._desk.attended.waiting()
+        found = await self._desk.attended_toolbox.waiting()
         return {"waiting": [plain_json(approval_to_json(approval)) for approval in found]}
 
     async def why(self, _ctx: object, asked: RemoteParams) -> Json:
@@ -183,11 +184,11 @@ class RemoteMethods:
         """The toolbox under the policy that came with the request, cached; None if it brought no policy."""
         if asked.policy is None:
             return None
-        name = digest_of_parts("policy", asked.policy)
+        name = derived_call_id("policy", asked.policy)
         if name not in self._narrowed:
             while len(self._narrowed) >= MOST_NARROWED_TOOLBOXES:
                 del self._narrowed[next(iter(self._narrowed))]
-            box = self._desk.attended
+            box = self._desk.attended_toolbox
             try:
                 more = policy_from_json(asked.policy)
                 self._narrowed[name] = box.under(intersect_policies(box.policy, more, box.tools.values()))
@@ -196,8 +197,8 @@ class RemoteMethods:
         return self._narrowed[name]
 
     def _id(self, asked: RemoteParams) -> str:
-        return self._desk.own(
-            asked.id if SAFE_CALL_ID.fullmatch(asked.id) else digest_of_parts("named", asked.id)
+        return self._desk.journal_call_id(
+            asked.id if SAFE_CALL_ID_PATTERN.fullmatch(asked.id) else derived_call_id("named", asked.id)
         )
 
 
@@ -216,13 +217,13 @@ async def _refusing_errors(working: Awaitable[Result[Any]]) -> Result[Any]:
 def _refused_error(message: str) -> Exception:
     from mcp.shared.exceptions import MCPError
 
-    return MCPError(code=REFUSED_CODE, message=message)
+    return MCPError(code=REFUSED_REQUEST_CODE, message=message)
 
 
 MOST_REMOTE_ATTEMPTS = 6
-FIRST_PAUSE_SECONDS = 0.1
-CANCEL_SECONDS = 5.0
-REMOTE_VERSION = "2026-07-28"
+FIRST_RETRY_PAUSE_SECONDS = 0.1
+REMOTE_CANCEL_SECONDS = 5.0
+REMOTE_PROTOCOL_VERSION = "2026-07-28"
 REMOTE_META_PREFIX = "io.modelcontextprotocol/"
 
 
@@ -258,7 +259,7 @@ class RemoteToolbox:
         The `listener` gets the events of this call alone, as those of `listen` get the events of all.
         """
         call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
-        with self._announcer.following(call.id, listener):
+        with self._announcer.listen_to_call(call.id, listener):
             return await self._made(call, cancel)
 
     async def _made(self, call: Call, cancel: CancelToken | None) -> Result[Any]:
@@ -363,7 +364,7 @@ class RemoteToolbox:
         """
         import httpx2
 
-        pause, lost = FIRST_PAUSE_SECONDS, ""
+        pause, lost = FIRST_RETRY_PAUSE_SECONDS, ""
         for _ in range(MOST_REMOTE_ATTEMPTS):
             try:
                 answered = await self._http().post(
@@ -400,7 +401,7 @@ class RemoteToolbox:
                     problem.append(failure)
                 group.cancel_scope.cancel()
         except anyio.get_cancelled_exc_class():
-            with anyio.CancelScope(shield=True), anyio.move_on_after(CANCEL_SECONDS):
+            with anyio.CancelScope(shield=True), anyio.move_on_after(REMOTE_CANCEL_SECONDS):
                 await self._ask("cancel", {"id": call.id})
             raise
         if problem:
@@ -437,7 +438,7 @@ def _cancel_event(token: CancelToken) -> anyio.Event:
 
 def _request_json(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     envelope = {
-        f"{REMOTE_META_PREFIX}protocolVersion": REMOTE_VERSION,
+        f"{REMOTE_META_PREFIX}protocolVersion": REMOTE_PROTOCOL_VERSION,
         f"{REMOTE_META_PREFIX}clientCapabilities": {},
     }
     return {
@@ -451,7 +452,7 @@ def _request_json(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
 def _request_headers(method: str) -> dict[str, str]:
     return {
         "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": REMOTE_VERSION,
+        "mcp-protocol-version": REMOTE_PROTOCOL_VERSION,
         "mcp-method": f"{METHOD_PREFIX}{method}",
     }
 

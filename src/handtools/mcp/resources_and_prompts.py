@@ -27,7 +27,7 @@ FILE_URI, OUTPUT_URI = f"{URI_SCHEME}file/", f"{URI_SCHEME}output/"
 JOURNAL_URI, PENDING_URI = f"{URI_SCHEME}journal", f"{URI_SCHEME}pending"
 RESOURCE_BYTES = 1 << 20
 LISTED_RESOURCES = 50
-RESOURCE_NOT_FOUND = -32002
+RESOURCE_NOT_FOUND_CODE = -32002
 """MCP's JSON-RPC error code for a resource that does not exist."""
 
 
@@ -104,7 +104,7 @@ class ResourceMethods:
             return _json_resource(uri, [asdict(call) for call in page])
         if uri == PENDING_URI:
             return _json_resource(
-                uri, [asdict(approval) for approval in await self._desk.attended.waiting()]
+                uri, [asdict(approval) for approval in await self._desk.attended_toolbox.waiting()]
             )
         if uri.startswith(OUTPUT_URI):
             return await self._read_as_call(uri, f"output:{unquote(uri.removeprefix(OUTPUT_URI))}")
@@ -141,10 +141,10 @@ def _json_resource(uri: str, value: Any) -> Json:
 def _resource_missing(message: str) -> Exception:
     from mcp.shared.exceptions import MCPError
 
-    return MCPError(code=RESOURCE_NOT_FOUND, message=without_surrogates(message))
+    return MCPError(code=RESOURCE_NOT_FOUND_CODE, message=without_surrogates(message))
 
 
-INVALID_PARAMS = -32602
+INVALID_PARAMS_CODE = -32602
 REVIEWED_CALLS = 40
 PROMPTS: dict[str, str] = {
     "review": "Check what was changed in this workspace lately, and undo what should not stay.",
@@ -173,7 +173,8 @@ class PromptMethods:
             from mcp.shared.exceptions import MCPError
 
             raise MCPError(
-                code=INVALID_PARAMS, message=f"No prompt {params.name!r}. There are: {', '.join(PROMPTS)}."
+                code=INVALID_PARAMS_CODE,
+                message=f"No prompt {params.name!r}. There are: {', '.join(PROMPTS)}.",
             )
         message = {"role": "user", "content": {"type": "text", "text": without_surrogates(text)}}
         return mark_result_complete({"description": PROMPTS[params.name], "messages": [message]})
@@ -194,7 +195,7 @@ class PromptMethods:
         )
 
     async def _pending(self) -> str:
-        waiting = await self._desk.attended.waiting()
+        waiting = await self._desk.attended_toolbox.waiting()
         parts = [f"## {a.title}\nAsked: {a.rule}\n\n{a.preview}" for a in waiting]
         shown = "\n\n".join(parts) or "(nothing waits)"
         return f"These calls wait for my answer. Explain each in a sentence, and its risk:\n\n{shown}"

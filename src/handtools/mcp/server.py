@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel
 
 from handtools import __version__
-from handtools.mcp.handshake import CAPABILITIES, SERVER_INFO, SERVER_INSTRUCTIONS, SERVER_NAME
+from handtools.mcp.handshake import SERVER_CAPABILITIES, SERVER_INFO, SERVER_INSTRUCTIONS, SERVER_NAME
 from handtools.mcp.tool_calls import ConnectionTools
 
 if TYPE_CHECKING:
-    from handtools.mcp.roots import ClientRoots
+    from handtools.mcp.confinement_to_roots import ClientRootsEnforcer
 
 LAZY_PACKAGES = ("mcp", "mcp.server", "mcp.client")
 """SDK packages whose slow `__init__` is skipped until a name in it is used."""
@@ -97,14 +97,13 @@ class MethodRegistry:
         return self.notifications.get(method)
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def server_info_stamp(self) -> dict[str, Any]:
         """The server's name and version, which the SDK adds to every result of the current protocol."""
         return copy.copy(SERVER_INFO)
 
     # The same, as the SDK calls them.
     get_request_handler = request
     get_notification_handler = notification
-    server_info_stamp = identity
 
     def create_initialization_options(self) -> Any:
         """The `initialize` answer of older protocols: server name, version, capabilities, instructions."""
@@ -138,7 +137,7 @@ class MethodRegistry:
         from mcp_types import ServerCapabilities
 
         offered: dict[str, Any] = {}
-        for part in CAPABILITIES:
+        for part in SERVER_CAPABILITIES:
             if f"{part}/list" in self.requests:
                 offered[part] = {}
         return ServerCapabilities(**offered, extensions=self.extensions or None)
@@ -157,7 +156,7 @@ def _tracing_middleware() -> list[Any]:
     return [OpenTelemetryMiddleware()]
 
 
-def build_mcp_server(desk: ConnectionTools, roots: "ClientRoots | None" = None) -> MethodRegistry:
+def build_mcp_server(desk: ConnectionTools, roots: "ClientRootsEnforcer | None" = None) -> MethodRegistry:
     """Build the MCP server of a connection: tools, resources, prompts and remote methods.
 
     With `roots`, tool calls keep to the client's roots.

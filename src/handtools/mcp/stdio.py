@@ -21,28 +21,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast, runtime_checkable
 
 from handtools.core.errors import HandtoolsError
-from handtools.host.files.user_folders import policy_file, project_file
-from handtools.mcp.handshake import Handshake, Json, stored_tools_list
+from handtools.host.files.user_folders import policy_file, project_files
+from handtools.host.workspace_folders import combined_workspace
+from handtools.mcp.handshake import HandshakeResponder, Json, stored_tools_list
 
 if TYPE_CHECKING:
     from handtools.mcp.tool_calls import ConnectionTools
     from handtools.toolbox import Toolbox
 
-MOST_LINE_BYTES = 64 << 20
+MOST_STDIN_LINE_BYTES = 64 << 20
 
 
 @asynccontextmanager
-async def standard_streams(listed: Callable[[], Json]) -> AsyncIterator[tuple[Any, Any]]:
+async def open_stdio_after_handshake(listed: Callable[[], Json]) -> AsyncIterator[tuple[Any, Any]]:
     """Answer the client's handshake on stdin and stdout, then yield both as streams for the SDK's loop.
 
     Meanwhile stray prints go to stderr, and child processes read nothing from stdin.
     """
     with _private_streams() as (incoming, outgoing):
-        reader = asyncio.StreamReader(limit=MOST_LINE_BYTES)
+        reader = asyncio.StreamReader(limit=MOST_STDIN_LINE_BYTES)
         connected = await _connect_pipes(reader, incoming, outgoing)
         if connected is not None:
             taking, giving, flow = connected
-            greeting = Handshake(listed, giving.write)
+            greeting = HandshakeResponder(listed, giving.write)
             await greeting.greet(reader)
             try:
                 yield StdinMessages(reader, greeting.heard), StdoutMessages(giving, flow, greeting.silent)
@@ -237,7 +238,10 @@ async def _serve(open_toolbox: Callable[[], "Toolbox"], root: Path | None, liste
         nonce = secrets.token_hex(8)
         return ConnectionTools(open_toolbox(), agent="", session=f"mcp-{nonce[:8]}", scope=nonce)
 
-    async with standard_streams(lambda: listed or desk().listed) as (reading, writing), desk().open():
+    async with (
+        open_stdio_after_handshake(lambda: listed or desk().listed) as (reading, writing),
+        desk().open(),
+    ):
         await _run_sdk_loop(desk(), root, reading, writing)
     # Its session was named for this process, so nobody comes back to what its commands left in $HOME and /tmp.
     commands = desk().toolbox.workspace.commands
@@ -263,15 +267,17 @@ async def _run_sdk_loop(desk: "ConnectionTools", root: Path | None, reading: Any
     import_sdk_lazily()
     from mcp.server.runner import serve_dual_era_loop
 
-    from handtools.mcp.roots import ClientRoots
+    from handtools.mcp.confinement_to_roots import ClientRootsEnforcer
     from handtools.mcp.server import build_mcp_server
 
-    registry = cast("Any", build_mcp_server(desk, ClientRoots(desk, root) if root is not None else None))
+    registry = cast(
+        "Any", build_mcp_server(desk, ClientRootsEnforcer(desk, root) if root is not None else None)
+    )
     await serve_dual_era_loop(registry, reading, writing, lifespan_state={})
 
 
-def serve_folder_over_stdio(
-    folder: str,
+def serve_folders_over_stdio(
+    folders: Sequence[str],
     *,
     preset: str = "coding",
     policy: Path | None = None,
@@ -280,7 +286,7 @@ def serve_folder_over_stdio(
     runner: str = "",
     sampling: bool = False,
 ) -> None:
-    """Run the stdio MCP server on a folder, as `handtools mcp` does, until the client disconnects.
+    """Run the stdio MCP server on a folder or several, as `handtools mcp` does, until the client disconnects.
 
     Errors exit the process with a message on stderr.
     """
@@ -288,11 +294,16 @@ def serve_folder_over_stdio(
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
-    root = Path(os.path.expanduser(folder)).absolute()
+    places = [Path(os.path.expanduser(folder)).absolute() for folder in folders]
     if find_spec("mcp") is None:
         sys.exit("handtools: the `mcp` package is missing: pip install 'handtools-slim[mcp]'")
-    if not root.is_dir():
-        sys.exit(f"handtools: {root} is no folder. Name one that is there: handtools mcp FOLDER")
+    for place in places:
+        if not place.is_dir():
+            sys.exit(f"handtools: {place} is no folder. Name one that is there: handtools mcp FOLDER")
+    try:
+        root = combined_workspace(places)
+    except HandtoolsError as problem:
+        sys.exit(f"handtools: {problem}")
 
     def opening() -> "Toolbox":
         from handtools.mcp.presets import open_preset
@@ -308,7 +319,7 @@ def serve_folder_over_stdio(
         )
 
     try:
-        changed = block or policy_file(root, policy) or project_file(root)
+        changed = block or policy_file(root, policy) or project_files(root)
         usual = preset == "coding" and not changed
         serve_when_opened(opening, root, stored_tools_list() if usual else None)
     except HandtoolsError as problem:

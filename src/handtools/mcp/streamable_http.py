@@ -23,7 +23,7 @@ from pydantic_core import from_json
 
 from handtools.mcp import asgi
 from handtools.mcp.asgi import (
-    EVENT_STREAM_TYPE,
+    EVENT_STREAM_CONTENT_TYPE,
     AsgiReceive,
     AsgiScope,
     AsgiSend,
@@ -33,7 +33,7 @@ from handtools.mcp.asgi import (
     check_mcp_post_headers,
     message_json,
     send_json,
-    until_disconnect,
+    wait_for_disconnect,
 )
 from handtools.mcp.server import MethodRegistry
 
@@ -191,7 +191,7 @@ async def _ping_until_gone(
     with attending:
         while True:
             with anyio.move_on_after(asgi.PING_SECONDS) as silence:
-                await until_disconnect(receive)
+                await wait_for_disconnect(receive)
             if not silence.cancelled_caught:
                 serving.cancel()
                 return
@@ -264,16 +264,16 @@ def _error_response(name: str | int | None, problem: Exception) -> tuple[bytes, 
 
 
 SESSION_HEADER = "mcp-session-id"
-MOST_SESSIONS = 10_000
+MOST_HTTP_SESSIONS = 10_000
 """Maximum number of open HTTP sessions per token."""
 SESSION_IDLE_SECONDS = 1800.0
 SESSION_SWEEP_SECONDS = 60.0
 MOST_QUEUED_MESSAGES = 16
-NO_REQUEST_KEY = ""
+UNRELATED_MESSAGES_KEY = ""
 """Key in `HttpSession.lines` for server messages that belong to no request."""
 CANCELLED_CODE = -32800
 
-ResponseStream = MemoryObjectSendStream[Any]
+ResponseMessageStream = MemoryObjectSendStream[Any]
 """In-memory stream that carries messages to one open HTTP response."""
 
 
@@ -331,11 +331,11 @@ class HttpSession:
 
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     incoming: PostedMessages = field(default_factory=PostedMessages)
-    lines: dict[str, ResponseStream] = field(default_factory=dict)
+    lines: dict[str, ResponseMessageStream] = field(default_factory=dict)
     """Streams to open HTTP responses, by the id of the JSON-RPC request that each one answers."""
     used: float = field(default_factory=time.monotonic)
 
-    def line(self, name: str) -> MemoryObjectReceiveStream[Any]:
+    def open_message_stream(self, name: str) -> MemoryObjectReceiveStream[Any]:
         """Open the stream of messages for a request id.
 
         An open one is closed: a request that is sent again replaces the earlier.
@@ -345,7 +345,7 @@ class HttpSession:
         self.lines[name], hearing = anyio.create_memory_object_stream[Any](MOST_QUEUED_MESSAGES)
         return hearing
 
-    def close_line(self, name: str, hearing: MemoryObjectReceiveStream[Any]) -> None:
+    def close_message_stream(self, name: str, hearing: MemoryObjectReceiveStream[Any]) -> None:
         """Close the stream of a request id, unless a repeated request has replaced it."""
         hearing.close()
         line = self.lines.get(name)
@@ -363,7 +363,7 @@ class HttpSession:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 return
 
-    async def give_up(self, request_id: str | int) -> None:
+    async def answer_cancelled_request(self, request_id: str | int) -> None:
         """Answer a cancelled request with a JSON-RPC error, which older protocols require."""
         from mcp.shared.message import SessionMessage
         from mcp_types import ErrorData, JSONRPCError
@@ -393,7 +393,11 @@ class SessionHttp:
     """ASGI application for MCP's older HTTP protocols, which keep sessions; serves the sessions of one token."""
 
     def __init__(
-        self, registry: MethodRegistry, *, most: int = MOST_SESSIONS, idle: float = SESSION_IDLE_SECONDS
+        self,
+        registry: MethodRegistry,
+        *,
+        most: int = MOST_HTTP_SESSIONS,
+        idle: float = SESSION_IDLE_SECONDS,
     ) -> None:
         self._registry = registry
         self._most, self._idle = most, idle
@@ -421,7 +425,7 @@ class SessionHttp:
                 check_mcp_post_headers(request.headers)
                 await self._post((await receive()).get("body", b""), request, send)
             case "GET":
-                if EVENT_STREAM_TYPE not in request.headers.get("accept", ""):
+                if EVENT_STREAM_CONTENT_TYPE not in request.headers.get("accept", ""):
                     raise HttpRefusal(406, "A stream of events is all there is to GET.")
                 await self._listen(self._session(request.headers), receive, send)
             case "DELETE":
@@ -450,17 +454,19 @@ class SessionHttp:
     async def _ask(
         self, session: HttpSession, message: Any, request: HttpRequestHeaders, send: AsgiSend
     ) -> None:
-        hearing = session.line(str(message.id))
+        hearing = session.open_message_stream(str(message.id))
         try:
             await self._tell(session, message, request)
             await _answer_request(hearing, McpHttpResponse(send, _session_headers(session)))
         finally:
-            session.close_line(str(message.id), hearing)
+            session.close_message_stream(str(message.id), hearing)
 
     async def _tell(self, session: HttpSession, message: Any, request: HttpRequestHeaders) -> None:
         from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
-        unanswered = partial(session.give_up, message.id) if hasattr(message, "id") else None
+        unanswered = (
+            partial(session.answer_cancelled_request, message.id) if hasattr(message, "id") else None
+        )
         metadata = ServerMessageMetadata(request_context=request, on_request_unanswered=unanswered)
         try:
             await session.incoming.put(SessionMessage(message, metadata))
@@ -469,9 +475,12 @@ class SessionHttp:
 
     async def _listen(self, session: HttpSession, receive: AsgiReceive, send: AsgiSend) -> None:
         """Answer a GET with an event stream of messages that belong to no request, until the client leaves."""
-        if NO_REQUEST_KEY in session.lines:
+        if UNRELATED_MESSAGES_KEY in session.lines:
             raise HttpRefusal(409, "This session is listened to already.")
-        hearing, answer = session.line(NO_REQUEST_KEY), McpHttpResponse(send, _session_headers(session))
+        hearing, answer = (
+            session.open_message_stream(UNRELATED_MESSAGES_KEY),
+            McpHttpResponse(send, _session_headers(session)),
+        )
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_cancel_when_gone, receive, group)
@@ -481,7 +490,7 @@ class SessionHttp:
                 await answer.close()
                 group.cancel_scope.cancel()
         finally:
-            session.close_line(NO_REQUEST_KEY, hearing)
+            session.close_message_stream(UNRELATED_MESSAGES_KEY, hearing)
 
     def _session(self, headers: Mapping[str, str]) -> HttpSession:
         name = headers.get(SESSION_HEADER)
@@ -529,9 +538,9 @@ class SessionHttp:
 def _request_of(item: Any) -> str:
     message, metadata = item.message, item.metadata
     if not hasattr(message, "method"):
-        return NO_REQUEST_KEY if message.id is None else str(message.id)
+        return UNRELATED_MESSAGES_KEY if message.id is None else str(message.id)
     related = getattr(metadata, "related_request_id", None)
-    return NO_REQUEST_KEY if related is None else str(related)
+    return UNRELATED_MESSAGES_KEY if related is None else str(related)
 
 
 async def _answer_request(hearing: MemoryObjectReceiveStream[Any], answer: McpHttpResponse) -> None:
@@ -579,7 +588,7 @@ async def _next_message(hearing: MemoryObjectReceiveStream[Any]) -> Any:
 
 
 async def _cancel_when_gone(receive: AsgiReceive, group: TaskGroup) -> None:
-    await until_disconnect(receive)
+    await wait_for_disconnect(receive)
     group.cancel_scope.cancel()
 
 

@@ -23,8 +23,8 @@ from handtools.core.errors import HandtoolsError
 from handtools.core.events import Event, Progressed, Settled
 from handtools.core.result import Result
 from handtools.mcp import elicitation_and_sampling
-from handtools.mcp.elicitation_and_sampling import sampling_from
-from handtools.mcp.idempotency import CallIdentity, ReplicaLocks, identify_call
+from handtools.mcp.elicitation_and_sampling import set_sampling_request
+from handtools.mcp.idempotency import DerivedCallId, ReplicaCallLocks, derive_call_id
 from handtools.mcp.protocol_json import (
     DETAILS_META_KEY,
     LIST_TTL_MS,
@@ -97,7 +97,7 @@ PROGRESS_BYTES = 2_000
 PROGRESS_LINES = 40
 LAST_PROGRESS_SECONDS = 2.0
 """Maximum seconds that a result waits until the last progress message is sent."""
-PROGRESS_GAP_SECONDS = 0.01
+PAUSE_BEFORE_RESULT_SECONDS = 0.01
 """Pause between the last progress message and the result.
 
 The TypeScript SDK drops progress that arrives together with the result.
@@ -131,7 +131,7 @@ class ProgressRelay:
                 with anyio.move_on_after(LAST_PROGRESS_SECONDS):
                     await told.wait()
                 if count[0]:
-                    await anyio.sleep(PROGRESS_GAP_SECONDS)
+                    await anyio.sleep(PAUSE_BEFORE_RESULT_SECONDS)
                 group.cancel_scope.cancel()
         finally:
             self._followed.pop(call_id, None)
@@ -194,7 +194,7 @@ class ConnectionTools:
     scope: str = ""
     """Name of the connection within which request ids are unique; empty for HTTP, which has no such connection."""
     asks: ApprovalsAnsweredBy = "client"
-    claims: ReplicaLocks | None = None
+    claims: ReplicaCallLocks | None = None
     """Locks by call id, for when several server processes serve the same workspace; None for a single one."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
     _flights: dict[str, _InFlightCall] = field(default_factory=dict)
@@ -218,7 +218,7 @@ class ConnectionTools:
         await self.toolbox.aclose()
 
     @cached_property
-    def attended(self) -> Toolbox:
+    def attended_toolbox(self) -> Toolbox:
         """The toolbox under a policy that leaves calls pending when they need approval.
 
         Whether somebody can be asked is decided later, for each request.
@@ -232,7 +232,7 @@ class ConnectionTools:
         """Replace the toolbox by `wide` with additional policy rules."""
         more = tuple(rules)
         self.toolbox = wide.under(wide.policy.with_rules(more)) if more else wide
-        for made in ("attended", "_follower"):
+        for made in ("attended_toolbox", "_follower"):
             self.__dict__.pop(made, None)
 
     @cached_property
@@ -242,7 +242,7 @@ class ConnectionTools:
 
     @cached_property
     def _follower(self) -> ProgressRelay:
-        return ProgressRelay(self.attended)
+        return ProgressRelay(self.attended_toolbox)
 
     async def list_tools(self, _ctx: object, _params: object) -> Json:
         """Answer `tools/list` with the definitions of the tools that the policy offers."""
@@ -257,12 +257,12 @@ class ConnectionTools:
         call_id, status = "", "error"
         try:
             if params.request_state is not None:
-                call_id = self.own(params.request_state.partition(".")[0])
+                call_id = self.journal_call_id(params.request_state.partition(".")[0])
                 result = await self._answered(params, call_id)
             else:
                 call, chosen = self._call(ctx, params)
                 call_id = call.id
-                with sampling_from(ctx):
+                with set_sampling_request(ctx):
                     result = await self._run(ctx, call, chosen=chosen)
             result = await self._settle(ctx, call_id, result)
             status = result.status
@@ -293,7 +293,7 @@ class ConnectionTools:
 
     async def resume(self, call_id: str, reply: Reply, box: Toolbox | None = None) -> Result[Any]:
         """Resume a pending call with the reply to its approval; a second reply does not run it again."""
-        chosen = box or self.attended
+        chosen = box or self.attended_toolbox
         if self.claims is None:
             return await chosen.resume(call_id, reply)
         async with self.claims.hold(call_id):
@@ -301,7 +301,7 @@ class ConnectionTools:
 
     async def _once(self, call: Call, box: Toolbox | None = None) -> Result[Any]:
         """Run a call under the lock of its id, so that a replica that is asked too finds the recorded result."""
-        chosen = box or self.attended
+        chosen = box or self.attended_toolbox
         if self.claims is None:
             return await chosen.call(call)
         async with self.claims.hold(call.id):
@@ -319,7 +319,7 @@ class ConnectionTools:
             self._flights.pop(call.id, None)
             flight.done.set()
 
-    def own(self, call_id: str) -> str:
+    def journal_call_id(self, call_id: str) -> str:
         """The journal's id for a call id that the client chose, which keeps the ids of different tokens apart."""
         return self.toolbox.workspace.journal.own_id(call_id)
 
@@ -330,8 +330,8 @@ class ConnectionTools:
         args = params.arguments or {}
         scope = self.scope or _http_header(ctx, "mcp-session-id")
         key = _http_header(ctx, "idempotency-key")
-        found: CallIdentity = identify_call(meta, ctx.request_id, scope, params.name, args, key=key)
-        call_id = self.own(found.call_id)
+        found: DerivedCallId = derive_call_id(meta, ctx.request_id, scope, params.name, args, key=key)
+        call_id = self.journal_call_id(found.call_id)
         session = str(meta.get(SESSION_META_KEY) or _http_header(ctx, "mcp-session-id") or self.session)
         agent = self.agent or _client_name(ctx)
         return Call(tool=params.name, args=args, id=call_id, session=session, agent=agent), found.chosen
@@ -359,7 +359,7 @@ class ConnectionTools:
         if reply is None or kept is None or self.asks != "client":
             # Left open, answered elsewhere, or not the client's to answer: how it stands now.
             same = Call(tool=params.name, args=params.arguments or {}, id=call_id)
-            return await self.attended.call(kept.call if kept else same)
+            return await self.attended_toolbox.call(kept.call if kept else same)
         return await self.resume(call_id, reply)
 
     async def _settle(

@@ -20,7 +20,7 @@ from handtools.core.language import DiagnosticReview, review_text
 from handtools.core.result import ContentBlock, Result, SpilledOutput, Text
 from handtools.core.skills import GUIDE_FILE, Skill
 from handtools.runtime.guards.commands import hidden_globs
-from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_redirected
+from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
 from handtools.runtime.guards.language import visible_review
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.text.diffs.unified_diff import unified_diff
@@ -48,7 +48,7 @@ async def after_change(result: Result[Any], files: GuardedFiles, deadline: float
         return result
     said = [await step(files, deadline) for step in AFTER_CHANGE_STEPS]
     numbered = _with_last_line(result.content, f"(Change {files.landed[0].entry}.)")
-    return result.settled(content=(*numbered, *(Text(each) for each in said if each)))
+    return result.with_fields(content=(*numbered, *(Text(each) for each in said if each)))
 
 
 def _with_last_line(content: Sequence[ContentBlock], line: str) -> list[ContentBlock]:
@@ -165,7 +165,7 @@ ALL_GUIDES_BYTES = 8_000
 """Most bytes shown of all AGENTS.md files in one result; those that don't fit are only named."""
 SKILL_MENTION_CHARS = 200
 
-GuidesAndSkills = tuple[list[str], list[tuple[Skill, str]]]
+FoundGuidesAndSkills = tuple[list[str], list[tuple[Skill, str]]]
 """Paths of AGENTS.md files, and skills each with the file that they apply to."""
 
 
@@ -173,17 +173,17 @@ async def with_guidance(result: Result[Any], files: GuardedFiles) -> Result[Any]
     """Add the AGENTS.md texts and skills that apply to the call's files, unless this session was told before."""
     if not files.sights:
         return result
-    quick = files.workspace.files.quick
+    quick = files.workspace.files.is_fast_to_read
     guides, skills = (
         _guides_and_skills(files) if quick else await to_thread.run_sync(_guides_and_skills, files)
     )
     if not guides and not skills:
         return result
     notes = await to_thread.run_sync(_guidance_notes, files, guides, skills)
-    return result.settled(content=(*result.content, *map(Text, notes))) if notes else result
+    return result.with_fields(content=(*result.content, *map(Text, notes))) if notes else result
 
 
-def _guides_and_skills(files: GuardedFiles) -> GuidesAndSkills:
+def _guides_and_skills(files: GuardedFiles) -> FoundGuidesAndSkills:
     known = files.workspace.skills
     guides: dict[str, None] = {}
     skills: dict[str, tuple[Skill, str]] = {}
@@ -191,7 +191,7 @@ def _guides_and_skills(files: GuardedFiles) -> GuidesAndSkills:
         guides |= dict.fromkeys(known.guides(path))
         if path.endswith(f"/{GUIDE_FILE}"):
             guides[path] = None
-        for skill in known.mentioned(path):
+        for skill in known.skills_matching_path(path):
             if not skill.is_hidden(files.gate.policy.hides):
                 skills.setdefault(skill.file, (skill, path))
     return list(guides), list(skills.values())
@@ -201,7 +201,7 @@ def _guidance_notes(files: GuardedFiles, guides: list[str], skills: list[tuple[S
     journal, call = files.workspace.journal, files.call
 
     def is_new(path: str) -> bool:
-        return _may_be_read(files, path) and journal.once.in_session(call, f"told {path}")
+        return _may_be_read(files, path) and journal.once.mark_for_session(call, f"told {path}")
 
     try:
         with journal.together():
@@ -244,7 +244,7 @@ def _read_guide(files: GuardedFiles, path: str, most: int) -> bytes | None:
         return host.read(located, size=most + 1) if _may_be_read(files, located) else None
 
     try:
-        return retry_redirected(look)
+        return retry_while_links_change(look)
     except ToolError:
         return None
 
@@ -255,8 +255,8 @@ def _skill_mention(skill: Skill, path: str) -> str:
     return f"(The skill `{skill.name}` is about files like `{path}`: {short} Its instructions: `{skill.file}`.)"
 
 
-OUTPUT_BYTES = 60_000
-OUTPUT_LINES = 2_500
+MAX_RESULT_TEXT_BYTES = 60_000
+MAX_RESULT_TEXT_LINES = 2_500
 
 
 def limit_output_text(result: Result[Any], call: Call, outputs: Store) -> Result[Any]:
@@ -264,10 +264,10 @@ def limit_output_text(result: Result[Any], call: Call, outputs: Store) -> Result
     result = _with_portable_text(result)
     text = result.text
     most_bytes = len(text) if text.isascii() else len(text) * 4
-    if most_bytes <= OUTPUT_BYTES and text.count("\n") < OUTPUT_LINES:
+    if most_bytes <= MAX_RESULT_TEXT_BYTES and text.count("\n") < MAX_RESULT_TEXT_LINES:
         return result
     whole = text.encode()
-    clipped = clip_text(text, max_lines=OUTPUT_LINES, max_bytes=OUTPUT_BYTES, keep="both")
+    clipped = clip_text(text, max_lines=MAX_RESULT_TEXT_LINES, max_bytes=MAX_RESULT_TEXT_BYTES, keep="both")
     if not clipped.clipped:
         return result
     name = f"{call.id}.txt"
@@ -275,7 +275,7 @@ def limit_output_text(result: Result[Any], call: Call, outputs: Store) -> Result
     spill = SpilledOutput(f"{OUTPUT_SCHEME}{name}", len(whole), clipped.lines)
     note = f"\n(Shortened from {clipped.lines:,} lines. The whole is `{spill.path}`: `read` it by range.)"
     others = [block for block in result.content if not isinstance(block, Text)]
-    return result.settled(content=(Text(clipped.text + note), *others), spill=spill)
+    return result.with_fields(content=(Text(clipped.text + note), *others), spill=spill)
 
 
 def _with_portable_text(result: Result[Any]) -> Result[Any]:
@@ -283,4 +283,4 @@ def _with_portable_text(result: Result[Any]) -> Result[Any]:
     if result.text.isascii():
         return result
     shown = tuple(Text(without_surrogates(b.text)) if isinstance(b, Text) else b for b in result.content)
-    return result.settled(content=shown)
+    return result.with_fields(content=shown)

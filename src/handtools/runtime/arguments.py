@@ -105,10 +105,33 @@ def _parameter_meant(tool: str, model: type[BaseModel], name: str) -> str:
     return next((parameter for parameter in own if plain in aliases.get(parameter, ())), name)
 
 
+def without_nulls(model: type[BaseModel], args: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out each null that stands for an argument left out, as the strict dialect asks models to send it."""
+    optional = {field.alias or name: field for name, field in model.model_fields.items()}
+    return {
+        name: _list_without_nulls(optional[name].annotation, value) if name in optional else value
+        for name, value in args.items()
+        if value is not None or name not in optional or optional[name].is_required()
+    }
+
+
+def _list_without_nulls(annotation: Any, value: Any) -> Any:
+    item = _item_model(annotation)
+    if item is None or not isinstance(value, list):
+        return value
+    return [without_nulls(item, one) if isinstance(one, dict) else one for one in value]
+
+
+def _item_model(annotation: Any) -> type[BaseModel] | None:
+    """Return the model of the objects in a list, or None for another annotation."""
+    item = next(iter(get_args(annotation)), None) if get_origin(annotation) is list else None
+    return item if isinstance(item, type) and issubclass(item, BaseModel) else None
+
+
 def _resolve_in_list(tool: str, annotation: Any, value: Any) -> Any:
     """Rename aliases inside a list of objects."""
-    item = next(iter(get_args(annotation)), None) if get_origin(annotation) is list else None
-    if not (isinstance(value, list) and isinstance(item, type) and issubclass(item, BaseModel)):
+    item = _item_model(annotation)
+    if item is None or not isinstance(value, list):
         return value
     return [resolve_aliases(tool, item, one) if isinstance(one, dict) else one for one in value]
 
@@ -121,7 +144,7 @@ def validate_arguments(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
     """Validate arguments and return the tool's params model; raises `InvalidInput` naming all problems."""
     model: type[BaseModel] = tool.params
     known = parameters_of(model)
-    args = resolve_aliases(tool.name, model, args)
+    args = without_nulls(model, resolve_aliases(tool.name, model, args))
     problems = [_unknown(name, known) for name in args if name not in known]
     params: BaseModel | None = None
     try:
@@ -158,8 +181,9 @@ def _parse_json_text(tool: AnyTool, args: Mapping[str, Any], failure: Validation
             mended[str(error["loc"][0])] = json.loads(error["input"])
         except ValueError:
             return None
+    mended = without_nulls(tool.params, resolve_aliases(tool.name, tool.params, mended))
     try:
-        params: BaseModel = tool.params.model_validate(resolve_aliases(tool.name, tool.params, mended))
+        params: BaseModel = tool.params.model_validate(mended)
         return params
     except ValidationError:
         return None

@@ -21,12 +21,13 @@ from anyio import to_thread
 from pydantic import BaseModel
 
 from handtools.core.approval import Approval, Approver, Reply
-from handtools.core.call import Call, CancelToken, cancelled_by_caller
+from handtools.core.call import Call, CancelToken, caller_cancelled_error
 from handtools.core.callbacks import Callbacks
-from handtools.core.changes import merged_changes
+from handtools.core.changes import merge_recorded_changes
 from handtools.core.context import Context
 from handtools.core.effects import Effect
 from handtools.core.errors import (
+    Cancelled,
     Denied,
     HandtoolsError,
     HostError,
@@ -38,11 +39,17 @@ from handtools.core.errors import (
     UsageError,
 )
 from handtools.core.events import Progressed, Settled, Started
-from handtools.core.result import CallUsage, Fault, Result, Text, result_from_json
+from handtools.core.result import CallFailure, CallUsage, Result, Text, result_from_json
 from handtools.core.tool import AnyTool
-from handtools.runtime.after_call import OUTPUT_BYTES, after_change, limit_output_text, with_guidance
-from handtools.runtime.approval.gate import ApprovalGate, ApprovalPending, settle_reply
+from handtools.runtime.after_call import (
+    MAX_RESULT_TEXT_BYTES,
+    after_change,
+    limit_output_text,
+    with_guidance,
+)
+from handtools.runtime.approval.gate import ApprovalGate, ApprovalPending, answers_request, settle_reply
 from handtools.runtime.arguments import validate_arguments
+from handtools.runtime.call_locks import Scheduler
 from handtools.runtime.guards.callbacks import guarded_callbacks, only_own_cancellation
 from handtools.runtime.guards.commands import GuardedCommands, drop_held_command
 from handtools.runtime.guards.files import LOCK_TIMEOUT_SECONDS, GuardedFiles, GuardedSkills
@@ -53,7 +60,6 @@ from handtools.runtime.journal import CallRecord
 from handtools.runtime.observability import EventAnnouncer, traced_call
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
-from handtools.runtime.scheduler import Scheduler
 from handtools.runtime.transaction import recover_transactions
 from handtools.runtime.undo import GuardedHistory
 from handtools.runtime.workspace import Workspace
@@ -62,7 +68,7 @@ from handtools.text.token_budget import estimate_tokens
 
 NOTE_AFTER_FAILURES = 3
 STOP_AFTER_FAILURES = 6
-MAX_COUNTED_CALLS = 512
+MAX_COUNTED_FAILING_CALLS = 512
 
 
 class RepeatGuard:
@@ -92,7 +98,7 @@ class RepeatGuard:
             return ""
         failed = self._failures.pop(key, 0) + 1
         self._failures[key] = failed
-        while len(self._failures) > MAX_COUNTED_CALLS:
+        while len(self._failures) > MAX_COUNTED_FAILING_CALLS:
             self._failures.popitem(last=False)
         return (
             f"\n(The same call has now failed {failed} times in a row.)"
@@ -117,7 +123,7 @@ class _Running:
     """Event set at the end; created by the first waiter."""
     result: Result[Any] | None = None
 
-    async def ended(self) -> Result[Any] | None:
+    async def wait_for_result(self) -> Result[Any] | None:
         """Wait for the end of the call and return its result, or None if it failed without one."""
         if self.done is None:
             self.done = anyio.Event()
@@ -138,32 +144,52 @@ class Executor:
     clock: Callable[[], datetime]
     timeout: float
     """Default time limit of a call in seconds."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Other names under which tools are offered to the model, by our own."""
     _scheduler: Scheduler = field(default_factory=Scheduler)
     _repeats: RepeatGuard = field(default_factory=RepeatGuard)
     _running: dict[str, _Running] = field(default_factory=dict)
     _recovered: bool = False
 
     async def call(
-        self, call: Call, cancel: CancelToken | None = None, *, fresh: bool = False
+        self,
+        call: Call,
+        cancel: CancelToken | None = None,
+        *,
+        fresh: bool = False,
+        reply: Reply | None = None,
     ) -> Result[Any]:
-        """Run a call, or return the recorded result of its id; `fresh` skips that lookup."""
+        """Run a call, or return the recorded result of its id; `fresh` skips that lookup.
+
+        `reply` answers the first question that the call asks, or the one that it waits with.
+        """
         call = self.workspace.journal.owned(call)
-        if (running := self._running.get(call.id)) is not None:
-            ended = await running.ended()
-            if ended is not None:
+        while (running := self._running.get(call.id)) is not None:
+            ended = await running.wait_for_result()
+            if ended is not None and not (reply and ended.status == "pending"):
                 return ended
-        return await self._first(call, cancel or CancelToken(), frozenset(), fresh=fresh)
+        if reply is not None and not fresh and await self._waits(call):
+            return await self.resume(call.id, reply, cancel)
+        return await self._first(call, cancel or CancelToken(), frozenset(), fresh=fresh, reply=reply)
+
+    async def _waits(self, call: Call) -> bool:
+        kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call.id)
+        return kept is not None and not self._is_reused(call)
 
     async def resume(self, call_id: str, reply: Reply, cancel: CancelToken | None = None) -> Result[Any]:
         """Answer a pending call: on yes it runs again from the start with the approved effect granted."""
         kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
+        while (running := self._running.get(call_id)) is not None:
+            # A second answer while the first one's call runs: what comes of that.
+            if ended := await running.wait_for_result():
+                return ended
+            kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
         if kept is None:
             recorded = await self._recorded(call_id)
             if recorded is not None:
                 return recorded
             raise UsageError(f"No call {call_id!r} is waiting for an answer.")
-        asked = kept.approval
-        if reply.fingerprint != asked.fingerprint and (reply.fingerprint or asked.again):
+        if not answers_request(reply, kept.approval):
             # The answer is to a question that is no longer the one: what is asked now is still to be seen.
             return Result(
                 _approval_pending_text(kept.approval), None, status="pending", request=kept.approval
@@ -171,12 +197,26 @@ class Executor:
         try:
             settle_reply(self.workspace.journal, kept.call, kept.approval, reply)
         except Denied as no:
-            await to_thread.run_sync(drop_held_command, self.workspace, kept.call.id)
-            return await self._settle(kept.call, _result_of_error(no), None, time.time(), 0.0)
+            return await self._dropped(kept.call, no)
         granted = kept.granted | {kept.approval.fingerprint}
         return await self._first(kept.call, cancel or CancelToken(), granted)
 
-    async def rehearse(self, call: Call, files: GuardedFiles) -> Decision:
+    async def withdraw(self, call_id: str, reason: str) -> bool:
+        """Take back the question of a pending call; False if none waits."""
+        kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
+        if kept is None or call_id in self._running:
+            return False
+        await self._dropped(
+            kept.call, Cancelled("The question was withdrawn, and nothing was done.", hint=reason)
+        )
+        return True
+
+    async def _dropped(self, call: Call, why: ToolError) -> Result[Any]:
+        """End a pending call without running it."""
+        await to_thread.run_sync(drop_held_command, self.workspace, call.id)
+        return await self._settle(call, _result_of_error(why), None, time.time(), 0.0)
+
+    async def run_until_effect(self, call: Call, files: GuardedFiles) -> Decision:
         """Run a call whose files stop at the first effect that is not an allowed read; reaching the end means
         "allow".
         """
@@ -186,7 +226,13 @@ class Executor:
         return Decision("allow", "no effect", "The call only looks at what is allowed.")
 
     async def _first(
-        self, call: Call, cancel: CancelToken, granted: frozenset[str], *, fresh: bool = False
+        self,
+        call: Call,
+        cancel: CancelToken,
+        granted: frozenset[str],
+        *,
+        fresh: bool = False,
+        reply: Reply | None = None,
     ) -> Result[Any]:
         running = self._running[call.id] = _Running()
         try:
@@ -195,10 +241,10 @@ class Executor:
                 return _fault_result(
                     "invalid_input", f"The id {call.id!r} is of another call.", "Give this one its own id."
                 )
-            if recorded is not None and not (recorded.status == "pending" and granted):
-                running.result = recorded
+            if recorded is None or (recorded.status == "pending" and granted) or _runs_again(recorded):
+                running.result = await self._run(call, cancel, granted, reply)
             else:
-                running.result = await self._run(call, cancel, granted)
+                running.result = recorded
             return running.result
         except HostError as failure:
             return _host_fault_result(failure)
@@ -223,11 +269,19 @@ class Executor:
             return False
         return (logged.tool, logged.args) != (call.tool, json.loads(json.dumps(dict(call.args))))
 
-    async def _run(self, call: Call, cancel: CancelToken, granted: frozenset[str]) -> Result[Any]:
+    async def _run(
+        self, call: Call, cancel: CancelToken, granted: frozenset[str], reply: Reply | None
+    ) -> Result[Any]:
         started, clock = time.time(), time.perf_counter()
         self.announcer.announce(Started(call))
         gate = ApprovalGate(
-            call, self.policy, self.approver, self.workspace.journal, self.announcer.announce, granted
+            call,
+            self.policy,
+            self.approver,
+            self.workspace.journal,
+            self.announcer.announce,
+            granted,
+            in_hand=reply,
         )
         files = GuardedFiles(call, self.workspace, gate, self.announcer.announce)
         with traced_call(call) as span:
@@ -235,7 +289,7 @@ class Executor:
                 result = await self._guarded(call, files, cancel)
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
-                    result = _result_of_error(cancelled_by_caller())
+                    result = _result_of_error(caller_cancelled_error())
                     await self._settle(call, result, files, started, clock)
                 raise
             # What was done is recorded, also when the call is cancelled just now.
@@ -295,13 +349,17 @@ class Executor:
         return [tool for tool in self.tools.values() if self._offers(tool)]
 
     def _offers(self, tool: AnyTool) -> bool:
-        return self.policy.offers(tool) and self.workspace.serves(tool) and self.callbacks.has(tool.needs)
+        return (
+            self.policy.offers(tool)
+            and self.workspace.can_run_tool(tool)
+            and self.callbacks.has(tool.needs)
+        )
 
     def _tool(self, name: str) -> AnyTool:
         tool = self.tools.get(name)
         if tool is not None and self._offers(tool):
             return tool
-        offered = [tool.name for tool in self.offered()]
+        offered = [self.names.get(tool.name, tool.name) for tool in self.offered()]
         close = similar_names(name, offered, most=3)
         hint = f"Did you mean {', '.join(close)}?" if close else f"Offered: {', '.join(offered) or 'none'}."
         raise UnknownTool(f"No tool `{name}` is offered.", hint=hint)
@@ -332,7 +390,7 @@ class Executor:
     async def _located(self, paths: list[str]) -> set[str]:
         locate = self.workspace.files.locate
         # Threads would change the order in which calls came, and with it who has the first turn at a file.
-        if self.workspace.files.quick:
+        if self.workspace.files.is_fast_to_read:
             return {locate(path) for path in paths}
         return await to_thread.run_sync(lambda: {locate(path) for path in paths})
 
@@ -363,13 +421,13 @@ class Executor:
         if result.status != "pending":
             note = self._repeats.settle(call, ok=result.ok)
             if note:
-                result = result.settled(content=(*result.content, Text(note)))
+                result = result.with_fields(content=(*result.content, Text(note)))
         if files and files.landed:
-            result = result.settled(changes=merged_changes(files.landed))
+            result = result.with_fields(changes=merge_recorded_changes(files.landed))
         seconds = time.perf_counter() - clock if clock else 0.0
         record = partial(self._record, call, result, files, started, seconds)
         # What may wait is only put into a queue: it needs no thread.
-        at_once = self._may_wait(call, result, files) and len(result.text) <= OUTPUT_BYTES
+        at_once = self._may_wait(call, result, files) and len(result.text) <= MAX_RESULT_TEXT_BYTES
         settled = record() if at_once else await to_thread.run_sync(record)
         self.announcer.announce(Settled(call, settled))
         return settled
@@ -385,7 +443,7 @@ class Executor:
         """Bound the result and write it down, or have it written a moment later."""
         bounded = limit_output_text(result, call, self.workspace.outputs)
         text = bounded.text
-        settled = bounded.settled(usage=CallUsage(seconds, estimate_tokens(text), len(text)))
+        settled = bounded.with_fields(usage=CallUsage(seconds, estimate_tokens(text), len(text)))
         journal = self.workspace.journal
         if files and self._may_wait(call, settled, files):
             journal.later(CallRecord(call, settled, started, time.time(), files.sights))
@@ -412,8 +470,16 @@ class Executor:
 
 def _result_of_error(failure: ToolError) -> Result[Any]:
     status: Any = failure.status
-    fault = Fault(failure.code, failure.message, failure.hint)
+    fault = CallFailure(failure.code, failure.message, failure.hint)
     return Result(str(failure), None, status=status, fault=fault)
+
+
+def _runs_again(recorded: Result[Any]) -> bool:
+    """Whether a recorded result is not its id's last word: a cancelled call that changed nothing.
+
+    A run that was cancelled and goes on later from where it was asks for the same call again.
+    """
+    return recorded.status == "cancelled" and recorded.changes is None
 
 
 def _approval_pending_text(approval: Approval) -> str:
@@ -422,7 +488,7 @@ def _approval_pending_text(approval: Approval) -> str:
 
 
 def _fault_result(code: str, message: str, hint: str) -> Result[Any]:
-    return Result(f"{message} {hint}", None, status="error", fault=Fault(code, message, hint))
+    return Result(f"{message} {hint}", None, status="error", fault=CallFailure(code, message, hint))
 
 
 def _host_fault_result(failure: HostError) -> Result[Any]:
@@ -468,13 +534,13 @@ class DryRunGate(ApprovalGate):
         return decision
 
 
-async def dry_run(executor: Executor, call: Call) -> Decision:
+async def decide_hypothetical_call(executor: Executor, call: Call) -> Decision:
     """Return the policy's decision on a hypothetical call; nothing is changed, asked, recorded or raised."""
     call = executor.workspace.journal.owned(call)
     gate = DryRunGate(call, executor.policy, None, executor.workspace.journal, lambda _: None)
     files = GuardedFiles(call, executor.workspace, gate, lambda _: None)
     try:
-        return await executor.rehearse(call, files)
+        return await executor.run_until_effect(call, files)
     except DryRunStopped as found:
         return found.decision
     except Denied as no:

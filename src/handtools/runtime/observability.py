@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from handtools.core.call import Call
-from handtools.core.errors import caught_exception
-from handtools.core.events import Event, EventListener, Progressed, call_id_of
+from handtools.core.errors import exception_raised_by
+from handtools.core.events import Event, EventListener, Progressed, call_id_of_event
 from handtools.core.result import Result
 
 MAX_QUEUED_PROGRESS = 256
@@ -28,12 +28,16 @@ class EventAnnouncer:
         self._idle = threading.Event()
         self._idle.set()
 
+    def copy(self) -> "EventAnnouncer":
+        """Return another announcer that tells the same listeners; who listens later hears one of them."""
+        return EventAnnouncer(tuple(self._listeners))
+
     def listen(self, listener: EventListener) -> None:
         """Add a listener for all later events."""
         self._listeners.append(listener)
 
     @contextmanager
-    def following(self, call_id: str, listener: EventListener | None) -> Iterator[None]:
+    def listen_to_call(self, call_id: str, listener: EventListener | None) -> Iterator[None]:
         """Context manager that adds a listener for the events of one call."""
         if listener is not None:
             self._followers[call_id] = listener
@@ -44,7 +48,7 @@ class EventAnnouncer:
 
     def announce(self, event: Event) -> None:
         """Queue an event for the listeners; returns at once."""
-        follower = self._followers.get(call_id_of(event)) if self._followers else None
+        follower = self._followers.get(call_id_of_event(event)) if self._followers else None
         listeners = (*self._listeners, follower) if follower else tuple(self._listeners)
         if not listeners:
             return
@@ -71,7 +75,7 @@ class EventAnnouncer:
                     return
                 event, listeners = self._events.popleft()
             for listener in listeners:
-                caught_exception(partial(listener, event))
+                exception_raised_by(partial(listener, event))
 
 
 SPAN_NAME = "execute_tool"

@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from handtools.core.call import Call
 from handtools.core.changes import BackupRef, Change, Node, RecordedChanges, TouchedPath
-from handtools.core.errors import Busy, HandtoolsError, HostError, Redirected, Stale
+from handtools.core.errors import Busy, HandtoolsError, HostError, Stale, SymlinkInPath
 from handtools.core.files import PlannedWrite
 from handtools.runtime.journal import ChangeEntry
 from handtools.runtime.journal.change_entries import ChangeEntries, Transaction, action_of
@@ -22,7 +22,9 @@ MAX_NAMED_PATHS = 5
 """Most paths named in a message."""
 
 
-def commit(workspace: Workspace, call: Call, transaction: Transaction, *, ordinal: int) -> RecordedChanges:
+def commit_transaction(
+    workspace: Workspace, call: Call, transaction: Transaction, *, ordinal: int
+) -> RecordedChanges:
     """Do it, recorded; blocking. The caller holds the locks of every path.
 
     `ordinal` counts the entries of this run of the call, so that a rerun does not repeat a recorded one.
@@ -46,7 +48,7 @@ def commit(workspace: Workspace, call: Call, transaction: Transaction, *, ordina
         raise
     with _failure_says(f"{_few(changes.paths)} did change: the record is completed at the next start."):
         entries.finish(entry)
-    workspace.journal.contents.work_out(steps)
+    workspace.journal.contents.queue_digests(steps)
     touched = tuple(TouchedPath(c.path, action_of(c.before, c.after)) for c in changes)
     return RecordedChanges(entry, touched, transaction.coverage, transaction.omitted)
 
@@ -96,8 +98,8 @@ async def recover_transactions(
     told = []
     if not only_held and workspace.files.vault is not None:
         # What crashed before it was written down is nobody's.
-        wanted = workspace.journal.refs.items() | workspace.journal.holds.items()
-        told += await to_thread.run_sync(workspace.files.vault.tidy, wanted)
+        wanted = workspace.journal.refs.items() | workspace.journal.holds.backup_items()
+        told += await to_thread.run_sync(workspace.files.vault.delete_unwanted_items, wanted)
     for entry in workspace.journal.entries.open():
         paths = {touch.path for touch in workspace.journal.entries.touches(entry.id)}
         if only_held and paths.isdisjoint(held):
@@ -116,7 +118,7 @@ def _recover_entry(workspace: Workspace, entry: ChangeEntry) -> str:
     if not any(still.id == entry.id for still in entries.open()):
         return ""
     try:
-        steps = [entries.step(touch) for touch in entries.touches(entry.id)]
+        steps = [entries.planned_write(touch) for touch in entries.touches(entry.id)]
     except KeyError:
         entries.void(entry.id)
         return (
@@ -160,7 +162,7 @@ def node_at(workspace: Workspace, path: str, *, like: Node | None) -> Node | Non
     """Return the node at a recorded path, without following links; None if nothing is there."""
     try:
         return workspace.files.node(path, like=like)
-    except Redirected:
+    except SymlinkInPath:
         return None
 
 

@@ -17,10 +17,10 @@ from handtools.core.changes import (
     is_whole_folder,
     parent_folders,
     paths_in_moved_folders,
-    without_whole_folders,
+    split_folder_change,
 )
 from handtools.core.errors import NotFound, NothingToUndo, ToolError
-from handtools.core.history import FileVersion, ReplacingCall, UndoConflict, UndoOutcome, UndoScope
+from handtools.core.history import FileVersion, TextRemovingCall, UndoConflict, UndoOutcome, UndoScope
 from handtools.runtime.guards.files import GuardedFiles
 from handtools.runtime.journal import RecordedTouch
 from handtools.runtime.journal.change_entries import ChangeEntryKind, Transaction, action_of
@@ -29,10 +29,10 @@ from handtools.runtime.transaction import node_at, node_bytes
 from handtools.runtime.workspace import Workspace
 from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
 from handtools.text.encoding import decode, is_binary
-from handtools.text.git_names import git_folder
+from handtools.text.git_names import enclosing_git_folder
 from handtools.text.lines import convert_line_ends
 
-RESTORED_BYTES = 64 << 20
+MAX_RESTORED_FILE_BYTES = 64 << 20
 """Largest backed-up file in bytes that is copied to restore a version."""
 
 
@@ -105,11 +105,11 @@ class GuardedHistory:
         done = None if dry_run else await self.files.apply(restored)
         return _outcome(done, restored, ())
 
-    async def replacer(self, path: str, text: str) -> ReplacingCall | None:
+    async def find_removing_call(self, path: str, text: str) -> TextRemovingCall | None:
         """Return the recorded call that removed a text from a file, or None."""
         return await to_thread.run_sync(self._replacer, path, text)
 
-    def _replacer(self, path: str, text: str) -> ReplacingCall | None:
+    def _replacer(self, path: str, text: str) -> TextRemovingCall | None:
         journal = self.workspace.journal
         located = self.workspace.files.locate(path)
         for touch in journal.entries.selected("path", located)[:REPLACER_SEARCH_CHANGES]:
@@ -118,7 +118,7 @@ class GuardedHistory:
                 call_id = journal.entries.call_of(touch.entry)
                 logged = journal.calls.find(call_id)
                 if logged is not None:
-                    return ReplacingCall(call_id, logged.tool, journal.calls.count_since(logged))
+                    return TextRemovingCall(call_id, logged.tool, journal.calls.count_since(logged))
         return None
 
     async def _revert(self, named: Sequence[RecordedTouch], how: "ReversalOptions") -> UndoOutcome:
@@ -243,7 +243,7 @@ class GuardedHistory:
     def _to_version(self, path: str, number: int) -> list[Change]:
         entries = self.workspace.journal.entries
         located = self.workspace.files.locate(path)
-        touch = entries.touch(number) if number else entries.first(located)
+        touch = entries.find_touch(number) if number else entries.first(located)
         if touch is None or touch.path != located:
             known = ", ".join(str(v.number) for v in entries.versions(located)[:10])
             hint = f"Recorded: {known}. Name one of these." if known else "`handtools log` lists the calls."
@@ -260,7 +260,7 @@ class GuardedHistory:
         """Return a version with its bytes loaded from the backups; raises `NotFound` if they can't be copied."""
         if node is None or node.held is None:
             return node
-        data = node_bytes(self.workspace, path, node, RESTORED_BYTES)
+        data = node_bytes(self.workspace, path, node, MAX_RESTORED_FILE_BYTES)
         if node.kind == "folder" or data is None:
             raise NotFound(
                 f"This version of `{path}` can't be copied.", hint="Undo the call that changed it."
@@ -331,11 +331,11 @@ def reversal_parts(
         if within:
             every += [
                 ReversalPart(each, touch.id, at)
-                for each in without_whole_folders(change)
+                for each in split_folder_change(change)
                 if _folder_is_used(workspace, each, within)
             ]
         elif (is_whole_folder(before) or is_whole_folder(after)) and not _whole(workspace, change, paths):
-            every += [ReversalPart(piece, touch.id, at) for piece in without_whole_folders(change)]
+            every += [ReversalPart(piece, touch.id, at) for piece in split_folder_change(change)]
         else:
             every.append(ReversalPart(change, touch.id, at))
     return every
@@ -393,14 +393,14 @@ def _keep_used_repositories(workspace: Workspace, plan: ReversalPlan, since: flo
 
     Others may have built on a commit that is taken back, and without its objects theirs would be broken.
     """
-    clashes = {folder for conflict in plan.conflicts if (folder := git_folder(conflict.path))}
-    folders = {folder for change in plan.changes if (folder := git_folder(change.path))}
+    clashes = {folder for conflict in plan.conflicts if (folder := enclosing_git_folder(conflict.path))}
+    folders = {folder for change in plan.changes if (folder := enclosing_git_folder(change.path))}
     used = {folder for folder in folders - clashes if _is_used_since(workspace, folder, plan, since)}
     # One that is to go as a whole can't go without its objects.
     clashes |= {change.path for change in plan.changes if change.path in used and change.after is None}
     kept = []
     for change in plan.changes:
-        folder = git_folder(change.path)
+        folder = enclosing_git_folder(change.path)
         if folder in clashes:
             plan.reverts.pop(change.path, None)
         elif folder not in used or not _removes_objects(change, folder):
@@ -480,7 +480,7 @@ def _recorded_text(workspace: Workspace, touch: RecordedTouch, *, before: bool) 
     data = (
         None
         if node is None or node.kind != "file"
-        else node_bytes(workspace, touch.path, node, RESTORED_BYTES)
+        else node_bytes(workspace, touch.path, node, MAX_RESTORED_FILE_BYTES)
     )
     return None if data is None or is_binary(data) else convert_line_ends(decode(data).body, "\n")
 

@@ -121,6 +121,8 @@ class Workspace:
     web: HostWeb
     rules: tuple[Rule, ...] = ()
     """Rules that apply under every policy."""
+    folders: tuple[str, ...] = ()
+    """The names of the workspace's folders if there are several: every path begins with one of them."""
     recent: RecentFiles = field(default_factory=RecentFiles)
 
     def owned_by(self, owner: str) -> "Workspace":
@@ -128,7 +130,7 @@ class Workspace:
         journal = self.journal.owned_by(owner)
         return replace(self, journal=journal, outputs=OwnedOutputs(self.outputs, journal.calls))
 
-    def serves(self, tool: AnyTool) -> bool:
+    def can_run_tool(self, tool: AnyTool) -> bool:
         """Whether the machine has what a tool needs, such as commands or a search engine."""
         if "run" in tool.effects and self.commands.missing:
             return False

@@ -14,9 +14,9 @@ from handtools.core.result import Result, result_from_json, result_to_json
 from handtools.core.tool import AnyTool, json_schema
 from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import NoCommands
-from handtools.host.language.language_selection import NoLanguage
+from handtools.host.language.language_availability import NoLanguage
 from handtools.host.web.local_web import NoWeb
-from handtools.runtime.after_call import OUTPUT_BYTES
+from handtools.runtime.after_call import MAX_RESULT_TEXT_BYTES
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Rule
 from handtools.testing.memory_toolbox import memory_toolbox
@@ -66,7 +66,7 @@ class ToolContract:
         assert result_from_json(wired, self.tool.details) == result
 
     def test_the_result_fits_the_budget(self) -> None:
-        assert len(self._call(self._box()).text.encode()) <= OUTPUT_BYTES + 200
+        assert len(self._call(self._box()).text.encode()) <= MAX_RESULT_TEXT_BYTES + 200
 
     def test_a_denied_call_changes_nothing(self) -> None:
         box = self._box(policy=DENY_CHANGES)

@@ -29,7 +29,7 @@ from handtools.core.search import (
     SearchScope,
     WantedKind,
 )
-from handtools.host.files.path_resolution import redirected_error
+from handtools.host.files.path_resolution import symlink_in_path_error
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.text.encoding import decode
 from handtools.text.lines import convert_line_ends
@@ -63,10 +63,10 @@ class MemoryBackups:
         """Delete a backup."""
         self.things.pop(ref, None)
 
-    def clear(self, name: str) -> None:
+    def delete_item_leftovers(self, name: str) -> None:
         """Does nothing: no remains are left in memory."""
 
-    def tidy(self, wanted: Collection[str]) -> list[str]:
+    def delete_unwanted_items(self, wanted: Collection[str]) -> list[str]:
         """Delete the items that are not in `wanted`."""
         for ref in [ref for ref in self.things if ref.partition("/")[0] not in wanted]:
             del self.things[ref]
@@ -89,7 +89,7 @@ class MemoryFiles:
             self._put("/".join(parts), node)
 
     @property
-    def quick(self) -> bool:
+    def is_fast_to_read(self) -> bool:
         """Always true: memory needs no worker thread."""
         return True
 
@@ -143,12 +143,12 @@ class MemoryFiles:
                 return self._held(real, node, like.held)
         return Node("link", node.data) if node and node.kind == "link" else node
 
-    def moved(self, path: str) -> str | None:
+    def renamed_path(self, path: str) -> str | None:
         """Always None: there is no git history in memory."""
         _exact(path)
         return None
 
-    def tracked(self, path: str) -> bool:
+    def is_tracked_by_git(self, path: str) -> bool:
         """Always False: there is no git repository in memory."""
         _exact(path)
         return False
@@ -207,7 +207,7 @@ class MemoryFiles:
             )
         if change.before and change.before.held:
             self.vault.things[change.before.held.ref] = self._lift(real)
-        if change.after and change.after.held and change.after.moved:
+        if change.after and change.after.held and change.after.is_moved_from_backups:
             for below, node in self.vault.things.pop(change.after.held.ref).items():
                 self._nodes[real + below] = node
         else:
@@ -257,12 +257,12 @@ class MemoryFiles:
         return [path for path in self._nodes if path and path.rpartition("/")[0] == folder]
 
     def _straight(self, path: str, *, end: bool = True) -> str:
-        """Check that a located path goes through no link; raises `Redirected`."""
+        """Check that a located path goes through no link; raises `SymlinkInPath`."""
         parts = path.split("/")
         for depth in range(1, len(parts) + end):
             node = self._nodes.get("/".join(parts[:depth]))
             if node is not None and node.kind == "link":
-                raise redirected_error(path)
+                raise symlink_in_path_error(path)
         return path
 
     def _resolve(self, path: str) -> str:
@@ -395,7 +395,7 @@ class MemorySearch:
         listings = {folder: FolderListing.of(entries) for folder, entries in looks.items()}
         return FolderTree(listings.pop(scope.root), listings, left_out, unvisited, ignored)
 
-    async def ignored(self, paths: Sequence[str]) -> set[str]:
+    async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         """List those of some paths that ignore files exclude."""
         return ignored_paths(paths, self._into)
 

@@ -21,9 +21,10 @@ from handtools.core.commands import (
     OutputProgress,
     PathPredicate,
     ProgressListener,
-    no_path,
+    PublishedPort,
+    matches_no_path,
 )
-from handtools.core.errors import NotFound, ToolError, Unavailable, Unreachable
+from handtools.core.errors import InvalidInput, NotFound, ToolError, Unavailable, Unreachable
 from handtools.core.language import (
     NO_SERVER_HINT,
     Diagnostic,
@@ -50,9 +51,9 @@ from handtools.core.web import (
 from handtools.host.web.page_text import rendered_page
 from handtools.text.web.url import parse_url
 
-STUB_HEAD_BYTES = 32 << 10
+STUB_OUTPUT_HEAD_BYTES = 32 << 10
 
-JobInputReaction = Callable[[bytes], bytes]
+JobInputResponder = Callable[[bytes], bytes]
 """Function from the input sent to a stub job to what it then prints."""
 
 
@@ -65,7 +66,9 @@ class CannedOutput:
     signal: int | None = None
     cwd: str = "."
     notes: tuple[str, ...] = ()
-    reaction: JobInputReaction = lambda _: b""
+    reaction: JobInputResponder = lambda _: b""
+    ports: tuple[int, ...] = ()
+    """Ports on which a job listens while it runs."""
 
 
 @dataclass(slots=True)
@@ -78,6 +81,11 @@ class _StartedJob:
     settle: JobEndHandler
     exit: CommandExit | None = None
     waiting: FinishedCommand | None = None
+    published: dict[int, PublishedPort] = field(default_factory=dict)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        return () if self.exit else self.answer.ports
 
 
 @dataclass(slots=True)
@@ -88,6 +96,8 @@ class MemoryCommands:
     confined: bool = True
     boundary: str = "Nothing is run at all."
     missing: str = ""
+    taken: frozenset[int] = frozenset()
+    """Ports of the machine that are not free, so that others are published in their place."""
     ran: list[Command] = field(default_factory=list)
     """All commands that were run, in order."""
     left: dict[str, InheritedShellState] = field(default_factory=dict)
@@ -102,7 +112,7 @@ class MemoryCommands:
         show: ProgressListener,
         private: Sequence[str],
         read_only: Sequence[str],
-        is_open: PathPredicate = no_path,
+        is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Return the canned result of the script."""
         answer = self._answer(command)
@@ -117,7 +127,7 @@ class MemoryCommands:
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
-        is_open: PathPredicate = no_path,
+        is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
@@ -156,13 +166,33 @@ class MemoryCommands:
             ran = FinishedCommand(exit=job.exit)
             end = await to_thread.run_sync(job.settle, ran)
             job.exit, job.waiting = end or job.exit, None if end else ran
+            job.published.clear()
         return self._shown(job_id)
 
-    def inherited(self, session: str) -> InheritedShellState:
+    async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
+        """Return the place for a port of a stub job: the next one that is not taken."""
+        job = self._find(job_id, session)
+        if port not in job.ports:
+            raise InvalidInput(f"{job_id} does not listen on port {port}.", hint="Look at its output.")
+        outside = next(each for each in range(port, port + 100) if each not in self.taken)
+        return job.published.get(port, PublishedPort(port, outside))
+
+    async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
+        """Mark a port of a stub job as published; nothing listens."""
+        self._find(job_id, session).published[wanted.port] = wanted
+        return self._shown(job_id)
+
+    async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
+        """Mark a port of a stub job, or all of them, as not published."""
+        job = self._find(job_id, session)
+        job.published = {} if port is None else {n: at for n, at in job.published.items() if n != port}
+        return self._shown(job_id)
+
+    def inherited_shell_state(self, session: str) -> InheritedShellState:
         """Return the shell state that the test set for the session."""
         return self.left.get(session, InheritedShellState())
 
-    def settled(self, job_id: str, session: str, end: CommandExit) -> None:
+    def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
         """Record the final exit of a stub job."""
         job = self._find(job_id, session)
         job.exit, job.waiting = end, None
@@ -193,6 +223,8 @@ class MemoryCommands:
             call_id=job.call.id,
             waiting=job.waiting,
             terminal=job.command.terminal,
+            ports=job.ports,
+            published=tuple(job.published.values()),
         )
 
 
@@ -209,22 +241,22 @@ def _exit(answer: CannedOutput, output: bytes, name: str, *, ended: str = "exite
 
 
 def _output(data: bytes, name: str) -> CommandOutput:
-    head, rest = data[:STUB_HEAD_BYTES], data[STUB_HEAD_BYTES:]
+    head, rest = data[:STUB_OUTPUT_HEAD_BYTES], data[STUB_OUTPUT_HEAD_BYTES:]
     return CommandOutput(
         head=head,
-        tail=rest[-STUB_HEAD_BYTES:],
+        tail=rest[-STUB_OUTPUT_HEAD_BYTES:],
         bytes=len(data),
         lines=data.count(b"\n") + (data[-1:] not in {b"", b"\n"}),
         kept=f"{name}.log" if rest else "",
     )
 
 
-ErrorCheck = Callable[[str, str], Sequence[tuple[int, str]]]
+ErrorFinder = Callable[[str, str], Sequence[tuple[int, str]]]
 """Function from path and text to errors, each with line and message."""
-INSTALL_COMMAND = "pip install example-server"
+STUB_INSTALL_COMMAND = "pip install example-server"
 
 
-def errors_marked(path: str, body: str) -> list[tuple[int, str]]:
+def find_errors_in_marked_lines(path: str, body: str) -> list[tuple[int, str]]:
     """Return an error for each line that contains ERROR, with the rest of it as message."""
     rows = enumerate(body.splitlines(), 1)
     return [(line, row.partition("ERROR ")[2]) for line, row in rows if "ERROR " in row]
@@ -234,7 +266,7 @@ def errors_marked(path: str, body: str) -> list[tuple[int, str]]:
 class MemoryLanguage:
     """Stub of the language server port; a function finds the errors in a text."""
 
-    check: ErrorCheck = errors_marked
+    check: ErrorFinder = find_errors_in_marked_lines
     suffix: str = ".py"
     unknown: str = ""
     """Why all reports are unknown; empty if they are sure."""
@@ -247,9 +279,11 @@ class MemoryLanguage:
         """Whether the stub knows the file's suffix."""
         return path.endswith(self.suffix)
 
-    def missing(self, path: str) -> str:
+    def missing_server_sentence(self, path: str) -> str:
         """Return a sentence with the install command if the file's suffix is unknown to the stub, else empty."""
-        return "" if self.speaks(path) else f"No server for `{path}`; install one: `{INSTALL_COMMAND}`."
+        return (
+            "" if self.speaks(path) else f"No server for `{path}`; install one: `{STUB_INSTALL_COMMAND}`."
+        )
 
     def warm(self, path: str, *, private: Sequence[str]) -> None:
         """Record that the server of a file was asked to start."""
@@ -290,9 +324,9 @@ class MemoryLanguage:
             raise Unavailable(f"`{question.kind}` has no answer here.", hint=NO_SERVER_HINT)
         return self.answers[question.kind]
 
-    def speakers(self) -> list[KnownServer]:
+    def known_servers(self) -> list[KnownServer]:
         """A list with one fake language server, for Python."""
-        return [KnownServer("memory", ("python",), "memory", "1", INSTALL_COMMAND)]
+        return [KnownServer("memory", ("python",), "memory", "1", STUB_INSTALL_COMMAND)]
 
     def close(self) -> None:
         """Does nothing."""
@@ -327,7 +361,7 @@ class MemoryWeb:
     visited: list[str] = field(default_factory=list)
     """All requested URLs, in order."""
 
-    async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
+    async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
         """The response that the test set for the URL; raises `Unreachable` when it set none."""
         url = str(request.url)
         self.visited.append(url)

@@ -8,11 +8,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-MOST_ROWS = 8
+from handtools.text.git_names import enclosing_git_folder
+
+MOST_CHANGED_FILE_ROWS = 8
 """How many files and folders are named for what is no derived file."""
-MOST_NAMES = 5
+MOST_NAMES_PER_FOLDER = 5
 """A folder with more changed files than this is counted."""
-EXAMPLES = 2
+EXAMPLES_PER_COUNTED_FOLDER = 2
 """How many files of a counted folder are named."""
 MOST_DERIVED_FOLDERS = 3
 
@@ -25,6 +27,12 @@ DERIVED_FOLDERS = frozenset({
 })  # fmt: skip
 """Names of folders that tools fill by themselves, whether or not the project's ignore files list them."""
 _DERIVED_ENDINGS = (".egg-info", ".dist-info")
+_GIT_NAMES = {
+    "refs/heads/": "branch ", "refs/tags/": "tag ", "refs/remotes/": "remote branch ", "refs/stash": "stash",
+    "packed-refs": "packed refs", "HEAD": "HEAD", "config": "config", "hooks/": "hook ", "modules/": "submodules",
+    "worktrees/": "worktrees", "MERGE_HEAD": "merge", "rebase-merge/": "rebase",
+}  # fmt: skip
+"""Where git keeps what a person knows; with a space at the end what follows is its name."""
 
 
 class ChangedFile(NamedTuple):
@@ -35,7 +43,7 @@ class ChangedFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _ChangedFilesRow:
     """The changed files of one folder that are told together."""
 
     verb: str
@@ -51,9 +59,9 @@ class _Row:
         above = f"{self.folder}/" if self.folder else ""
         if len(self.names) == 1:
             return above + self.names[0]
-        if len(self.names) <= MOST_NAMES:
+        if len(self.names) <= MOST_NAMES_PER_FOLDER:
             return f"{above}{{{', '.join(self.names)}}}" if above else ", ".join(self.names)
-        examples = ", ".join(self.names[:EXAMPLES])
+        examples = ", ".join(self.names[:EXAMPLES_PER_COUNTED_FOLDER])
         return f"{len(self.names):,} in {above or './'} ({examples} …)"
 
 
@@ -63,11 +71,21 @@ def changed_files_text(changes: Sequence[ChangedFile], ignored: Collection[str] 
     `ignored` are paths that the project's ignore files exclude: they are counted, as derived files are.
     """
     alone = _without_parent_folders(changes)
-    derived = [each.path for each in alone if each.path in ignored or derived_folder(each.path)]
-    counted = set(derived)
-    rows = _rows(each for each in alone if each.path not in counted)
+    repositories: dict[str, list[ChangedFile]] = {}
+    derived: list[str] = []
+    plain: list[ChangedFile] = []
+    for each in alone:
+        folder = derived_folder(each.path)
+        if folder and folder == enclosing_git_folder(each.path):
+            repositories.setdefault(folder, []).append(each)
+        elif folder or each.path in ignored:
+            derived.append(each.path)
+        else:
+            plain.append(each)
+    rows = _rows(plain)
     verbs = dict.fromkeys(row.verb for row in rows)
     told = [f"{verb} {', '.join(row.text() for row in rows if row.verb == verb)}" for verb in verbs]
+    told += [_repository_text(folder, inside) for folder, inside in repositories.items()]
     return "; ".join([*told, *([_derived_text(derived)] if derived else [])])
 
 
@@ -80,36 +98,64 @@ def derived_folder(path: str) -> str:
     return ""
 
 
+def _repository_text(folder: str, changes: Sequence[ChangedFile]) -> str:
+    """Tell of a repository what git would: which branches, tags and settings changed, not its own files."""
+    above = folder.rpartition("/")[0]
+    name = f"git in {above}" if above else "git"
+    told = dict.fromkeys(filter(None, (_git_name(*each, folder) for each in changes)))
+    if whole := [each for each in told if each.endswith(" repository")]:
+        return f"{name}: {whole[0]}"
+    shown = list(told)[:MOST_NAMES_PER_FOLDER]
+    more = " …" if len(told) > len(shown) else ""
+    return f"{name}: {', '.join(shown)}{more}" if shown else f"{name}: {_only_staged(changes)}"
+
+
+def _git_name(verb: str, path: str, folder: str) -> str:
+    """What one of git's files stands for, such as `branch main`; empty for those that tell a person nothing."""
+    inner = path[len(folder) + 1 :]
+    how = {"created": "new ", "deleted": "deleted "}.get(verb, "")
+    if inner in {"", "HEAD"} and how:
+        return f"{how}repository"
+    for start, kind in _GIT_NAMES.items():
+        if inner.startswith(start):
+            return f"{how}{kind}{inner[len(start) :]}" if kind.endswith(" ") else kind
+    return ""
+
+
+def _only_staged(changes: Sequence[ChangedFile]) -> str:
+    return "index" if any(each.path.endswith("/index") for each in changes) else "its own files"
+
+
 def _without_parent_folders(changes: Sequence[ChangedFile]) -> list[ChangedFile]:
     """Leave out folders in which another named path lies: that path tells of them."""
     above = {path[:index] for _, path in changes for index, char in enumerate(path) if char == "/"}
     return [each for each in changes if each.path not in above]
 
 
-def _rows(changes: Iterable[ChangedFile]) -> list[_Row]:
+def _rows(changes: Iterable[ChangedFile]) -> list[_ChangedFilesRow]:
     """Group files by folder; while there are too many rows, the deepest folders become part of those above."""
-    rows: dict[tuple[str, str], _Row] = {}
+    rows: dict[tuple[str, str], _ChangedFilesRow] = {}
     for verb, path in changes:
         folder, _, name = path.rpartition("/")
-        _add(rows, _Row(verb, folder, (name,)))
-    while len(rows) > MOST_ROWS and (deepest := max(row.depth for row in rows.values())):
-        lifted: dict[tuple[str, str], _Row] = {}
+        _add(rows, _ChangedFilesRow(verb, folder, (name,)))
+    while len(rows) > MOST_CHANGED_FILE_ROWS and (deepest := max(row.depth for row in rows.values())):
+        lifted: dict[tuple[str, str], _ChangedFilesRow] = {}
         for row in rows.values():
             _add(lifted, _lifted(row) if row.depth == deepest else row)
         rows = lifted
     return list(rows.values())
 
 
-def _add(rows: dict[tuple[str, str], _Row], row: _Row) -> None:
+def _add(rows: dict[tuple[str, str], _ChangedFilesRow], row: _ChangedFilesRow) -> None:
     known = rows.get((row.verb, row.folder))
     rows[row.verb, row.folder] = (
-        row if known is None else _Row(row.verb, row.folder, known.names + row.names)
+        row if known is None else _ChangedFilesRow(row.verb, row.folder, known.names + row.names)
     )
 
 
-def _lifted(row: _Row) -> _Row:
+def _lifted(row: _ChangedFilesRow) -> _ChangedFilesRow:
     above, _, own = row.folder.rpartition("/")
-    return _Row(row.verb, above, tuple(f"{own}/{name}" for name in row.names))
+    return _ChangedFilesRow(row.verb, above, tuple(f"{own}/{name}" for name in row.names))
 
 
 def _derived_text(paths: Sequence[str]) -> str:

@@ -10,16 +10,16 @@ from typing import Literal
 
 MOST_WALLS = 2
 """How many walls one answer names: the first that stopped a command explains the others."""
-TAIL_LINES_OF_SUCCESS = 30
+SUCCESS_LINES_CHECKED_FOR_WALLS = 30
 """Of a script that ended well only the last lines count: `pip install … | tail` does, and a report must not."""
-MOST_LINE_CHARS = 500
+WALL_MESSAGE_LINE_CHARS = 500
 
 WallCondition = Literal["always", "no network", "listed hosts", "confined", "no terminal"]
 """What must be so for a message to mean a wall of ours."""
 
 
 @dataclass(frozen=True, slots=True)
-class CommandSurroundings:
+class CommandConfinement:
     """What is known of the place where a command ran."""
 
     confined: bool
@@ -28,7 +28,7 @@ class CommandSurroundings:
     is_private: Callable[[str], bool] = lambda _: False
     """Whether a path that a message names is there and hidden from commands."""
 
-    def has(self, condition: WallCondition) -> bool:
+    def meets_condition(self, condition: WallCondition) -> bool:
         """Whether a condition of a wall holds here."""
         return {
             "always": True,
@@ -56,7 +56,7 @@ class CommandWall:
     private: bool = False
     """Whether `what` must be a private path."""
 
-    def note(self, line: str, around: CommandSurroundings) -> str:
+    def note(self, line: str, around: CommandConfinement) -> str:
         """Return the sentence if a line of output tells of this wall, or empty."""
         for pattern in self.patterns:
             found = pattern.match(line)
@@ -188,6 +188,13 @@ WALLS: tuple[CommandWall, ...] = (
         unnamed="It",
     ),
     CommandWall(
+        "no hard links to older files",
+        "git clone, git submodule add",
+        "For an ordinary user the kernel makes a copy where a command links to a file that was there before it. "
+        'Name the repository as a URL (`"file://$(realpath PATH)"`): git then copies.',
+        _lines(r"fatal: hardlink different from source"),
+    ),
+    CommandWall(
         "no space",
         "dd, tar, pip, npm, git",
         "The place it wrote to is full: `$HOME` and `/tmp` are small. Remove what is not needed, or write into "
@@ -273,11 +280,11 @@ WALLS: tuple[CommandWall, ...] = (
 """Every wall that is told by its message, the most telling first; what we know ourselves is noted elsewhere."""
 
 
-def wall_notes(output: str, *, failed: bool, around: CommandSurroundings) -> tuple[str, ...]:
+def wall_notes(output: str, *, failed: bool, around: CommandConfinement) -> tuple[str, ...]:
     """Return a sentence for each wall that a command's output tells of, the most telling first, at most two."""
     lines = output.rstrip().splitlines()
     if not failed:
-        lines = lines[-TAIL_LINES_OF_SUCCESS:]
+        lines = lines[-SUCCESS_LINES_CHECKED_FOR_WALLS:]
     found = dict.fromkeys(_walls_of([line for line in lines if not _is_quoted(line)], around))
     return tuple(found)[:MOST_WALLS]
 
@@ -287,11 +294,11 @@ def _is_quoted(line: str) -> bool:
     return _QUOTED_LINE.match(line) is not None
 
 
-def _walls_of(lines: Sequence[str], around: CommandSurroundings) -> Iterator[str]:
+def _walls_of(lines: Sequence[str], around: CommandConfinement) -> Iterator[str]:
     for wall in WALLS:
-        if not around.has(wall.condition):
+        if not around.meets_condition(wall.condition):
             continue
         # The last that is named is the one on which it gave up.
-        notes = (wall.note(line[:MOST_LINE_CHARS].strip(), around) for line in reversed(lines))
+        notes = (wall.note(line[:WALL_MESSAGE_LINE_CHARS].strip(), around) for line in reversed(lines))
         if note := next(filter(None, notes), ""):
             yield note

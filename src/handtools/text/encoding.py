@@ -74,7 +74,7 @@ class DecodedText:
             character = text[error.start]
             raise Unencodable(character, error.start, self.encoding) from error
 
-    def adopt(self, text: str) -> str:
+    def with_own_line_ends(self, text: str) -> str:
         """Convert the line ends of `text` to this file's most frequent one; unchanged when the file has none."""
         if "\n" not in self.body and "\r" not in self.body:
             return text

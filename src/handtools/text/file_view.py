@@ -11,7 +11,7 @@ LINE_NUMBER_TOKENS = 4
 """Estimated tokens of a line number."""
 MINIFIED_LINE_CHARS = 5_000
 """Lines longer than this are not for people."""
-NOTE_TOKENS = 35
+SHOWN_LINES_NOTE_TOKENS = 35
 """Estimated tokens of the note that says which lines are shown."""
 
 
@@ -24,9 +24,9 @@ class ReadBudget:
     tokens: int | None = None
 
     @property
-    def spent(self) -> bool:
+    def is_spent(self) -> bool:
         """Whether the budget is used up, or too small for anything but a note."""
-        scarce = self.tokens is not None and self.tokens < NOTE_TOKENS
+        scarce = self.tokens is not None and self.tokens < SHOWN_LINES_NOTE_TOKENS
         return scarce or not self.lines or not self.bytes
 
     def less(self, text: str) -> "ReadBudget":
@@ -96,7 +96,7 @@ def number_page(
     `lines` begin with the first of the range.
     """
     first, last = span
-    room = budget.keeping(NOTE_TOKENS)
+    room = budget.keeping(SHOWN_LINES_NOTE_TOKENS)
     shown = lines_that_fit(lines[: max(min(last - first, room.lines) + 1, 0)], room, max_chars=max_chars)
     end = first + len(shown) - 1
     text = number_lines(shown, first) if shown else "(The file is empty.)"

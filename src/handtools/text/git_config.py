@@ -42,10 +42,10 @@ def parse_git_config(data: bytes) -> GitConfig:
     if b"\0" in data:
         raise BadGitConfig("It holds a NUL byte.")
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").replace("\r\n", "\n")
-    return _Reader(text).read()
+    return _GitConfigReader(text).read()
 
 
-class _Reader:
+class _GitConfigReader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0

@@ -9,13 +9,13 @@ _SHORT_NAME = re.compile(r"git~\d+")
 """The 8.3 name that NTFS gives to `.git`."""
 
 
-def git_folder(path: str) -> str | None:
+def enclosing_git_folder(path: str) -> str | None:
     """The outermost folder (or file) `.git` that a path is or lies in; None if it lies in none."""
     parts = path.split("/")
     return "/".join(parts[: parts.index(GIT_FOLDER) + 1]) if GIT_FOLDER in parts else None
 
 
-def is_git_alias(name: str) -> bool:
+def is_git_folder_lookalike(name: str) -> bool:
     """Whether a name is not `.git`, but would be on a disk of Windows or macOS."""
     if name == GIT_FOLDER:
         return False

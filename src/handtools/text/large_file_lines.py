@@ -20,10 +20,10 @@ class LargeFileFormat:
         """Detect the line end and encoding from the first bytes of a file."""
         encoding = decode(head).encoding
         wide = encoding if encoding.startswith(("utf-16", "utf-32")) else ""
-        known = cls(wide=wide).plain(head)
+        known = cls(wide=wide).to_utf8(head)
         return cls(b"\r" if b"\r" in known and b"\n" not in known else b"\n", wide)
 
-    def plain(self, window: bytes) -> bytes:
+    def to_utf8(self, window: bytes) -> bytes:
         """Convert a window of UTF-16 or UTF-32 bytes to UTF-8; other bytes are unchanged."""
         if not self.wide:
             return window
@@ -55,7 +55,7 @@ class LargeFileIndex:
         return len(self.counts), 0
 
 
-def bytes_after_line_ends(data: bytes, ends: int, end: bytes = b"\n") -> bytes:
+def bytes_after_skipped_lines(data: bytes, ends: int, end: bytes = b"\n") -> bytes:
     """Give the bytes of a window after its first `ends` line ends."""
     start = 0
     for _ in range(ends):

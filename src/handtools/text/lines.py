@@ -41,7 +41,7 @@ def indent_columns(blanks: str) -> int:
     return len(blanks.expandtabs(TAB_STOP))
 
 
-def count_endings(text: str, start: int = 0, end: int | None = None) -> int:
+def count_line_ends(text: str, start: int = 0, end: int | None = None) -> int:
     """Count the line ends of a text between two offsets."""
     feeds = text.count("\n", start, end)
     returns = text.count("\r", start, end)
@@ -50,7 +50,7 @@ def count_endings(text: str, start: int = 0, end: int | None = None) -> int:
 
 def count_lines(text: str) -> int:
     """Count the lines of a text."""
-    return count_endings(text) + (text != "" and text[-1] not in "\r\n")
+    return count_line_ends(text) + (text != "" and text[-1] not in "\r\n")
 
 
 def dominant_ending(text: str) -> str:
@@ -76,7 +76,7 @@ def line_number_at(text: str, offset: int) -> int:
     """Give the number, from 1, of the line that holds the character at an offset."""
     # The `\n` of a pair still belongs to the line that the pair ends.
     inside_pair = text[max(offset - 1, 0) : offset + 1] == "\r\n"
-    return count_endings(text, 0, offset - 1 if inside_pair else offset) + 1
+    return count_line_ends(text, 0, offset - 1 if inside_pair else offset) + 1
 
 
 def line_start_offset(text: str, offset: int) -> int:
@@ -141,7 +141,7 @@ def merged_ranges(ranges: Iterable[LineRange]) -> tuple[LineRange, ...]:
     return tuple(joined)
 
 
-def utf16_units(line: str, column: int) -> int:
+def utf16_column(line: str, column: int) -> int:
     """Convert a character column of a line to UTF-16 units, as language servers count."""
     head = line[:column]
     return len(head) if head.isascii() else len(head.encode("utf-16-le", "surrogatepass")) // 2

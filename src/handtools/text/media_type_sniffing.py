@@ -89,7 +89,7 @@ _SVG = re.compile(
 def sniff_media_type(path: str, head: bytes) -> str:
     """Give the media type of a file by its first bytes, and by its extension for texts and zip documents."""
     head = head[:MEDIA_HEAD_BYTES]
-    if found := signature_type(head):
+    if found := media_type_by_signature(head):
         return _inside(found, path, head)
     if not head or is_binary(head):
         return UNKNOWN_MEDIA_TYPE
@@ -111,7 +111,7 @@ def medium_kind_of(media_type: str) -> MediumKind:
     return "document" if first == "text" or packed or media_type in _DOCUMENTS else "other"
 
 
-def signature_type(head: bytes) -> str:
+def media_type_by_signature(head: bytes) -> str:
     """The media type that the first bytes alone tell; empty when they are of no known format."""
     if head[:4] == b"RIFF":
         return _RIFF.get(head[8:12], "")

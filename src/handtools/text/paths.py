@@ -66,13 +66,13 @@ def url_escaped(path: str) -> str:
     return quote(path, errors="surrogateescape")
 
 
-def to_portable(path: str) -> str:
-    """Encode a relative path as printable text for one line or JSON; `from_portable` decodes it."""
+def path_to_printable(path: str) -> str:
+    """Encode a relative path as printable text for one line or JSON; `path_from_printable` decodes it."""
     return path if path.isprintable() else f"/{url_escaped(path)}"
 
 
-def from_portable(text: str) -> str:
-    """Decode a path that `to_portable` encoded."""
+def path_from_printable(text: str) -> str:
+    """Decode a path that `path_to_printable` encoded."""
     return _unescaped(text[1:]) if text.startswith("/") else text
 
 

@@ -83,14 +83,14 @@ _NAMED = {
 KEY_NAMES = (*_NAMED, "ctrl-a … ctrl-z", "alt-x")
 
 
-class UnknownKey(ValueError):
+class UnknownTerminalKey(ValueError):
     """Raised when no terminal key has the given name."""
 
 
 def key_sequence(name: str) -> str:
     """Give the characters that a terminal sends for a key such as `enter`, `up` or `ctrl-c`.
 
-    Raises `UnknownKey`.
+    Raises `UnknownTerminalKey`.
     """
     key = name.strip().lower()
     if key in _NAMED:
@@ -100,7 +100,7 @@ def key_sequence(name: str) -> str:
         return chr(ord(letter.upper()) & 0x1F)
     if modifier == "alt" and len(letter) == 1:
         return f"\x1b{name.strip()[-1]}"
-    raise UnknownKey(name)
+    raise UnknownTerminalKey(name)
 
 
 _TOKEN = re.compile(

@@ -76,7 +76,7 @@ async def _attachments(ctx: Context, params: AttachParams) -> list[Attachment]:
         if not data:
             raise InvalidInput(f"`{path}` is empty.", hint="Nothing was delivered.")
         room -= len(data)
-        found.append(_attachment(ctx.files.named(path), data, params))
+        found.append(_attachment(ctx.files.shown_path(path), data, params))
     return found
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from handtools.core.commands import Allowance, Command, CommandExit, CommandOutput
+from handtools.core.commands import Command, CommandExit, CommandLimits, CommandOutput
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
@@ -15,10 +15,10 @@ from handtools.text.truncation import clip_text
 from handtools.tools.commands.exit_text import changes_and_notes
 
 SECONDS = 120
-MAX_SECONDS = 590
+MAX_TIMEOUT_SECONDS = 590
 JOB_SECONDS = 24 * 3600
-MAX_BYTES = 30_000
-MAX_LINES = 800
+MAX_SHOWN_OUTPUT_BYTES = 30_000
+MAX_SHOWN_OUTPUT_LINES = 800
 ROWS, COLUMNS = 40, 120
 
 
@@ -85,7 +85,7 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
     command = Command(
         script=params.command,
         cwd=params.cwd or "",
-        allowance=Allowance(seconds=_seconds(params)),
+        allowance=CommandLimits(seconds=_seconds(params)),
         review=params.review,
         network="listed" if params.hosts else "off",
         hosts=tuple(params.hosts),
@@ -101,7 +101,7 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
 
 
 def _seconds(params: BashParams) -> float:
-    most = JOB_SECONDS if params.background else MAX_SECONDS
+    most = JOB_SECONDS if params.background else MAX_TIMEOUT_SECONDS
     usual = JOB_SECONDS if params.background else SECONDS
     return min(params.timeout or usual, most)
 
@@ -130,9 +130,11 @@ def _shown(output: CommandOutput) -> str:
     """Return the head and tail of the output, and the path of the rest."""
     if not output.tail:
         whole = plain_output(decode_output(output.head)).rstrip("\n")
-        clipped = clip_text(whole, max_lines=MAX_LINES, max_bytes=MAX_BYTES, keep="both")
+        clipped = clip_text(
+            whole, max_lines=MAX_SHOWN_OUTPUT_LINES, max_bytes=MAX_SHOWN_OUTPUT_BYTES, keep="both"
+        )
         return clipped.text + (f"\n({_whole(output)})" if clipped.clipped else "")
-    half = partial(clip_text, max_lines=MAX_LINES // 2, max_bytes=MAX_BYTES // 2)
+    half = partial(clip_text, max_lines=MAX_SHOWN_OUTPUT_LINES // 2, max_bytes=MAX_SHOWN_OUTPUT_BYTES // 2)
     head = half(plain_output(decode_output(output.head, ends=False)), keep="head").text.rstrip("\n")
     tail = half(plain_output(decode_output(output.tail, starts=False)), keep="tail").text.rstrip("\n")
     return f"{head}\n[… {_whole(output)} …]\n{tail}"
@@ -148,7 +150,7 @@ def _ending(end: CommandExit) -> str:
     took = f"after {end.seconds:.1f} s"
     match end.ended:
         case "timeout":
-            longer = f"Send a longer `timeout` (up to {MAX_SECONDS}), or background=true."
+            longer = f"Send a longer `timeout` (up to {MAX_TIMEOUT_SECONDS}), or background=true."
             return f"Timed out {took}; it and everything it started were killed. {longer}"
         case "killed" | "cancelled":
             return f"Killed {took}."

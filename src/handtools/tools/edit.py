@@ -6,9 +6,14 @@ from handtools.core.changes import ChangeSet
 from handtools.core.context import Context
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.diffs.unified_diff import trim_diff_indent
+from handtools.text.diffs.unified_diff import dedent_diff_content
 from handtools.text.editing import AlreadyApplied, EditRefused, MatchTier
-from handtools.tools.editing.drafts import Draft, already_applied_text, match_note, refusal_with_history
+from handtools.tools.editing.drafts import (
+    Draft,
+    already_applied_text,
+    match_note,
+    refusal_naming_removing_call,
+)
 
 
 class EditParams(BaseModel):
@@ -42,7 +47,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     draft = await Draft.read(ctx.files, params.path)
     outcome = await draft.replace(ctx.files, params.old_string, params.new_string, every=params.replace_all)
     if isinstance(outcome, EditRefused):
-        raise await refusal_with_history(
+        raise await refusal_naming_removing_call(
             ctx.history, params.path, outcome, params.old_string, f"{params.path}: "
         )
     if isinstance(outcome, AlreadyApplied):
@@ -55,7 +60,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
         replaced=outcome.count,
         tier=outcome.tier,
         notes=list(outcome.notes),
-        diff=trim_diff_indent(diff),
+        diff=dedent_diff_content(diff),
         first_changed_line=draft.first_changed_line,
         old_length=len(params.old_string),
         new_length=len(params.new_string),

@@ -12,14 +12,14 @@ from handtools.core.context import Context
 from handtools.core.errors import AlreadyExists, NotFound
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.diffs.unified_diff import trim_diff_indent
+from handtools.text.diffs.unified_diff import dedent_diff_content
 from handtools.text.file_view import ReadBudget, render_outline
 from handtools.text.lines import count_lines, split_lines
-from handtools.tools.editing.agent_session import WHOLE_LINES, EditAgentSession
+from handtools.tools.editing.agent_session import MAX_WHOLE_FILE_LINES, EditAgentSession
 from handtools.tools.editing.drafts import Draft
-from handtools.tools.reading.file_view import outline_heads
+from handtools.tools.reading.file_view import flatten_outline
 
-OUTLINE = ReadBudget(400, 24_000)
+OUTLINE_BUDGET = ReadBudget(400, 24_000)
 
 
 class EditAgentParams(BaseModel):
@@ -59,9 +59,9 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
     """Have a model make the edits."""
     assert ctx.callbacks.model is not None, "not offered without a model"
     draft = await _draft(ctx, params)
-    outline = await _outline(ctx, draft) if count_lines(draft.body) > WHOLE_LINES else ""
+    outline = await _outline(ctx, draft) if count_lines(draft.body) > MAX_WHOLE_FILE_LINES else ""
     talk = EditAgentSession(ctx.callbacks.model, draft, params.instructions, ctx.progress, outline)
-    await talk.hold()
+    await talk.run_rounds()
     await talk.land(ctx.files, params.description or params.instructions[:200])
 
     diff = talk.draft.diff()
@@ -70,7 +70,7 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
         created=talk.draft.before is None,
         edits=len(talk.made),
         questions=talk.rounds,
-        diff=trim_diff_indent(diff),
+        diff=dedent_diff_content(diff),
         first_changed_line=talk.draft.first_changed_line,
     )
     there = f" Already there, with nothing to do: {talk.there}." if talk.there else ""
@@ -83,7 +83,7 @@ async def _draft(ctx: Context, params: EditAgentParams) -> Draft:
     if params.mode == "create":
         if facts is not None:
             raise AlreadyExists(f"`{params.path}` exists already.", hint="Use mode=edit or mode=overwrite.")
-        return Draft.new(params.path)
+        return Draft.for_new_file(params.path)
     if facts is None:
         raise NotFound(f"`{params.path}` does not exist.", hint="To make it, use mode=create.")
     draft = await Draft.read(ctx.files, params.path)
@@ -94,4 +94,8 @@ async def _draft(ctx: Context, params: EditAgentParams) -> Draft:
 
 async def _outline(ctx: Context, draft: Draft) -> str:
     found = await ctx.syntax.outline(draft.path, draft.before or b"")
-    return render_outline(split_lines(draft.body), outline_heads(found), OUTLINE).text if found else ""
+    return (
+        render_outline(split_lines(draft.body), flatten_outline(found), OUTLINE_BUDGET).text
+        if found
+        else ""
+    )

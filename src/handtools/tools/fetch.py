@@ -15,16 +15,16 @@ from handtools.text.web.page_content import (
     estimate_page_tokens,
     mark_untrusted,
     page_cursor,
+    parse_page_cursor,
     passages_mentioning,
     portion_that_fits,
-    resume_page,
     section_titled,
     sections,
     table_of_contents,
 )
 
-PAGE_BYTES = web.PAGE_BYTES
-MAX_TOKENS = 8_000
+PAGE_BYTES = web.MAX_WEB_PAGE_BYTES
+DEFAULT_FETCH_TOKENS = 8_000
 MOST_HEADINGS = 60
 MOST_DOCUMENT_PREVIEWS = 100
 """Most previews made of one document, of forty pages each."""
@@ -37,7 +37,7 @@ class FetchParams(BaseModel):
     format: PageForm = Field("markdown", description="Which form the page should have.")
     section: str | None = Field(None, description="Title of the one section to show.")
     find: str | None = Field(None, min_length=1, description="Show only the places with these words.")
-    max_tokens: int = Field(MAX_TOKENS, ge=100, le=14_000, description="Most tokens to show.")
+    max_tokens: int = Field(DEFAULT_FETCH_TOKENS, ge=100, le=14_000, description="Most tokens to show.")
     cursor: str | None = Field(None, description="Goes on where an earlier answer ended.")
 
 
@@ -137,7 +137,7 @@ def _start(body: str, params: FetchParams) -> tuple[int, bool]:
     if params.cursor is None:
         return 0, True
     try:
-        return resume_page(body, params.cursor)
+        return parse_page_cursor(body, params.cursor)
     except ValueError as problem:
         raise InvalidInput(f"`page_cursor`: {problem}.", hint="Leave it out to begin anew.") from None
 

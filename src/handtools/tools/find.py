@@ -17,12 +17,12 @@ from handtools.text.plurals import inflect_for_number, number_with_noun
 from handtools.text.search.result_pages import BadRecencyCursor, RecencyCursor, path_on_one_line
 from handtools.text.token_budget import count_rows_that_fit, estimate_tokens
 
-PAGE = 100
-MAX_PAGE = 1_000
-MAX_TOKENS = 10_000
+FIND_PAGE_PATHS = 100
+MAX_FIND_PAGE_PATHS = 1_000
+MAX_FIND_RESULT_TOKENS = 10_000
 FOOTER_TOKENS = 50
 """Estimated tokens of the result's last line, without notes."""
-PROBE_SECONDS = 5.0
+FIND_PROBE_SECONDS = 5.0
 GLOB_CHARACTERS = frozenset("*?[]{}\\")
 WANTED_KINDS: dict[str, WantedKind] = {"file": "file", "directory": "folder", "any": "any"}
 
@@ -35,7 +35,7 @@ class FindParams(BaseModel):
     type: Literal["file", "directory", "any"] = Field("file", description="What to find.")
     case_sensitive: bool = Field(default=True, description="Whether `A` differs from `a`.")
     include_ignored: bool = Field(default=False, description="Also hidden and ignored files.")
-    limit: int = Field(PAGE, ge=1, le=MAX_PAGE, description="Paths on a page.")
+    limit: int = Field(FIND_PAGE_PATHS, ge=1, le=MAX_FIND_PAGE_PATHS, description="Paths on a page.")
     offset: int = Field(0, ge=0, le=100_000, description="Paths to skip.")
     cursor: str | None = Field(None, description="Where the last page ended, instead of `offset`.")
     max_tokens: int | None = Field(None, ge=100, description="Size of the answer.")
@@ -67,7 +67,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     params = params.model_copy(update={"pattern": _below(ctx, params.pattern)})
     resume = _resume(params)
     scope = _scope(params)
-    most = params.offset + params.limit if resume is None else resume.reach + params.limit
+    most = params.offset + params.limit if resume is None else resume.entries_needed + params.limit
     found = await ctx.search.paths(scope, wanted=WANTED_KINDS[params.type], most=most)
     if not found.total:
         return await _nothing(ctx, params, found)
@@ -79,7 +79,11 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
         total = f"{inflect_for_number(found.total, 'is')} only {number_with_noun(found.total, 'path')}"
         raise InvalidInput(f"There {total}.", hint="Use a smaller offset.")
     rows = [_row(entry) for entry in page]
-    room = (params.max_tokens or MAX_TOKENS) - FOOTER_TOKENS - estimate_tokens(" ".join(found.gaps.notes))
+    room = (
+        (params.max_tokens or MAX_FIND_RESULT_TOKENS)
+        - FOOTER_TOKENS
+        - estimate_tokens(" ".join(found.gaps.notes))
+    )
     rows = rows[: count_rows_that_fit(rows, room)]
     end = start + len(rows)
     more = end < found.total
@@ -111,7 +115,7 @@ def _below(ctx: Context, pattern: str) -> str:
     if not pattern.startswith("/") or len(fixed) < 2:
         return pattern
     try:
-        folder = ctx.files.named("/".join(fixed))
+        folder = ctx.files.shown_path("/".join(fixed))
     except OutsideWorkspace:
         return pattern
     return "/".join([*([] if folder == "." else [folder]), *names[len(fixed) :]]) or "**"
@@ -149,7 +153,7 @@ def _detail(entry: FolderEntry) -> FindEntry:
 async def _nothing(ctx: Context, params: FindParams, found: FoundPaths) -> Result[FindDetails]:
     """Explain an empty result: what hidden, ignored or skipped files would have matched."""
     notes = ["No path matches.", *found.gaps.notes]
-    scope = replace(_scope(params), timeout=PROBE_SECONDS)
+    scope = replace(_scope(params), timeout=FIND_PROBE_SECONDS)
     wider = {
         "hidden or ignored (include_ignored)": replace(scope, hidden=True, ignored=True),
         "if case is ignored (case_sensitive=false)": replace(scope, case_sensitive=False),

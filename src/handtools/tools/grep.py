@@ -25,8 +25,8 @@ from handtools.text.truncation import clip_line
 from handtools.tools.search import ranked_hits
 
 PAGE = 20
-MAX_PAGE = 200
-MAX_TOKENS = 10_000
+MAX_GREP_PAGE_HITS = 200
+MAX_GREP_RESULT_TOKENS = 10_000
 FOOTER_TOKENS = 45
 """Estimated tokens of the result's last line, without notes."""
 CONTEXT_LINES_BY_HITS = {
@@ -55,7 +55,7 @@ class GrepParams(BaseModel):
     multiline: bool = Field(default=False, description="Let a match go over line ends.")
     context: int | None = Field(None, ge=0, le=50, description="Lines before and after each hit.")
     include_ignored: bool = Field(default=False, description="Also hidden and ignored files.")
-    limit: int = Field(PAGE, ge=1, le=MAX_PAGE, description="Hits on a page.")
+    limit: int = Field(PAGE, ge=1, le=MAX_GREP_PAGE_HITS, description="Hits on a page.")
     offset: int = Field(0, ge=0, le=10_000, description="Hits to skip.")
     cursor: str | None = Field(None, description="Where the last page ended, instead of `offset`.")
     max_tokens: int | None = Field(None, ge=100, description="Size of the answer.")
@@ -165,7 +165,11 @@ def _detail(sight: ranked_hits.HitInContext) -> GrepHit:
 
 def _room(params: GrepParams, gaps: SearchGaps) -> int:
     """Return the number of tokens available for hits."""
-    return (params.max_tokens or MAX_TOKENS) - FOOTER_TOKENS - estimate_tokens(" ".join(gaps.notes))
+    return (
+        (params.max_tokens or MAX_GREP_RESULT_TOKENS)
+        - FOOTER_TOKENS
+        - estimate_tokens(" ".join(gaps.notes))
+    )
 
 
 def _footer(

@@ -1,4 +1,4 @@
-"""Tool `jobs`: lists background jobs, shows their output, sends them input and kills them. ADR 52."""
+"""Tool `jobs`: lists background jobs, shows output, sends input, kills, publishes ports. ADR 52, 169."""
 
 from typing import Literal
 
@@ -12,14 +12,14 @@ from handtools.core.tool import tool
 from handtools.text.terminal_emulator import (
     KEY_NAMES,
     TerminalScreen,
-    UnknownKey,
+    UnknownTerminalKey,
     decode_output,
     key_sequence,
     plain_output,
 )
 from handtools.tools.commands.exit_text import changes_and_notes
 
-PAGE_BYTES = 16_000
+JOB_OUTPUT_PAGE_BYTES = 16_000
 SCREEN_BYTES = 128 << 10
 """Most bytes of the newest output from which the terminal screen is drawn."""
 MAX_WAIT_SECONDS = 300
@@ -30,18 +30,15 @@ REACTION_SECONDS = 0.3
 class JobsParams(BaseModel):
     """What the model sends."""
 
-    action: Literal["list", "output", "screen", "wait", "send", "kill"] = Field(
-        "list", description="What to do; all but list need `job`."
+    action: Literal["list", "output", "screen", "wait", "send", "kill", "publish", "unpublish"] = Field(
+        "list", description="All but list need `job`."
     )
     job: str | None = Field(None, description="The job's id.")
-    since: int | None = Field(
-        None, ge=0, description="Output from this cursor on; without it, the newest output."
-    )
-    timeout: float = Field(30.0, ge=0, le=MAX_WAIT_SECONDS, description="With wait: seconds at the most.")
-    text: str = Field("", max_length=100_000, description="With send: what to type.")
-    keys: list[str] = Field(
-        default=[], description="With send: keys pressed after the text: enter, tab, up, ctrl-c …"
-    )
+    since: int | None = Field(None, ge=0, description="Output from this cursor on.")
+    timeout: float = Field(30.0, ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait.")
+    text: str = Field("", max_length=100_000, description="To send.")
+    keys: list[str] = Field(default=[], description="To send after the text: enter, up, ctrl-c …")
+    port: int | None = Field(None, description="To publish or not; else its only one.")
 
 
 class JobsDetails(BaseModel):
@@ -56,17 +53,24 @@ class JobsDetails(BaseModel):
     output_path: str = ""
     cursor: int = 0
     ports: list[int] = []
+    urls: list[str] = []
+    """Where the person reaches its published ports."""
 
 
-@tool(effects=("run", "change"))
+@tool(effects=("run", "change", "publish"))
 async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
-    """Look at, feed and end background jobs."""
+    """Look at, feed, publish and end background jobs."""
     if params.action == "list":
         found = await ctx.commands.jobs()
         rows = [_row(job) for job in found]
         return Result("\n".join(rows) or "No jobs.", JobsDetails(jobs=[job.id for job in found]))
     if not params.job:
         raise InvalidInput("`job` is missing.", hint="`action=list` names the jobs.")
+    if params.action == "publish":
+        return await _published(ctx, params.job, params.port)
+    if params.action == "unpublish":
+        job = await ctx.commands.unpublish(params.job, params.port)
+        return Result(_row(job), _details(job, job.output.bytes))
     if params.action == "send":
         await ctx.commands.send(params.job, _typed(params).encode())
     elif params.action == "kill":
@@ -81,14 +85,28 @@ async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
 def _typed(params: JobsParams) -> str:
     try:
         return params.text + "".join(key_sequence(key) for key in params.keys)
-    except UnknownKey as unknown:
+    except UnknownTerminalKey as unknown:
         hint = f"Keys: {', '.join(KEY_NAMES)}."
         raise InvalidInput(f"No key is called {unknown}.", hint=hint) from None
 
 
+async def _published(ctx: Context, job_id: str, port: int | None) -> Result[JobsDetails]:
+    if port is None:
+        ports = (await ctx.commands.job(job_id)).ports
+        if len(ports) != 1:
+            listens = f"{job_id} listens on {', '.join(map(str, ports)) or 'no port yet'}."
+            raise InvalidInput("`port` is missing.", hint=listens)
+        port = ports[0]
+    job = await ctx.commands.publish(job_id, port)
+    where = next(each for each in job.published if each.port == port)
+    other = "" if where.host_port == port else f" ({port} itself can't be used there)"
+    said = f"The person reaches port {port} of {job_id} at {where.url}{other}."
+    return Result(f"{said}\n{_row(job)}", _details(job, job.output.bytes))
+
+
 async def _output(ctx: Context, job: Job, since: int | None) -> Result[JobsDetails]:
-    start = max(job.output.bytes - PAGE_BYTES, 0) if since is None else since
-    page = await ctx.commands.page(job.id, start, PAGE_BYTES)
+    start = max(job.output.bytes - JOB_OUTPUT_PAGE_BYTES, 0) if since is None else since
+    page = await ctx.commands.page(job.id, start, JOB_OUTPUT_PAGE_BYTES)
     more = job.output.bytes - page.cursor
     parts = [
         plain_output(decode_output(page.data, starts=page.start == 0, ends=not more)).rstrip("\n"),
@@ -131,6 +149,8 @@ def _row(job: Job) -> str:
         state = f"running for {job.seconds:.0f} s"
         if job.ports:
             state += f", listens on port {', '.join(map(str, job.ports))}"
+        if job.published:
+            state += f", published at {', '.join(each.url for each in job.published)}"
     elif end.ended != "exited":
         state = f"{'timed out' if end.ended == 'timeout' else 'killed'} after {job.seconds:.1f} s"
     elif end.signal is not None:
@@ -151,4 +171,5 @@ def _details(job: Job, cursor: int) -> JobsDetails:
         output_path=job.output.kept,
         cursor=cursor,
         ports=list(job.ports),
+        urls=[each.url for each in job.published],
     )

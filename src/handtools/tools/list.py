@@ -11,15 +11,15 @@ from handtools.core.result import Result
 from handtools.core.search import FolderListing, FolderTree, SearchScope
 from handtools.core.tool import tool
 from handtools.text.encoding import without_surrogates
-from handtools.text.paths import from_portable, to_portable
+from handtools.text.paths import path_from_printable, path_to_printable
 from handtools.text.plurals import inflect_for_number, number_with_noun
-from handtools.text.search.result_pages import paths_on_one_line
+from handtools.text.search.result_pages import each_path_on_one_line
 from handtools.text.token_budget import count_rows_that_fit
 
 MAX_ENTRIES = 1_000
-MAX_DEPTH = 10
-MAX_TOKENS = 12_000
-RESUMED_ENTRIES = 100_000
+MAX_LIST_DEPTH = 10
+MAX_LIST_RESULT_TOKENS = 12_000
+MAX_RESUMED_LIST_ENTRIES = 100_000
 LINK_SIGN = "@"
 BUILD_FOLDERS = frozenset({
     "node_modules", "bower_components", "__pycache__", ".venv", "venv", "env", ".tox", ".nox", ".eggs",
@@ -34,7 +34,7 @@ class ListParams(BaseModel):
     """What the model sends."""
 
     path: str = Field(".", description="Folder to list; empty or `.` is the workspace.")
-    depth: int = Field(1, ge=1, le=MAX_DEPTH, description="Levels to show; more than 1 gives a tree.")
+    depth: int = Field(1, ge=1, le=MAX_LIST_DEPTH, description="Levels to show; more than 1 gives a tree.")
     include_ignored: bool = Field(default=False, description="Also ignored files and build folders.")
     limit: int = Field(MAX_ENTRIES, ge=1, le=MAX_ENTRIES, description="Entries at the most.")
     cursor: str | None = Field(None, description="Go on after this entry, as the last page says.")
@@ -74,16 +74,16 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
         ignored=params.include_ignored,
         skip=frozenset() if params.include_ignored else BUILD_FOLDERS,
     )
-    most = RESUMED_ENTRIES if params.cursor else params.limit
+    most = MAX_RESUMED_LIST_ENTRIES if params.cursor else params.limit
     tree = await ctx.search.tree(scope, depth=params.depth, most=most)
     found = _after(tree.every, params.cursor)
     page = found.first(params.limit)
-    rows = paths_on_one_line(_nested(page) if tree.below else _flat(page))
-    page = page.first(count_rows_that_fit(rows, params.max_tokens or MAX_TOKENS))
+    rows = each_path_on_one_line(_nested(page) if tree.below else _flat(page))
+    page = page.first(count_rows_that_fit(rows, params.max_tokens or MAX_LIST_RESULT_TOKENS))
     left, cursor = tree.left_out + len(found) - len(page), page.paths[-1:]
     if tree.below:
         order = _order(page.paths)
-        page, rows = page.picked(order), [rows[number] for number in order]
+        page, rows = page.select_indexes(order), [rows[number] for number in order]
     details = _details(params, tree, page, left=left, cursor=cursor)
     return Result("\n".join([*rows[: len(page)], *_notes(details, resumed=bool(params.cursor))]), details)
 
@@ -92,8 +92,8 @@ def _after(found: FolderListing, cursor: str | None) -> FolderListing:
     """Return the entries after the cursor's path in listing order, even if that path is gone by now."""
     if not cursor:
         return found
-    last = _place(from_portable(cursor))
-    return found.picked([number for number, path in enumerate(found.paths) if _place(path) > last])
+    last = _place(path_from_printable(cursor))
+    return found.select_indexes([number for number, path in enumerate(found.paths) if _place(path) > last])
 
 
 def _place(path: str) -> tuple[int, list[str], bool, str]:
@@ -156,7 +156,7 @@ def _details(
         files=len(page) - folders,
         bytes=sum(filter(None, page.sizes)),
         ignored=tree.ignored,
-        cursor=to_portable(cursor[0]) if cursor and (left or tree.unvisited) else None,
+        cursor=path_to_printable(cursor[0]) if cursor and (left or tree.unvisited) else None,
         complete=not (notes or tree.ignored),
         left_out=notes,
     )

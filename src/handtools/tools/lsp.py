@@ -32,7 +32,7 @@ from handtools.tools.search import ranked_hits
 
 LINE_NUMBER_TOLERANCE = 3
 """Number of lines by which the model's line number may be off."""
-MAX_LISTED_LINES = 10
+MAX_CANDIDATE_LINES_LISTED = 10
 _COLD_NOTE = " It has just started and may not have read the whole project: ask again for the rest."
 _LAST_NAME = re.compile(r"[^\W\d][\w$]*\Z")
 
@@ -59,7 +59,7 @@ async def symbol_position(
         nearest = min(places, key=lambda place: abs(place.line - line))
         if abs(nearest.line - line) <= LINE_NUMBER_TOLERANCE:
             return nearest
-        lines = ", ".join(str(place.line) for place in places[:MAX_LISTED_LINES])
+        lines = ", ".join(str(place.line) for place in places[:MAX_CANDIDATE_LINES_LISTED])
         raise NoMatch(f"`{match[0]}` is not on line {line} of {path}.", hint=f"It stands on lines {lines}.")
     outline = await syntax.outline(path, data)
     ways = symbols_named(outline.symbols, symbol) if outline else []
@@ -82,9 +82,9 @@ async def hits_at_locations(search: Search, places: Sequence[CodeLocation]) -> l
     return list(found.values())
 
 
-PAGE = 50
-MAX_PAGE = 200
-MAX_TOKENS = 8_000
+LSP_PAGE_ANSWERS = 50
+MAX_LSP_PAGE_ANSWERS = 200
+MAX_LSP_RESULT_TOKENS = 8_000
 HOVER_CHARS = 4_000
 _WHOLE_FILE_OPERATIONS: frozenset[LanguageOperation] = frozenset(
     {"symbols", "workspace_symbols", "diagnostics", "actions"}
@@ -102,7 +102,7 @@ class LspParams(BaseModel):
     symbol: str = Field("", description="Name of the symbol, such as `Reader.read`.")
     line: int | None = Field(None, ge=1, description="Line it stands on.")
     text: str = Field("", description="rename: new name; workspace_symbols: query; actions: title to make.")
-    limit: int = Field(PAGE, ge=1, le=MAX_PAGE, description="Answers on a page.")
+    limit: int = Field(LSP_PAGE_ANSWERS, ge=1, le=MAX_LSP_PAGE_ANSWERS, description="Answers on a page.")
     cursor: str | None = Field(None, description="Where the last page ended.")
 
 
@@ -166,7 +166,7 @@ async def _question(ctx: Context, params: LspParams) -> LanguageQuestion:
     facts = await ctx.files.facts(params.path)
     if facts is None or facts.kind != "file":
         raise NotFound(f"There is no file `{params.path}`.", hint="Look for it with `find`.")
-    if missing := ctx.language.missing(params.path):
+    if missing := ctx.language.missing_server_sentence(params.path):
         raise Unavailable(missing, hint=NO_SERVER_HINT)
     text = params.text or (params.symbol if kind == "workspace_symbols" else "")
     if kind == "rename" and not text:
@@ -237,7 +237,7 @@ async def _placed(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Re
         Hits(tuple(hits), SearchGaps()), ".", offset=0, cursor=cursor, limit=params.limit
     )
     seen = await ranked_hits.hits_in_context(ctx.search, ctx.syntax, page.found, 0)
-    text, shown = ranked_hits.hits_text_within(seen, MAX_TOKENS)
+    text, shown = ranked_hits.hits_text_within(seen, MAX_LSP_RESULT_TOKENS)
     more = page.start + shown < len(hits)
     # A line may hold several, a function and its parameters, say: the first is what the line is about.
     known = {(place.path, place.line): place for place in reversed(answer.places)}

@@ -9,7 +9,7 @@ from handtools.core.errors import InvalidInput, NotFound, ToolError
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text import lines
-from handtools.text.diffs.unified_diff import trim_diff_indent
+from handtools.text.diffs.unified_diff import dedent_diff_content
 from handtools.text.editing import AlreadyApplied, EditRefused
 from handtools.tools.editing.drafts import Draft, DraftSet, match_note, refusal_error
 
@@ -124,6 +124,6 @@ def _told(draft: Draft, edits: int) -> MultiEditFile:
         path=draft.path,
         created=draft.before is None,
         edits=edits,
-        diff=trim_diff_indent(draft.diff()),
+        diff=dedent_diff_content(draft.diff()),
         first_changed_line=draft.first_changed_line,
     )

@@ -8,7 +8,7 @@ from handtools.core.context import Context
 from handtools.core.errors import InvalidInput, TooLarge, ToolError
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.diffs.unified_diff import count_changed_lines, trim_diff_indent
+from handtools.text.diffs.unified_diff import count_changed_lines, dedent_diff_content
 from handtools.text.patches import (
     MOST_HUNK_DRIFT,
     FilePatch,
@@ -20,7 +20,7 @@ from handtools.text.patches import (
 )
 from handtools.tools.editing.drafts import Draft, DraftSet, refusal_error
 
-MAX_CHARS = 4_000_000
+MAX_PATCH_CHARS = 4_000_000
 DRIFT_LINES = MOST_HUNK_DRIFT
 _SIGNS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
 
@@ -86,12 +86,12 @@ async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
     rows = [f"{_SIGNS[file.action]} {file.path} (+{file.added} -{file.removed})" for file in files]
     head = f"Files patched: {len(files)}." if desk.is_changed else "Nothing to do: it is all there already."
     text = "\n".join([head, *rows, *notes])
-    return Result(text, PatchDetails(files=files, notes=notes, diff=trim_diff_indent(desk.diff())))
+    return Result(text, PatchDetails(files=files, notes=notes, diff=dedent_diff_content(desk.diff())))
 
 
 def _read(params: PatchParams) -> list[FilePatch]:
-    if len(params.patch) > MAX_CHARS:
-        message = f"The patch has {len(params.patch):,} characters; the limit is {MAX_CHARS:,}."
+    if len(params.patch) > MAX_PATCH_CHARS:
+        message = f"The patch has {len(params.patch):,} characters; the limit is {MAX_PATCH_CHARS:,}."
         raise TooLarge(message, hint="Send it in parts.")
     try:
         files = parse_patch(params.patch)

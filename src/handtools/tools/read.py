@@ -10,14 +10,14 @@ from handtools.core.tool import tool
 from handtools.text.file_view import ReadBudget, RequestedLines
 from handtools.text.paths import PathSpec, parse_path_spec
 from handtools.tools.reading import file_view
-from handtools.tools.reading.file_view import FileView, ViewedText, ViewFacts
+from handtools.tools.reading.file_view import FileViewRequest, FileViewResult, ViewFacts
 
-MAX_LINES = file_view.MAX_LINES
-MAX_BYTES = file_view.MAX_BYTES
-MAX_LINE_CHARS = file_view.MAX_LINE_CHARS
+MAX_LINES = file_view.MAX_VIEW_LINES
+MAX_BYTES = file_view.MAX_VIEW_BYTES
+MAX_LINE_CHARS = file_view.MAX_VIEW_LINE_CHARS
 MAP_TOKENS = file_view.MAP_TOKENS
-MAX_PARTS = 20
-HEAD_TOKENS = 20
+MAX_READ_PARTS = 20
+LEFT_OUT_PART_TOKENS = 20
 """Estimated tokens to name one of several parts that was left out."""
 
 
@@ -29,7 +29,7 @@ class ReadParams(BaseModel):
     end_line: int | None = Field(None, description="Last line, included.")
     limit: int | None = Field(None, ge=1, description="At most this many lines.")
     also: list[str] = Field(
-        default=[], max_length=MAX_PARTS, description="More files or parts for the same answer."
+        default=[], max_length=MAX_READ_PARTS, description="More files or parts for the same answer."
     )
     view: file_view.ViewKind = Field("auto", description="How to show it.")
     pages: str | None = Field(None, pattern=r"^\d+(-\d*)?$", description="Pages of a PDF: 3, 3-5 or 3-.")
@@ -53,11 +53,11 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
         piece = await _piece(ctx, params, params.path, budget)
         return Result((Text(piece.text), *piece.images), ReadDetails(**dict(piece.part)))
 
-    pieces: list[ViewedText] = []
+    pieces: list[FileViewResult] = []
     shown: list[str] = []
     for path in (params.path, *params.also):
         left = len(params.also) - len(pieces)
-        pieces.append(await _one_of_several(ctx, params, path, budget.keeping(HEAD_TOKENS * left)))
+        pieces.append(await _one_of_several(ctx, params, path, budget.keeping(LEFT_OUT_PART_TOKENS * left)))
         shown.append(f"== {pieces[-1].part.path} ==\n{pieces[-1].text}")
         budget = budget.less(shown[-1])
     details = ReadDetails(**dict(pieces[0].part), also=[piece.part for piece in pieces[1:]])
@@ -65,31 +65,35 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
     return Result((Text("\n\n".join(shown)), *images), details)
 
 
-async def _one_of_several(ctx: Context, params: ReadParams, path: str, budget: ReadBudget) -> ViewedText:
+async def _one_of_several(
+    ctx: Context, params: ReadParams, path: str, budget: ReadBudget
+) -> FileViewResult:
     """Read one of several requested parts; an error becomes text in its place."""
-    if budget.spent:
+    if budget.is_spent:
         left_out = "all of it: the answer is full"
-        return ViewedText(f"(Left out {left_out}.)", ViewFacts(path=path, left_out=left_out, clipped=True))
+        return FileViewResult(
+            f"(Left out {left_out}.)", ViewFacts(path=path, left_out=left_out, clipped=True)
+        )
     try:
         return await _piece(ctx, params, path, budget)
     except ToolError as failure:
-        return ViewedText(str(failure), ViewFacts(path=path, fault=failure.code))
+        return FileViewResult(str(failure), ViewFacts(path=path, fault=failure.code))
 
 
-async def _piece(ctx: Context, params: ReadParams, text: str, budget: ReadBudget) -> ViewedText:
+async def _piece(ctx: Context, params: ReadParams, text: str, budget: ReadBudget) -> FileViewResult:
     wanted = parse_path_spec(text)
     try:
-        return await _viewing(ctx, params, wanted, budget, first=text == params.path).piece()
+        return await _viewing(ctx, params, wanted, budget, first=text == params.path).read_view()
     except NotFound:
         # A name may end like a range: what is really there goes before what it looks like.
         if wanted.whole or await ctx.files.facts(text) is None:
             raise
-        return await _viewing(ctx, params, PathSpec(text), budget, first=text == params.path).piece()
+        return await _viewing(ctx, params, PathSpec(text), budget, first=text == params.path).read_view()
 
 
 def _viewing(
     ctx: Context, params: ReadParams, wanted: PathSpec, budget: ReadBudget, *, first: bool
-) -> FileView:
+) -> FileViewRequest:
     span = RequestedLines(wanted.first, wanted.last)
     if first:
         span = RequestedLines(
@@ -97,7 +101,9 @@ def _viewing(
             wanted.last if params.end_line is None else params.end_line,
             params.limit,
         )
-    return FileView(ctx, PathSpec(wanted.path, wanted.symbol), span, params.view, _wish(params), budget)
+    return FileViewRequest(
+        ctx, PathSpec(wanted.path, wanted.symbol), span, params.view, _wish(params), budget
+    )
 
 
 def _wish(params: ReadParams) -> PreviewRequest:

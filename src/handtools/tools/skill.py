@@ -5,14 +5,14 @@ from pydantic import BaseModel, Field
 from handtools.core.context import Context
 from handtools.core.errors import NotFound
 from handtools.core.result import Result
-from handtools.core.skills import Skill, SkillFiles, listing, nearest_by_name
+from handtools.core.skills import Skill, SkillFileList, nearest_skill_per_name, skill_listing
 from handtools.core.tool import tool
 from handtools.text.encoding import decode
 from handtools.text.frontmatter import read_frontmatter
 from handtools.text.paths import similar_names
 
-CONTEXT_TOKENS = 200_000
-MAX_BYTES = 256 << 10
+DEFAULT_CONTEXT_TOKENS = 200_000
+MAX_SKILL_FILE_BYTES = 256 << 10
 """Largest SKILL.md in bytes that is loaded."""
 
 
@@ -22,7 +22,9 @@ class SkillParams(BaseModel):
     name: str = Field("", description="The skill to load; without it you get the list.")
     near: str = Field("", description="A file or folder whose own skills come first.")
     context_tokens: int = Field(
-        CONTEXT_TOKENS, ge=1_000, description="The size of your context: the list takes at most 2 % of it."
+        DEFAULT_CONTEXT_TOKENS,
+        ge=1_000,
+        description="The size of your context: the list takes at most 2 % of it.",
     )
 
 
@@ -49,13 +51,13 @@ class SkillDetails(BaseModel):
 @tool(effects=("read",), paths=lambda _: ())
 async def skill(ctx: Context, params: SkillParams) -> Result[SkillDetails]:
     """List the skills, or load one."""
-    found = nearest_by_name(await ctx.skills.found(params.near))
+    found = nearest_skill_per_name(await ctx.skills.found(params.near))
     if not params.name:
         return _listed(found, params.context_tokens)
     wanted = next((each for each in found if each.name == params.name), None)
     if wanted is None:
         raise _unknown(params.name, [each.name for each in found])
-    data = await ctx.files.read(wanted.file, size=MAX_BYTES)
+    data = await ctx.files.read(wanted.file, size=MAX_SKILL_FILE_BYTES)
     body = read_frontmatter(decode(data).body).body
     bundle = await ctx.skills.bundle(wanted)
     files = [f"{wanted.folder}/{facts.path}" for facts in bundle.files]
@@ -65,7 +67,7 @@ async def skill(ctx: Context, params: SkillParams) -> Result[SkillDetails]:
 
 def _listed(found: list[Skill], context_tokens: int) -> Result[SkillDetails]:
     offered = [each for each in found if each.listed]
-    shared = listing(offered, context_tokens)
+    shared = skill_listing(offered, context_tokens)
     details = SkillDetails(
         skills=[_entry(each) for each in offered[: len(shared.rows)]],
         left_out=shared.left_out,
@@ -74,11 +76,11 @@ def _listed(found: list[Skill], context_tokens: int) -> Result[SkillDetails]:
     return Result(shared.text or "There are no skills here.", details)
 
 
-def _head(skill: Skill, bundle: SkillFiles) -> list[str]:
+def _head(skill: Skill, bundle: SkillFileList) -> list[str]:
     """Return lines on the skill's path and URL and its files."""
     rows = [f"Skill `{skill.name}` ({skill.origin}): {skill.folder} ({skill.location})"]
     rows += [
-        f"- {skill.folder}/{facts.path} ({facts.bytes:,} bytes, {skill.address(facts.path)})"
+        f"- {skill.folder}/{facts.path} ({facts.bytes:,} bytes, {skill.skill_file_url(facts.path)})"
         for facts in bundle.files
     ]
     return [*rows, "(There are more files.)"] if bundle.more else rows

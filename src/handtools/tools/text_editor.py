@@ -16,9 +16,9 @@ from handtools.core.files import FileFacts
 from handtools.core.result import Result
 from handtools.core.tool import Tool, tool
 from handtools.text import lines
-from handtools.text.diffs.unified_diff import trim_diff_indent
+from handtools.text.diffs.unified_diff import dedent_diff_content
 from handtools.text.editing import EditRefused
-from handtools.text.editing.literal_edits import replace_verbatim
+from handtools.text.editing.verbatim_edits import replace_verbatim
 from handtools.text.encoding import without_surrogates
 from handtools.tools.editing.drafts import Draft, refusal_error
 
@@ -26,7 +26,7 @@ TextEditorEdition = Literal["text_editor_20250124", "text_editor_20250429", "tex
 
 TREE_LEVELS = 2
 EDIT_CONTEXT_LINES = 4
-CONTENT_BYTES = 1 << 20
+MAX_DETAILS_CONTENT_BYTES = 1 << 20
 """Largest file in bytes whose content is repeated in the details."""
 _HIDDEN_FOLDERS = ("node_modules", "__pycache__")
 _HINTS = {"ambiguous": "Add text around it so that only one fits.", "empty": "To make a file, use create."}
@@ -154,7 +154,7 @@ async def _create(ctx: Context, params: TextEditorParams) -> Result[TextEditorDe
     if await ctx.files.facts(params.path) is not None:
         message = f"File already exists at: {params.path}. `create` does not overwrite."
         raise AlreadyExists(message, hint="Use str_replace or insert.")
-    return await _landed(ctx, params, Draft.new(params.path, params.file_text), "File created at")
+    return await _landed(ctx, params, Draft.for_new_file(params.path, params.file_text), "File created at")
 
 
 async def _edit(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
@@ -217,7 +217,7 @@ async def _landed(
     details = TextEditorDetails(
         command=params.command,
         path=params.path,
-        diff=trim_diff_indent(draft.diff()),
+        diff=dedent_diff_content(draft.diff()),
         first_changed_line=line,
         changes_made=True,
         file_content=_content(draft.body),
@@ -228,4 +228,4 @@ async def _landed(
 
 
 def _content(body: str) -> str | None:
-    return without_surrogates(body) if len(body) <= CONTENT_BYTES else None
+    return without_surrogates(body) if len(body) <= MAX_DETAILS_CONTENT_BYTES else None

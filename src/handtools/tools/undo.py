@@ -11,7 +11,7 @@ from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
-MOST_CONFLICTS = 20
+MOST_LISTED_CONFLICTS = 20
 _VERBS = {"created": "brought back", "changed": "restored", "deleted": "removed"}
 _PLANS = {"created": "bring back", "changed": "restore", "deleted": "remove"}
 
@@ -129,11 +129,11 @@ def _told(undone: UndoOutcome, *, dry_run: bool) -> str:
         rows = [f"It would {text}." if text else "It would change nothing."]
     else:
         rows = [f"{text[0].upper()}{text[1:]}." if text else "Nothing was restored."]
-    for conflict in undone.conflicts[:MOST_CONFLICTS]:
+    for conflict in undone.conflicts[:MOST_LISTED_CONFLICTS]:
         more = " Call again with merge=true to merge." if conflict.merged is not None else ""
         rows.append(f"{'It would keep' if dry_run else 'Kept'} {conflict.path}: {conflict.reason}{more}")
-    if len(undone.conflicts) > MOST_CONFLICTS:
-        rows.append(f"{len(undone.conflicts) - MOST_CONFLICTS:,} more are kept.")
+    if len(undone.conflicts) > MOST_LISTED_CONFLICTS:
+        rows.append(f"{len(undone.conflicts) - MOST_LISTED_CONFLICTS:,} more are kept.")
     if any(conflict.merged is None for conflict in undone.conflicts):
         rows.append(
             "A file that can't be merged can be brought back whole: scope=path with action=versions lists its "

@@ -10,9 +10,9 @@ from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, Stale, 
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffs.unified_diff import (
+    dedent_diff_content,
     diff_without_carriage_returns,
     first_changed_line,
-    trim_diff_indent,
     unified_diff,
 )
 from handtools.text.encoding import Unencodable, decode, is_binary, without_surrogates
@@ -20,7 +20,7 @@ from handtools.text.lines import count_lines
 from handtools.text.truncation import clip_text
 
 MAX_BYTES = 10_000_000
-SHOWN_LINES = 60
+WRITTEN_DIFF_SHOWN_LINES = 60
 
 
 class WriteParams(BaseModel):
@@ -58,14 +58,14 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
     change = Change.of(params.path, before=before, after=after)
     await ctx.files.apply(ChangeSet.of(change, note=params.description))
 
-    path = ctx.files.named(params.path)
+    path = ctx.files.shown_path(params.path)
     was = None if before is None or is_binary(before) else decode(before).body
     details = WriteDetails(
         path=path,
         created=before is None,
         bytes=len(after),
         diff=without_surrogates(
-            trim_diff_indent(diff_without_carriage_returns(unified_diff(path, was, params.content)))
+            dedent_diff_content(diff_without_carriage_returns(unified_diff(path, was, params.content)))
         ),
         first_changed_line=first_changed_line(was or "", params.content),
     )
@@ -86,7 +86,7 @@ async def _present(ctx: Context, params: WriteParams) -> tuple[bytes | None, str
         return None, ""
     if facts is None:
         raise NotFound(f"`{params.path}` does not exist.", hint="Write it with mode=create.")
-    seen = await ctx.files.seen(params.path)
+    seen = await ctx.files.last_read_bytes(params.path)
     before = await ctx.files.read(params.path)
     if seen is not None and seen != before:
         raise Stale(
@@ -108,7 +108,9 @@ def _since(path: str, seen: bytes, before: bytes) -> str:
     diff = without_surrogates(
         diff_without_carriage_returns(unified_diff(path, decode(seen).body, decode(before).body))
     )
-    return clip_text(diff, max_lines=SHOWN_LINES, max_bytes=SHOWN_LINES * 100, keep="head").text
+    return clip_text(
+        diff, max_lines=WRITTEN_DIFF_SHOWN_LINES, max_bytes=WRITTEN_DIFF_SHOWN_LINES * 100, keep="head"
+    ).text
 
 
 def _encoded(params: WriteParams, before: bytes | None) -> bytes:

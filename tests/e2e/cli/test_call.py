@@ -53,6 +53,8 @@ def test_the_same_id_again_returns_what_was_recorded(shell):
 def test_what_must_be_asked_ends_pending_and_is_approved_later(shell):
     ran = shell.run("call", "write", "path=.envrc", "content=x")
     assert (ran.code, shell.text(".envrc")) == (3, None)
+    why = ran.err.split("Why: ")[1].split(" A person must answer")[0]
+    assert ran.err.count(why) == 1
     step = ran.err.split("→ ")[1].split("   or ")[0]
     approved = shell.run(*step.split()[1:])
     assert (approved.code, shell.text(".envrc")) == (0, "x")

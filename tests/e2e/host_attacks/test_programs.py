@@ -128,7 +128,7 @@ async def test_without_a_boundary_no_server_of_the_project_starts(work, tmp_path
         asked = await made.call("lsp", {"operation": "diagnostics", "path": "a.py"})
         await made.call("lsp", {"operation": "diagnostics", "path": "a.go"})
         assert not made.workspace.language.speaks("a.go")
-        assert "confines them" in made.workspace.language.missing("a.go")
+        assert "confines them" in made.workspace.language.missing_server_sentence("a.go")
     assert asked.status == "error"
     assert not mark.exists()
 
@@ -147,10 +147,10 @@ def test_looking_for_versions_runs_nothing_of_the_project_unconfined(work, tmp_p
 
 
 def test_the_folders_that_we_run_from_are_known(work, monkeypatch):
-    assert programs.installation_folders(work) == ()
+    assert programs.installation_folders_in_workspace(work) == ()
     (work / ".venv" / "lib").mkdir(parents=True)
     monkeypatch.setattr(sys, "prefix", str(work / ".venv"))
-    assert programs.installation_folders(work) == (".venv",)
+    assert programs.installation_folders_in_workspace(work) == (".venv",)
     assert programs.is_own_installation(work / ".venv" / "bin" / "rg", work)
     assert not programs.is_own_installation(work / "src", work)
 

@@ -12,7 +12,7 @@ import pytest
 from handtools import Toolbox, local_workspace
 from handtools.host.language.formatters import FORMATTERS, LocalFormatters, project_formatter
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
-from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.toolbox import CODING
 
 CI = Path(__file__).parents[3] / ".ci"

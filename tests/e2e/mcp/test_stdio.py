@@ -296,6 +296,26 @@ async def test_tools_keep_to_the_roots_of_the_client(on_stdio, folder, era):
     assert "app" in text(outside)
 
 
+async def test_a_root_deep_in_the_workspace_opens_nothing_beside_it(on_stdio, folder, era):
+    for name in (
+        "packages/app/f.txt",
+        "packages/other/f.txt",
+        "packages/f.txt",
+        "packages/packages/app/f.txt",
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("text\n")
+
+    async def roots(_context):
+        return ListRootsResult(roots=[Root(uri=(folder / "packages" / "app").as_uri())])
+
+    async with on_stdio(era, list_roots_callback=roots) as client:
+        assert not (await client.call_tool("read", {"path": "packages/app/f.txt"})).is_error
+        assert "app" in text(await client.call_tool("list", {"path": "packages"}))
+        for path in ("packages/other/f.txt", "packages/f.txt", "packages/packages/app/f.txt"):
+            assert (await client.call_tool("read", {"path": path})).is_error, path
+
+
 async def test_the_workspace_of_the_command_line_holds_when_roots_are_elsewhere(on_stdio, folder, era):
     (folder / "f.txt").write_text("text\n")
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from handtools import Context, Image, Policy, Result, Toolbox, local_workspace, tool
 from handtools.mcp.http_server import (
     HttpConfig,
-    HttpServer,
+    McpHttpApp,
     TokenGrant,
     TokenGrants,
     run_http_server,
@@ -136,7 +136,7 @@ def serve(port: int, tokens: dict[str, Path], **options: object) -> None:
         stateless=bool(options.get("stateless")),
     )
     boxes = {grant.name: workshop(grant.workspace, excluded=tuple(grant.excluded)) for grant in grants}
-    site = HttpServer(TokenGrants(grants), place, boxes)
+    site = McpHttpApp(TokenGrants(grants), place, boxes)
     anyio.run(run_http_server, site)
 
 

@@ -166,7 +166,7 @@ def naive(names: Names, servers: Servers) -> list[str]:
 async def attempt(url: str, hosts: tuple[str, ...]) -> tuple[str, str]:
     """Fetch under a policy that allows every visit: only the addresses stand in the way."""
     policy = Policy(hosts=hosts, defaults={**DEFAULTS, "visit": "allow"})
-    web = LocalWeb(limits=ResponseLimits(connect=2, silence=3, total=5), environment={})
+    web = LocalWeb(limits=ResponseLimits(connect=10, silence=10, total=20), environment={})
     result = await memory_toolbox(tools=[fetch], web=web, policy=policy).call("fetch", {"url": url})
     return result.status, result.text
 

@@ -1,8 +1,11 @@
 """The handle that takes a call back."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from handtools import CancelToken
+from handtools import Call, CancelToken, UsageError
+from handtools.core.call import derived_call_id
 from handtools.core.errors import Cancelled
 
 
@@ -47,3 +50,17 @@ def test_an_unregistered_callback_is_not_called():
     assert heard == []
     token_two = CancelToken()
     token_two.check()
+
+
+def test_an_empty_id_is_refused_as_it_would_be_the_id_of_every_call():
+    with pytest.raises(UsageError, match="leave it out"):
+        Call(tool="read", args={}, id="")
+
+
+@given(parts=st.lists(st.text() | st.integers() | st.dictionaries(st.text(), st.text()), max_size=4))
+def test_an_id_made_of_the_same_parts_is_the_same_and_of_others_another(parts):
+    assert derived_call_id(*parts) == derived_call_id(*parts)
+    assert derived_call_id(*parts) != derived_call_id(*parts, "more")
+    assert derived_call_id("s", "call_1", "edit", {"b": 1, "a": 2}) == derived_call_id(
+        "s", "call_1", "edit", {"a": 2, "b": 1}
+    )

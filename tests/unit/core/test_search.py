@@ -22,7 +22,7 @@ def test_parts_of_a_listing_keep_what_belongs_together():
     listing = FolderListing.of(ENTRIES)
     assert list(listing.first(2)) == ENTRIES[:2]
     assert listing.first(9) is listing
-    assert list(listing.picked([2, 0])) == [ENTRIES[2], ENTRIES[0]]
+    assert list(listing.select_indexes([2, 0])) == [ENTRIES[2], ENTRIES[0]]
 
 
 def test_a_tree_shows_upper_levels_first():

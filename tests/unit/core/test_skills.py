@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.core.skills import SKILL_SCHEME, listing, nearest_by_name, skill_from_frontmatter
+from handtools.core.skills import (
+    SKILL_SCHEME,
+    nearest_skill_per_name,
+    skill_from_frontmatter,
+    skill_listing,
+)
 from handtools.text.frontmatter import read_frontmatter
 from handtools.text.token_budget import estimate_tokens
 
@@ -79,19 +84,21 @@ def test_a_nested_skill_without_patterns_is_about_its_whole_folder_and_one_of_th
 
 
 def test_an_address_takes_any_name():
-    assert skill("name: a").address("with space/50%.md") == "file:///w/make-tea/with%20space/50%25.md"
+    assert (
+        skill("name: a").skill_file_url("with space/50%.md") == "file:///w/make-tea/with%20space/50%25.md"
+    )
 
 
 def test_a_skill_for_people_alone_is_not_listed_and_not_mentioned():
     found = skill("name: a\ndescription: b\npaths: '*.py'\ndisable-model-invocation: true")
     assert not found.listed
     assert not found.is_about("a.py")
-    assert listing([found], 200_000).text == ""
+    assert skill_listing([found], 200_000).text == ""
 
 
 def test_the_nearest_of_a_name_is_the_one_that_is_seen():
     near, far = skill("name: a\ndescription: near"), skill("name: a\ndescription: far")
-    assert nearest_by_name([near, far]) == [near]
+    assert nearest_skill_per_name([near, far]) == [near]
 
 
 @given(st.integers(0, 400), st.integers(1_000, 400_000))
@@ -100,7 +107,7 @@ def test_the_listing_takes_at_most_two_percent_of_the_context(count, context):
         skill(f"name: skill-{n}\ndescription: {'words and ' * (n % 60)}end", f"skill-{n}")
         for n in range(count)
     ]
-    shared = listing(skills, context)
+    shared = skill_listing(skills, context)
     assert estimate_tokens(shared.text) <= context * 0.02
     assert len(shared.rows) + shared.left_out == count
 

@@ -33,10 +33,10 @@ def skills(tmp_path):
 
 def test_folders_that_did_not_change_are_not_looked_into_again(skills):
     skills.guides("a/b/x.py")
-    skills.mentioned("a/b/x.py")
+    skills.skills_matching_path("a/b/x.py")
     before = skills.files.looks
     assert skills.guides("a/b/y.py") == []
-    assert skills.mentioned("a/b/y.py") == []
+    assert skills.skills_matching_path("a/b/y.py") == []
     assert skills.files.looks == before
 
 
@@ -58,12 +58,12 @@ def test_a_guide_that_went_is_not_told_of(skills, tmp_path):
 def test_a_skill_put_into_a_folder_that_was_there_for_another_reason_is_found(skills, tmp_path):
     (tmp_path / ".claude").mkdir()
     os.utime(tmp_path, OLD)
-    assert skills.mentioned("x.tea") == []
+    assert skills.skills_matching_path("x.tea") == []
     page = tmp_path / ".claude" / "skills" / "tea" / "SKILL.md"
     page.parent.mkdir(parents=True)
     page.write_text(PAGE)
     os.utime(tmp_path, OLD)
-    assert [skill.name for skill in skills.mentioned("x.tea")] == ["tea"]
+    assert [skill.name for skill in skills.skills_matching_path("x.tea")] == ["tea"]
 
 
 def test_the_folders_of_a_user_follow_the_standards(monkeypatch, tmp_path):

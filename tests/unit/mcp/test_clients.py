@@ -192,19 +192,19 @@ def test_nothing_is_in_place_where_nothing_is_ours():
 @pytest.mark.parametrize("text", ["features = {a = 1}\n", "a = [\n", "x = '''\n[features]\n'''\n"])
 def test_toml_in_a_form_that_is_not_understood_is_not_changed(text):
     with pytest.raises(UsageError):
-        toml_edit.put(text, ("features", "shell_tool"), value=False)
+        toml_edit.set_value(text, ("features", "shell_tool"), value=False)
 
 
 @pytest.mark.parametrize("text", ["exclude: [a, b]\n", "exclude: {a: 1}\n", "'exclude':\n  - a\n"])
 def test_yaml_in_a_form_that_is_not_understood_is_not_changed(text):
     with pytest.raises(UsageError):
-        yaml_edit.add(text, ("exclude",), ["x"])
+        yaml_edit.add_list_items(text, ("exclude",), ["x"])
 
 
 @pytest.mark.parametrize("text", ["[]", '{"mcpServers": 3}', "{", '{"a" 1}', "{'a': 1}", '{"a": '])
 def test_a_file_that_is_not_understood_is_not_changed(text):
     with pytest.raises(UsageError):
-        jsonc_edit.put(text, ("mcpServers", "handtools"), {})
+        jsonc_edit.set_value(text, ("mcpServers", "handtools"), {})
 
 
 values = st.recursive(
@@ -218,9 +218,9 @@ values = st.recursive(
 def test_any_object_keeps_all_that_is_not_ours(whole, indent, value):
     whole.pop("servers", None)
     text = json.dumps(whole, indent=indent)
-    put = jsonc_edit.put(text, ("servers", "handtools"), value)
+    put = jsonc_edit.set_value(text, ("servers", "handtools"), value)
     assert json.loads(put) == whole | {"servers": {"handtools": value}}
-    assert json.loads(jsonc_edit.drop(put, ("servers", "handtools"))) == whole
+    assert json.loads(jsonc_edit.remove_value(put, ("servers", "handtools"))) == whole
 
 
 words = st.text(st.characters(codec="utf-8"), max_size=6)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from handtools import Document, Image, Result, Text
-from handtools.core.result import Fault
+from handtools.core.result import CallFailure
 from handtools.core.tool import json_schema
 from handtools.mcp.protocol_json import CALL_ID_META_KEY, call_result, plain_json, tool_list
 from handtools.testing.memory_toolbox import memory_toolbox
@@ -110,7 +110,7 @@ def test_blocks_of_every_kind_have_a_shape():
 
 
 def test_a_failure_is_an_error_with_its_code_and_without_details():
-    result = Result("no", Part(name="x"), status="denied", fault=Fault("denied", "no"))
+    result = Result("no", Part(name="x"), status="denied", fault=CallFailure("denied", "no"))
     value = call_result(result, "id", details=True)
     assert value["isError"]
     assert value["_meta"] == {

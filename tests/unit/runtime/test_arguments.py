@@ -9,7 +9,13 @@ from pydantic import BaseModel, Field
 
 from handtools import Context, Result, tool
 from handtools.core.errors import InvalidInput
-from handtools.runtime.arguments import PARAMETER_ALIASES, resolve_aliases, validate_arguments
+from handtools.core.tool import json_schema
+from handtools.runtime.arguments import (
+    PARAMETER_ALIASES,
+    resolve_aliases,
+    validate_arguments,
+    without_nulls,
+)
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.edit import edit
 from handtools.tools.multi_edit import multi_edit
@@ -91,3 +97,22 @@ def test_no_alias_is_advertised():
 @given(st.dictionaries(st.sampled_from([*TOOLS["read"].params.model_fields, "x", "y"]), st.integers()))
 def test_arguments_in_our_words_stay_as_they_are(args):
     assert resolve_aliases("read", TOOLS["read"].params, args) == args
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS))
+def test_a_null_for_what_may_be_left_out_is_taken_as_left_out(name):
+    """As the strict dialect has it: each property is there, and null stands for none."""
+    offered = json_schema(TOOLS[name].params, "strict")["properties"]
+    optional = {key for key, schema in offered.items() if {"type": "null"} in schema.get("anyOf", ())}
+    nulls = dict.fromkeys(optional)
+    assert without_nulls(TOOLS[name].params, nulls) == {}
+
+
+def test_nulls_inside_of_a_list_are_left_out_too_and_a_required_one_is_an_error():
+    edits = [{"old_string": "a", "new_string": "b", "replace_all": None, "path": None}]
+    taken = validate_arguments(multi_edit, {"path": "a.py", "edits": edits})
+    assert taken == validate_arguments(
+        multi_edit, {"path": "a.py", "edits": [{"old_string": "a", "new_string": "b"}]}
+    )
+    with pytest.raises(InvalidInput, match="old_string"):
+        validate_arguments(edit, {"path": "a.py", "old_string": None, "new_string": "b"})

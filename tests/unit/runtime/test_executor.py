@@ -1,12 +1,13 @@
 """The life of one call: what the caller and the model see."""
 
 import threading
+from functools import partial
 
 import anyio
 import pytest
 from pydantic import BaseModel
 
-from handtools import Call, CancelToken, Context, Policy, Reply, Result, Rule, tool
+from handtools import Call, CancelToken, Change, ChangeSet, Context, Policy, Reply, Result, Rule, tool
 from handtools.core.errors import UsageError
 from handtools.core.events import Event, Progressed, Settled, Started
 from handtools.testing.memory_toolbox import memory_toolbox
@@ -508,3 +509,145 @@ async def test_a_listener_of_one_call_hears_of_that_call_alone():
     assert [type(event).__name__ for event in heard] == ["Started", "Progressed", "Settled"]
     assert heard[1].text == "mine"
     assert len(others) == 9
+
+
+WRITE = {"path": "a", "content": "x"}
+
+
+async def test_an_answer_in_hand_is_taken_for_the_question_and_for_no_second_one():
+    box = memory_toolbox(policy=ASK_ALL)
+    done = await box.call(Call(tool="write", args=WRITE, id="one"), reply=Reply(True))
+    assert done.ok
+    assert content(box, "a") == b"x"
+    assert await box.waiting() == []
+    other = await box.call("write", {"path": "b", "content": "x"}, reply=Reply(True, fingerprint="another"))
+    assert other.status == "pending"
+
+
+async def test_an_answer_in_hand_answers_the_call_that_waits_already():
+    box = memory_toolbox(policy=ASK_ALL)
+    call = Call(tool="write", args=WRITE, id="one")
+    assert (await box.call(call)).status == "pending"
+    assert (await box.call(call, reply=Reply(True))).ok
+    assert await box.waiting() == []
+    no = Call(tool="write", args={"path": "b", "content": "x"}, id="two")
+    assert (await box.call(no)).status == "pending"
+    assert (await box.call(no, reply=Reply(False, message="Not there."))).status == "denied"
+    assert await box.waiting() == []
+
+
+async def test_a_withdrawn_question_no_longer_waits_and_the_same_id_asks_again():
+    box = memory_toolbox(policy=ASK_ALL)
+    call = Call(tool="write", args=WRITE, id="one")
+    await box.call(call)
+    assert await box.withdraw("one")
+    assert await box.waiting() == []
+    assert not await box.withdraw("one")
+    assert box.workspace.journal.calls.find("one").status == "cancelled"
+    assert (await box.call(call)).status == "pending"
+    assert (await box.resume("one", Reply(True))).ok
+
+
+class Gate:
+    """A tool that asks, and then waits until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.reached, self.go, self.runs = anyio.Event(), anyio.Event(), 0
+
+    def toolbox(self) -> Toolbox:
+        @tool(effects=("change",))
+        async def hold(ctx: Context, params: NoteParams) -> Result[NoteDetails]:
+            """Change, slowly."""
+            await ctx.files.apply(ChangeSet.of(Change.of("a", before=None, after=b"x")))
+            self.runs += 1
+            self.reached.set()
+            await self.go.wait()
+            return Result("held", NoteDetails(runs=self.runs))
+
+        return memory_toolbox(tools=[hold], policy=ASK_ALL)
+
+
+async def test_a_resumed_call_is_cancelled_by_its_id():
+    gate, results = Gate(), []
+    box = gate.toolbox()
+    assert (await box.call(Call(tool="hold", args={}, id="one"))).status == "pending"
+
+    async def answer():
+        results.append(await box.resume("one", Reply(True)))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(answer)
+        await gate.reached.wait()
+        assert box.cancel("one")
+    assert results[0].status == "cancelled"
+
+
+async def test_two_answers_at_once_run_the_call_once():
+    gate, results = Gate(), []
+    box = gate.toolbox()
+    await box.call(Call(tool="hold", args={}, id="one"))
+
+    async def answer():
+        results.append(await box.resume("one", Reply(True)))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(answer)
+        group.start_soon(answer)
+        await gate.reached.wait()
+        gate.go.set()
+    assert gate.runs == 1
+    assert [each.status for each in results] == ["ok", "ok"]
+
+
+async def test_a_cancelled_call_that_changed_nothing_runs_when_it_is_asked_for_again():
+    counter, blocked = Counter(), anyio.Event()
+
+    async def body(ctx, params):
+        if counter.runs == 1:
+            blocked.set()
+            await anyio.sleep_forever()
+
+    box = memory_toolbox(tools=[counter.tool(body)])
+    call = Call(tool="note", args={}, id="again")
+    async with anyio.create_task_group() as group:
+        group.start_soon(box.call, call)
+        await blocked.wait()
+        group.cancel_scope.cancel()
+    again = await box.call(call)
+    assert again.ok
+    assert await box.call(call) == again
+    assert counter.runs == 2
+
+
+async def test_a_cancelled_call_that_changed_something_is_not_run_again():
+    gate = Gate()
+    box = gate.toolbox()
+    call = Call(tool="hold", args={}, id="one")
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(box.call, call, reply=Reply(True)))
+        await gate.reached.wait()
+        group.cancel_scope.cancel()
+    assert (await box.call(call)).status == "cancelled"
+    assert gate.runs == 1
+
+
+async def test_a_waiter_that_is_cancelled_leaves_the_call_that_it_waited_for():
+    counter, go, results = Counter(), anyio.Event(), []
+
+    async def body(ctx, params):
+        await go.wait()
+
+    box = memory_toolbox(tools=[counter.tool(body)])
+    call = Call(tool="note", args={}, id="shared")
+
+    async def first():
+        results.append(await box.call(call))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(first)
+        await counter.started.wait()
+        with anyio.move_on_after(0):
+            await box.call(call)
+        go.set()
+    assert results[0].ok
+    assert counter.runs == 1

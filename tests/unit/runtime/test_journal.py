@@ -13,7 +13,7 @@ import pytest
 from handtools import Approval, Call, Change, ChangeSet, Result
 from handtools.core.changes import Node
 from handtools.core.files import PlannedWrite
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.runtime.journal import CallRecord, Journal
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.change_entries import Transaction

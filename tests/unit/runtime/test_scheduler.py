@@ -3,7 +3,7 @@
 import anyio
 from anyio.lowlevel import checkpoint
 
-from handtools.runtime.scheduler import Scheduler
+from handtools.runtime.call_locks import Scheduler
 
 
 async def settle_down():

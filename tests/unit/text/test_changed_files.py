@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text.changed_files import (
-    MOST_NAMES,
-    MOST_ROWS,
+    MOST_CHANGED_FILE_ROWS,
+    MOST_NAMES_PER_FOLDER,
     ChangedFile,
     changed_files_text,
     derived_folder,
@@ -50,6 +50,29 @@ def test_derived_and_ignored_files_are_counted():
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            ["changed .git/index", "created .git/objects/ab/cd", "changed .git/refs/heads/main",
+             "changed .git/logs/HEAD", "created .git/COMMIT_EDITMSG"],
+            "git: branch main",
+        ),
+        (["changed .git/HEAD", "created .git/refs/heads/fix/a"], "git: HEAD, new branch fix/a"),
+        (["created .git/refs/tags/v1", "deleted .git/refs/heads/old"], "git: new tag v1, deleted branch old"),
+        (["changed .git/index", "created .git/objects/ab/cd"], "git: index"),
+        (["created .git/objects/pack/a.pack"], "git: its own files"),
+        (["created lib/.git/HEAD", "created lib/.git/config"], "git in lib: new repository"),
+        (["created .git"], "git: new repository"),
+        (["created .git/modules/a/HEAD", "created .git/modules/a/hooks/x"], "git: submodules"),
+        (["created a.py", "changed .git/config"], "created a.py; git: config"),
+        (["created node_modules/a/.git/HEAD"], "1 ignored (node_modules)"),
+    ],
+)  # fmt: skip
+def test_a_repository_is_told_in_gits_words(changes, text):
+    assert told(*changes) == text
+
+
 def test_a_single_ignored_file_is_named():
     assert told("created build/out.bin", ignored=("build/out.bin",)) == ("1 ignored (build/out.bin)")
 
@@ -78,7 +101,7 @@ def test_nothing_is_lost_and_the_sentence_stays_short(touched: dict[str, str], i
     text = changed_files_text(changes, ignored)
     kept = [path for path in touched if not any(other.startswith(f"{path}/") for other in touched)]
     assert _counted(text) == len(kept)
-    assert estimate_tokens(text) < 60 + MOST_ROWS * MOST_NAMES * 24
+    assert estimate_tokens(text) < 60 + MOST_CHANGED_FILE_ROWS * MOST_NAMES_PER_FOLDER * 24
     shown = [path for path in kept if path not in ignored and not derived_folder(path)]
     if len(shown) == 1:
         assert f"{touched[shown[0]]} {shown[0]}" in text

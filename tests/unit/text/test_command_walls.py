@@ -6,14 +6,15 @@ from hypothesis import strategies as st
 
 from handtools.text.command_walls import (
     MOST_WALLS,
-    TAIL_LINES_OF_SUCCESS,
+    SUCCESS_LINES_CHECKED_FOR_WALLS,
     WALLS,
-    CommandSurroundings,
+    CommandConfinement,
     wall_notes,
 )
 
-CONFINED = CommandSurroundings(confined=True, network="off", terminal=False)
+CONFINED = CommandConfinement(confined=True, network="off", terminal=False)
 MESSAGES = {
+    "no hard links to older files": "fatal: hardlink different from source at '/src/.git/objects/ab'",
     "no Docker": "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?",
     "no sudo": "bash: line 1: sudo: command not found",
     "no system packages": "E: Could not open lock file /var/lib/dpkg/lock-frontend - open (13: Permission denied)",
@@ -33,9 +34,9 @@ MESSAGES = {
 """A message of a real program for each wall; the programs themselves run in tests/e2e/test_walls.py."""
 
 
-def around(wall) -> CommandSurroundings:
+def around(wall) -> CommandConfinement:
     network = "listed" if wall.condition == "listed hosts" else "off"
-    return CommandSurroundings(
+    return CommandConfinement(
         confined=True, network=network, terminal=False, is_private=lambda path: path == ".env"
     )
 
@@ -89,7 +90,7 @@ def test_what_the_message_names_is_in_the_sentence(line, named):
 
 
 def test_a_message_is_no_wall_where_there_is_none():
-    free = CommandSurroundings(confined=False, network="on", terminal=True)
+    free = CommandConfinement(confined=False, network="on", terminal=True)
     [always] = [wall for wall in WALLS if wall.condition == "always"]
     for message in MESSAGES.values():
         notes = wall_notes(message, failed=True, around=free)
@@ -106,7 +107,7 @@ def test_a_message_that_a_search_found_in_a_file_is_no_wall():
 
 
 def test_of_a_script_that_ended_well_only_the_last_lines_count():
-    wall, rest = f"{MESSAGES['no network']}\n", "fine\n" * TAIL_LINES_OF_SUCCESS
+    wall, rest = f"{MESSAGES['no network']}\n", "fine\n" * SUCCESS_LINES_CHECKED_FOR_WALLS
     assert wall_notes(wall + rest, failed=True, around=CONFINED)
     assert wall_notes(rest + wall, failed=False, around=CONFINED)
     assert not wall_notes(wall + rest, failed=False, around=CONFINED)
@@ -117,7 +118,7 @@ lines = st.sampled_from([*MESSAGES.values(), "fine", ""]) | st.text(max_size=200
 
 @given(st.lists(lines, max_size=60), st.booleans(), st.booleans(), st.sampled_from(["off", "listed", "on"]))
 def test_few_sentences_come_of_any_output(output, failed, confined, network):
-    place = CommandSurroundings(confined=confined, network=network, terminal=False)
+    place = CommandConfinement(confined=confined, network=network, terminal=False)
     notes = wall_notes("\n".join(output), failed=failed, around=place)
     assert len(notes) <= MOST_WALLS
     assert len(set(notes)) == len(notes)

@@ -157,12 +157,12 @@ def test_what_is_displayed_holds_no_byte_that_stood_for_nothing():
 
 
 def test_adopted_text_takes_the_dominant_end_of_the_file():
-    assert decode(b"a\r\nb\r\nc\n").adopt("x\ny\r\n") == "x\r\ny\r\n"
-    assert decode(b"a\nb\n").adopt("x\r\ny") == "x\ny"
+    assert decode(b"a\r\nb\r\nc\n").with_own_line_ends("x\ny\r\n") == "x\r\ny\r\n"
+    assert decode(b"a\nb\n").with_own_line_ends("x\r\ny") == "x\ny"
 
 
 def test_adopted_text_is_unchanged_when_the_file_has_no_line_end():
-    assert decode(b"").adopt("x\r\ny\n") == "x\r\ny\n"
+    assert decode(b"").with_own_line_ends("x\r\ny\n") == "x\r\ny\n"
 
 
 @pytest.mark.parametrize(

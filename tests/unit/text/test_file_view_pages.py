@@ -82,4 +82,4 @@ def test_following_the_footer_shows_every_line_once(total, most, limit):
 def test_a_budget_only_shrinks(first, second):
     left = ReadBudget(5, 200, 50).less(first)
     assert left.less(second).bytes <= left.bytes
-    assert not left.spent or not ReadBudget(5, 200, 50).less(first).holds("x" * 500)
+    assert not left.is_spent or not ReadBudget(5, 200, 50).less(first).holds("x" * 500)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from handtools.text.large_file_lines import (
     LargeFileFormat,
     LargeFileIndex,
-    bytes_after_line_ends,
+    bytes_after_skipped_lines,
     cut_at_character,
 )
 
@@ -21,7 +21,7 @@ def test_every_line_is_found_where_it_begins(data, size):
     assert found.total == len(lines)
     for number, line in enumerate(lines, 1):
         window, ends = found.place(number)
-        rest = bytes_after_line_ends(windows[window], ends) + b"".join(windows[window + 1 :])
+        rest = bytes_after_skipped_lines(windows[window], ends) + b"".join(windows[window + 1 :])
         assert rest.split(b"\n")[0] == line
 
 
@@ -40,7 +40,7 @@ def test_a_cut_is_never_in_the_middle_of_a_character(text, size):
 def test_line_ends_of_wide_characters_are_counted_as_characters(text, encoding):
     head = ("plain text to begin with\n" * 20 + text).encode(encoding)
     reading = LargeFileFormat.of(head)
-    assert reading.plain(head).count(reading.end) == text.count("\n") + 20
+    assert reading.to_utf8(head).count(reading.end) == text.count("\n") + 20
 
 
 def test_a_carriage_return_ends_lines_only_where_nothing_else_does():

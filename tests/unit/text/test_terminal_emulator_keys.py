@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.terminal_emulator import UnknownKey, key_sequence
+from handtools.text.terminal_emulator import UnknownTerminalKey, key_sequence
 
 
 @pytest.mark.parametrize(
@@ -26,5 +26,5 @@ def test_a_key_sends_what_a_terminal_sends(name, sent):
 
 @pytest.mark.parametrize("name", ["", "entr", "ctrl-", "ctrl-cc", "hyper-x", "x"])
 def test_an_unknown_key_is_refused(name):
-    with pytest.raises(UnknownKey):
+    with pytest.raises(UnknownTerminalKey):
         key_sequence(name)

@@ -14,7 +14,7 @@ from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.text.editing.edit_agent_protocol import AnswerTags
 from handtools.toolbox import CODING
 from handtools.tools.edit_agent import edit_agent
-from handtools.tools.editing.agent_session import MAX_ROUNDS
+from handtools.tools.editing.agent_session import MAX_EDIT_AGENT_ROUNDS
 
 DONE = "<done_1/>"
 CODE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
@@ -23,7 +23,7 @@ GO_CODE = "func f() {\n\tx := 1\n\ty := 99\n\treturn\n}\n"
 
 
 def e(old: str, new: str) -> str:
-    return AnswerTags("_1").pair(old, new) + "\n"
+    return AnswerTags("_1").render_edit(old, new) + "\n"
 
 
 @dataclass
@@ -203,7 +203,7 @@ async def test_what_can_not_be_made_right_leaves_the_file_as_it_was(body, answer
     assert result.fault.code == code
     assert "Nothing was written" in result.text
     assert left == body.encode()
-    assert len(script.asked) == script.closed <= MAX_ROUNDS
+    assert len(script.asked) == script.closed <= MAX_EDIT_AGENT_ROUNDS
 
 
 async def test_bytes_that_are_no_utf8_stay_as_they_are():
@@ -213,7 +213,7 @@ async def test_bytes_that_are_no_utf8_stay_as_they_are():
 
 async def test_a_file_with_our_tags_in_it_is_edited_with_others():
     marks = AnswerTags("_2")
-    script = Script([marks.pair("<old_1>", "<old_3>") + marks.done])
+    script = Script([marks.render_edit("<old_1>", "<old_3>") + marks.done])
     result, left, _ = await revised(b"tag = '<old_1>'\n", script)
     assert result.ok, result.text
     assert left == b"tag = '<old_3>'\n"
@@ -364,7 +364,7 @@ async def test_lines_that_are_not_there_end_with_a_refusal():
     script = Script(['<show_1 lines="900000-999999"/>'])
     result, left, _ = await revised(GIANT.encode(), script, "Look.")
     assert result.fault is not None
-    assert len(script.asked) == MAX_ROUNDS
+    assert len(script.asked) == MAX_EDIT_AGENT_ROUNDS
     assert left == GIANT.encode()
 
 

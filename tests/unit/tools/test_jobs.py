@@ -2,7 +2,9 @@
 
 import pytest
 
+from handtools.core.approval import Reply
 from handtools.core.call import Call
+from handtools.runtime.policy import Policy
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.testing.stubs import CannedOutput, MemoryCommands
 
@@ -82,10 +84,59 @@ async def test_a_killed_job_says_so():
     assert "killed" in result.text
 
 
-@pytest.mark.parametrize("action", ["output", "wait", "send", "kill", "screen"])
+@pytest.mark.parametrize("action", ["output", "wait", "send", "kill", "screen", "publish", "unpublish"])
 async def test_every_action_needs_a_job_of_this_session(action):
     box = await started(CannedOutput())
     missing = await box.call("jobs", {"action": action})
     assert missing.fault.code == "invalid_input"
     foreign = Call(tool="jobs", args={"action": action, "job": "job1"}, session="other")
     assert (await box.call(foreign)).fault.code == "not_found"
+
+
+def serving(policy: Policy | None = None, **facts):
+    commands = MemoryCommands({"go": CannedOutput(ports=(3000,))}, **facts)
+    return memory_toolbox(commands=commands, policy=policy or Policy(defaults={"publish": "allow"}))
+
+
+async def test_the_only_port_is_published_without_its_number():
+    box = serving()
+    await box.call("bash", {"command": "go", "background": True})
+    result = await box.call("jobs", {"action": "publish", "job": "job1"})
+    assert result.text.startswith(
+        "The person reaches port 3000 of job1 at http://127.0.0.1:3000/.\njob1: running"
+    )
+    assert result.details.urls == ["http://127.0.0.1:3000/"]
+    ended = await box.call("jobs", {"action": "unpublish", "job": "job1", "port": 3000})
+    assert ended.details.urls == []
+    assert ended.details.ports == [3000]
+
+
+async def test_another_number_outside_is_said():
+    box = serving(taken=frozenset({3000, 3001}))
+    await box.call("bash", {"command": "go", "background": True})
+    result = await box.call("jobs", {"action": "publish", "job": "job1", "port": 3000})
+    assert "at http://127.0.0.1:3002/ (3000 itself can't be used there)" in result.text
+
+
+async def test_publishing_is_asked_about_and_remembered_by_its_port():
+    asked = []
+
+    async def yes(approval):
+        asked.append(approval)
+        return Reply(allow=True, remember="session")
+
+    commands = MemoryCommands({"go": CannedOutput(ports=(3000,))})
+    box = memory_toolbox(commands=commands, approver=yes)
+    for number in (1, 2):
+        await box.call("bash", {"command": "go", "background": True})
+        result = await box.call("jobs", {"action": "publish", "job": f"job{number}"})
+        assert result.ok, result.text
+    assert [each.remembered for each in asked] == ["publish port 3000 (default for publish)"]
+
+
+async def test_what_is_denied_is_not_published():
+    box = serving(Policy(defaults={"publish": "deny"}))
+    await box.call("bash", {"command": "go", "background": True})
+    result = await box.call("jobs", {"action": "publish", "job": "job1"})
+    assert result.status == "denied"
+    assert "published" not in (await box.call("jobs", {})).text

@@ -8,7 +8,7 @@ from handtools import Node
 from handtools.testing.memory_files_and_search import MemoryFiles
 from handtools.testing.memory_toolbox import memory_toolbox, memory_workspace
 from handtools.toolbox import CODING, Toolbox
-from handtools.tools.patch import MAX_CHARS
+from handtools.tools.patch import MAX_PATCH_CHARS
 
 FILES = {"a.py": b"def f():\n    one = 1\n    return one\n", "b.py": b"x = 1\n", "c.py": b"gone\n"}
 ENVELOPE = """\
@@ -147,7 +147,7 @@ async def test_a_hunk_that_only_adds_goes_after_its_line_or_is_refused():
         ("*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch", "already_exists"),
         ("*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n*** End Patch", "already_exists"),
         ("*** Begin Patch\n*** Add File: ../a.py\n+x\n*** End Patch", "outside_workspace"),
-        ("x" * (MAX_CHARS + 1), "too_large"),
+        ("x" * (MAX_PATCH_CHARS + 1), "too_large"),
     ],
 )
 async def test_what_cannot_be_done_is_refused_and_nothing_changes(text, code):

@@ -5,7 +5,7 @@ import pytest
 
 from handtools.core.call import Call, CancelToken
 from handtools.core.callbacks import Callbacks
-from handtools.runtime.after_call import OUTPUT_BYTES
+from handtools.runtime.after_call import MAX_RESULT_TEXT_BYTES
 from handtools.runtime.guards.callbacks import MAX_ERRAND_DEPTH
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Rule
@@ -66,7 +66,7 @@ async def test_a_long_report_is_bounded_and_kept():
 
     toolbox = box(work)
     result = await toolbox.call("task", ARGS)
-    assert len(result.text) < OUTPUT_BYTES + 200
+    assert len(result.text) < MAX_RESULT_TEXT_BYTES + 200
     assert result.spill is not None
 
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from bench.escapes.host.place import Person, Place
-from handtools import Call, Result
+from handtools import Call
 
 _SERVE = """
 import socket, sys
@@ -77,18 +77,6 @@ for path in ("ipv4/ip_forward", "ipv4/conf/all/route_localnet", "ipv4/ip_unprivi
 """
 
 
-async def _job(place: Place, command: str, session: str, **args: Any) -> Result[Any]:
-    """A job of a session, after its first line."""
-    call = Call(tool="bash", args={"command": command, "background": True, **args}, session=session)
-    started = await place.call(call)
-    for _ in range(200):
-        look = {"action": "output", "job": started.details.job}
-        seen = await place.call(Call(tool="jobs", args=look, session=session))
-        if "bytes of output" in seen.text and " 0 bytes" not in seen.text:
-            break
-    return started
-
-
 async def _bash(place: Place, command: str, session: str, **args: Any) -> str:
     return (await place.call(Call(tool="bash", args={"command": command, **args}, session=session))).text
 
@@ -98,7 +86,7 @@ async def server_of_another_session(place: Place) -> str | None:
     place.put("serve.py", _SERVE)
     place.put("knock.py", _KNOCK)
     for kind in ("inet", "abstract"):
-        await _job(place, f"python3 serve.py {kind}", "one")
+        await place.job(f"python3 serve.py {kind}", "one")
     near = await _bash(place, "python3 knock.py", "one")
     far = await _bash(place, "python3 knock.py", "two")
     assert near.count("REACHED") == 2, near
@@ -109,7 +97,7 @@ async def hosts_of_a_job_that_was_approved(place: Place) -> str | None:
     """A job may reach a host; a command of its session, which may not, finds the job's proxy and asks it."""
     place.put("proxies.py", _PROXIES)
     place.open(person=Person(()))
-    await _job(place, "echo waits; sleep 60", "s", hosts=[f"127.0.0.1:{place.port}"])
+    await place.job("echo waits; sleep 60", "s", hosts=[f"127.0.0.1:{place.port}"])
     said = await _bash(place, f"python3 proxies.py {place.port}", "s")
     return None if "1 proxies" in said else f"it proves nothing: {said[:200]}"
 
@@ -118,7 +106,7 @@ async def hosts_by_the_proxy_of_another_list(place: Place) -> str | None:
     """As before, by a command that has a proxy of its own, for another host, and its password."""
     place.put("proxies.py", _PROXIES)
     place.open(person=Person(()))
-    await _job(place, "echo waits; sleep 60", "s", hosts=[f"127.0.0.1:{place.port}"])
+    await place.job("echo waits; sleep 60", "s", hosts=[f"127.0.0.1:{place.port}"])
     said = await _bash(place, f"python3 proxies.py {place.port}", "s", hosts=["other.example"])
     return None if "2 proxies" in said else f"it proves nothing: {said[:200]}"
 
@@ -138,6 +126,6 @@ async def relay_that_stays_behind(place: Place) -> str | None:
 async def out_of_the_shared_network(place: Place) -> str | None:
     """Join, make or change namespaces and interfaces, in a job and in a command of its session."""
     place.put("out.py", _OUT)
-    await _job(place, f"python3 out.py {place.port}; sleep 60", "s")
+    await place.job(f"python3 out.py {place.port}; sleep 60", "s")
     said = await _bash(place, f"python3 out.py {place.port}", "s")
     return "it changed the network that the session shares" if "CHANGED" in said else None

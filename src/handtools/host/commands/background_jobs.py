@@ -14,8 +14,16 @@ import anyio
 from anyio import to_thread
 
 from handtools.core.call import Call
-from handtools.core.commands import Command, CommandExit, FinishedCommand, Job, JobEndHandler, OutputPage
-from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge
+from handtools.core.commands import (
+    Command,
+    CommandExit,
+    FinishedCommand,
+    Job,
+    JobEndHandler,
+    OutputPage,
+    PublishedPort,
+)
+from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, Unavailable
 from handtools.host.commands.exit_status import (
     command_exit_of,
     command_output_of,
@@ -25,7 +33,7 @@ from handtools.host.commands.exit_status import (
 from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.shell_session import ShellStateFile
 from handtools.host.sandbox.launch import Launch
-from handtools.host.sandbox.processes.listening_ports import listening_ports
+from handtools.host.sandbox.processes.listening_ports import listening_ports, listening_sockets
 from handtools.host.sandbox.processes.running_process import ProcessResult, RunningProcess
 from handtools.host.sandbox.runners.hidden_paths import UNSEARCHED_FOLDERS, PolicyGlobs
 
@@ -54,14 +62,54 @@ class BackgroundJob:
 
     def start(self, launch: Launch, kept: Path) -> None:
         """Start the job's process; raises when it can't be prepared."""
-        self.running = RunningProcess(launch, kept, None, self.carrier.carry, self._ended)
-        self.running.begun()
+        self.running = RunningProcess(launch, kept, None, self.carrier.prepared_launch, self._ended)
+        self.running.wait_until_started()
 
     def close(self) -> None:
         """Close the job's descriptors and delete its captured changes."""
         self.running.close()
         self.slip.close()
         self.carrier.discard()
+
+    def publishable(self, port: int) -> PublishedPort:
+        """Where a port of the job is published, or would be; raises if it can't be."""
+        if self.running.ended is not None:
+            raise InvalidInput(f"{self.id} has ended.", hint="Start it again, then publish its port.")
+        if self.running.pid is None:
+            hint = "Ask the person to run commands under bubblewrap."
+            raise Unavailable(f"{self.id} runs in a container: its ports are not published.", hint=hint)
+        ports = self._ports()
+        if port not in ports:
+            listens = ", ".join(map(str, ports)) or "no port yet"
+            raise InvalidInput(
+                f"{self.id} does not listen on port {port}.", hint=f"It listens on {listens}."
+            )
+        return self.carrier.ports.place_for(port, self.running.pid)
+
+    def publish(self, where: PublishedPort) -> None:
+        """Publish a port of the job until it ends."""
+        self.carrier.ports.open(where, lambda: listening_sockets(self.running.pid or 0))
+
+    def job(self) -> Job:
+        """The job as a value, as it is now."""
+        ended = self.running.ended
+        return Job(
+            id=self.id,
+            script=self.command.script,
+            description=self.description,
+            seconds=ended.seconds if ended else time.monotonic() - self.running.started,
+            output=command_output_of(self.running.output, output_file_name(self.call)),
+            exit=self.exit if ended else None,
+            call_id=self.call.id,
+            waiting=self.waiting if ended else None,
+            review=self.command.review,
+            terminal=self.command.terminal,
+            ports=self._ports(),
+            published=self.carrier.ports.listed(),
+        )
+
+    def _ports(self) -> tuple[int, ...]:
+        return listening_ports(self.running.pid) if self.running.pid and not self.running.ended else ()
 
     def _ended(self, ended: ProcessResult) -> None:
         """Called in the job's thread at its end: record the result and have its file changes applied."""
@@ -71,7 +119,7 @@ class BackgroundJob:
                 ended,
                 output_file_name(self.call),
                 "",
-                (*exit_notes(ended), *self.carrier.notes, *self.carrier.walls(ended)),
+                (*exit_notes(ended), *self.carrier.notes, *self.carrier.sandbox_limit_notes(ended)),
             ),
             delta=delta.changes,
             coverage=delta.coverage,
@@ -89,7 +137,7 @@ class BackgroundJobs:
         self._jobs: dict[str, BackgroundJob] = {}
         self._count = 0
 
-    def check(self, session: str) -> None:
+    def check_running_job_limit(self, session: str) -> None:
         """Raise an error when the session has too many running jobs."""
         alive = [k for k in self._of(session) if k.running.ended is None]
         if len(alive) >= MOST_RUNNING_JOBS:
@@ -106,15 +154,15 @@ class BackgroundJobs:
         task.id = f"job{self._count}"
         self._jobs[task.id] = task
         self._forget()
-        return _job_of(task)
+        return task.job()
 
-    def settled(self, job_id: str, session: str, end: CommandExit) -> None:
+    def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
         """Record that a job's file changes were applied or rejected, with the final result."""
         kept = self._find(job_id, session)
         kept.exit, kept.waiting = end, None
 
     def listed(self, session: str) -> list[Job]:
-        return [_job_of(kept) for kept in reversed(self._of(session))]
+        return [kept.job() for kept in reversed(self._of(session))]
 
     async def wait(self, job_id: str, session: str, timeout: float) -> Job:  # noqa: ASYNC109
         """One job, after waiting at most `timeout` seconds for its end."""
@@ -122,7 +170,7 @@ class BackgroundJobs:
         if timeout > 0:
             with anyio.move_on_after(timeout):
                 await kept.running.wait()
-        return _job_of(kept)
+        return kept.job()
 
     def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
         """Read a part of a job's output, from offset `start`."""
@@ -141,7 +189,23 @@ class BackgroundJobs:
         kept.running.end("killed")
         with anyio.CancelScope(shield=True):
             await kept.running.wait()
-        return _job_of(kept)
+        return kept.job()
+
+    async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
+        """Where a port of a job is published, or would be; raises if it can't be."""
+        return await to_thread.run_sync(self._find(job_id, session).publishable, port)
+
+    async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
+        """Publish a port of a job on this machine's loopback until the job ends."""
+        kept = self._find(job_id, session)
+        await to_thread.run_sync(kept.publish, wanted)
+        return kept.job()
+
+    async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
+        """Close a published port of a job, or all of them."""
+        kept = self._find(job_id, session)
+        await to_thread.run_sync(kept.carrier.ports.close, port)
+        return kept.job()
 
     def close(self) -> None:
         """Kill every job; their file changes are applied as usual, unless they need a person's approval."""
@@ -170,7 +234,7 @@ class BackgroundJobs:
             del self._jobs[kept.id]
 
 
-def refreshed_paths(covered: Sequence[str]) -> Callable[[str], bool]:
+def refreshed_path_predicate(covered: Sequence[str]) -> Callable[[str], bool]:
     """A test for paths whose changes a running job is shown: none that is covered, in dependencies or of git."""
     globs = PolicyGlobs(covered)
 
@@ -183,20 +247,3 @@ def refreshed_paths(covered: Sequence[str]) -> Callable[[str], bool]:
         return not folder or open_folder(folder)
 
     return lambda path: open_folder(path) and not globs.matches(path, folder=False)
-
-
-def _job_of(kept: BackgroundJob) -> Job:
-    ended = kept.running.ended
-    return Job(
-        id=kept.id,
-        script=kept.command.script,
-        description=kept.description,
-        seconds=ended.seconds if ended else time.monotonic() - kept.running.started,
-        output=command_output_of(kept.running.output, output_file_name(kept.call)),
-        exit=kept.exit if ended else None,
-        call_id=kept.call.id,
-        waiting=kept.waiting if ended else None,
-        review=kept.command.review,
-        terminal=kept.command.terminal,
-        ports=listening_ports(kept.running.pid) if kept.running.pid and not ended else (),
-    )

@@ -48,7 +48,7 @@ def command_output_of(collected: OutputBuffer, name: str) -> CommandOutput:
         tail=tail,
         bytes=collected.bytes,
         lines=collected.lines,
-        kept=name if collected.kept else "",
+        kept=name if collected.has_output_file else "",
         dropped_bytes=collected.dropped,
     )
 

@@ -9,18 +9,20 @@ from functools import partial
 from handtools.core.call import Call
 from handtools.core.commands import ProgressListener
 from handtools.core.errors import HostError
-from handtools.host.commands.session_scratch import OpenScratch, SessionScratch
+from handtools.host.commands.session_scratch import OpenScratch, SessionScratchFolders
 from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
-from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
+from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.network_proxy import with_network_proxy
 from handtools.host.sandbox.processes.running_process import ProcessResult
+from handtools.host.sandbox.published_ports import PublishedPorts
 from handtools.host.sandbox.runners.hidden_paths import PolicyGlobs
 from handtools.host.sandbox.runners.runner_selection import confined_launch
 from handtools.host.sandbox.session_network import CLONE_NEWUSER, SessionNetwork, SessionNetworks
-from handtools.text.command_walls import CommandSurroundings, wall_notes
+from handtools.host.workspace_folders import path_in_workspace
+from handtools.text.command_walls import CommandConfinement, wall_notes
 from handtools.text.terminal_emulator import decode_output, plain_output
 
-WALL_OUTPUT_BYTES = 16_000
+DENIAL_SCAN_TAIL_BYTES = 16_000
 """How much of a command's last output is looked at for messages of programs that met a wall."""
 
 
@@ -33,28 +35,31 @@ class LaunchPipeline:
 
     capture: Capture
     runner: Runner
-    scratch: SessionScratch
+    scratch: SessionScratchFolders
     networks: SessionNetworks
     call: Call
     show: ProgressListener
     delta: CapturedChanges = field(default=CapturedChanges((), "none"))
     notes: tuple[str, ...] = ()
+    ports: PublishedPorts = field(default_factory=lambda: PublishedPorts(None))
+    """The command's ports that are published, while it runs."""
     _capturing: CommandCapture | None = None
     _launch: Launch | None = None
 
     @contextmanager
-    def carry(self, launch: Launch) -> Iterator[Launch]:
+    def prepared_launch(self, launch: Launch) -> Iterator[Launch]:
         """Context manager: the launch, captured, proxied and confined; on exit `delta` and `notes` are set.
 
         It blocks, so run it in a thread.
         """
         self._launch = launch
-        in_place = isinstance(self.runner, PersistentRunner) and not self.runner.layered
-        self._capturing = capturing = self.capture.begin(replace(launch, in_place=in_place), self.call.id)
+        captured = replace(launch, in_place=not self.runner.can_mount_overlay)
+        self._capturing = capturing = self.capture.begin(captured, self.call.id)
         try:
             with (
                 self._open_scratch(capturing.launch) as scratch,
                 self._joined(replace(capturing.launch, scratch=scratch.folders)) as (joining, network),
+                PublishedPorts(network) as self.ports,
                 with_network_proxy(joining, network, self.show) as egress,
                 confined_launch(self.runner, egress.launch) as confined,
             ):
@@ -75,7 +80,7 @@ class LaunchPipeline:
         """Context manager: the launch in its session's network, where the runner has it join one, and that."""
         with ExitStack() as stack:
             network = None
-            if launch.network in self.runner.joins:
+            if launch.network in self.runner.session_network_modes:
                 try:
                     network = stack.enter_context(self.networks.joined(self.call.session_key))
                 except HostError:
@@ -87,19 +92,19 @@ class LaunchPipeline:
                 launch = replace(launch, unshare=launch.unshare & ~CLONE_NEWUSER)
             yield (replace(launch, namespaces=network.namespaces) if network else launch), network
 
-    def walls(self, ended: ProcessResult) -> tuple[str, ...]:
+    def sandbox_limit_notes(self, ended: ProcessResult) -> tuple[str, ...]:
         """Notes for the model about the walls of the sandbox that the command met, by what it printed."""
         launch = self._launch
         if launch is None:
             return ()
-        around = CommandSurroundings(
+        around = CommandConfinement(
             confined=self.runner.confined,
             network=launch.network,
             terminal=launch.terminal is not None,
             is_private=partial(_is_private, launch),
         )
         head, tail = ended.output.ends()
-        text = plain_output(decode_output((tail or head)[-WALL_OUTPUT_BYTES:], starts=False))
+        text = plain_output(decode_output((tail or head)[-DENIAL_SCAN_TAIL_BYTES:], starts=False))
         return wall_notes(text, failed=ended.code != 0, around=around)
 
     def discard(self) -> None:
@@ -114,9 +119,10 @@ def _is_private(launch: Launch, path: str) -> bool:
     globs = PolicyGlobs(launch.private)
     for folder in dict.fromkeys((launch.cwd, launch.root)):
         there = os.path.normpath(os.path.join(folder, path))
-        if not there.startswith(f"{launch.root.rstrip('/')}/") or not os.path.lexists(there):
+        inside = path_in_workspace(there, launch.root)
+        if inside in {None, "."} or not os.path.lexists(there):
             continue
-        names = os.path.relpath(there, launch.root).split("/")
+        names = str(inside).split("/")
         ways = ["/".join(names[:depth]) for depth in range(1, len(names) + 1)]
         if any(globs.matches(way, folder=len(way) < len(ways[-1])) for way in ways):
             return True

@@ -16,9 +16,9 @@ from anyio import to_thread
 
 from handtools.core.call import Call
 from handtools.core.commands import (
-    Allowance,
     Command,
     CommandExit,
+    CommandLimits,
     FinishedCommand,
     InheritedShellState,
     Job,
@@ -26,28 +26,30 @@ from handtools.core.commands import (
     OutputPage,
     PathPredicate,
     ProgressListener,
-    no_path,
+    PublishedPort,
+    matches_no_path,
 )
 from handtools.core.errors import HostError, InvalidInput, UsageError
 from handtools.core.web import Visit
-from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs, refreshed_paths
+from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs, refreshed_path_predicate
 from handtools.host.commands.exit_status import command_exit_of, exit_notes, output_file_name
 from handtools.host.commands.launch_pipeline import LaunchPipeline
-from handtools.host.commands.session_scratch import ScratchQuota, SessionScratch
+from handtools.host.commands.session_scratch import ScratchQuota, SessionScratchFolders
 from handtools.host.commands.shell_session import (
     ShellSessions,
     ShellState,
     ShellStateFile,
     ShellStateReport,
 )
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.change_capture import Capture, NoCapture
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
 from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
 from handtools.host.sandbox.runners.runner_selection import choose_runner
-from handtools.host.sandbox.search_path import path_folders, readable_path
+from handtools.host.sandbox.search_path import folders_needed_by_path_programs, validate_readable_path
 from handtools.host.sandbox.session_network import SessionNetworks
+from handtools.host.workspace_folders import path_in_workspace
 
 
 class NoCommands:
@@ -67,7 +69,7 @@ class NoCommands:
         show: ProgressListener,
         private: Sequence[str],
         read_only: Sequence[str],
-        is_open: PathPredicate = no_path,
+        is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
@@ -80,7 +82,7 @@ class NoCommands:
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
-        is_open: PathPredicate = no_path,
+        is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
@@ -107,11 +109,23 @@ class NoCommands:
         """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
-    def inherited(self, session: str) -> InheritedShellState:
+    async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
+        """Refuse with `UsageError`: commands are turned off."""
+        self._refuse()
+
+    async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
+        """Refuse with `UsageError`: commands are turned off."""
+        self._refuse()
+
+    async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
+        """Refuse with `UsageError`: commands are turned off."""
+        self._refuse()
+
+    def inherited_shell_state(self, session: str) -> InheritedShellState:
         """An empty shell state: no command has left anything."""
         return InheritedShellState()
 
-    def settled(self, job_id: str, session: str, end: CommandExit) -> None:
+    def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
         """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
@@ -146,7 +160,7 @@ class LocalCommands:
         readable: Iterable[str | Path] = (),
         scratch_quota: ScratchQuota | None = None,
         path: Sequence[str] = (),
-        limits: Allowance | None = None,
+        limits: CommandLimits | None = None,
         outgoing_proxy: str = "",
     ) -> None:
         """`readable` are paths outside the workspace that commands may read besides programs on PATH.
@@ -159,12 +173,14 @@ class LocalCommands:
         self._capture = capture or NoCapture()
         self._passed = passed
         self._state = os.path.realpath(state)
-        self._readable = tuple(readable_path(path, root=self._root, state=self._state) for path in readable)
+        self._readable = tuple(
+            validate_readable_path(path, root=self._root, state=self._state) for path in readable
+        )
         self._path = tuple(path)
-        self._limits = limits or Allowance(seconds=inf)
+        self._limits = limits or CommandLimits(seconds=inf)
         self._outgoing_proxy = outgoing_proxy
         self._sessions = ShellSessions(state / "sessions")
-        self._scratch = SessionScratch(state / "scratch", quota=scratch_quota)
+        self._scratch = SessionScratchFolders(state / "scratch", quota=scratch_quota)
         self._jobs = BackgroundJobs()
         self._networks = SessionNetworks()
         self._tidied = 0.0
@@ -199,7 +215,7 @@ class LocalCommands:
         show: ProgressListener,
         private: Sequence[str],
         read_only: Sequence[str],
-        is_open: PathPredicate = no_path,
+        is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Run a command to its end; returns its exit, output and captured file changes."""
         left, name = self._left(command, call.session), output_file_name(call)
@@ -210,14 +226,20 @@ class LocalCommands:
             )
             carrier = LaunchPipeline(self._capture, self.runner, self._scratch, self._networks, call, show)
             try:
-                ended = await run_process(launch, self._outputs.room(name), show, carrier.carry)
+                ended = await run_process(
+                    launch, self._outputs.blob_path(name), show, carrier.prepared_launch
+                )
                 _raise_if_unstarted(ended)
             except BaseException:
                 carrier.discard()
                 raise
-            kept = slip.notes()
+            kept = slip.read_report()
             cwd = self._keep(call.session, kept, left)
-            notes = (*exit_notes(ended, kept.jobs if kept else 0), *carrier.notes, *carrier.walls(ended))
+            notes = (
+                *exit_notes(ended, kept.jobs if kept else 0),
+                *carrier.notes,
+                *carrier.sandbox_limit_notes(ended),
+            )
             return FinishedCommand(
                 exit=command_exit_of(ended, name, cwd, notes),
                 delta=carrier.delta.changes,
@@ -236,12 +258,12 @@ class LocalCommands:
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
-        is_open: PathPredicate = no_path,
+        is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
         """Start a command as a background job. It begins with the session's shell state and does not change it."""
-        self._jobs.check(call.session)
+        self._jobs.check_running_job_limit(call.session)
         left, name = self._left(command, call.session), output_file_name(call)
         slip = ShellStateFile(left, command.script)
         # What others change while a job runs must not be taken for its own: it is captured apart, or not at all.
@@ -257,12 +279,12 @@ class LocalCommands:
                 command, left, slip, private=private, read_only=read_only, is_open=is_open
             )
             seconds = replace(launch.allowance, seconds=command.allowance.seconds)
-            shown = refreshed_paths((*private, *read_only)) if apart else None
+            shown = refreshed_path_predicate((*private, *read_only)) if apart else None
             launch = replace(launch, input_open=True, allowance=seconds, refreshed=shown)
         except BaseException:
             slip.close()
             raise
-        return await self._jobs.start(task, launch, self._outputs.room(name))
+        return await self._jobs.start(task, launch, self._outputs.blob_path(name))
 
     async def jobs(self, session: str) -> list[Job]:
         return self._jobs.listed(session)
@@ -283,7 +305,19 @@ class LocalCommands:
         """Kill a job and all processes it started."""
         return await self._jobs.kill(job_id, session)
 
-    def inherited(self, session: str) -> InheritedShellState:
+    async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
+        """Where a port of a job is published, or would be; raises if it can't be."""
+        return await self._jobs.publishable(job_id, session, port)
+
+    async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
+        """Publish a port of a job on this machine's loopback until the job ends."""
+        return await self._jobs.publish(job_id, session, wanted)
+
+    async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
+        """Close a published port of a job, or all of them."""
+        return await self._jobs.unpublish(job_id, session, port)
+
+    def inherited_shell_state(self, session: str) -> InheritedShellState:
         """The shell state with which a session's next command begins; the root, if its folder is gone."""
         left = self._sessions.find(session)
         folder = os.path.relpath(self._folder(left.cwd, given=False), self._root)
@@ -297,9 +331,9 @@ class LocalCommands:
             return self._sessions.find(session)
         return ShellState(given.cwd, dict(given.exports), given.functions, given.aliases)
 
-    def settled(self, job_id: str, session: str, end: CommandExit) -> None:
+    def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
         """Record that a job's file changes were applied or rejected, with the final result."""
-        self._jobs.settled(job_id, session, end)
+        self._jobs.record_job_result(job_id, session, end)
 
     def end_session(self, session: str) -> None:
         """Delete the scratch of a session that nobody comes back to; one whose commands still run keeps it."""
@@ -313,11 +347,10 @@ class LocalCommands:
         self._capture.close()
         runner = self.__dict__.get("runner")
         if isinstance(runner, PersistentRunner):
-            runner.leave(self._root)
+            runner.release_workspace(self._root)
 
     def _apart(self) -> bool:
-        runner = self.runner
-        return self._capture.apart and (runner.layered if isinstance(runner, PersistentRunner) else True)
+        return self._capture.has_isolated_writes and self.runner.can_mount_overlay
 
     def _tidy(self) -> None:
         """Delete old command outputs and scratch, at most once every ten minutes."""
@@ -343,7 +376,7 @@ class LocalCommands:
             allowance = replace(allowance, processes=MOST_COMMAND_PROCESSES)
         terminal = command.terminal is not None
         return Launch(
-            argv=(BASH_PROGRAM, "--noprofile", "--norc", "-c", slip.boot, "bash"),
+            argv=(BASH_PROGRAM, "--noprofile", "--norc", "-c", slip.bootstrap_code, "bash"),
             env=command_environment(command.env, self._passed, terminal=terminal, path=self._path),
             cwd=self._folder(command.cwd or left.cwd, given=bool(command.cwd)),
             root=self._root,
@@ -361,13 +394,13 @@ class LocalCommands:
 
     def _path_folders(self) -> tuple[str, ...]:
         path = os.pathsep.join((*self._path, os.environ.get("PATH", "")))
-        return path_folders(path, self._root, self._state)
+        return folders_needed_by_path_programs(path, self._root, self._state)
 
     def _folder(self, path: str, *, given: bool) -> str:
         folder = os.path.realpath(os.path.join(self._root, path))
-        inside = folder == self._root or folder.startswith(f"{self._root.rstrip('/')}/")
-        if inside and os.path.isdir(folder):
-            return folder
+        inside = path_in_workspace(folder, self._root)
+        if inside is not None and os.path.isdir(folder):
+            return os.path.normpath(os.path.join(self._root, inside))
         if given:
             raise InvalidInput(f"`{path}` is not a folder of the workspace.", hint="Use a folder in it.")
         return self._root
@@ -376,10 +409,9 @@ class LocalCommands:
         """Save the shell state that a command left for its session; returns the next working directory."""
         if notes is None:
             return left.cwd
-        cwd = os.path.relpath(notes.cwd, self._root) if os.path.isabs(notes.cwd) else "."
-        inside = not cwd.startswith("..")
-        self._sessions.keep(session, notes, cwd if inside else ".")
-        return cwd if inside else "."
+        cwd = path_in_workspace(notes.cwd, self._root) or "."
+        self._sessions.keep(session, notes, cwd)
+        return cwd
 
 
 def _visits_only(show: ProgressListener) -> ProgressListener:

@@ -25,6 +25,7 @@ from handtools.host.files.git_repository import worktree_git_folder
 from handtools.host.sandbox.launch import Launch, SessionFolders
 from handtools.host.sandbox.runners.bubblewrap_args import HOME_TOOLCHAINS, name_below_tmp
 from handtools.host.sandbox.runners.identity_and_limits import workspace_owner
+from handtools.host.workspace_folders import shown_folders
 
 try:
     import fcntl
@@ -35,8 +36,8 @@ KEPT_SCRATCH_SECONDS = 7 * 86400.0
 """For how many seconds scratch is kept after its last command: a week."""
 KEPT_SCRATCH_BYTES = 32 << 30
 """How many bytes the scratch of a workspace's sessions may take together before the oldest is deleted."""
-COUNT_INTERVAL_SECONDS = 60.0
-COUNT_COST_FACTOR = 100
+SCRATCH_COUNT_INTERVAL_SECONDS = 60.0
+SCRATCH_COUNT_COST_FACTOR = 100
 """Scratch is not counted again before this many times as long as the last count took."""
 _BLOCK_BYTES = 512
 _MOST_PATH_CHARS = 16 << 10
@@ -78,7 +79,7 @@ class OpenScratch:
     notes: tuple[str, ...] = ()
 
 
-class SessionScratch:
+class SessionScratchFolders:
     """The scratch folders of the sessions of a workspace."""
 
     def __init__(self, folder: Path, *, quota: ScratchQuota | None = None) -> None:
@@ -107,7 +108,7 @@ class SessionScratch:
         own = _LastingFolder(
             self._room(session, runner), {_HOME: 0o700, _TMP: 0o1777}, user, link_home.furnish
         )
-        with caches.held(), own.held():
+        with caches.kept_from_deletion(), own.kept_from_deletion():
             caches.make_folders(_FILES, _CACHES.values())
             opened = OpenScratch(
                 SessionFolders(
@@ -115,7 +116,7 @@ class SessionScratch:
                     home=os.fspath(own.path / _HOME),
                     temporary=os.fspath(own.path / _TMP),
                     caches=os.fspath(caches.path / _FILES),
-                    reserved=own.reserve(_names_below_tmp(launch)),
+                    reserved=own.reserve_mount_names(_names_below_tmp(launch)),
                     quotas=tuple(
                         self._limits(each, launch.allowance.written_bytes) for each in (own, caches)
                     ),
@@ -175,7 +176,7 @@ class SessionScratch:
         """Empty scratch that is over its quota; a sentence about it."""
         if not own.over(self._quota):
             return
-        own.empty(_TMP, but=own.reserved_names())
+        own.empty(_TMP, but=own.reserved_mount_names())
         emptied = "the latter was emptied"
         if own.over(self._quota, count=True):
             own.empty(_HOME)
@@ -216,8 +217,9 @@ class _HomeLinks:
         home = self.launch.env.get("HOME", "")
         paths = [os.path.join(home, each) for each in HOME_TOOLCHAINS]
         names = [path[len(home) :].split("/")[1] for path in paths if os.path.isdir(path)]
-        if self.launch.root.startswith(f"{home.rstrip('/')}/") and home.strip("/"):
-            names.append(self.launch.root[len(home.rstrip("/")) + 1 :].split("/")[0])
+        for _, folder in shown_folders(self.launch.root):
+            if folder.startswith(f"{home.rstrip('/')}/") and home.strip("/"):
+                names.append(folder[len(home.rstrip("/")) + 1 :].split("/")[0])
         for name in dict.fromkeys(names):
             if name not in _OWN_FOLDERS and os.path.isabs(home):
                 yield name, os.path.join(home, name)
@@ -273,7 +275,7 @@ class _LastingFolder:
     _lock: int = field(default=-1, init=False)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def kept_from_deletion(self) -> Iterator[None]:
         """Context manager: the folder is there, made if need be, and is not deleted while this lasts."""
         while not self._taken():
             self._make()
@@ -285,12 +287,12 @@ class _LastingFolder:
         finally:
             os.close(self._lock)
 
-    def reserve(self, wanted: frozenset[str]) -> tuple[str, ...]:
+    def reserve_mount_names(self, wanted: frozenset[str]) -> tuple[str, ...]:
         """The names in `tmp` at which every command of the session has a mount, with the wanted ones.
 
         A name is added only while no command runs that could put something else there; else it stays out.
         """
-        known = self.reserved_names()
+        known = self.reserved_mount_names()
         missing = wanted - known
         if missing and self._alone():
             with FolderHandle.at(os.fspath(self.path / _TMP)) as folder:
@@ -304,7 +306,7 @@ class _LastingFolder:
         fcntl.flock(self._lock, fcntl.LOCK_SH)
         return tuple(sorted(known))
 
-    def reserved_names(self) -> frozenset[str]:
+    def reserved_mount_names(self) -> frozenset[str]:
         """The names in `tmp` that are reserved for mounts."""
         try:
             return frozenset(json.loads((self.path / _RESERVED_NAME).read_text("utf-8")))
@@ -354,7 +356,7 @@ class _LastingFolder:
 
     def _may_have_grown(self, known: _Usage, quota: ScratchQuota) -> bool:
         since = time.time() - known.at
-        if not 0 <= since <= max(COUNT_INTERVAL_SECONDS, known.cost * COUNT_COST_FACTOR):
+        if not 0 <= since <= max(SCRATCH_COUNT_INTERVAL_SECONDS, known.cost * SCRATCH_COUNT_COST_FACTOR):
             return True
         free = os.statvfs(self.path)
         filled, made = known.free_bytes - free.f_bavail * free.f_frsize, known.free_files - free.f_ffree
@@ -438,9 +440,10 @@ def _delete(paths: Iterable[Path]) -> None:
 
 def _names_below_tmp(launch: Launch) -> frozenset[str]:
     """The names in /tmp below which something is mounted for a launch."""
-    record = worktree_git_folder(Path(launch.root, ".git"))
-    paths = [launch.root, *launch.readable, *launch.writable, launch.env.get("HOME", "")]
-    paths += [os.path.realpath(record.parents[1])] if record else []
+    tops = [folder for _, folder in shown_folders(launch.root)]
+    records = [worktree_git_folder(Path(folder, ".git")) for folder in tops]
+    paths = [*tops, *launch.readable, *launch.writable, launch.env.get("HOME", "")]
+    paths += [os.path.realpath(record.parents[1]) for record in records if record]
     return frozenset(filter(None, map(name_below_tmp, paths)))
 
 

@@ -128,7 +128,7 @@ class ShellStateFile:
         return self._file.fileno()
 
     @property
-    def boot(self) -> str:
+    def bootstrap_code(self) -> str:
         """A short bash program that runs the script in the file.
 
         Line numbers in messages stay those of the script.
@@ -137,7 +137,7 @@ class ShellStateFile:
         # Read both parts before the first is run: what the first prints lands behind them.
         return f'{take}; set -- "$REPLY"; {take}; set -- "$1" "$REPLY"; eval "$1"; eval "unset REPLY; set --; $2"'
 
-    def notes(self) -> ShellStateReport | None:
+    def read_report(self) -> ShellStateReport | None:
         """Read the shell state that the command reported; None when it did not reach its end."""
         self._file.seek(self._start)
         text = self._file.read(SHELL_STATE_BYTES + 1).decode("utf-8", "surrogateescape")

@@ -24,7 +24,7 @@ from handtools.core.errors import UsageError
 from handtools.host.files import syscalls
 from handtools.host.files.change_detection import content_mark, stat_mark, stat_mark_time
 from handtools.host.files.file_locks import try_lock, unlock
-from handtools.host.files.folder_handle import FolderHandle, Subtree, join_path
+from handtools.host.files.folder_handle import FolderHandle, SubfolderCache, join_path
 
 _COPY_CHUNK_BYTES = 1 << 20
 _COPY_SOURCE_FLAGS = (
@@ -41,10 +41,10 @@ def copy_tree(source: FolderHandle, old: str, target: FolderHandle, new: str) ->
     if not stat.S_ISDIR(found.st_mode):
         _copy_file_or_link(source, old, target, new, found)
         return
-    os.mkdir(target.name(new), 0o700, dir_fd=target.fd)
+    os.mkdir(target.name_for_os(new), 0o700, dir_fd=target.fd)
     with ExitStack() as stack:
-        there = stack.enter_context(Subtree(stack.enter_context(source.child(old))))
-        here = stack.enter_context(Subtree(stack.enter_context(target.child(new))))
+        there = stack.enter_context(SubfolderCache(stack.enter_context(source.child(old))))
+        here = stack.enter_context(SubfolderCache(stack.enter_context(target.child(new))))
         paths = [""]
         for path in paths:  # it grows as we go
             paths += _copy_folder(there.folder(path), here.folder(path), path)
@@ -61,10 +61,15 @@ def _copy_folder(inside: FolderHandle, copied: FolderHandle, path: str) -> list[
         found = inside.stat(name)
         known = first.setdefault(found.st_ino, name) if found.st_nlink > 1 else name
         if stat.S_ISDIR(found.st_mode):
-            os.mkdir(copied.name(name), 0o700, dir_fd=copied.fd)
+            os.mkdir(copied.name_for_os(name), 0o700, dir_fd=copied.fd)
             folders.append(join_path(path, name))
         elif known != name and stat.S_ISREG(found.st_mode):
-            os.link(copied.name(known), copied.name(name), src_dir_fd=copied.fd, dst_dir_fd=copied.fd)
+            os.link(
+                copied.name_for_os(known),
+                copied.name_for_os(name),
+                src_dir_fd=copied.fd,
+                dst_dir_fd=copied.fd,
+            )
         else:
             _copy_file_or_link(inside, name, copied, name, found)
     return folders
@@ -78,7 +83,7 @@ def _copy_file_or_link(
         with contextlib.suppress(OSError):
             target.set_owner(new, found)
     elif stat.S_ISREG(found.st_mode):
-        _copy_file(source.fd, source.name(old), target.fd, target.name(new))
+        _copy_file(source.fd, source.name_for_os(old), target.fd, target.name_for_os(new))
 
 
 def _copy_folder_metadata(inside: FolderHandle, copied: FolderHandle) -> None:
@@ -142,7 +147,7 @@ def remove_tree(folder: FolderHandle, name: str) -> None:
     if _try_remove(folder, name):
         return
     _make_enterable(folder, name)
-    with folder.child(name) as top, Subtree(top) as subtree:
+    with folder.child(name) as top, SubfolderCache(top) as subtree:
         paths = [""]
         for path in paths:  # it grows as we go
             paths += _empty_folder(subtree.folder(path), path)
@@ -250,7 +255,7 @@ class FolderBackups:
         """The path of the folder in which the backups are."""
         return self._folder
 
-    def item(self) -> BackupItem:
+    def create_item(self) -> BackupItem:
         """Create and lock a new, empty backup item."""
         self._folder.mkdir(0o700, parents=True, exist_ok=True)
         name = secrets.token_hex(8)
@@ -269,12 +274,12 @@ class FolderBackups:
         """Whether the backup named `ref` exists here, which means that it is not at its path in the workspace."""
         return os.path.lexists(self._path(ref))
 
-    def size(self, ref: str) -> int | None:
+    def backup_size(self, ref: str) -> int | None:
         """The size in bytes of the backed-up file `ref`; None when it is not here or no file."""
         found = self._found(ref)
         return found and found.st_size
 
-    def knows(self, held: BackupRef) -> bool:
+    def is_expected_backup(self, held: BackupRef) -> bool:
         """Whether the backed-up file is the expected one, by its size and time or else by its digest.
 
         A file that was saved again unchanged before it was moved here gets its old modification time back.
@@ -299,7 +304,7 @@ class FolderBackups:
 
     def read(self, ref: str, most: int) -> bytes | None:
         """The bytes of the backed-up file `ref`; None when it is missing or has more than `most` bytes."""
-        size = self.size(ref)
+        size = self.backup_size(ref)
         if size is None or size > most:
             return None
         with contextlib.suppress(OSError):
@@ -327,7 +332,7 @@ class FolderBackups:
         with self._parent(ref, make=True) as (shelf, kept):
             copy_tree(folder, name, shelf, kept)
 
-    def put_back(self, ref: str, folder: FolderHandle, name: str) -> None:
+    def return_to_backups(self, ref: str, folder: FolderHandle, name: str) -> None:
         """Undo `take_out`: move the file back into the backups, or delete the copy if the backup still exists."""
         if self.has(ref):
             remove_tree(folder, name)
@@ -341,7 +346,7 @@ class FolderBackups:
                 _overwrite(self._path(ref))
             remove_tree(shelf, kept)
 
-    def clear(self, name: str) -> None:
+    def delete_item_leftovers(self, name: str) -> None:
         """Delete the overlay layers of a backup item, and the item itself when nothing else is in it."""
         for part in (UPPER_LAYER_NAME, OVERLAY_WORK_NAME, MASK_LAYER_NAME):
             self.drop(f"{name}/{part}")
@@ -349,7 +354,7 @@ class FolderBackups:
             if not {*os.listdir(self._folder / name)} - {BACKUP_LOCK_NAME}:
                 self.drop(name)
 
-    def tidy(self, wanted: Collection[str]) -> list[str]:
+    def delete_unwanted_items(self, wanted: Collection[str]) -> list[str]:
         """Delete the backup items that no process has locked and that are not in `wanted`.
 
         Returns a sentence for each item that could not be deleted: it is renamed so that it is not tried again.
@@ -399,7 +404,7 @@ class FolderBackups:
             for part in above:
                 if make:
                     with contextlib.suppress(FileExistsError):
-                        os.mkdir(folder.name(part), 0o700, dir_fd=folder.fd)
+                        os.mkdir(folder.name_for_os(part), 0o700, dir_fd=folder.fd)
                 inner = folder.child(part)
                 folder.close()
                 folder = inner
@@ -429,7 +434,7 @@ def _move_between(source: FolderHandle, old: str, target: FolderHandle, new: str
 
 
 def _rename(source: FolderHandle, old: str, target: FolderHandle, new: str) -> None:
-    old, new = source.name(old), target.name(new)
+    old, new = source.name_for_os(old), target.name_for_os(new)
     try:
         syscalls.rename_no_replace(source.fd, old, new, into=target.fd)
     except syscalls.SyscallUnsupported:

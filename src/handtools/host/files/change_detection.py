@@ -15,11 +15,11 @@ from typing import Self
 from handtools.core.changes import BackupRef, FolderItem, Node, folder_node, sha256_hex, unpack_folder
 from handtools.core.errors import Busy
 from handtools.host.files import syscalls
-from handtools.host.files.folder_handle import FolderHandle, kind_of_mode, walk_tree
+from handtools.host.files.folder_handle import FolderHandle, TreeEntry, kind_of_mode, walk_tree
 
-HASHED_BYTES = 256 << 10
+MOST_HASHED_FILE_BYTES = 256 << 10
 """Files up to this many bytes are compared by digest, larger ones by size and modification time."""
-MOST_RECORDED_BYTES = 64 << 10
+MOST_RECORDED_FILE_BYTES = 64 << 10
 """Files up to this many bytes have their contents recorded, so that they can be shown and merged."""
 _STAT_PREFIX = "stat:"
 _HASH_CHUNK_BYTES = 1 << 20
@@ -47,7 +47,7 @@ def is_stat_mark(mark: str) -> bool:
 
 def file_mark(fd: int, found: os.stat_result, *, like: str = "") -> str:
     """The mark of an open file, either size and time or digest, of the same kind as the mark `like`."""
-    if like.startswith(_STAT_PREFIX) or (not like and found.st_size > HASHED_BYTES):
+    if like.startswith(_STAT_PREFIX) or (not like and found.st_size > MOST_HASHED_FILE_BYTES):
         return stat_mark(found)
     return content_mark(fd)
 
@@ -93,7 +93,9 @@ def _held_file_node(folder: FolderHandle, name: str, like: Node) -> Node:
     try:
         found = os.fstat(fd)
         wanted = like.held.mark if like.held and like.kind == "file" else ""
-        data = os.pread(fd, MOST_RECORDED_BYTES, 0) if found.st_size <= MOST_RECORDED_BYTES else b""
+        data = (
+            os.pread(fd, MOST_RECORDED_FILE_BYTES, 0) if found.st_size <= MOST_RECORDED_FILE_BYTES else b""
+        )
         mark = (
             sha256_hex(data)
             if data and not wanted.startswith(_STAT_PREFIX)
@@ -115,17 +117,21 @@ def _may_be_alike(held: BackupRef, found: BackupRef) -> bool:
 def list_tree_items(folder: FolderHandle, name: str, marks: Mapping[str, str]) -> Iterator[FolderItem]:
     """List everything below a folder; files get marks of the same kind as in `marks`, new ones size and time."""
     with folder.child(name) as top:
-        for path, inside, own, facts in walk_tree(top):
-            kind, mode = kind_of_mode(facts.st_mode), stat.S_IMODE(facts.st_mode)
-            if kind == "folder":
-                yield FolderItem(path, "folder", mode, "", 0)
-            elif kind == "link":
-                yield FolderItem(path, "link", 0, os.fsdecode(inside.link_target(own)), 0)
-            elif kind == "file":
-                mark = marks.get(path, _STAT_PREFIX)
-                yield FolderItem(path, "file", mode, _leaf_mark(inside, own, facts, mark), facts.st_size)
-            else:
-                yield FolderItem(path, "file", mode, "special", 0)
+        for found in walk_tree(top):
+            yield tree_item(found, like=marks.get(found.path, _STAT_PREFIX))
+
+
+def tree_item(found: TreeEntry, *, like: str = _STAT_PREFIX) -> FolderItem:
+    """The item for something that a walk found; the mark of a file is of the same kind as `like`."""
+    path, inside, name, facts = found
+    kind, mode = kind_of_mode(facts.st_mode), stat.S_IMODE(facts.st_mode)
+    if kind == "file":
+        return FolderItem(path, "file", mode, _leaf_mark(inside, name, facts, like), facts.st_size)
+    if kind == "folder":
+        return FolderItem(path, "folder", mode, "", 0)
+    if kind == "link":
+        return FolderItem(path, "link", 0, os.fsdecode(inside.link_target(name)), 0)
+    return FolderItem(path, "file", mode, "special", 0)
 
 
 def _leaf_mark(folder: FolderHandle, name: str, found: os.stat_result, like: str) -> str:
@@ -133,7 +139,7 @@ def _leaf_mark(folder: FolderHandle, name: str, found: os.stat_result, like: str
         return stat_mark(found)
     with contextlib.suppress(OSError):
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        fd = os.open(folder.name(name), flags, dir_fd=folder.fd)
+        fd = os.open(folder.name_for_os(name), flags, dir_fd=folder.fd)
         try:
             return file_mark(fd, found, like=like)
         finally:
@@ -161,10 +167,10 @@ class LeasedFile:
         self.fd = fd
 
     @classmethod
-    def find(cls, folder: FolderHandle, name: str, node: Node) -> Self | None:
+    def open_if_same_stat(cls, folder: FolderHandle, name: str, node: Node) -> Self | None:
         """Open a file or link if its kind, size and mode equal those of `node`; None if they differ."""
         try:
-            found, fd = folder.open_found(name)
+            found, fd = folder.stat_and_open_file(name)
         except FileNotFoundError:
             return None
         except PermissionError:
@@ -184,14 +190,19 @@ class LeasedFile:
 
         Raises `Busy` while someone writes to the file.
         """
-        watched = cls.find(folder, name, node)
-        return watched if watched and watched.hold(folder) else None
+        watched = cls.open_if_same_stat(folder, name, node)
+        return (
+            watched if watched and watched.hold() and watched.is_tree_unchanged_at(folder, name) else None
+        )
 
-    def hold(self, folder: FolderHandle) -> bool:
-        """Take the lease, then compare the content; closes the file and returns False when it differs."""
+    def hold(self) -> bool:
+        """Take the lease, then compare the content; closes the file and returns False when it differs.
+
+        No lease keeps a folder's tree as it is: `is_tree_unchanged_at` is for when it is out of others' way.
+        """
         self.held = True
         if self.fd is None:
-            return self._holds_unread() and self.holds_tree_at(folder, self._name)
+            return self._holds_unread()
         try:
             self._leased = _take_lease(self.fd, self._name)
             now = os.fstat(self.fd)
@@ -232,7 +243,7 @@ class LeasedFile:
         finally:
             os.close(fd)
 
-    def holds_tree_at(self, folder: FolderHandle, name: str) -> bool:
+    def is_tree_unchanged_at(self, folder: FolderHandle, name: str) -> bool:
         """Whether the folder tree at a name has exactly the expected entries, each unchanged."""
         if self.node.kind != "folder" or self.node.held is None:
             return True
@@ -266,7 +277,7 @@ class WriteLease:
     def __init__(self, folder: FolderHandle, name: str) -> None:
         self._fd: int | None = None
         try:
-            fd = folder.open_own_file(name)
+            fd = folder.open_created_file(name)
         except PermissionError:  # a new file that its owner may not write to
             return
         if syscalls.try_write_lease(fd):
@@ -274,14 +285,14 @@ class WriteLease:
         else:
             os.close(fd)
 
-    def show(self, folder: FolderHandle, name: str) -> bytes | None:
+    def copy_for_waiting_readers(self, folder: FolderHandle, name: str) -> bytes | None:
         """Copy the content of another name into the leased file if readers wait for it.
 
         Returns the copied bytes.
         """
         if self._fd is None or syscalls.lease_waiters(self._fd) != "readers":
             return None
-        found, source = folder.open_found(name)
+        found, source = folder.stat_and_open_file(name)
         if source is None:
             return None
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 
 from handtools.core.errors import Busy
-from handtools.host.files.os_errors import as_tool_error
+from handtools.host.files.os_errors import os_error_as_tool_error
 
 try:
     import fcntl
@@ -81,7 +81,7 @@ class FileLocks:
             os.close(fd)
             if error.errno in _LOCKED_ERRNOS:
                 return None
-            raise as_tool_error(error, path) from error
+            raise os_error_as_tool_error(error, path) from error
         except BaseException:
             os.close(fd)
             raise
@@ -96,7 +96,7 @@ class FileLocks:
                 os.makedirs(self._folder, 0o700, exist_ok=True)
                 return os.open(path, flags, 0o600)
         except OSError as error:
-            raise as_tool_error(error, path) from error
+            raise os_error_as_tool_error(error, path) from error
 
 
 def try_lock(path: str | Path) -> int | None:

@@ -60,7 +60,7 @@ class FolderHandle:
             fd, self.fd = self.fd, -1
             os.close(fd)
 
-    def name(self, name: str) -> str:
+    def name_for_os(self, name: str) -> str:
         """A name in this folder in the form that `os` calls take: the name, or the full path without handles."""
         return os.path.join(self.path, name) if self.fd is None else name
 
@@ -77,7 +77,7 @@ class FolderHandle:
 
     def stat(self, name: str) -> os.stat_result:
         """The stat result of a name in this folder, following no link; raises `FileNotFoundError`."""
-        return os.stat(self.name(name), dir_fd=self.fd, follow_symlinks=False)
+        return os.stat(self.name_for_os(name), dir_fd=self.fd, follow_symlinks=False)
 
     def find(self, name: str) -> os.stat_result | None:
         """The stat result of a name in this folder, following no link; None when nothing has that name."""
@@ -88,36 +88,36 @@ class FolderHandle:
 
     def has(self, name: str) -> bool:
         """Whether a name in this folder exists; a link to nothing does not."""
-        return os.access(self.name(name), os.F_OK, dir_fd=self.fd)
+        return os.access(self.name_for_os(name), os.F_OK, dir_fd=self.fd)
 
     def writable(self, name: str) -> bool:
         """Whether this user has write permission for a name in this folder."""
         effective = os.access in os.supports_effective_ids
-        return os.access(self.name(name), os.W_OK, dir_fd=self.fd, effective_ids=effective)
+        return os.access(self.name_for_os(name), os.W_OK, dir_fd=self.fd, effective_ids=effective)
 
     def link_target(self, name: str) -> bytes:
         """The target of a symbolic link in this folder, as bytes."""
-        return os.fsencode(os.readlink(self.name(name), dir_fd=self.fd))
+        return os.fsencode(os.readlink(self.name_for_os(name), dir_fd=self.fd))
 
     def open_file(self, name: str) -> int:
         """Open a regular file in this folder for reading and return its descriptor.
 
         Raises `WrongKind` for others.
         """
-        found, fd = self.open_found(name)
+        found, fd = self.stat_and_open_file(name)
         if fd is None:
             raise not_a_file_error(found, name)
         return fd
 
-    def open_found(self, name: str) -> tuple[os.stat_result, int | None]:
+    def stat_and_open_file(self, name: str) -> tuple[os.stat_result, int | None]:
         """Stat a name in this folder and open a regular file: its stat result, and descriptor or None."""
         if syscalls.can_reopen_path_handles():
             flags = syscalls.PATH_ONLY | syscalls.NO_FOLLOW
-            return reopen_for_reading(os.open(self.name(name), flags, dir_fd=self.fd))
+            return reopen_for_reading(os.open(self.name_for_os(name), flags, dir_fd=self.fd))
         found = self.stat(name)
         if not stat.S_ISREG(found.st_mode):
             return found, None
-        fd = os.open(self.name(name), _READ_FLAGS | syscalls.NO_FOLLOW, dir_fd=self.fd)
+        fd = os.open(self.name_for_os(name), _READ_FLAGS | syscalls.NO_FOLLOW, dir_fd=self.fd)
         found = os.fstat(fd)
         if stat.S_ISREG(found.st_mode):
             return found, fd
@@ -127,25 +127,25 @@ class FolderHandle:
     def create_file(self, name: str, mode: int) -> int:
         """Create a new, empty file in this folder and open it for writing; fails if the name exists."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | syscalls.NO_FOLLOW | syscalls.OPEN_FLAGS
-        return os.open(self.name(name), flags, mode, dir_fd=self.fd)
+        return os.open(self.name_for_os(name), flags, mode, dir_fd=self.fd)
 
-    def open_own_file(self, name: str) -> int:
+    def open_created_file(self, name: str) -> int:
         """Open a file that we created ourselves for reading and writing; returns its descriptor."""
         flags = os.O_RDWR | syscalls.NO_FOLLOW | syscalls.OPEN_FLAGS
-        return os.open(self.name(name), flags, dir_fd=self.fd)
+        return os.open(self.name_for_os(name), flags, dir_fd=self.fd)
 
     def create_link(self, name: str, target: bytes) -> None:
         """Create a symbolic link in this folder."""
-        os.symlink(os.fsdecode(target), self.name(name), dir_fd=self.fd)
+        os.symlink(os.fsdecode(target), self.name_for_os(name), dir_fd=self.fd)
 
     def create_folder(self, name: str) -> None:
         """Create an empty folder in this folder."""
-        os.mkdir(self.name(name), dir_fd=self.fd)
+        os.mkdir(self.name_for_os(name), dir_fd=self.fd)
 
     def set_mode(self, name: str, mode: int) -> None:
         """Set the permission bits of a subfolder."""
         if self.fd is None:
-            os.chmod(self.name(name), mode)
+            os.chmod(self.name_for_os(name), mode)
             return
         try:
             fd = os.open(name, LIST_FLAGS | syscalls.NO_FOLLOW, dir_fd=self.fd)
@@ -169,7 +169,7 @@ class FolderHandle:
         """Give a subfolder the owner and group in another stat result."""
         if hasattr(os, "chown"):
             owner, group = like.st_uid, like.st_gid
-            os.chown(self.name(name), owner, group, dir_fd=self.fd, follow_symlinks=False)
+            os.chown(self.name_for_os(name), owner, group, dir_fd=self.fd, follow_symlinks=False)
 
     def names(self) -> list[str]:
         """The names of all entries in this folder."""
@@ -183,24 +183,24 @@ class FolderHandle:
 
     def unlink(self, name: str) -> None:
         """Delete a file or a symbolic link in this folder."""
-        os.unlink(self.name(name), dir_fd=self.fd)
+        os.unlink(self.name_for_os(name), dir_fd=self.fd)
 
     def remove_folder(self, name: str) -> None:
         """Delete an empty subfolder."""
-        os.rmdir(self.name(name), dir_fd=self.fd)
+        os.rmdir(self.name_for_os(name), dir_fd=self.fd)
 
     def exchange(self, one: str, other: str) -> None:
         """Swap two names in this folder atomically; raises `SyscallUnsupported` where the system can't."""
-        syscalls.rename_exchange(self.fd, self.name(one), self.name(other))
+        syscalls.rename_exchange(self.fd, self.name_for_os(one), self.name_for_os(other))
 
     def replace(self, old: str, new: str) -> None:
         """Rename within this folder, replacing what has the new name."""
-        old, new = self.name(old), self.name(new)
+        old, new = self.name_for_os(old), self.name_for_os(new)
         os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
     def move_new(self, old: str, new: str) -> None:
         """Rename within this folder; fails with EEXIST when the new name exists."""
-        old, new = self.name(old), self.name(new)
+        old, new = self.name_for_os(old), self.name_for_os(new)
         try:
             syscalls.rename_no_replace(self.fd, old, new)
         except syscalls.SyscallUnsupported:
@@ -271,9 +271,9 @@ def not_a_file_error(found: os.stat_result, name: str) -> WrongKind:
     return WrongKind(f"`{name}` is {what}, not a file.", hint=hint)
 
 
-PATH_CHUNK_BYTES = 4000
+MOST_SYSCALL_PATH_BYTES = 4000
 """How many bytes of a path are passed to the kernel at once; its limit is 4,096."""
-MOST_KEPT_OPEN = 64
+MOST_FOLDERS_KEPT_OPEN = 64
 """How many folders a tree walk keeps open at most."""
 _MOST_RACES = 32
 _NO_LINK_RESOLUTION = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS
@@ -292,10 +292,10 @@ class TreeEntry(NamedTuple):
     facts: os.stat_result
 
 
-class Subtree:
+class SubfolderCache:
     """Opens folders below a top folder by their relative paths and caches the last ones.
 
-    A returned handle belongs to the cache and is closed after `MOST_KEPT_OPEN` other folders were asked for.
+    A returned handle belongs to the cache and is closed after `MOST_FOLDERS_KEPT_OPEN` others were asked for.
     """
 
     def __init__(self, top: FolderHandle, *, flags: int = LIST_FLAGS) -> None:
@@ -317,7 +317,7 @@ class Subtree:
         if known is not None:
             return known
         steps = [path]
-        while steps[-1] and len(steps) < MOST_KEPT_OPEN // 2 and steps[-1] not in self._open:
+        while steps[-1] and len(steps) < MOST_FOLDERS_KEPT_OPEN // 2 and steps[-1] not in self._open:
             steps.append(steps[-1].rpartition("/")[0])
         folder = self._open.get(steps[-1])
         if folder is None:
@@ -329,15 +329,18 @@ class Subtree:
 
     def _keep(self, path: str, folder: FolderHandle) -> FolderHandle:
         self._open[path] = folder
-        if len(self._open) > MOST_KEPT_OPEN:
+        if len(self._open) > MOST_FOLDERS_KEPT_OPEN:
             self._open.pop(next(iter(self._open))).close()
         return folder
 
 
-def walk_tree(top: FolderHandle) -> Iterator[TreeEntry]:
-    """Walk everything below a folder, each folder before its contents; no link is followed."""
+def walk_tree(top: FolderHandle, *, skipped: list[str] | None = None) -> Iterator[TreeEntry]:
+    """Walk everything below a folder, each folder before its contents; no link is followed.
+
+    Folders that could not be looked into are added to `skipped`.
+    """
     waiting = [""]
-    with Subtree(top) as subtree:
+    with SubfolderCache(top) as subtree:
         while waiting:
             above = waiting.pop()
             try:
@@ -345,6 +348,8 @@ def walk_tree(top: FolderHandle) -> Iterator[TreeEntry]:
             except OSError as error:
                 if error.errno not in _SKIPPED_ERRNOS or not above:
                     raise
+                if skipped is not None:
+                    skipped.append(above)
                 continue
             for name in sorted(folder.names() if folder.fd is None else os.listdir(folder.fd)):
                 facts = folder.find(name)
@@ -391,11 +396,11 @@ def open_folder_below(
 def _open_path_chunk(start: FolderHandle, parts: list[str], flags: int) -> tuple[int, FolderHandle | None]:
     """Open as many parts of a path as the kernel takes in one call; how many, and the handle or None."""
     count, size = len(parts), sum(map(len, parts)) * 4
-    if size > PATH_CHUNK_BYTES:
+    if size > MOST_SYSCALL_PATH_BYTES:
         count = size = 0
         for part in parts:
             size += len(os.fsencode(part)) + 1
-            if size > PATH_CHUNK_BYTES:
+            if size > MOST_SYSCALL_PATH_BYTES:
                 break
             count += 1
     names = "/".join(parts[:count])

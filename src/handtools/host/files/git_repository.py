@@ -100,9 +100,12 @@ _GIT_LOG_ARGS = (
 )  # fmt: skip
 
 
-def path_after_git_renames(root: str | Path, path: str) -> str | None:
-    """The present path of a file that commits have renamed; None when git knows of no rename."""
-    renames = _renames(os.path.realpath(root))
+def path_after_git_renames(root: str | Path, path: str, *, workspace: str | Path = "") -> str | None:
+    """The present path of a file that commits have renamed; None when git knows of no rename.
+
+    `workspace`, if it is more than the folder `root`, is where the program may not come from.
+    """
+    renames = _renames(os.path.realpath(root), workspace or root)
     now = path
     for _ in range(_MOST_HOPS):
         if now not in renames:
@@ -123,9 +126,9 @@ class _Repository:
     """The content of git's `shallow` file: commits whose parents are missing."""
 
 
-def _renames(root: str) -> dict[str, str]:
+def _renames(root: str, workspace: str | Path) -> dict[str, str]:
     """Map each old path to its newest one, from the renames in the repository's history."""
-    repository, program = _find_repository(root), programs.find_program("git", root)
+    repository, program = _find_repository(root), programs.find_program("git", workspace)
     if repository is None or program is None:
         return {}
     within = os.path.relpath(root, repository.top)
@@ -134,7 +137,7 @@ def _renames(root: str) -> dict[str, str]:
     bounds = programs.ProgramLimits(seconds=GIT_LOG_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
     try:
         with tempfile.TemporaryDirectory(prefix="handtools-git-") as folder:
-            if not programs.is_outside_workspace(folder, root):
+            if not programs.is_outside_workspace(folder, workspace):
                 return {}
             _make_bare_repository(Path(folder), repository)
             own = {"GIT_DIR": folder, "HOME": folder}
@@ -243,7 +246,7 @@ def _packed_ref(shared: Path, name: str) -> str:
 _MOST_INDEX_BYTES = 64 << 20
 
 
-def is_tracked_content(root: str, path: str, data: bytes) -> bool:
+def is_in_git_index(root: str, path: str, data: bytes) -> bool:
     """Whether the index of the repository that a path lies in lists these bytes.
 
     Listed by their hash, not by a name: who can write such a line has the bytes already, so an index that

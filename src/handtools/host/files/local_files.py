@@ -12,19 +12,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from handtools.core.changes import BackupRef, Change, Node
-from handtools.core.errors import InvalidInput, Redirected, TooLarge, UsageError, WrongKind
+from handtools.core.errors import InvalidInput, SymlinkInPath, TooLarge, UsageError, WrongKind
 from handtools.core.files import FileFacts, PlannedWrite
 from handtools.host.files import git_repository, transaction
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.change_detection import observe_node, planned_stat_mark, read_bytes_at, stat_mark
-from handtools.host.files.folder_handle import FolderHandle, kind_of_mode, not_a_file_error
-from handtools.host.files.os_errors import as_tool_error
+from handtools.host.files.folder_handle import FolderHandle, join_path, kind_of_mode, not_a_file_error
+from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.host.files.transaction_steps import OpenFolders, StepTarget
 
-LEAST_MOVED_FILE_BYTES = 1 << 20
+LEAST_BYTES_MOVED_TO_BACKUPS = 1 << 20
 """Files smaller than this many bytes are copied for undo and not moved to the backups."""
 LARGE_FILES_FOLDER = "large"
 """The backup item for large files; the journal names each of them before it is moved there."""
@@ -69,7 +69,7 @@ def _as_held(node: Node, mark: str, *, fresh: bool = False) -> Node:
 WHOLE_LIMIT_BYTES = 1 << 30
 """The largest file, in bytes, that is read in one piece."""
 _PSEUDO_FILE_BYTES = 1 << 16
-MOST_TRACKED_BYTES = 4 << 20
+MOST_GIT_CHECKED_BYTES = 4 << 20
 """A larger file with a private name is private, whether git tracks it or not."""
 _MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR}
 
@@ -87,7 +87,7 @@ class LocalFiles:
         *,
         vault: FolderBackups | None = None,
         kernel: bool = True,
-        large_bytes: int = LEAST_MOVED_FILE_BYTES,
+        large_bytes: int = LEAST_BYTES_MOVED_TO_BACKUPS,
     ) -> None:
         self._root = WorkspaceRoot(Path(root), kernel=kernel)
         self._vault = vault
@@ -105,16 +105,16 @@ class LocalFiles:
         return self._vault
 
     @property
-    def quick(self) -> bool:
+    def is_fast_to_read(self) -> bool:
         """Whether the workspace is on a local file system, where a stat is answered without the network."""
         if self._near is None:
-            self._near = is_local_filesystem(self._root.real)
+            self._near = all(map(is_local_filesystem, self._root.folders.values()))
         return self._near
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """Read a regular file at a located path, or `size` bytes of it from `start`."""
         try:
-            found, fd = self._root.found(self._root.exact(path))
+            found, fd = self._root.stat_and_open_path(self._root.relative_located_path(path))
             if fd is None:
                 raise not_a_file_error(found, path)
             try:
@@ -122,39 +122,38 @@ class LocalFiles:
             finally:
                 os.close(fd)
         except OSError as error:
-            raise as_tool_error(error, path) from error
+            raise os_error_as_tool_error(error, path) from error
 
     def facts(self, path: str) -> FileFacts | None:
         """Kind, size, mode and times of what is at a located path; None when nothing is."""
-        inside = self._root.exact(path)
+        inside = self._root.relative_located_path(path)
         try:
             return _facts_from(inside or ".", self._root.stat(inside))
         except OSError as error:
             if error.errno in _MISSING_ERRNOS:
                 return None
-            raise as_tool_error(error, path) from error
+            raise os_error_as_tool_error(error, path) from error
 
     def names(self, path: str) -> list[FileFacts]:
         """List a folder's entries with their kind, size and times, sorted by name.
 
         Links are not followed, and our temporary files are left out.
         """
-        inside = self._root.exact(path)
+        inside = self._root.relative_located_path(path)
         prefix = f"{inside}/" if inside else ""
         try:
-            with self._root.straight(inside) as folder:
-                found = [(name, folder.find(name)) for name in sorted(folder.names())]
+            found = self._root.names(inside)
         except OSError as error:
             if error.errno == errno.ENOTDIR and self.facts(path):
                 raise WrongKind(f"`{path}` is not a folder.", hint="Read it instead.") from None
-            raise as_tool_error(error, path) from error
+            raise os_error_as_tool_error(error, path) from error
         return [_facts_from(prefix + name, it) for name, it in found if it and not is_temporary_name(name)]
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
         """A snapshot of the path for undo: kind, mode and bytes, or a backup reference; links are not followed."""
-        inside = self._root.exact(path)
+        inside = self._root.relative_located_path(path)
         try:
-            folder, name = self._root.holding(inside)
+            folder, name = self._root.open_parent_folder(inside)
             with folder:
                 if like is not None and like.held:
                     return observe_node(folder, name, like=like)
@@ -162,29 +161,32 @@ class LocalFiles:
         except OSError as error:
             if error.errno in _MISSING_ERRNOS:
                 return None
-            raise as_tool_error(error, path) from error
+            raise os_error_as_tool_error(error, path) from error
 
-    def moved(self, path: str) -> str | None:
+    def renamed_path(self, path: str) -> str | None:
         """The present path of a file that git commits have renamed; None when the history tells of none."""
-        return git_repository.path_after_git_renames(self._root.real, self._root.exact(path))
+        name, top, below = self._root.split(self._root.relative_located_path(path))
+        found = git_repository.path_after_git_renames(top, below, workspace=self._root.real)
+        return found and join_path(name, found)
 
-    def tracked(self, path: str) -> bool:
+    def is_tracked_by_git(self, path: str) -> bool:
         """Whether git tracks the content of the file at a path."""
-        inside = self._root.exact(path)
+        inside = self._root.relative_located_path(path)
         facts = self.facts(path)
-        if facts is None or facts.kind != "file" or facts.bytes > MOST_TRACKED_BYTES:
+        if facts is None or facts.kind != "file" or facts.bytes > MOST_GIT_CHECKED_BYTES:
             return False
-        return git_repository.is_tracked_content(self._root.real, inside, self.read(path))
+        _, top, below = self._root.split(inside)
+        return git_repository.is_in_git_index(top, below, self.read(path))
 
     def writable(self, path: str) -> bool:
         """Whether this user has write permission for the file at a path."""
-        inside = self._root.exact(path)
+        inside = self._root.relative_located_path(path)
         try:
-            folder, name = self._root.holding(inside)
+            folder, name = self._root.open_parent_folder(inside)
             with folder:
                 return folder.writable(name)
         except OSError as error:
-            raise as_tool_error(error, path) from error
+            raise os_error_as_tool_error(error, path) from error
 
     def locate(self, path: str) -> str:
         """Resolve symbolic links inside the workspace: the path that locks, rules and the journal use.
@@ -195,14 +197,17 @@ class LocalFiles:
         try:
             return self._root.locate(inside) or "."
         except OSError as error:
-            raise as_tool_error(error, path) from error
+            raise os_error_as_tool_error(error, path) from error
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
         """Turn changes into planned writes with temporary names, large files to be moved.
 
         Touches nothing on disk.
         """
-        return [PlannedWrite(self._with_large_files_held(change), temporary_name()) for change in changes]
+        steps = [PlannedWrite(self._with_large_files_held(change), temporary_name()) for change in changes]
+        for step in steps:
+            self._root.check_changeable(step.change.path)
+        return steps
 
     def perform(self, steps: Sequence[PlannedWrite]) -> None:
         """Carry out all planned writes or none.
@@ -212,7 +217,7 @@ class LocalFiles:
         if steps:
             # The folders of located paths, and no others: a link that has come in between leads somewhere else.
             transaction.commit_steps(
-                [self._exact(step) for step in steps], self._root.straight, self._vault
+                [self._exact(step) for step in steps], self._root.open_folder_no_follow, self._vault
             )
 
     def sweep(self, step: PlannedWrite) -> str | None:
@@ -221,13 +226,13 @@ class LocalFiles:
         Says where another program's bytes were kept.
         """
         change = self._exact(step).change
-        handles = OpenFolders(self._root.straight)
+        handles = OpenFolders(self._root.open_folder_no_follow)
         try:
             place = StepTarget(handles, change.path, step.temporary, self._vault)
             return transaction.clean_up_after_crash(place, change.before, change.after)
         except OSError as error:
             if error.errno not in _MISSING_ERRNOS:
-                raise as_tool_error(error, change.path) from error
+                raise os_error_as_tool_error(error, change.path) from error
             return None
         finally:
             handles.close()
@@ -235,15 +240,15 @@ class LocalFiles:
     def _with_large_files_held(self, change: Change) -> Change:
         if self._vault is None or not has_large_file(change, self._large_bytes):
             return change
-        parent, _, name = self._root.exact(change.path).rpartition("/")
+        parent, _, name = self._root.relative_located_path(change.path).rpartition("/")
         try:
-            with self._root.straight(parent) as folder:
+            with self._root.open_folder_no_follow(parent) as folder:
                 return with_large_files_held(change, folder, name, self._vault, self._large_bytes)
-        except (OSError, Redirected):
+        except (OSError, SymlinkInPath):
             return change  # not to be done at all, as will be seen
 
     def _exact(self, step: PlannedWrite) -> PlannedWrite:
-        path = self._root.exact(step.change.path)
+        path = self._root.relative_located_path(step.change.path)
         if path == step.change.path and is_temporary_name(step.temporary):
             return step
         if not path or not is_temporary_name(step.temporary):
@@ -274,7 +279,7 @@ def _node_at(folder: FolderHandle, name: str, path: str) -> Node | None:
         return Node("folder", mode=mode)
     if kind == "link":
         return Node("link", folder.link_target(name))
-    found, fd = folder.open_found(name)
+    found, fd = folder.stat_and_open_file(name)
     if fd is None:
         raise not_a_file_error(found, path)
     try:

@@ -66,7 +66,7 @@ _TOOL_ERRORS: dict[int, tuple[type[ToolError], str, str]] = {
 }
 
 
-def as_tool_error(error: OSError, path: str) -> ToolError:
+def os_error_as_tool_error(error: OSError, path: str) -> ToolError:
     """The tool error (message, hint) for an `OSError` at a path."""
     number = error.errno or 0
     named = _TOOL_ERRORS.get(number)

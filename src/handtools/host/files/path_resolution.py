@@ -3,6 +3,9 @@
 There are two steps, and between them the path is judged. `locate` follows links and says where a path leads;
 everything else takes such a located path and goes through no link at all. So what is opened is what was judged: a
 link that comes into the way in between is refused, and the path is located and judged again. ADR 114.
+
+In a workspace of several folders the first name of a path says which is meant. A link from one into another one
+is followed to the path it has there, so that it is judged as every other path of that folder. ADR 168.
 """
 
 import errno
@@ -13,16 +16,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from handtools.core.errors import OutsideWorkspace, Redirected
+from handtools.core.errors import InvalidInput, OutsideWorkspace, SymlinkInPath
 from handtools.host.files import syscalls
 from handtools.host.files.folder_handle import (
     ENTER_FLAGS,
     FolderHandle,
     is_link,
+    join_path,
     open_beneath,
     open_folder_below,
     reopen_for_reading,
 )
+from handtools.host.workspace_folders import workspace_folders
 from handtools.text.paths import BadPath, workspace_relative
 
 MOST_SYMLINKS = 40
@@ -36,48 +41,101 @@ class WorkspaceRoot:
     def __init__(self, path: Path, *, kernel: bool) -> None:
         self.given = os.path.abspath(path)
         self.real = os.path.realpath(path)
+        self.folders = workspace_folders(path)
         self._kernel = kernel and syscalls.HAS_DIR_FD
+        self._several = "" not in self.folders
 
     def relative(self, path: str) -> str:
         """The path relative to the workspace, `""` for the workspace itself.
 
         Raises `OutsideWorkspace` for others.
         """
-        try:
-            inside = workspace_relative(path, self.given)
-        except BadPath as problem:
+        tops = [("", self.given), ("", self.real), *(self.folders.items() if self._several else ())]
+        problems = []
+        for name, top in tops:
             try:
-                inside = workspace_relative(path, self.real)
-            except BadPath:
-                raise _outside_workspace(path, problem, self.given) from None
-        return "" if inside == "." else inside
+                inside = workspace_relative(path, top)
+            except BadPath as problem:
+                problems.append(problem)
+            else:
+                return name if inside == "." else join_path(name, inside)
+        raise self._outside(path, problems[0])
 
-    def exact(self, path: str) -> str:
+    def _outside(self, path: str, problem: BadPath) -> OutsideWorkspace:
+        where = f"Its folders are {self._shown()}." if self._several else f"The root is `{self.given}`."
+        return OutsideWorkspace(f"`{path[:200]}` {problem.reason}.", hint=f"{problem.hint} {where}")
+
+    def _shown(self) -> str:
+        return ", ".join(f"`{name}`" for name in self.folders)
+
+    def split(self, path: str) -> tuple[str, str, str]:
+        """The name and real path of the folder that a path is in, and the path below it.
+
+        For the top of a workspace of several folders, and names there that none has: no name, and the top itself.
+        """
+        if not self._several:
+            return "", self.real, path
+        name, _, below = path.partition("/")
+        folder = self.folders.get(name)
+        return ("", self.real, path) if folder is None else (name, folder, below)
+
+    def check_changeable(self, path: str) -> None:
+        """Raise `InvalidInput` for a path that is in none of several folders, or is one of them."""
+        if not self._several:
+            return
+        name, _, below = self.split(self.relative_located_path(path))
+        if name and not below:
+            raise InvalidInput(
+                f"`{name}` is a folder of the workspace itself.", hint="Change what is in it."
+            )
+        if not name:
+            raise InvalidInput(
+                f"`{path[:200]}` is in none of the workspace's folders, which are {self._shown()}.",
+                hint="Begin the path with the name of one of them.",
+            )
+
+    def names(self, path: str) -> list[tuple[str, os.stat_result | None]]:
+        """The names in a folder, sorted, each with its stat result; None for what is gone already."""
+        if self._several and not path:
+            return [(name, self._find(name)) for name in self.folders]
+        with self.open_folder_no_follow(path) as folder:
+            return [(name, folder.find(name)) for name in sorted(folder.names())]
+
+    def _find(self, path: str) -> os.stat_result | None:
+        try:
+            return self.stat(path)
+        except FileNotFoundError:
+            return None
+
+    def relative_located_path(self, path: str) -> str:
         """The relative form of a path that we gave out ourselves: any file name is allowed in it."""
         plain = _ODD_PARTS.isdisjoint(path.split("/")) and "\0" not in path
         return path if plain and (path.isascii() or _is_encodable(path)) else self.relative(path)
 
-    def straight(self, path: str, *, flags: int = ENTER_FLAGS) -> FolderHandle:
-        """Open a folder in the workspace, following no symbolic link; raises `Redirected` when there is one."""
-        root = FolderHandle.at(self.real, flags=ENTER_FLAGS if path else flags)
+    def open_folder_no_follow(self, path: str, *, flags: int = ENTER_FLAGS) -> FolderHandle:
+        """Open a folder in the workspace, following no symbolic link; raises `SymlinkInPath` when there is one."""
+        _, top, below = self.split(path)
+        root = FolderHandle.at(top, flags=ENTER_FLAGS if below else flags)
         with _refusing_links(path):
-            return open_folder_below(root, path, flags=flags, kernel=self._kernel)
+            return open_folder_below(root, below, flags=flags, kernel=self._kernel)
 
-    def holding(self, path: str) -> tuple[FolderHandle, str]:
+    def open_parent_folder(self, path: str) -> tuple[FolderHandle, str]:
         """Open the folder that contains a path, following no link; returns its handle and the last name."""
+        if path in self.folders:
+            return self.open_folder_no_follow(path), "."
         above, _, name = path.rpartition("/")
-        return self.straight(above), name or "."
+        return self.open_folder_no_follow(above), name or "."
 
-    def found(self, path: str) -> tuple[os.stat_result, int | None]:
+    def stat_and_open_path(self, path: str) -> tuple[os.stat_result, int | None]:
         """Stat a located path and, if it is a regular file, open it for reading. No link is followed."""
         handle = self._enter(path) if syscalls.can_reopen_path_handles() else None
         if handle is not None:
             return reopen_for_reading(handle)
-        folder, name = self.holding(path)
+        folder, name = self.open_parent_folder(path)
         with folder:
-            found, fd = folder.open_found(name)
+            found, fd = folder.stat_and_open_file(name)
         if stat.S_ISLNK(found.st_mode):
-            raise redirected_error(path)
+            raise symlink_in_path_error(path)
         return found, fd
 
     def stat(self, path: str) -> os.stat_result:
@@ -88,26 +146,42 @@ class WorkspaceRoot:
                 return os.fstat(handle)
             finally:
                 os.close(handle)
-        folder, name = self.holding(path)
+        folder, name = self.open_parent_folder(path)
         with folder:
             found = folder.stat(name)
         if stat.S_ISLNK(found.st_mode):
-            raise redirected_error(path)
+            raise symlink_in_path_error(path)
         return found
 
     def _enter(self, path: str) -> int | None:
         """An O_PATH descriptor of a path; None where the kernel has no openat2 to refuse links."""
         if not (self._kernel and syscalls.has_openat2()):
             return None
-        with FolderHandle.at(self.real) as root, _refusing_links(path):
-            return open_beneath(root, path or ".", syscalls.PATH_ONLY)
+        _, top, below = self.split(path)
+        with FolderHandle.at(top) as root, _refusing_links(path):
+            return open_beneath(root, below or ".", syscalls.PATH_ONLY)
 
     def locate(self, path: str) -> str:
         """Resolve the symbolic links of a path and return the real path in the workspace, which need not exist."""
-        with FolderHandle.at(self.real) as root:
-            if self._is_plain(root, path):
-                return path
-            return _LinkResolver(root, (self.real, self.given)).to(path)
+        for hops in range(MOST_SYMLINKS):
+            name, top, below = self.split(path)
+            with FolderHandle.at(top) as root:
+                # What a link names may have dots in it, and no path with them is given out.
+                if not hops and self._is_plain(root, below):
+                    return path
+                try:
+                    tops = (top,) if name else (self.real, self.given)
+                    return join_path(name, _LinkResolver(root, tops).to(below)).rstrip("/")
+                except LinkToOutside as link:
+                    path = self._in_another_folder(link)
+        raise OSError(errno.ELOOP, "too many links")
+
+    def _in_another_folder(self, link: "LinkToOutside") -> str:
+        """The path of a link's target in another folder of the workspace; raises the error if it is in none."""
+        for name, folder in (*self.folders.items(), ("", self.real)) if self._several else ():
+            if link.target == folder or link.target.startswith(f"{folder.rstrip('/')}/"):
+                return join_path(name, link.target.removeprefix(folder).strip("/")).rstrip("/")
+        raise link
 
     def _is_plain(self, root: FolderHandle, path: str) -> bool:
         """Whether a path contains no symbolic link, also at its end, so that it needs no resolving."""
@@ -126,6 +200,14 @@ class WorkspaceRoot:
             return False
         with FolderHandle(fd, above) as folder:
             return not is_link(folder, name)
+
+
+class LinkToOutside(OSError):
+    """Raised for a link that leads out of the folder in which links are resolved, with its absolute target."""
+
+    def __init__(self, message: str, target: str) -> None:
+        super().__init__(errno.EXDEV, message)
+        self.target = target
 
 
 class _LinkResolver:
@@ -154,7 +236,10 @@ class _LinkResolver:
 
     def _climb(self) -> None:
         if not self._names:
-            raise OSError(errno.EXDEV, "above the workspace")
+            above = os.path.dirname(self._prefixes[0])
+            while self._todo and self._todo[0] in {"..", "."}:
+                above = os.path.dirname(above) if self._todo.popleft() == ".." else above
+            raise LinkToOutside("above the workspace", os.path.join(above, *self._todo))
         self._names.pop()
         self._trail.pop().close()
 
@@ -210,7 +295,7 @@ class _LinkResolver:
             below = target.removeprefix(prefix.rstrip("/") + "/")
             if below != target:
                 return below
-        raise OSError(errno.EXDEV, "a link to outside")
+        raise LinkToOutside("a link to outside", "/".join((target, *self._todo)))
 
 
 def _is_encodable(path: str) -> bool:
@@ -221,15 +306,9 @@ def _is_encodable(path: str) -> bool:
     return True
 
 
-def _outside_workspace(path: str, problem: BadPath, root: str) -> OutsideWorkspace:
-    return OutsideWorkspace(
-        f"`{path[:200]}` {problem.reason}.", hint=f"{problem.hint} The root is `{root}`."
-    )
-
-
-def redirected_error(path: str) -> Redirected:
-    """The `Redirected` error: a link appeared in the path after it had been located."""
-    return Redirected(
+def symlink_in_path_error(path: str) -> SymlinkInPath:
+    """The `SymlinkInPath` error: a link appeared in the path after it had been located."""
+    return SymlinkInPath(
         f"A link has come into the way to `{path[:200]}`; nothing was read or written.",
         hint="Look where it leads, and try again.",
     )
@@ -241,7 +320,7 @@ def _refusing_links(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise redirected_error(path) from error
+            raise symlink_in_path_error(path) from error
         raise
 
 

@@ -28,7 +28,7 @@ def is_temporary_name(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def recovered_name(name: str) -> str:
+def conflict_copy_name(name: str) -> str:
     """The visible name, beside the target, under which another program's bytes are kept after a conflict."""
     ending = f".handtools-recovered-{secrets.token_hex(3)}"
     while len(os.fsencode(name)) > _MOST_NAME_BYTES - len(ending):

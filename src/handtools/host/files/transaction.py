@@ -17,7 +17,7 @@ from handtools.core.files import PlannedWrite
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.change_detection import LeasedFile, file_has_bytes
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
-from handtools.host.files.os_errors import as_tool_error
+from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.transaction_steps import (
     ChangeFolderMode,
     CreateFolder,
@@ -80,11 +80,11 @@ def _commit_phases(moves: Sequence[TransactionStep], handles: OpenFolders) -> No
             move.release()
     _sync(moves, handles)
     for move in moves:
-        _run_phase(move, move.confirm)
+        _run_phase(move, move.recheck_old)
     for move in moves:
         _run_phase(move, move.settle)
     for move in reversed(moves):
-        _run_phase(move, move.seal)
+        _run_phase(move, move.set_final_mode)
     if any(isinstance(move, RemoveFolder | ReplaceFolderByFile) for move in moves):
         _sync(moves, handles)
 
@@ -122,7 +122,7 @@ def _open_parent(place: StepTarget) -> None:
             f"There is no folder `{place.parent}`; nothing was written.", hint="Create it first."
         ) from None
     except OSError as error:
-        raise as_tool_error(error, place.parent) from error
+        raise os_error_as_tool_error(error, place.parent) from error
 
 
 def _run_phase(move: TransactionStep, act: Callable[[], None]) -> None:
@@ -131,21 +131,21 @@ def _run_phase(move: TransactionStep, act: Callable[[], None]) -> None:
     except FileNotFoundError as error:
         raise stale_target_error(move.place) from error
     except OSError as error:
-        raise as_tool_error(error, move.place.path) from error
+        raise os_error_as_tool_error(error, move.place.path) from error
 
 
 def _sync(moves: Sequence[TransactionStep], handles: OpenFolders) -> None:
     try:
         handles.sync()
     except OSError as error:
-        raise as_tool_error(error, moves[0].place.path) from error
+        raise os_error_as_tool_error(error, moves[0].place.path) from error
 
 
 def _roll_back(begun: Sequence[TransactionStep]) -> list[str]:
     kept = []
     for move in reversed(begun):
         try:
-            note = move.take_back()
+            note = move.roll_back()
         except OSError as error:
             note = f"`{move.place.path}` could not be put back: {error.strerror}."
         if note:
@@ -158,7 +158,7 @@ def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | N
 
     Else rename it visibly and say where.
     """
-    folder, _, temporary = place.parts
+    folder, _, temporary = place.folder_and_names
     if folder.find(temporary) is None:
         return None
     note = None
@@ -172,7 +172,7 @@ def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | N
     ):
         if not discard_temporary(place):
             note = keep_beside_target(place)
-    elif place.is_copy(after) or place.is_copy(before):
+    elif place.is_temporary_copy(after) or place.is_temporary_copy(before):
         place.remove_temporary()
     elif before is None:
         note = keep_beside_target(place)

@@ -4,7 +4,7 @@ The new file swaps names with the old one, so that what was displaced can still 
 compared, or someone wrote to it meanwhile, the two are swapped back. No bytes are removed that were not compared.
 A hard link is broken on purpose: writing in place would change a file outside the workspace through it.
 
-ADR 5, 32.
+ADR 5, 32, 173.
 """
 
 import contextlib
@@ -97,7 +97,7 @@ class StepTarget:
         return self._handles.folder(self.parent)
 
     @property
-    def parts(self) -> tuple[FolderHandle, str, str]:
+    def folder_and_names(self) -> tuple[FolderHandle, str, str]:
         """The open folder, the target's name and the temporary name."""
         return self._handles.folder(self.parent), self.name, self.temporary
 
@@ -115,7 +115,11 @@ class StepTarget:
     def fetch(self, node: Node) -> None:
         """Move a backup to the temporary name; raises `StorageFault` when the backup was changed."""
         assert node.held is not None
-        if node.kind == "file" and is_stat_mark(node.held.mark) and not self.vault.knows(node.held):
+        if (
+            node.kind == "file"
+            and is_stat_mark(node.held.mark)
+            and not self.vault.is_expected_backup(node.held)
+        ):
             raise StorageFault(
                 f"What is kept of `{self.path}` was written to by another program; nothing was changed.",
                 hint="Write the file anew, or restore another version of it.",
@@ -127,12 +131,12 @@ class StepTarget:
         assert node.held is not None
         self.vault.put_in(node.held.ref, self.folder, self.temporary)
 
-    def put_back(self, node: Node) -> None:
+    def return_to_backups(self, node: Node) -> None:
         """Undo `fetch`: move the file at the temporary name back into the backups."""
         assert node.held is not None
-        self.vault.put_back(node.held.ref, self.folder, self.temporary)
+        self.vault.return_to_backups(node.held.ref, self.folder, self.temporary)
 
-    def is_copy(self, node: Node | None) -> bool:
+    def is_temporary_copy(self, node: Node | None) -> bool:
         """Whether the temporary name can only hold a copy, perhaps incomplete, of a file in the backups."""
         return node is not None and node.held is not None and self.vault.has(node.held.ref)
 
@@ -156,19 +160,19 @@ class TransactionStep:
     def land(self) -> None:
         """Phase 3: put the new file in the place of the old one."""
 
-    def confirm(self) -> None:
+    def recheck_old(self) -> None:
         """Phase 4: check once more that nobody changed the old file; raises `Stale`."""
 
     def settle(self) -> None:
         """Phase 5: delete the old file, or move it into the backups."""
 
-    def seal(self) -> None:
+    def set_final_mode(self) -> None:
         """Phase 6, innermost folders first: remove permissions that were only added for the transaction."""
 
     def release(self) -> None:
         """End the leases and close the files of this step."""
 
-    def take_back(self) -> str | None:
+    def roll_back(self) -> str | None:
         """Roll back what this step has done; returns a sentence about what another program's change prevents."""
         return None
 
@@ -182,7 +186,7 @@ class CreateFolder(TransactionStep):
         self._made = False
 
     def begin(self) -> None:
-        folder, name, _ = self.place.parts
+        folder, name, _ = self.place.folder_and_names
         folder.create_folder(name)
         self._made = True
         if hasattr(os, "geteuid") and os.geteuid() == 0:
@@ -190,11 +194,11 @@ class CreateFolder(TransactionStep):
         if self._node.mode is not None:
             folder.set_mode(name, self._node.mode | stat.S_IRWXU)
 
-    def seal(self) -> None:
+    def set_final_mode(self) -> None:
         if self._node.mode is not None and self._node.mode & stat.S_IRWXU != stat.S_IRWXU:
             self.place.folder.set_mode(self.place.name, self._node.mode)
 
-    def take_back(self) -> str | None:
+    def roll_back(self) -> str | None:
         if self._made:
             self.place.forget()
             try:
@@ -218,11 +222,11 @@ class ChangeFolderMode(TransactionStep):
             self._was = stat.S_IMODE(found.st_mode)
             self.place.folder.set_mode(self.place.name, self._after.mode | stat.S_IRWXU)
 
-    def seal(self) -> None:
+    def set_final_mode(self) -> None:
         if self._after.mode is not None and self._after.mode & stat.S_IRWXU != stat.S_IRWXU:
             self.place.folder.set_mode(self.place.name, self._after.mode)
 
-    def take_back(self) -> str | None:
+    def roll_back(self) -> str | None:
         if self._was is not None:
             self.place.folder.set_mode(self.place.name, self._was)
         return None
@@ -240,7 +244,7 @@ class RemoveFolder(TransactionStep):
     def watch(self) -> None:
         _folder_found(self.place, self._node)
 
-    def confirm(self) -> None:
+    def recheck_old(self) -> None:
         with self.place.folder.child(self.place.name) as inside:
             if not set(inside.names()) <= set(self._leaving):
                 raise _not_empty(self.place)
@@ -251,10 +255,10 @@ class RemoveFolder(TransactionStep):
         self.place.forget()
         self._removed = found
 
-    def take_back(self) -> str | None:
+    def roll_back(self) -> str | None:
         if self._removed is None:
             return None
-        folder, name, _ = self.place.parts
+        folder, name, _ = self.place.folder_and_names
         with contextlib.suppress(FileExistsError):
             folder.create_folder(name)
             with contextlib.suppress(OSError):
@@ -284,7 +288,7 @@ def _not_empty(place: StepTarget) -> Stale:
     return Stale(f"The folder `{place.path}` is not empty; nothing was written.", hint="List it again.")
 
 
-PlaceState = Literal["planned", "staged", "landed", "settled"]
+PlaceFilePhase = Literal["planned", "staged", "landed", "settled"]
 
 
 class PlaceFile(TransactionStep):
@@ -293,7 +297,7 @@ class PlaceFile(TransactionStep):
     def __init__(self, place: StepTarget, before: Node | None, after: Node | None) -> None:
         super().__init__(place)
         self._before, self._after = before, after
-        self._state: PlaceState = "planned"
+        self._state: PlaceFilePhase = "planned"
         self._displaced = False
         """Whether the old file is at the temporary name; False where names can't be swapped."""
         self._old: LeasedFile | None = None
@@ -313,7 +317,7 @@ class PlaceFile(TransactionStep):
             return
         self._state = "staged"
         like = self._old if self._old and self._old.node.kind == "file" else None
-        if self._after.moved:
+        if self._after.is_moved_from_backups:
             self._made = self._fetched(self._after, like)
             return
         self._made = temporary_file.create_temporary(
@@ -328,7 +332,7 @@ class PlaceFile(TransactionStep):
 
     def _find(self, folder: FolderHandle, name: str) -> None:
         if self._before is not None:
-            self._old = LeasedFile.find(folder, name, self._before)
+            self._old = LeasedFile.open_if_same_stat(folder, name, self._before)
         if self._old is None and (self._before is not None or folder.find(name) is not None):
             raise stale_target_error(self.place)
 
@@ -337,14 +341,14 @@ class PlaceFile(TransactionStep):
             return
         if self._old is None:
             self._find(self.place.folder, self.place.name)
-        if self._old is None or not self._old.hold(self.place.folder):
+        if self._old is None or not self._old.hold():
             self._old = None
             raise stale_target_error(self.place)
 
     def land(self) -> None:
         if self._state == "landed":
             return
-        folder, name, temporary = self.place.parts
+        folder, name, temporary = self.place.folder_and_names
         if self._old is None or not self._old.held:
             self.watch()
         if self._before is None:
@@ -358,12 +362,14 @@ class PlaceFile(TransactionStep):
         self._state = "landed"
         if self._before is not None and self._before.kind == "folder":
             self.place.forget()
-        if self._after is None:
-            self.confirm()
+        if self._after is None and not self._undisturbed():
+            raise stale_target_error(self.place)
 
     def _change_places(self) -> None:
         # What is only moved is the same before and after: whoever sees it early sees nothing that is taken back.
-        is_file = self._after is not None and self._after.kind == "file" and not self._after.moved
+        is_file = (
+            self._after is not None and self._after.kind == "file" and not self._after.is_moved_from_backups
+        )
         veil = WriteLease(self.place.folder, self.place.temporary) if is_file else None
         try:
             self._refuse_other()
@@ -377,7 +383,7 @@ class PlaceFile(TransactionStep):
 
     def _return_at_once(self, veil: WriteLease | None) -> None:
         """Swap the names back at once, because another program replaced the target in the last instant."""
-        folder, name, temporary = self.place.parts
+        folder, name, temporary = self.place.folder_and_names
         swap_with_temporary(self.place)
         self._seen = self._after
         found = folder.find(temporary)
@@ -385,7 +391,7 @@ class PlaceFile(TransactionStep):
             # They replaced ours as well: the newer of their two takes the name, as it would have without us.
             swap_with_temporary(self.place)
         elif veil:
-            shown = veil.show(folder, name)
+            shown = veil.copy_for_waiting_readers(folder, name)
             self._seen = self._after if shown is None else Node("file", shown)
 
     def _refuse_other(self) -> None:
@@ -398,19 +404,23 @@ class PlaceFile(TransactionStep):
         return self._before is not None and self._before.held is not None
 
     def _undisturbed(self) -> bool:
-        folder, _, temporary = self.place.parts
-        if self._old is None or not self._old.is_at(folder, temporary):
-            return False
-        return self._old.intact() and self._old.holds_tree_at(folder, temporary)
+        """Whether what is at the temporary name is the file that was compared, and nobody wrote to it since."""
+        folder, _, temporary = self.place.folder_and_names
+        return self._old is not None and self._old.is_at(folder, temporary) and self._old.intact()
 
-    def confirm(self) -> None:
+    def recheck_old(self) -> None:
         if self._before is None:
             return
+        folder, _, temporary = self.place.folder_and_names
         if self._old is None:
             if not self._displaced:
                 return  # replaced for want of a swap, and let go: there is nothing left to look at
-            self._old = LeasedFile.take(self.place.folder, self.place.temporary, self._before)
-        if not (self._undisturbed() if self._displaced else self._old and self._old.intact()):
+            self._old = LeasedFile.take(folder, temporary, self._before)
+            known = self._old is not None
+        else:
+            # The one look at a folder's tree: nothing of it is removed, it goes to the backups or back.
+            known = not self._displaced or self._old.is_tree_unchanged_at(folder, temporary)
+        if not known or not (self._undisturbed() if self._displaced else self._old and self._old.intact()):
             raise stale_target_error(self.place)
 
     def release(self) -> None:
@@ -421,14 +431,14 @@ class PlaceFile(TransactionStep):
     def settle(self) -> None:
         if self._displaced:
             store_displaced(self.place, self._before)
-        if self._after is not None and self._after.held and self._after.moved:
+        if self._after is not None and self._after.held and self._after.is_moved_from_backups:
             self.place.vault.drop(self._after.held.ref)  # left there only where it had to be copied
         if self._old is not None:
             self._mode = stat.S_IMODE(self._old.found.st_mode)
         self._state, self._displaced = "settled", False
         self.release()
 
-    def take_back(self) -> str | None:
+    def roll_back(self) -> str | None:
         try:
             if not self._has_landed():
                 return self._drop_made()
@@ -491,16 +501,16 @@ class ReplaceFolderByFile(TransactionStep):
     def watch(self) -> None:
         self._old.watch()
 
-    def confirm(self) -> None:
-        self._old.confirm()
+    def recheck_old(self) -> None:
+        self._old.recheck_old()
 
     def settle(self) -> None:
         self._old.settle()
         self._new.land()
         self._new.settle()
 
-    def take_back(self) -> str | None:
-        return self._new.take_back() or self._old.take_back()
+    def roll_back(self) -> str | None:
+        return self._new.roll_back() or self._old.roll_back()
 
 
 def undo_placement(place: StepTarget, before: Node | None, after: Node | None) -> str | None:
@@ -508,7 +518,7 @@ def undo_placement(place: StepTarget, before: Node | None, after: Node | None) -
 
     Returns a sentence when another program's change prevents that.
     """
-    folder, name, temporary = place.parts
+    folder, name, temporary = place.folder_and_names
     if after is None:
         return _rename_back(place, before)
     ours = _lease_again(place, name, after)
@@ -529,7 +539,7 @@ def undo_placement(place: StepTarget, before: Node | None, after: Node | None) -
 
 def discard_temporary(place: StepTarget) -> bool:
     """Delete the file or empty folder at the temporary name; False when it is a folder with something in it."""
-    folder, _, temporary = place.parts
+    folder, _, temporary = place.folder_and_names
     found = folder.find(temporary)
     if found is None:
         return True
@@ -558,9 +568,9 @@ def store_displaced(place: StepTarget, node: Node | None) -> bool:
 
 def return_unplaced(place: StepTarget, node: Node | None) -> bool:
     """Delete the new file at the temporary name, or move it back into the backups if it came from there."""
-    if node is None or not node.moved:
+    if node is None or not node.is_moved_from_backups:
         return discard_temporary(place)
-    place.put_back(node)
+    place.return_to_backups(node)
     return True
 
 
@@ -569,7 +579,7 @@ def swap_with_temporary(place: StepTarget, *, keep: bool = False) -> bool:
 
     With `keep` the old file is never replaced: where names can't be swapped, three renames are used.
     """
-    folder, name, temporary = place.parts
+    folder, name, temporary = place.folder_and_names
     try:
         folder.exchange(name, temporary)
     except SyscallUnsupported:
@@ -592,7 +602,7 @@ def _lease_again(place: StepTarget, name: str, node: Node) -> LeasedFile | None:
 
 
 def _rename_back(place: StepTarget, before: Node | None) -> str | None:
-    folder, name, temporary = place.parts
+    folder, name, temporary = place.folder_and_names
     try:
         folder.move_new(temporary, name)
     except FileExistsError:
@@ -602,7 +612,7 @@ def _rename_back(place: StepTarget, before: Node | None) -> str | None:
 
 def _keep_theirs(place: StepTarget, before: Node | None) -> str:
     """Leave another program's file at the target and keep the replaced one visibly beside it; says where."""
-    folder, _, temporary = place.parts
+    folder, _, temporary = place.folder_and_names
     if folder.find(temporary) is not None:
         old = before and _lease_again(place, temporary, before)
         if not old:
@@ -617,7 +627,7 @@ def keep_beside_target(place: StepTarget) -> str:
 
     Returns a sentence that names it.
     """
-    folder, name, temporary = place.parts
-    kept = temporary_file.recovered_name(name)
+    folder, name, temporary = place.folder_and_names
+    kept = temporary_file.conflict_copy_name(name)
     folder.move_new(temporary, kept)
     return f"What another program wrote to `{place.path}` meanwhile is kept beside it as `{kept}`."

@@ -14,7 +14,7 @@ from handtools.host.files.folder_handle import FolderHandle, join_path, open_inn
 
 MOST_WATCHED_FOLDERS = 20_000
 """How many folders one tree watch covers; what lies in further ones is not noticed."""
-SETTLE_SECONDS = 0.02
+CHANGE_GATHER_SECONDS = 0.02
 """How long events are gathered after the first one, so that a save in several steps is one change."""
 _CLOSE_WRITE, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x8, 0x4, 0xC0, 0x100, 0x200
 _EVENTS = _CLOSE_WRITE | _ATTRIB | _MOVED | _CREATE | _DELETE
@@ -59,7 +59,7 @@ class TreeWatch:
             if self._fd not in ready:
                 continue
             changed = self._read()
-            while select.select([self._fd], [], [], SETTLE_SECONDS)[0]:
+            while select.select([self._fd], [], [], CHANGE_GATHER_SECONDS)[0]:
                 changed |= self._read()
             yield changed
 

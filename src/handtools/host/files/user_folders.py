@@ -1,4 +1,4 @@
-"""The user's folders: home, config and state, each workspace's state folder, and configuration files."""
+"""What the user keeps for a workspace: its state folder, its backups, and the configuration files."""
 
 import contextlib
 import hashlib
@@ -8,39 +8,9 @@ import stat
 from pathlib import Path
 
 from handtools.core.errors import HostError, UsageError
+from handtools.host.home_folders import STATE_VARIABLE, config_home, state_root
+from handtools.host.workspace_folders import is_in_workspace, workspace_folders
 
-
-def user_home() -> Path | None:
-    """The user's home folder; None where neither HOME nor the system names one, as in some containers."""
-    given = os.path.expanduser("~") if os.environ.get("HOME", "~") else ""
-    return Path(given) if os.path.isabs(given) else None
-
-
-def required_home(purpose: str) -> Path:
-    """The user's home folder; raises `HostError`, which names `purpose`, when there is none."""
-    found = user_home()
-    if found is None:
-        raise HostError(f"There is no home folder, and so no {purpose}. Set HOME to a folder.")
-    return found
-
-
-def config_home() -> Path | None:
-    """The user's config folder: `$XDG_CONFIG_HOME`, else `~/.config`; None without a home."""
-    return _absolute_variable("XDG_CONFIG_HOME") or ((found := user_home()) and found / ".config")
-
-
-def state_home() -> Path | None:
-    """The user's state folder: `$XDG_STATE_HOME`, else `~/.local/state`; None without a home."""
-    return _absolute_variable("XDG_STATE_HOME") or ((found := user_home()) and found / ".local" / "state")
-
-
-def _absolute_variable(variable: str) -> Path | None:
-    # The standard has relative values ignored.
-    given = os.environ.get(variable, "")
-    return Path(given) if os.path.isabs(given) else None
-
-
-STATE_VARIABLE = "HANDTOOLS_STATE"
 _ODD_NAME_CHARS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -51,7 +21,7 @@ def state_folder(root: str | Path) -> Path:
     """
     real = Path(os.path.realpath(root))
     folder = state_root() / workspace_id(real)
-    if folder.is_relative_to(real):
+    if is_in_workspace(folder, real):
         raise HostError(
             f"The record of {real} would lie inside it; set {STATE_VARIABLE} to another folder."
         )
@@ -74,7 +44,7 @@ def workspace_id(real: Path) -> str:
 
 def backups_folder(root: str | Path, state: Path) -> Path:
     """The folder for a workspace's backups, on its file system: in the state folder, or beside the workspace."""
-    real = Path(os.path.realpath(root))
+    real = Path(next(iter(workspace_folders(root).values())))
     device = real.stat().st_dev
     if not state.exists() or state.stat().st_dev == device:
         return state / "vault"
@@ -84,19 +54,6 @@ def backups_folder(root: str | Path, state: Path) -> Path:
         if found.st_dev == device and os.access(beside, os.W_OK) and found.st_uid == os.geteuid():
             return beside / f".handtools-vault-{state.name}"
     return state / "vault"
-
-
-def state_root() -> Path:
-    """The folder that contains the state of all workspaces and the state that belongs to none."""
-    override = os.environ.get(STATE_VARIABLE)
-    if override:
-        return Path(os.path.realpath(override))
-    place = state_home()
-    if place is None:
-        raise HostError(
-            f"There is no home folder, and so no place for the record; set {STATE_VARIABLE} to a folder."
-        )
-    return Path(os.path.realpath(place)) / "handtools"
 
 
 POLICY_VARIABLE = "HANDTOOLS_POLICY"
@@ -129,10 +86,11 @@ def user_policy_file() -> Path | None:
     return settings and settings / "handtools" / "policy.toml"
 
 
-def project_file(root: str | Path) -> Path | None:
-    """The path of the project's own file in a workspace; None when there is none."""
-    path = Path(root, PROJECT_FILE_NAME)
-    return path if os.path.lexists(path) else None
+def project_files(root: str | Path) -> dict[str, Path]:
+    """The paths of the projects' own files in a workspace, by the name of the folder that each is in."""
+    tops = {name: root if not name else folder for name, folder in workspace_folders(root).items()}
+    files = {name: Path(top, PROJECT_FILE_NAME) for name, top in tops.items()}
+    return {name: path for name, path in files.items() if os.path.lexists(path)}
 
 
 def read_config_file(path: Path) -> str:
@@ -164,8 +122,7 @@ def _outside_file(root: str | Path, named: str | Path | None, own: Path | None, 
     path = Path(os.path.expanduser(named)) if named else own
     if path is None or (named is None and not path.is_file()):
         return None
-    real, workspace = Path(os.path.realpath(path)), Path(os.path.realpath(root))
-    if real.is_relative_to(workspace):
+    if is_in_workspace(path, root):
         raise UsageError(
             f"The {what} {path} lies inside the workspace, where agents can change it. Move it out."
         )

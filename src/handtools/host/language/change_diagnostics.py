@@ -14,7 +14,7 @@ from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotRe
 
 MOST_CHECKED_FILES = 20
 """How many changed files of one change are checked at most; a command may change thousands."""
-MOST_WATCHED_EVENTS = 2_000
+MOST_REPORTED_FILE_CHANGES = 2_000
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
 
 
@@ -125,11 +125,11 @@ class ServerChangeReview:
             path = self.texts.path(uri)
             stamp = self.texts.stamp(path) if path is not None else None
             if path is None or stamp is None:
-                client.close(uri)
+                client.close_document(uri)
             elif stamp != self.seat.stamps.get(uri):
                 text = document_text(self.texts.read(path))
                 if text is None:
-                    client.close(uri)
+                    client.close_document(uri)
                 else:
                     client.tell(uri, text)
                     self.seat.stamps[uri] = stamp
@@ -144,15 +144,15 @@ class ServerChangeReview:
         if not client.alive:
             raise ServerLost(client.fault)
         if verdict.standing != "unknown":
-            self.seat.keep(each.uri, DiagnosticsBaseline(each.before, verdict.errors))
+            self.seat.set_baseline(each.uri, DiagnosticsBaseline(each.before, verdict.errors))
 
     def _announce(self, client: LspClient) -> None:
         """Notify the server of changed files that are not open (`didChangeWatchedFiles`)."""
         events = []
-        for change in self.changes[:MOST_WATCHED_EVENTS]:
+        for change in self.changes[:MOST_REPORTED_FILE_CHANGES]:
             uri = self.texts.uri(change.path)
             if change.after is None:
-                client.close(uri)
+                client.close_document(uri)
                 self.seat.baselines.pop(uri, None)
             if uri not in client.documents:
                 kind = _DELETED if change.after is None else _CREATED if change.before is None else _CHANGED
@@ -174,7 +174,7 @@ class ServerChangeReview:
         if verdict.standing == "unknown":
             return None, verdict
         known = self.seat.baselines.get(each.uri)
-        self.seat.keep(each.uri, DiagnosticsBaseline(each.after, verdict.errors))
+        self.seat.set_baseline(each.uri, DiagnosticsBaseline(each.after, verdict.errors))
         if known is None:
             compared = each.before is None
             return DiagnosticDelta(each.path, verdict.errors, compared=compared), verdict
@@ -205,7 +205,7 @@ class ServerChangeReview:
         for path, errors in now.items():
             uri = self.texts.uri(path)
             known, text = self.seat.baselines.get(uri), client.documents[uri].text
-            self.seat.keep(uri, DiagnosticsBaseline(text, errors))
+            self.seat.set_baseline(uri, DiagnosticsBaseline(text, errors))
             if known is not None:
                 difference = diagnostic_delta(path, known.text, text, known.diagnostics, errors)
                 self.findings.elsewhere += [difference] if difference.new else []
@@ -221,7 +221,7 @@ class ServerChangeReview:
                 self.seat.stamps.pop(each.uri, None)
             for path, errors in (await self._seen(client, paths)).items():
                 uri = self.texts.uri(path)
-                self.seat.keep(uri, DiagnosticsBaseline(client.documents[uri].text, errors))
+                self.seat.set_baseline(uri, DiagnosticsBaseline(client.documents[uri].text, errors))
         finally:
             for each in flipped:
                 client.tell(each.uri, each.after)

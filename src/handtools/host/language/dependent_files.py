@@ -12,7 +12,7 @@ from handtools.core.syntax import Symbol, symbol_chains
 from handtools.host import programs
 from handtools.host.language.document_files import DocumentFiles
 from handtools.host.search.ripgrep_process import find_ripgrep
-from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.text.diffs.alignment import align_lines
 from handtools.text.diffs.unified_diff import changed_rows
 

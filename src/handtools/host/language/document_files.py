@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from handtools.core.errors import Redirected
+from handtools.core.errors import SymlinkInPath
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.text.encoding import decode
 
@@ -39,8 +39,8 @@ class DocumentFiles:
         A server names the files, and rules judge the paths: they could not judge what is behind a link.
         """
         try:
-            status, fd = _workspace_root(self.workspace).found(path)
-        except (OSError, Redirected):
+            status, fd = _workspace_root(self.workspace).stat_and_open_path(path)
+        except (OSError, SymlinkInPath):
             return None
         if fd is None:
             return None

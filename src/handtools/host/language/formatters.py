@@ -19,8 +19,8 @@ from handtools.core.language import FormattingOutcome
 from handtools.core.syntax import Syntax
 from handtools.host import programs
 from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
-from handtools.host.sandbox.program_dependencies import program_folders
-from handtools.text.diffs.formatter_scope import format_touched_lines, has_same_words
+from handtools.host.sandbox.program_dependencies import folders_needed_by_program
+from handtools.text.diffs.formatter_scope import has_same_words, limit_formatting_to_edit
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ class LocalFormatters:
             self._keep(job.path, formatted)
             return formatted
         source = decode(after)
-        near = format_touched_lines(decode(before).body, source.body, decode(formatted).body)
+        near = limit_formatting_to_edit(decode(before).body, source.body, decode(formatted).body)
         part = _encoded(source, near)
         # A part of a formatter's work can be no work at all: it must still mean the same to the formatter.
         if part != after and await self._run(job, part) != formatted:
@@ -329,15 +329,15 @@ class LocalFormatters:
 
     async def _run(self, job: _FormatterRun, data: bytes) -> bytes:
         # Loaded with the first file that is formatted: most workspaces never get there.
-        from handtools.host.sandbox.stdin_filter import FilterProgram, run_stdin_filter
+        from handtools.host.sandbox.stdin_filter import StdinFilterProgram, run_stdin_filter
 
         seconds = job.deadline - time.monotonic()
         if seconds <= 0:
             raise FormattingFailed(f"took longer than {self._seconds:g} s")
         path = os.path.join(self._root, job.path)
         argv = (job.program, *(part.replace("{path}", path) for part in job.formatter.argv))
-        program = FilterProgram(
-            argv, self._root, job.folder, job.private, program_folders(job.program, self._root)
+        program = StdinFilterProgram(
+            argv, self._root, job.folder, job.private, folders_needed_by_program(job.program, self._root)
         )
         made, complaint = await run_stdin_filter(self._runner, program, data, seconds)
         if complaint:

@@ -95,7 +95,7 @@ async def _prove_by_pull(client: LspClient, document: OpenDocument, deadline: fl
         except ResponseError as refusal:
             if not refusal.passing:
                 raise
-            await client.news(0.05)
+            await client.wait_for_message(0.05)
             continue
         # An answer that was begun while it loads may be empty because it had not looked.
         if _is_loaded(client):
@@ -128,7 +128,7 @@ async def _prove_by_tsserver(client: LspClient, document: OpenDocument, deadline
             # No project yet: it says so instead of waiting.
             if deadline - time.monotonic() <= 0:
                 raise ResponseTimeout(command)
-            await client.news(0.05)
+            await client.wait_for_message(0.05)
         found += [_from_tsserver(each) for each in body]
     return "fresh", found
 
@@ -192,7 +192,7 @@ async def _wait_until(
             raise ResponseTimeout("no proof")
         if not client.alive:
             raise ServerLost(client.fault or "it has ended")
-        await client.news(left if pause is None else min(left, pause))
+        await client.wait_for_message(left if pause is None else min(left, pause))
 
 
 def _is_loaded(client: LspClient) -> bool:

@@ -20,12 +20,12 @@ from handtools.host import programs
 from handtools.host.language.server_discovery import ServerFinder, servers_with_programs
 from handtools.host.language.servers import LANGUAGE_SERVERS, LanguageServer, ServerTable
 from handtools.host.sandbox.launch import Runner
-from handtools.host.sandbox.program_dependencies import program_folders
+from handtools.host.sandbox.program_dependencies import folders_needed_by_program
 
 if TYPE_CHECKING:
     from handtools.host.language.workspace_session import WorkspaceLanguageServers
 
-VERSION_SECONDS = 10.0
+SERVER_VERSION_SECONDS = 10.0
 
 
 class LocalLanguage:
@@ -65,13 +65,13 @@ class LocalLanguage:
         """Whether a language server for a file is installed here."""
         return self._finder.speaks(path)
 
-    def missing(self, path: str) -> str:
+    def missing_server_sentence(self, path: str) -> str:
         """Why no language server can answer about a file; empty when one can."""
-        return self._finder.missing(path)
+        return self._finder.missing_server_sentence(path)
 
     def warm(self, path: str, *, private: Sequence[str]) -> None:
         """Start the server of a file ahead of use and record the file's present errors; returns at once."""
-        if self._finder.spoken(path):
+        if self._finder.servers_of_file(path):
             self._desk.warm(path, tuple(private))
 
     async def review(
@@ -86,7 +86,7 @@ class LocalLanguage:
 
         Later results go to `late`.
         """
-        if not any(self._finder.spoken(change.path) for change in changes):
+        if not any(self._finder.servers_of_file(change.path) for change in changes):
             return DiagnosticReview()
         return await self._desk.review(changes, tuple(private), timeout, late)
 
@@ -94,7 +94,7 @@ class LocalLanguage:
         """Ask the language server of a file a question such as definition, references or rename."""
         return await self._desk.ask(question, tuple(private))
 
-    def speakers(self) -> list[KnownServer]:
+    def known_servers(self) -> list[KnownServer]:
         """All known language servers, whether installed or not, with program and version."""
         found = []
         for server, program in servers_with_programs(self._table, self._finder):
@@ -122,12 +122,14 @@ class LocalLanguage:
         """The output of a command, run confined as the language server would be."""
         if not self._runner.confined:
             return _unconfined_output(command, self._workspace)
-        from handtools.host.sandbox.stdin_filter import FilterProgram, run_stdin_filter
+        from handtools.host.sandbox.stdin_filter import StdinFilterProgram, run_stdin_filter
 
-        readable = program_folders(command[0], self._workspace)
-        asked = FilterProgram(tuple(command), self._workspace, self._workspace, (), readable)
+        readable = folders_needed_by_program(command[0], self._workspace)
+        asked = StdinFilterProgram(tuple(command), self._workspace, self._workspace, (), readable)
         with start_blocking_portal() as portal:
-            made, complaint = portal.call(run_stdin_filter, self._runner, asked, b"", VERSION_SECONDS)
+            made, complaint = portal.call(
+                run_stdin_filter, self._runner, asked, b"", SERVER_VERSION_SECONDS
+            )
         return "" if complaint else made.decode(errors="replace")
 
 
@@ -138,7 +140,9 @@ def _unconfined_output(command: list[str], workspace: str) -> str:
     if program is None:
         return ""
     try:
-        done = programs.run_program(program, command[1:], programs.ProgramLimits(seconds=VERSION_SECONDS))
+        done = programs.run_program(
+            program, command[1:], programs.ProgramLimits(seconds=SERVER_VERSION_SECONDS)
+        )
     except (OSError, programs.ProgramTimeout):
         return ""
     return done.output.decode(errors="replace") if done.code == 0 else ""

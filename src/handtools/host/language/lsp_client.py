@@ -318,15 +318,15 @@ class LspClient:
     def reopen(self, uri: str) -> OpenDocument:
         """Close and open a document again, so that the server checks it from the start."""
         document = self.documents[uri]
-        self.close(uri)
+        self.close_document(uri)
         return self._open(uri, document.text, document.version + 1)
 
-    def close(self, uri: str) -> None:
+    def close_document(self, uri: str) -> None:
         """Send `didClose` for a document."""
         if self.documents.pop(uri, None) is not None:
             self.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
-    async def news(self, seconds: float) -> bool:
+    async def wait_for_message(self, seconds: float) -> bool:
         """Wait until the server has sent any message; False when none came within `seconds`."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
@@ -354,7 +354,7 @@ class LspClient:
         opened = {"uri": uri, "languageId": language, "version": version, "text": text}
         self.notify("textDocument/didOpen", {"textDocument": opened})
         while len(self.documents) > MOST_OPEN_DOCUMENTS:
-            self.close(next(iter(self.documents)))
+            self.close_document(next(iter(self.documents)))
         return document
 
     def _send(self, message: LspMessage) -> None:

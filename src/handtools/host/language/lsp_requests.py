@@ -27,7 +27,7 @@ from handtools.host.language.lsp_client import (
 )
 from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotReady, ServerPool, ServerSlot
 from handtools.text.encoding import Unencodable, decode
-from handtools.text.lines import column_of_utf16, split_lines, utf16_units, without_line_ending
+from handtools.text.lines import column_of_utf16, split_lines, utf16_column, without_line_ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class ServerQuery:
             except ResponseError as refusal:
                 if not refusal.passing or time.monotonic() > self.deadline:
                     raise
-                await client.news(_RETRY_SECONDS)
+                await client.wait_for_message(_RETRY_SECONDS)
 
     def _told(self, client: LspClient, path: str) -> OpenDocument:
         text = document_text(self.texts.read(path))
@@ -250,7 +250,7 @@ class ServerQuery:
     def _at(self, document: OpenDocument, question: LanguageQuestion) -> LspMessage:
         rows = split_lines(document.text)
         row = without_line_ending(rows[question.line - 1]) if 0 < question.line <= len(rows) else ""
-        position = {"line": max(question.line - 1, 0), "character": utf16_units(row, question.column)}
+        position = {"line": max(question.line - 1, 0), "character": utf16_column(row, question.column)}
         return {"textDocument": {"uri": document.uri}, "position": position}
 
     async def _diagnosed(self, client: LspClient, path: str) -> LanguageAnswer:
@@ -265,7 +265,7 @@ class ServerQuery:
         for verdict in verdicts:
             if verdict.standing != "unknown":
                 uri = self.texts.uri(verdict.path)
-                self.seat.keep(uri, DiagnosticsBaseline(client.documents[uri].text, verdict.errors))
+                self.seat.set_baseline(uri, DiagnosticsBaseline(client.documents[uri].text, verdict.errors))
         notes = () if path else ("Only files that were read or changed, and what servers told unasked.",)
         return LanguageAnswer(server=client.server.name, verdicts=tuple(verdicts), notes=notes)
 
@@ -298,7 +298,7 @@ class ServerQuery:
         line = question.line - 1
         span = {
             "start": {"line": line, "character": 0},
-            "end": {"line": line, "character": utf16_units(row, len(row))},
+            "end": {"line": line, "character": utf16_column(row, len(row))},
         }
         complaints = await self._complaints(client, document, line)
         context = {"diagnostics": complaints, "triggerKind": 1}

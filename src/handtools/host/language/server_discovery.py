@@ -18,7 +18,7 @@ from handtools.host.language.servers import LanguageServer, ServerRole, ServerTa
 
 SERVER_RECHECK_SECONDS = 30.0
 """For how many seconds a program that was not found is not looked for again."""
-UNCONFINED_NOTE = (
+UNCONFINED_SERVERS_NOTE = (
     "Language servers run only where the kernel confines them, and nothing here does. "
     "A person can change that: `handtools doctor` says how."
 )
@@ -58,9 +58,9 @@ class ServerFinder:
 
     def speaks(self, path: str) -> bool:
         """Whether a language server for a file is installed."""
-        return any(self.program(server, self.workspace) for server in self._table.of(path))
+        return any(self.program(server, self.workspace) for server in self._table.servers_for_path(path))
 
-    def spoken(self, path: str) -> list[FoundServer]:
+    def servers_of_file(self, path: str) -> list[FoundServer]:
         """The language servers of a file: a type checker, and those linters that the project has settings for."""
         known, at = self._spoken.get(path, ([], 0.0))
         if known and time.monotonic() - at < SERVER_RECHECK_SECONDS:
@@ -75,17 +75,17 @@ class ServerFinder:
         self._spoken[path] = (found, time.monotonic())
         return found
 
-    def missing(self, path: str) -> str:
+    def missing_server_sentence(self, path: str) -> str:
         """Why a file has no language server, and how to install one; empty when it has one."""
-        servers = self._table.of(path)
+        servers = self._table.servers_for_path(path)
         if not servers:
             name = path.rpartition("/")[2]
             return f"No language server is known for `{name}`."
-        if self.spoken(path):
+        if self.servers_of_file(path):
             return ""
         found = [server for server in servers if self.program(server, self.workspace)]
         if not found and not self._confined():
-            return UNCONFINED_NOTE
+            return UNCONFINED_SERVERS_NOTE
         if not found:
             return (
                 f"No language server for `{path}` is installed. "
@@ -106,7 +106,7 @@ class ServerFinder:
         return found
 
     def _here(self, path: str) -> Iterator[FoundServer]:
-        for server in self._table.of(path):
+        for server in self._table.servers_for_path(path):
             root = self._root(server, path)
             if root is not None and (program := self.program(server, root)):
                 yield FoundServer(server, program, root)

@@ -28,9 +28,9 @@ RESTART_DELAYS = (0.0, 1.0, 4.0)
 """Seconds to wait before a server that ended is restarted, by how often it did; after the last it stays off."""
 SERVER_STABLE_SECONDS = 60.0
 """Seconds after which a running server's earlier crashes are forgotten."""
-PARKED_SECONDS = 300.0
+CRASHED_SERVER_OFF_SECONDS = 300.0
 IDLE_SERVER_SECONDS = 600.0
-TIDY_SECONDS = 5.0
+POOL_TIDY_SECONDS = 5.0
 MOST_SERVERS = 4
 MOST_SERVER_MEMORY_BYTES = 2 << 30
 MOST_BASELINES = 512
@@ -72,7 +72,7 @@ class ServerSlot:
     fault: str = ""
     used: float = 0.0
 
-    def keep(self, uri: str, baseline: DiagnosticsBaseline) -> None:
+    def set_baseline(self, uri: str, baseline: DiagnosticsBaseline) -> None:
         """Record the newest proved errors of a file as its baseline."""
         self.baselines[uri] = baseline
         self.baselines.move_to_end(uri)
@@ -135,7 +135,7 @@ class ServerPool:
         except (ServerNotStarted, HostError, ServerLost, ResponseError, ResponseTimeout) as failure:
             raise ServerNotReady(seat.fault or str(failure)) from failure
 
-    async def let_go(self, owner: object) -> None:
+    async def release_owner(self, owner: object) -> None:
         """Remove an owner from all slots and end the servers that no one else uses."""
         for key, seat in list(self.seats.items()):
             seat.owners.discard(owner)
@@ -196,7 +196,7 @@ class ServerPool:
             self._push_back(seat)
 
     def _push_back(self, seat: ServerSlot) -> None:
-        seat.again_at = time.monotonic() + (*RESTART_DELAYS, PARKED_SECONDS)[seat.ends]
+        seat.again_at = time.monotonic() + (*RESTART_DELAYS, CRASHED_SERVER_OFF_SECONDS)[seat.ends]
         seat.ends = min(seat.ends + 1, len(RESTART_DELAYS))
 
     async def _make_room(self, wanted: ServerSlot) -> None:
@@ -225,7 +225,7 @@ class ServerPool:
 
     async def _keep(self) -> None:
         while True:
-            await asyncio.sleep(TIDY_SECONDS)
+            await asyncio.sleep(POOL_TIDY_SECONDS)
             await self.tidy()
 
 

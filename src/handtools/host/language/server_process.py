@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch, Runner
-from handtools.host.sandbox.orders import CommandRefused, CommandStarted
+from handtools.host.sandbox.orders import CommandStarted, RefusalAnswer
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
 from handtools.host.sandbox.processes.kill_tree import descendants, kill_by_environment
@@ -114,7 +114,7 @@ class ServerProcess:
     async def _end(self) -> None:
         if not self.over:
             with contextlib.suppress(PeerGone):
-                self._hired.order({"order": "end", "gently": False})
+                self._hired.send_order({"order": "end", "gently": False})
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), SERVER_END_SECONDS)
             if not self.over:
@@ -175,16 +175,16 @@ def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str
     ours_out, theirs_out = os.pipe()
     ours_err, theirs_err = os.pipe()
     ours, theirs = (ours_in, ours_out, ours_err), (theirs_in, theirs_out, theirs_err)
-    answer: CommandStarted | CommandRefused = CommandRefused(refused="no supervisor")
+    answer: CommandStarted | RefusalAnswer = RefusalAnswer(refused="no supervisor")
     hired = SUPERVISORS.take()
     try:
         with confined_launch(runner, launch) as confined:
-            hired.order(start_order(confined, mark), (*theirs, *extra_fds(confined)))
+            hired.send_order(start_order(confined, mark), (*theirs, *extra_fds(confined)))
             answer, _ = receive_message(hired.line)
     except PeerGone:
         hired.dismiss()
     except HostError as failure:
-        answer = CommandRefused(refused=str(failure))
+        answer = RefusalAnswer(refused=str(failure))
     finally:
         _close_fds(theirs)
         if "refused" in answer:

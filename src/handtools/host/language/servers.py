@@ -187,7 +187,7 @@ class ServerTable:
                 found[suffix] = (*found.get(suffix, ()), server)
         object.__setattr__(self, "by_suffix", found)
 
-    def of(self, path: str) -> tuple[LanguageServer, ...]:
+    def servers_for_path(self, path: str) -> tuple[LanguageServer, ...]:
         """The servers that support a file's language, the preferred one first."""
         return self.by_suffix.get(file_suffix(path), ())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from handtools.core.changes import Change, ChangeSet
-from handtools.core.commands import Allowance
+from handtools.core.commands import CommandLimits
 from handtools.core.errors import Unavailable
 from handtools.core.language import (
     NO_SERVER_HINT,
@@ -24,7 +24,7 @@ from handtools.host.language.document_files import DocumentFiles, document_text
 from handtools.host.language.fresh_diagnostics import STILL_CHECKING, proved_diagnostics
 from handtools.host.language.lsp_client import LspClient
 from handtools.host.language.lsp_requests import ServerQuery
-from handtools.host.language.server_discovery import UNCONFINED_NOTE, FoundServer, ServerFinder
+from handtools.host.language.server_discovery import UNCONFINED_SERVERS_NOTE, FoundServer, ServerFinder
 from handtools.host.language.server_pool import (
     LANGUAGE_THREAD,
     DiagnosticsBaseline,
@@ -37,9 +37,9 @@ from handtools.host.sandbox.environment_variables import command_environment
 from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.program_dependencies import (
     contains_home_folder,
+    folders_needed_by_program,
     interpreter_folders,
     node_modules_folder,
-    program_folders,
 )
 from handtools.host.sandbox.runners.identity_and_limits import workspace_owner
 
@@ -60,7 +60,7 @@ def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Seq
     layers = [os.environ[name] for name in _PACKAGE_VARIABLES if os.environ.get(name)]
     home = Path(os.environ.get("HOME", "/"))
     outside = [
-        *program_folders(spoken.program, workspace),
+        *folders_needed_by_program(spoken.program, workspace),
         *(place for place in os.environ.get("PATH", "").split(os.pathsep) if place),
         *layers,
         *(str(home / each) for each in spoken.server.readable),
@@ -90,7 +90,7 @@ def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Seq
             and not Path(workspace).is_relative_to(os.path.realpath(each))
         ),
         writable=(str(folder),),
-        allowance=Allowance(seconds=SERVER_LIFETIME_SECONDS, processes=4096),
+        allowance=CommandLimits(seconds=SERVER_LIFETIME_SECONDS, processes=4096),
     )
 
 
@@ -108,7 +108,7 @@ async def start_server(spoken: FoundServer, ready: Launch, runner: Runner) -> Ls
 
 LATE_REVIEW_SECONDS = 60.0
 """Seconds for which servers may go on checking a change after the call has returned."""
-QUERY_SECONDS = 20.0
+LANGUAGE_QUERY_SECONDS = 20.0
 
 
 class WorkspaceLanguageServers:
@@ -149,7 +149,7 @@ class WorkspaceLanguageServers:
     async def _close(self) -> None:
         for task in self._behind.values():
             task.cancel()
-        await LANGUAGE_THREAD.pool.let_go(self)
+        await LANGUAGE_THREAD.pool.release_owner(self)
 
     def _seat(self, spoken: FoundServer, private: tuple[str, ...]) -> ServerSlot:
         key = (spoken.server.name, spoken.program, spoken.root, self._workspace, private)
@@ -165,7 +165,7 @@ class WorkspaceLanguageServers:
         if not runner.confined and (
             spoken.server.runs_code or not is_outside_workspace(spoken.program, self._workspace)
         ):
-            raise ServerNotStarted(UNCONFINED_NOTE)
+            raise ServerNotStarted(UNCONFINED_SERVERS_NOTE)
         return await start_server(spoken, ready, runner)
 
     def _alone(self, seat: ServerSlot, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -177,7 +177,7 @@ class WorkspaceLanguageServers:
         return task
 
     async def _warm(self, path: str, private: tuple[str, ...]) -> None:
-        for spoken in self._finder.spoken(path):
+        for spoken in self._finder.servers_of_file(path):
             seat = self._seat(spoken, private)
             former = self._behind.get(id(seat))
             if former is None or former.done():
@@ -196,7 +196,7 @@ class WorkspaceLanguageServers:
             verdict = await proved_diagnostics(client, client.tell(uri, text), path, deadline)
             if verdict.standing != "unknown":
                 seat.stamps[uri] = stamp
-                seat.keep(uri, DiagnosticsBaseline(text, verdict.errors))
+                seat.set_baseline(uri, DiagnosticsBaseline(text, verdict.errors))
 
     async def _review(
         self, changes: Sequence[Change], private: tuple[str, ...], seconds: float, late: LateReviewListener
@@ -205,7 +205,7 @@ class WorkspaceLanguageServers:
         groups: dict[FoundServer, list[EditedDocument]] = {}
         for change in changes:
             if (edited := self._edited(change)) is not None:
-                for spoken in self._finder.spoken(change.path):
+                for spoken in self._finder.servers_of_file(change.path):
                     groups.setdefault(spoken, []).append(edited)
         work: list[tuple[ServerChangeReview, asyncio.Task[None]]] = []
         for spoken, files in groups.items():
@@ -254,9 +254,9 @@ class WorkspaceLanguageServers:
     async def _ask(self, question: LanguageQuestion, private: tuple[str, ...]) -> LanguageAnswer:
         if not question.path:
             return await self._ask_project(question)
-        if why := self._finder.missing(question.path):
+        if why := self._finder.missing_server_sentence(question.path):
             raise Unavailable(why, hint=NO_SERVER_HINT)
-        spoken = self._finder.spoken(question.path)
+        spoken = self._finder.servers_of_file(question.path)
         if question.kind != "diagnostics":
             return await self._first_answer(spoken, question, private)
         answers = [await self._asked(each, question, private) for each in spoken]
@@ -288,7 +288,9 @@ class WorkspaceLanguageServers:
             )
         answers = []
         for seat in seats:
-            asker = ServerQuery(seat, LANGUAGE_THREAD.pool, self._texts, time.monotonic() + QUERY_SECONDS)
+            asker = ServerQuery(
+                seat, LANGUAGE_THREAD.pool, self._texts, time.monotonic() + LANGUAGE_QUERY_SECONDS
+            )
             answers.append(await asker.answer(question))
         return _joined_answer([answer for answer in answers if answer])
 
@@ -296,7 +298,10 @@ class WorkspaceLanguageServers:
         self, spoken: FoundServer, question: LanguageQuestion, private: tuple[str, ...]
     ) -> LanguageAnswer | None:
         asker = ServerQuery(
-            self._seat(spoken, private), LANGUAGE_THREAD.pool, self._texts, time.monotonic() + QUERY_SECONDS
+            self._seat(spoken, private),
+            LANGUAGE_THREAD.pool,
+            self._texts,
+            time.monotonic() + LANGUAGE_QUERY_SECONDS,
         )
         return await asker.answer(question)
 

@@ -4,24 +4,24 @@ import io
 from typing import TYPE_CHECKING
 
 from handtools.core.errors import TooLarge, WrongKind
-from handtools.core.media import Preview
+from handtools.core.media import MediaPreview
 from handtools.core.result import Image
 from handtools.host.media import UNREADABLE_HINT
 
 if TYPE_CHECKING:
     from PIL import Image as Pictures
 
-MOST_EDGE_PIXELS = 1568
+MOST_IMAGE_EDGE_PIXELS = 1568
 """The longest edge of an image in pixels; models scale larger ones down themselves, after it has been paid for."""
-IMAGE_BYTES = 3_700_000
+MOST_IMAGE_BYTES = 3_700_000
 """The largest image in bytes, which stays below 5 MB as base64."""
-MOST_PIXELS = 100_000_000
+MOST_IMAGE_PIXELS = 100_000_000
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _ORIENTATION = 0x0112
 _SMALLER = "Read a smaller copy of it."
 
 
-def preview(path: str, data: bytes) -> Preview:
+def preview(path: str, data: bytes) -> MediaPreview:
     """Decode an image and scale it down if it is too large."""
     from PIL import Image as Pictures
     from PIL import UnidentifiedImageError
@@ -29,23 +29,23 @@ def preview(path: str, data: bytes) -> Preview:
     try:
         with Pictures.open(io.BytesIO(data)) as picture:
             width, height, shape = *picture.size, picture.format or "image"
-            if width * height > MOST_PIXELS:
-                message = f"`{path}` has {width} x {height} pixels; the limit is {MOST_PIXELS:,}."
+            if width * height > MOST_IMAGE_PIXELS:
+                message = f"`{path}` has {width} x {height} pixels; the limit is {MOST_IMAGE_PIXELS:,}."
                 raise TooLarge(message, hint=_SMALLER)
             turned = picture.getexif().get(_ORIENTATION, 1) != 1
-            small = max(width, height) <= MOST_EDGE_PIXELS and len(data) <= IMAGE_BYTES
+            small = max(width, height) <= MOST_IMAGE_EDGE_PIXELS and len(data) <= MOST_IMAGE_BYTES
             title = f"{shape} image, {width} x {height} pixels"
             if shape in _MEDIA_TYPES and small and not turned:
-                return Preview(kind="image", title=title, images=(Image(data, _MEDIA_TYPES[shape]),))
+                return MediaPreview(kind="image", title=title, images=(Image(data, _MEDIA_TYPES[shape]),))
             image, shown = encoded_image(picture)
     except Pictures.DecompressionBombError as error:
-        message = f"`{path}` has too many pixels; the limit is {MOST_PIXELS:,}."
+        message = f"`{path}` has too many pixels; the limit is {MOST_IMAGE_PIXELS:,}."
         raise TooLarge(message, hint=_SMALLER) from error
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         message = f"`{path}` looks like an image but can't be read: {error}."
         raise WrongKind(message, hint=UNREADABLE_HINT) from error
     note = "" if shown == (width, height) else f", shown at {shown[0]} x {shown[1]}"
-    return Preview(kind="image", title=title + note, images=(image,))
+    return MediaPreview(kind="image", title=title + note, images=(image,))
 
 
 def encoded_image(picture: "Pictures.Image") -> tuple[Image, tuple[int, int]]:
@@ -53,13 +53,13 @@ def encoded_image(picture: "Pictures.Image") -> tuple[Image, tuple[int, int]]:
     from PIL import ImageOps
 
     upright = ImageOps.exif_transpose(picture)
-    upright.thumbnail((MOST_EDGE_PIXELS, MOST_EDGE_PIXELS))
+    upright.thumbnail((MOST_IMAGE_EDGE_PIXELS, MOST_IMAGE_EDGE_PIXELS))
     solid = upright.convert(
         "RGBA" if "A" in upright.getbands() or "transparency" in upright.info else "RGB"
     )
     while True:
         best = _smallest(solid)
-        if len(best.data) <= IMAGE_BYTES:
+        if len(best.data) <= MOST_IMAGE_BYTES:
             return best, solid.size
         solid = solid.reduce(2)
 

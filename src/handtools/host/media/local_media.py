@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from anyio import to_thread
 
 from handtools.core.errors import TooLarge, WrongKind
-from handtools.core.media import MediaKind, Preview, PreviewRequest
-from handtools.text.media_type_sniffing import signature_type
+from handtools.core.media import MediaKind, MediaPreview, PreviewRequest
+from handtools.text.media_type_sniffing import media_type_by_signature
 
 _KINDS: dict[str, MediaKind] = {
     "image/png": "image",
@@ -47,13 +47,13 @@ class LocalMedia:
         self._root = root
 
     def kind(self, path: str, head: bytes) -> MediaKind | None:
-        return _KINDS.get(signature_type(head)) or _SUFFIXES.get(path.rpartition(".")[2].lower())
+        return _KINDS.get(media_type_by_signature(head)) or _SUFFIXES.get(path.rpartition(".")[2].lower())
 
     def describe(self, head: bytes) -> str:
         """A binary file's media type; empty when nobody can tell."""
-        return signature_type(head)
+        return media_type_by_signature(head)
 
-    async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
+    async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> MediaPreview | None:
         """The file as text or pictures; None when it is not of a kind that can be shown."""
         kind = self.kind(path, data)
         if kind is None:
@@ -64,14 +64,18 @@ class LocalMedia:
             raise WrongKind(f"`{path}` is of a kind ({kind}) whose reader is not installed.", hint=hint)
         return await to_thread.run_sync(self._preview, kind, path, data, wish)
 
-    def _preview(self, kind: MediaKind, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
-        from handtools.host.confined_workers import TaskFailed, workers_for
+    def _preview(
+        self, kind: MediaKind, path: str, data: bytes, wish: PreviewRequest
+    ) -> MediaPreview | None:
+        from handtools.host.confined_workers import TaskFailed, workers_of_workspace
         from handtools.host.media import preview_worker
 
         try:
-            made = workers_for(self._root).call(
-                preview_worker.preview_task(kind), preview_worker.preview_arguments(kind, path, wish), data
+            made = workers_of_workspace(self._root).call(
+                preview_worker.preview_task(kind),
+                preview_worker.preview_task_arguments(kind, path, wish),
+                data,
             )
-            return preview_worker.preview_of(kind, made)
+            return preview_worker.preview_from_task_result(kind, made)
         except (TaskFailed, ValueError, LookupError, TypeError) as why:
             raise TooLarge(f"`{path}` can't be shown: {why}.", hint=_HINT) from why

@@ -10,7 +10,7 @@ from itertools import accumulate, chain
 from typing import Any
 
 from handtools.core.errors import TooLarge, WrongKind
-from handtools.core.media import Preview
+from handtools.core.media import MediaPreview
 from handtools.core.result import Image
 from handtools.host.media import images
 from handtools.text.lines import count_lines
@@ -22,7 +22,7 @@ CELL_OUTPUT_BYTES = 4_000
 _PICTURES = ("image/png", "image/jpeg")
 
 
-def preview(path: str, data: bytes) -> Preview:
+def preview(path: str, data: bytes) -> MediaPreview:
     """List a notebook's cells, numbered, with their outputs and images."""
     try:
         book = json.loads(data)
@@ -39,7 +39,7 @@ def preview(path: str, data: bytes) -> Preview:
         hint = "Read it with view=text."
         raise WrongKind(f"`{path}` is not a notebook that can be read: {why}.", hint=hint) from error
     ends = list(accumulate(count_lines(f"{part}\n") for part in parts))
-    return Preview(
+    return MediaPreview(
         kind="notebook",
         title=f"notebook, {number_with_noun(len(cells), 'cell')}",
         text="\n".join(parts),

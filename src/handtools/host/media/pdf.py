@@ -3,22 +3,22 @@
 from typing import TYPE_CHECKING
 
 from handtools.core.errors import InvalidInput, WrongKind
-from handtools.core.media import Preview, PreviewRequest
+from handtools.core.media import MediaPreview, PreviewRequest
 from handtools.core.result import Image
 from handtools.host.media import UNREADABLE_HINT
-from handtools.host.media.images import MOST_EDGE_PIXELS, encoded_image
+from handtools.host.media.images import MOST_IMAGE_EDGE_PIXELS, encoded_image
 from handtools.text.plurals import number_with_noun
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
-TEXT_PAGES = 40
-IMAGE_PAGES = 5
-RENDER_SCALE = 2
+MOST_PDF_TEXT_PAGES = 40
+MOST_PDF_IMAGE_PAGES = 5
+PDF_RENDER_SCALE = 2
 """The scale at which pages are rendered, in multiples of 72 dpi; less for very large pages."""
 
 
-def preview(path: str, data: bytes, wish: PreviewRequest) -> Preview:
+def preview(path: str, data: bytes, wish: PreviewRequest) -> MediaPreview:
     """Preview the requested pages of a PDF, or the first ones."""
     import pypdfium2
 
@@ -34,9 +34,9 @@ def preview(path: str, data: bytes, wish: PreviewRequest) -> Preview:
         document.close()
 
 
-def _pages(document: "PdfDocument", wish: PreviewRequest) -> Preview:
+def _pages(document: "PdfDocument", wish: PreviewRequest) -> MediaPreview:
     total = len(document)
-    most = IMAGE_PAGES if wish.rendered else TEXT_PAGES
+    most = MOST_PDF_IMAGE_PAGES if wish.rendered else MOST_PDF_TEXT_PAGES
     first, last = _page_range(wish, total, most)
     numbers = range(first, last + 1)
     title = f"PDF, {number_with_noun(total, 'page')}"
@@ -45,9 +45,13 @@ def _pages(document: "PdfDocument", wish: PreviewRequest) -> Preview:
     following = last + 1 if last < total else None
     if wish.rendered:
         pictures = tuple(_page_image(document, n) for n in numbers)
-        return Preview(kind="pdf", title=title, images=pictures, left_out=left_out, next_page=following)
+        return MediaPreview(
+            kind="pdf", title=title, images=pictures, left_out=left_out, next_page=following
+        )
     pages = [f"--- page {n} ---\n{_page_text(document, n)}" for n in numbers]
-    return Preview(kind="pdf", title=title, text="\n".join(pages), left_out=left_out, next_page=following)
+    return MediaPreview(
+        kind="pdf", title=title, text="\n".join(pages), left_out=left_out, next_page=following
+    )
 
 
 def _page_range(wish: PreviewRequest, total: int, most: int) -> tuple[int, int]:
@@ -62,7 +66,7 @@ def _page_range(wish: PreviewRequest, total: int, most: int) -> tuple[int, int]:
 
 def _page_image(document: "PdfDocument", number: int) -> Image:
     page = document[number - 1]
-    scale = min(RENDER_SCALE, RENDER_SCALE * MOST_EDGE_PIXELS / max(*page.get_size(), 1))
+    scale = min(PDF_RENDER_SCALE, PDF_RENDER_SCALE * MOST_IMAGE_EDGE_PIXELS / max(*page.get_size(), 1))
     return encoded_image(page.render(scale=scale).to_pil())[0]
 
 

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from handtools.core.media import MediaKind, Preview, PreviewRequest
+from handtools.core.media import MediaKind, MediaPreview, PreviewRequest
 from handtools.core.result import Image
 from handtools.host.confined_workers import TaskResult, WorkerTask
 
@@ -16,8 +16,8 @@ _READERS: dict[MediaKind, str] = {
     "image": "handtools.host.media.images",
     "pdf": "handtools.host.media.pdf",
     "notebook": "handtools.host.media.notebooks",
-    "archive": "handtools.host.media.archives",
-    "table": "handtools.host.media.tables",
+    "archive": "handtools.host.media.archive_listings",
+    "table": "handtools.host.media.table_previews",
 }
 _LIBRARIES: dict[MediaKind, tuple[str, ...]] = {"image": _PICTURE_LIBRARIES, "pdf": ("pypdfium2",)}
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -29,7 +29,7 @@ def preview_task(kind: MediaKind) -> WorkerTask:
     return WorkerTask(module=__name__, function=make_preview.__name__, libraries=libraries)
 
 
-def preview_arguments(kind: MediaKind, path: str, wish: PreviewRequest) -> dict[str, Any]:
+def preview_task_arguments(kind: MediaKind, path: str, wish: PreviewRequest) -> dict[str, Any]:
     """The JSON arguments of a preview task."""
     return {"kind": kind, "path": path, "first": wish.first, "last": wish.last, "rendered": wish.rendered}
 
@@ -52,13 +52,13 @@ def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
     return TaskResult(value, tuple(image.data for image in preview.images))
 
 
-def preview_of(kind: MediaKind, made: TaskResult) -> Preview | None:
-    """The `Preview` in a worker's result; raises `ValueError` or `LookupError` when it is malformed."""
+def preview_from_task_result(kind: MediaKind, made: TaskResult) -> MediaPreview | None:
+    """The `MediaPreview` in a worker's result; raises `ValueError` or `LookupError` when it is malformed."""
     value = made.value
     if not value["kind"]:
         return None
     following = value["next_page"]
-    return Preview(
+    return MediaPreview(
         kind=kind,
         title=str(value["title"]),
         text=str(value["text"]),
@@ -72,11 +72,11 @@ def preview_of(kind: MediaKind, made: TaskResult) -> Preview | None:
     )
 
 
-def _preview(kind: MediaKind, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
+def _preview(kind: MediaKind, path: str, data: bytes, wish: PreviewRequest) -> MediaPreview | None:
     if kind == "pdf":
         from handtools.host.media import pdf
 
         return pdf.preview(path, data, wish)
     # One at a time: the first file of a kind waits for what reads it, and for nothing else.
-    preview: Callable[[str, bytes], Preview | None] = importlib.import_module(_READERS[kind]).preview
+    preview: Callable[[str, bytes], MediaPreview | None] = importlib.import_module(_READERS[kind]).preview
     return preview(path, data)

@@ -1,39 +1,51 @@
-"""Choose how a command's file changes are captured: by an overlay where it works, else by scans."""
+"""Choose how a command's file changes are captured: by an overlay where it works, else by scans.
 
+In a workspace of several folders each has a capture of its own, and the command's changes are those of all.
+"""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from handtools.core.changes import change_apply_order
 from handtools.host.files.backups import FolderBackups
-from handtools.host.sandbox.change_capture import Capture, CommandCapture
+from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
 from handtools.host.sandbox.launch import Launch
-from handtools.host.sandbox.overlay.capture import OverlayCapture, overlay_problem
+from handtools.host.sandbox.overlay.overlay_capture import OverlayCapture, overlay_problem
 from handtools.host.sandbox.scan_capture import ScanCapture
+from handtools.host.workspace_folders import workspace_folders
 
 
 class BestCapture:
     """Captures changes by overlayfs where it can be mounted, else by scanning; found out at the first command."""
 
     def __init__(self, root: str | Path, vault: FolderBackups) -> None:
-        self._root = root
+        self._folders = workspace_folders(root)
         self._vault = vault
 
     @cached_property
     def problem(self) -> str:
         """Why overlayfs can't be used for this workspace; empty when it can."""
-        return overlay_problem(self._root, self._vault)
+        problems = (overlay_problem(folder, self._vault) for folder in self._folders.values())
+        return next(filter(None, problems), "")
 
     @property
-    def apart(self) -> bool:
+    def has_isolated_writes(self) -> bool:
         """Whether a command's writes are kept apart from the workspace, which is so with overlayfs."""
         return not self.problem
 
     @cached_property
     def _layers(self) -> Capture:
-        return OverlayCapture(self._root, self._vault)
+        return _together(
+            [OverlayCapture(folder, self._vault, name=name) for name, folder in self._folders.items()]
+        )
 
     @cached_property
     def _looking(self) -> Capture:
-        return ScanCapture(self._root, self._vault)
+        return _together(
+            [ScanCapture(folder, self._vault, name=name) for name, folder in self._folders.items()]
+        )
 
     def begin(self, launch: Launch, name: str) -> CommandCapture:
         """Prepare to capture the changes of one command, by an overlay or a scan."""
@@ -45,3 +57,59 @@ class BestCapture:
         for name in ("_layers", "_looking"):
             if name in self.__dict__:
                 self.__dict__[name].close()
+
+
+def _together(captures: list[Capture]) -> Capture:
+    return captures[0] if len(captures) == 1 else CombinedCapture(tuple(captures))
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedCapture:
+    """Captures changes in several folders, each by a capture of its own."""
+
+    captures: tuple[Capture, ...]
+
+    @property
+    def has_isolated_writes(self) -> bool:
+        """Whether writes to every one of the folders are kept apart."""
+        return all(each.has_isolated_writes for each in self.captures)
+
+    def begin(self, launch: Launch, name: str) -> "CombinedCommandCapture":
+        """Prepare to capture the changes of one command in every folder."""
+        begun: list[CommandCapture] = []
+        with ExitStack() as undone:
+            for each in self.captures:
+                begun.append(each.begin(launch, name))
+                undone.callback(begun[-1].discard)
+                launch = begun[-1].launch
+            undone.pop_all()
+        return CombinedCommandCapture(launch, tuple(begun))
+
+    def close(self) -> None:
+        """Delete what is kept for the next command."""
+        for each in self.captures:
+            each.close()
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedCommandCapture:
+    """The capture of one command in several folders."""
+
+    launch: Launch
+    parts: tuple[CommandCapture, ...]
+
+    def finish(self) -> CapturedChanges:
+        """List the file changes of the command in all folders, as one list."""
+        every = [part.finish() for part in self.parts]
+        changes = [change for each in every for change in each.changes or ()]
+        return CapturedChanges(
+            tuple(sorted(changes, key=change_apply_order)),
+            every[0].coverage,
+            tuple(path for each in every for path in each.omitted),
+            tuple(dict.fromkeys(note for each in every for note in each.notes)),
+        )
+
+    def discard(self) -> None:
+        """Delete what was kept, after the changes were applied or rejected."""
+        for part in self.parts:
+            part.discard()

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from handtools.core.changes import BackupRef, Change, ChangeCoverage, Node, sha256_hex
-from handtools.host.files.change_detection import HASHED_BYTES, MOST_RECORDED_BYTES, file_mark, stat_mark
+from handtools.host.files.change_detection import (
+    MOST_HASHED_FILE_BYTES,
+    MOST_RECORDED_FILE_BYTES,
+    file_mark,
+    stat_mark,
+)
 from handtools.host.files.folder_handle import kind_of_mode
 from handtools.host.sandbox.launch import Launch
 
@@ -47,7 +52,7 @@ class Capture(Protocol):
     """A way to find out which files commands change: overlay, scan or none."""
 
     @property
-    def apart(self) -> bool:
+    def has_isolated_writes(self) -> bool:
         """Whether a command's writes are kept apart, so that no other program's changes are taken for its own."""
         ...
 
@@ -77,7 +82,7 @@ class UncapturedCommand:
 class NoCapture:
     """A capture that records nothing: commands write to the workspace itself."""
 
-    apart = False
+    has_isolated_writes = False
 
     def begin(self, launch: Launch, name: str) -> UncapturedCommand:  # noqa: ARG002
         """Leave the launch as it is."""
@@ -115,7 +120,7 @@ class NodeReader:
 
     def _looked(self, folder: int, name: str, found: os.stat_result) -> tuple[str, bytes]:
         size = found.st_size
-        if size > HASHED_BYTES or size > self.hashed_bytes or not self.hashed_files:
+        if size > MOST_HASHED_FILE_BYTES or size > self.hashed_bytes or not self.hashed_files:
             return stat_mark(found), b""
         with contextlib.suppress(OSError):
             fd = os.open(name, _READ_FLAGS, dir_fd=folder)
@@ -128,7 +133,7 @@ class NodeReader:
     def _read(self, fd: int, found: os.stat_result) -> tuple[str, bytes]:
         self.hashed_files -= 1
         self.hashed_bytes -= found.st_size
-        if found.st_size > min(MOST_RECORDED_BYTES, self.known_bytes):
+        if found.st_size > min(MOST_RECORDED_FILE_BYTES, self.known_bytes):
             return file_mark(fd, found, like="sha256"), b""
         data = os.pread(fd, found.st_size, 0)
         self.known_bytes -= len(data)

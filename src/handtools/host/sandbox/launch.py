@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from handtools.core.commands import Allowance, CommandNetwork, PathPredicate, no_path
+from handtools.core.commands import CommandLimits, CommandNetwork, PathPredicate, matches_no_path
 from handtools.host.sandbox.orders import SupervisorOrder
 
 
@@ -59,7 +59,7 @@ class LaunchSupervisor(Protocol):
         """The socket on which the answers come."""
         ...
 
-    def order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
+    def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
         """Tell it something."""
         ...
 
@@ -96,6 +96,8 @@ class Launch:
     """Whether input can be sent while the command runs; otherwise its standard input is empty."""
     terminal: tuple[int, int] | None = None
     """Rows and columns of the command's terminal; None for pipes."""
+    controls_terminal: bool = True
+    """Whether the terminal controls the process that is started; not if a program that this starts takes it."""
     network: CommandNetwork = "off"
     hosts: tuple[str, ...] = ()
     outgoing_proxy: str = ""
@@ -104,7 +106,7 @@ class Launch:
     """Absolute paths to be hidden from the command."""
     read_only: tuple[str, ...] = ()
     """Absolute paths that the command must not write, unless an overlay keeps its writes apart."""
-    is_open: PathPredicate = no_path
+    is_open: PathPredicate = matches_no_path
     """Whether a private path, relative to the workspace, may be seen all the same."""
     frozen: bool = False
     """Whether the whole workspace is read-only."""
@@ -114,12 +116,13 @@ class Launch:
     """Absolute paths outside the workspace that the command may write: its caches."""
     scratch: SessionFolders | None = None
     """The lasting folders of the command's session; None for a private home and temporary folder of its own."""
-    overlay: Overlay | None = None
+    overlays: tuple[Overlay, ...] = ()
+    """One for each folder of the workspace; none if it writes to the workspace itself."""
     refreshed: Callable[[str], bool] | None = None
     """Which paths are brought into its layer when others change them while it runs; None for no path."""
     in_place: bool = False
     """Whether the command writes to the workspace itself, because no overlay can be mounted for it."""
-    allowance: Allowance = field(default_factory=Allowance)
+    allowance: CommandLimits = field(default_factory=CommandLimits)
     crew: LaunchSupervisorSource | None = None
     """What starts and ends the process; None for a supervisor on this machine."""
 
@@ -133,8 +136,8 @@ class Launch:
     namespace around it. They belong to the session.
     """
     mounts: tuple[Mount, ...] = ()
-    view: tuple[int, str] | None = None
-    """A socket over which a handle of a mounted folder is sent out, and that folder's path."""
+    views: tuple[tuple[int, str], ...] = ()
+    """Sockets over which handles of mounted folders are sent out, each with that folder's path."""
     user: tuple[int, int] | None = None
     """The user and group id to switch to, for runners that start as root."""
     landlock: int | None = None
@@ -173,7 +176,12 @@ class Runner(Protocol):
         ...
 
     @property
-    def joins(self) -> frozenset[CommandNetwork]:
+    def can_mount_overlay(self) -> bool:
+        """Whether an overlay can be mounted under its commands, so that their writes are kept apart."""
+        ...
+
+    @property
+    def session_network_modes(self) -> frozenset[CommandNetwork]:
         """With which network access a command joins the network namespace of its session."""
         ...
 
@@ -190,11 +198,6 @@ class Runner(Protocol):
 class PersistentRunner(Protocol):
     """A runner that keeps containers for a workspace from one command to the next."""
 
-    @property
-    def layered(self) -> bool:
-        """Whether an overlay can be mounted under its commands."""
-        ...
-
-    def leave(self, root: str) -> None:
+    def release_workspace(self, root: str) -> None:
         """Remove what is kept for a workspace."""
         ...

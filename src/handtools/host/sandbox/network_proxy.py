@@ -17,7 +17,6 @@ import hmac
 import secrets
 import socket
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,9 +27,10 @@ from urllib.parse import unquote, urlsplit
 from handtools.core.errors import InvalidInput
 from handtools.core.web import Visit
 from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.relay_server import ByteRelay, RelayServer, StreamPair
 from handtools.host.sandbox.session_network import SessionNetwork
 from handtools.text.web.host_access import (
-    BadHost,
+    BadHostEntry,
     HostList,
     ip_address_refusal,
     ip_literal,
@@ -214,9 +214,7 @@ def http_reply(outcome: ProxyOutcome, words: str = "") -> bytes:
 
 
 OnNetworkVisit = Callable[[Visit], None]
-StreamPair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-RELAY_BYTES = 64 << 10
 MOST_PROXY_CONNECTIONS = 128
 """How many proxy connections are served at once; more wait in the kernel's queue."""
 MOST_RECORDED_VISITS = 1_000
@@ -232,31 +230,7 @@ class ProxyTimeouts:
     silence: float = 600.0
 
 
-@dataclass(slots=True)
-class ByteRelay:
-    """Copies bytes from one connection to another, in one direction."""
-
-    source: asyncio.StreamReader
-    target: asyncio.StreamWriter
-    size: int | None = None
-    bytes: int = 0
-
-    async def run(self, silence: float) -> None:
-        """Copy bytes until the source ends, the size is reached, or nothing came for `silence` seconds."""
-        while self.size is None or self.bytes < self.size:
-            most = RELAY_BYTES if self.size is None else min(RELAY_BYTES, self.size - self.bytes)
-            async with asyncio.timeout(silence):
-                piece = await self.source.read(most)
-            if not piece:
-                break
-            self.target.write(piece)
-            self.bytes += len(piece)
-            await self.target.drain()
-        if self.size is None and self.target.can_write_eof():
-            self.target.write_eof()
-
-
-async def open_tunnel(proxy: str, host: str, port: int) -> StreamPair:
+async def connect_through_proxy(proxy: str, host: str, port: int) -> StreamPair:
     """Connect to a host through an HTTP proxy (`CONNECT`); raises `OSError` with its words if it refuses."""
     parts = urlsplit(proxy)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=REQUEST_HEAD_BYTES)
@@ -299,52 +273,18 @@ class EgressProxy:
     unnoted: int = 0
     outgoing: str = ""
     """The HTTP proxy through which hosts are reached; empty for connections of our own."""
-    _loop: asyncio.AbstractEventLoop | None = None
-    _thread: threading.Thread | None = None
-    _closing: asyncio.Event = field(default_factory=asyncio.Event)
-    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_PROXY_CONNECTIONS))
+    _server: RelayServer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._server = RelayServer(self._attend, MOST_PROXY_CONNECTIONS, REQUEST_HEAD_BYTES)
 
     def start(self, listening: socket.socket) -> None:
         """Start serving a listening socket, which is closed at the end; returns at once."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._run, args=(self._loop, listening), name="handtools-proxy", daemon=True
-        )
-        self._thread.start()
+        self._server.start(listening)
 
     def stop(self) -> None:
         """Close all connections and stop the proxy's thread."""
-        if self._loop is None or self._thread is None:
-            return
-        with contextlib.suppress(RuntimeError):  # it has ended by itself
-            self._loop.call_soon_threadsafe(self._closing.set)
-        self._thread.join()
-
-    def _run(self, loop: asyncio.AbstractEventLoop, listening: socket.socket) -> None:
-        try:
-            loop.run_until_complete(self._serve(listening))
-        finally:
-            # A lookup that hangs is left to its thread: nobody waits for its answer any more.
-            loop.close()
-
-    async def _serve(self, listening: socket.socket) -> None:
-        listening.settimeout(0)
-        server = await asyncio.start_server(self._meet, sock=listening, limit=REQUEST_HEAD_BYTES)
-        await self._closing.wait()
-        server.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with self._places:
-                await self._attend(reader, writer)
-        except (OSError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
-            pass  # the client went away, or we are closing
-        finally:
-            writer.close()
+        self._server.stop()
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -401,7 +341,7 @@ class EgressProxy:
         """Connect to the address that was checked, and not to the name, which might resolve differently by now."""
         if self.outgoing:
             async with asyncio.timeout(self.patience.connect):
-                return await open_tunnel(self.outgoing, visit.host, visit.port)
+                return await connect_through_proxy(self.outgoing, visit.host, visit.port)
         failure: OSError | TimeoutError = OSError("no address")
         for address in visit.addresses:
             try:
@@ -484,7 +424,7 @@ def with_network_proxy(
         return
     try:
         hosts = parse_host_list(launch.hosts)
-    except BadHost as error:
+    except BadHostEntry as error:
         raise InvalidInput(str(error), hint="List hosts as `name`, `*.name` or `name:port`.") from error
     proxy = EgressProxy(hosts, secrets.token_hex(16), tell, outgoing=launch.outgoing_proxy)
     listening = network.listening_socket()

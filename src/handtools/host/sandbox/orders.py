@@ -18,6 +18,7 @@ class StartOrder(TypedDict):
     fds: Sequence[int]
     """The numbers that its descriptors get."""
     terminal: Sequence[int] | None
+    controls_terminal: bool
     limits: dict[str, int]
     """By the names of `resource`."""
     memory: int | None
@@ -30,15 +31,15 @@ class StartOrder(TypedDict):
     """The numbers of descriptors of namespaces that it joins, in this order."""
     mounts: Sequence[Sequence[Any]]
     """The arguments of mount(2)."""
-    view: Sequence[Any] | None
-    """The number of a socket over which a handle of a mounted folder is sent out, and that folder's path."""
+    views: Sequence[Sequence[Any]]
+    """Numbers of sockets over which handles of mounted folders are sent out, each with that folder's path."""
     user: Sequence[int] | None
     landlock: int | None
     seccomp: str
     """In hexadecimal."""
     alone: bool
-    layer: Sequence[Any] | None
-    """Where its writes go, where that is in its own view, and how many bytes and files it may hold."""
+    layers: Sequence[Sequence[Any]]
+    """Where its writes go, where that is in its own view, and how many bytes and files each may hold."""
     scratch: Sequence[Sequence[Any]]
     """Other folders that it writes to, and how many bytes and files each may hold."""
     places: Sequence[str]
@@ -53,6 +54,8 @@ class NetworkOrder(TypedDict):
     """CLONE_NEW* flags of the namespaces to make; 0 to join those that came."""
     listening: int
     """How many sockets that listen on a loopback port of their own are wanted."""
+    connecting: Sequence[int]
+    """Address families of further sockets, one for each, that the one who gets them connects."""
 
 
 @final
@@ -69,7 +72,7 @@ class CommandStarted(TypedDict):
 
 
 @final
-class CommandRefused(TypedDict):
+class RefusalAnswer(TypedDict):
     """It was not started, and why."""
 
     refused: str
@@ -83,7 +86,7 @@ class NetworkOpened(TypedDict):
 
 
 @final
-class CommandReport(TypedDict):
+class CommandEndReport(TypedDict):
     status: int | None
     """As wait(2) gives it."""
     peak: int
@@ -98,5 +101,5 @@ class CommandReport(TypedDict):
 
 
 SupervisorOrder = StartOrder | EndOrder | NetworkOrder
-CommandEnd = CommandRefused | CommandReport
-SupervisorAnswer = CommandStarted | CommandEnd
+CommandEndAnswer = RefusalAnswer | CommandEndReport
+SupervisorAnswer = CommandStarted | CommandEndAnswer

@@ -14,7 +14,7 @@ _SHEBANG = re.compile(rb"#!\s*(\S+)(?:\s+(\S+))?")
 _SHEBANG_BYTES = 256
 
 
-def program_folders(program: str, root: str) -> tuple[str, ...]:
+def folders_needed_by_program(program: str, root: str) -> tuple[str, ...]:
     """The folders outside the workspace that a program and its interpreter need."""
     found: list[str] = []
     for path in _trusted_paths(program, os.path.realpath(root)):

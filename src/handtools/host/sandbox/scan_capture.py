@@ -15,7 +15,8 @@ from handtools.host.files.backups import REPLACED_FILES_NAME, UPPER_LAYER_NAME, 
 from handtools.host.files.change_detection import stat_mark
 from handtools.host.files.folder_handle import (
     FolderHandle,
-    Subtree,
+    SubfolderCache,
+    join_path,
     kind_of_mode,
     open_inner_folder,
     walk_tree,
@@ -24,7 +25,7 @@ from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import CapturedChanges, NodeReader
 from handtools.host.sandbox.launch import Launch
 
-IN_PLACE_NOTE = "It wrote in place: its changes were recorded afterwards, and not held back."
+WROTE_IN_PLACE_NOTE = "It wrote in place: its changes were recorded afterwards, and not held back."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +49,23 @@ class ScannedPath:
 class ScanCapture:
     """Captures changes by scanning the workspace before and after every command."""
 
-    apart = False
+    has_isolated_writes = False
 
-    def __init__(self, root: str | Path, vault: FolderBackups, *, budget: ScanBudget | None = None) -> None:
+    def __init__(
+        self, root: str | Path, vault: FolderBackups, *, budget: ScanBudget | None = None, name: str = ""
+    ) -> None:
+        """`name` is that of the folder, if the workspace has several."""
         self._root = os.path.realpath(root)
         self._vault = vault
         self._budget = budget or ScanBudget()
+        self._name = name
 
     def begin(self, launch: Launch, name: str) -> "ScanCommandCapture":  # noqa: ARG002
         """Scan the workspace and copy small files to the backups, before the command starts."""
-        item = self._vault.item()
+        item = self._vault.create_item()
         before = Scan(self._root, self._budget, self._vault, f"{item.name}/{REPLACED_FILES_NAME}")
         before.walk()
-        return ScanCommandCapture(launch, self._root, item, self._vault, before)
+        return ScanCommandCapture(launch, self._root, item, self._vault, before, self._name)
 
     def close(self) -> None:
         """Do nothing: nothing is kept between commands."""
@@ -119,6 +124,7 @@ class ScanCommandCapture:
     item: BackupItem
     vault: FolderBackups
     before: Scan
+    name: str = ""
 
     def finish(self) -> CapturedChanges:
         """Scan again and list the differences, as changes that have already been made."""
@@ -126,16 +132,18 @@ class ScanCommandCapture:
         after.walk()
         omitted: list[str] = []
         changes = []
+        needed = set()
         for path in {**self.before.seen, **after.seen}:
             was, now = self.before.seen.get(path), after.seen.get(path)
             if was and now and _unchanged(was, now):
                 continue
             if was and not was.copied and stat.S_ISREG(was.found.st_mode):
-                omitted.append(path)
+                omitted.append(join_path(self.name, path))
                 continue
-            changes.append(Change(path, self._old(path, was), self._new(path, now)))
-        self._clear({change.path for change in changes})
-        notes = [IN_PLACE_NOTE]
+            needed.add(path)
+            changes.append(Change(join_path(self.name, path), self._old(path, was), self._new(path, now)))
+        self._clear(needed)
+        notes = [WROTE_IN_PLACE_NOTE]
         if self.before.cut or after.cut:
             notes.append(
                 f"Only the first {self.before.budget.entries:,} paths of the workspace were looked at."
@@ -146,7 +154,7 @@ class ScanCommandCapture:
 
     def discard(self) -> None:
         """Unlock the backup item of this command; copies of changed files stay in it, for undo."""
-        self.vault.clear(self.item.name)
+        self.vault.delete_item_leftovers(self.item.name)
         self.item.release()
 
     def _old(self, path: str, seen: ScannedPath | None) -> Node | None:
@@ -174,7 +182,7 @@ class ScanCommandCapture:
             FolderHandle.at(os.fspath(self.item.path / REPLACED_FILES_NAME)) as top,
         ):
             folders = [found.path for found in walk_tree(top) if stat.S_ISDIR(found.facts.st_mode)]
-            with Subtree(top) as subtree:
+            with SubfolderCache(top) as subtree:
                 for path in reversed(folders):
                     above, _, name = path.rpartition("/")
                     with contextlib.suppress(OSError):

@@ -16,6 +16,7 @@ from handtools.core.errors import UsageError
 from handtools.host.files.small_text_reader import read_small_text
 from handtools.host.sandbox.program_dependencies import contains_home_folder, node_modules_folder
 from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS
+from handtools.host.workspace_folders import shown_folders
 
 _PROGRAM_FOLDERS = frozenset({"bin", "sbin", "condabin", "shims"})
 _BESIDE = ("lib", "lib32", "lib64", "libexec", "share", "include", "pkg", "src", "plugins")
@@ -36,7 +37,7 @@ _MOST_STEPS = 1000
 _SETTING_BYTES = 16 << 10
 
 
-def path_folders(path: str, root: str, state: str) -> tuple[str, ...]:
+def folders_needed_by_path_programs(path: str, root: str, state: str) -> tuple[str, ...]:
     """The folders and files outside the workspace that programs on a PATH need, except those of the system.
 
     Nothing comes from the workspace: what a project's link or `pyvenv.cfg` names could be a folder of secrets.
@@ -44,48 +45,56 @@ def path_folders(path: str, root: str, state: str) -> tuple[str, ...]:
     places = tuple(
         (place, _changed(place)) for place in dict.fromkeys(path.split(os.pathsep)) if os.path.isabs(place)
     )
-    return _path_folders(places, os.path.realpath(root), os.path.realpath(state))
+    tops = tuple(dict.fromkeys(folder for _, folder in shown_folders(root)))
+    return _path_folders(places, tops, os.path.realpath(state))
 
 
-def readable_path(path: str | Path, *, root: str, state: str) -> str:
+def validate_readable_path(path: str | Path, *, root: str, state: str) -> str:
     """A path that the user lets commands read; raises `UsageError` for one that would show too much."""
     given = os.path.abspath(os.path.expanduser(path))
-    if is_too_broad(given):
+    if is_too_broad_to_show(given):
         raise UsageError(f"Commands can't be let read all of {given}. Name folders in it.")
-    for other, what in ((state, "the record of this workspace"), (root, "the workspace")):
+    tops = ((folder, "the workspace") for _, folder in shown_folders(root))
+    for other, what in ((state, "the record of this workspace"), *tops):
         if _within(os.path.realpath(given), other) or _within(other, os.path.realpath(given)):
             raise UsageError(f"{given} can't be made readable for commands: it has to do with {what}.")
     return given
 
 
-def is_too_broad(path: str) -> bool:
+def is_too_broad_to_show(path: str) -> bool:
     """Whether a folder contains far more than programs: a system folder, or the home folder or one above it."""
     return os.path.realpath(path) in _BROAD or contains_home_folder(path)
 
 
 @lru_cache(maxsize=8)
-def _path_folders(places: tuple[tuple[str, int], ...], root: str, state: str) -> tuple[str, ...]:
+def _path_folders(
+    places: tuple[tuple[str, int], ...], tops: tuple[str, ...], state: str
+) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for place, changed in places:
-        if changed and not _is_system(place) and not passes_through(place, root):
-            for folder in _needed(os.path.normpath(place), root):
-                if _may_be_shown(folder, root, state):
+        if changed and not _is_system(place) and not passes_through(place, *tops):
+            for folder in _needed(os.path.normpath(place), tops):
+                if _may_be_shown(folder, tops, state):
                     found[folder] = None
     return tuple(found)
 
 
-def _needed(place: str, root: str) -> Iterator[str]:
+def _needed(place: str, tops: tuple[str, ...]) -> Iterator[str]:
     """What the programs in a folder on PATH need: for each way that leads there, its prefix; then its links."""
     for folder in dict.fromkeys((place, os.path.realpath(place))):
         yield folder
         yield from _prefix_folders(folder)
-    yield from _link_targets(place, root)
+    yield from _link_targets(place, tops)
 
 
 def _prefix_folders(folder: str) -> Iterator[str]:
     """The installation that a folder with programs belongs to, as far as it is one."""
     prefix = os.path.dirname(folder)
-    if os.path.basename(folder) not in _PROGRAM_FOLDERS or is_too_broad(prefix) or _is_shared(prefix):
+    if (
+        os.path.basename(folder) not in _PROGRAM_FOLDERS
+        or is_too_broad_to_show(prefix)
+        or _is_shared(prefix)
+    ):
         return
     if any(os.path.lexists(os.path.join(prefix, name)) for name in _WHOLE):
         yield prefix
@@ -109,14 +118,14 @@ def _base_interpreter(prefix: str) -> Iterator[str]:
             yield from _prefix_folders(home)
 
 
-def _link_targets(place: str, root: str) -> Iterator[str]:
+def _link_targets(place: str, tops: tuple[str, ...]) -> Iterator[str]:
     """What the links in a folder lead to outside of it: an installation, or that file alone."""
     real = os.path.realpath(place)
     seen: set[str] = set()
     for path in _links(place):
         target = os.path.realpath(path)
         folder = os.path.dirname(target)
-        if _within(target, real) or not os.path.isfile(target) or passes_through(path, root):
+        if _within(target, real) or not os.path.isfile(target) or passes_through(path, *tops):
             continue
         yield target
         # The way to the target may lead over more links, such as a version that is current.
@@ -143,23 +152,23 @@ def _links(place: str) -> Iterator[str]:
         return
 
 
-def _may_be_shown(path: str, root: str, state: str) -> bool:
+def _may_be_shown(path: str, tops: tuple[str, ...], state: str) -> bool:
     real = os.path.realpath(path)
     return (
         os.path.exists(real)
-        and not is_too_broad(real)
+        and not is_too_broad_to_show(real)
         and not _is_system(real)
         and not _SECRET_FOLDERS.intersection(Path(real).parts)
-        and not any(_within(real, other) or _within(other, real) for other in (state, root))
-        and not passes_through(path, root)
+        and not any(_within(real, other) or _within(other, real) for other in (state, *tops))
+        and not passes_through(path, *tops)
     )
 
 
-def passes_through(path: str, folder: str) -> bool:
+def passes_through(path: str, *folders: str) -> bool:
     """Whether a path or a link on its way lies in a folder: whoever writes there says where the path leads."""
     at, waiting = "/", [part for part in reversed(path.split("/")) if part]
     for _ in range(_MOST_STEPS):
-        if _within(at, folder):
+        if any(_within(at, folder) for folder in folders):
             return True
         if not waiting:
             return False
@@ -168,7 +177,7 @@ def passes_through(path: str, folder: str) -> bool:
         if os.path.islink(at):
             target = os.readlink(at)
             waiting += [each for each in reversed(target.split("/")) if each]
-            if _within(at, folder):
+            if any(_within(at, folder) for folder in folders):
                 return True
             at = "/" if os.path.isabs(target) else os.path.dirname(at)
     return True

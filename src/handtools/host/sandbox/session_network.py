@@ -36,9 +36,15 @@ class SessionNetwork:
 
     def listening_socket(self) -> socket.socket:
         """A socket that listens in the namespace, on a loopback port of its own, and is ours."""
-        order = NetworkOrder(order="network", unshare=0, listening=1)
+        order = NetworkOrder(order="network", unshare=0, listening=1, connecting=())
         _, [fd] = open_network(order, self.namespaces)
         return socket.socket(fileno=fd)
+
+    def unconnected_sockets(self, family: int, count: int) -> list[socket.socket]:
+        """TCP sockets of an address family that connect within the namespace, whoever connects them."""
+        order = NetworkOrder(order="network", unshare=0, listening=0, connecting=[family] * count)
+        _, fds = open_network(order, self.namespaces)
+        return [socket.socket(fileno=fd) for fd in fds]
 
     def close(self) -> None:
         """Close the descriptors: the namespace goes with the last process in it."""
@@ -93,5 +99,6 @@ class SessionNetworks:
 
 def _new_network() -> SessionNetwork:
     flags = CLONE_NEWNET | (CLONE_NEWUSER if os.geteuid() else 0)  # only root needs no user namespace
-    namespaces, _ = open_network(NetworkOrder(order="network", unshare=flags, listening=0))
+    order = NetworkOrder(order="network", unshare=flags, listening=0, connecting=())
+    namespaces, _ = open_network(order)
     return SessionNetwork(tuple(namespaces))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from handtools.core.commands import Allowance
+from handtools.core.commands import CommandLimits
 from handtools.host.programs import search_path
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, Runner
@@ -24,7 +24,7 @@ _REDIRECT_SCRIPT = 'exec "${@:3}" <&"$1" >&"$2"'
 
 
 @dataclass(frozen=True, slots=True)
-class FilterProgram:
+class StdinFilterProgram:
     """The argv of a filter program, and what it may see: the workspace read-only, without private paths."""
 
     argv: tuple[str, ...]
@@ -35,7 +35,7 @@ class FilterProgram:
 
 
 async def run_stdin_filter(
-    runner: Runner, program: FilterProgram, data: bytes, seconds: float
+    runner: Runner, program: StdinFilterProgram, data: bytes, seconds: float
 ) -> tuple[bytes, str]:
     """Pass bytes through the program; returns its output and, if it failed, the reason (else empty)."""
     with contextlib.ExitStack() as held:
@@ -53,7 +53,7 @@ async def run_stdin_filter(
 
 
 def _filter_launch(
-    program: FilterProgram, path: Mapping[str, str], files: tuple[int, int], seconds: float, size: int
+    program: StdinFilterProgram, path: Mapping[str, str], files: tuple[int, int], seconds: float, size: int
 ) -> Launch:
     plumbed = (BASH_PROGRAM, "--noprofile", "--norc", "-c", _REDIRECT_SCRIPT, "bash", *map(str, files))
     return Launch(
@@ -65,7 +65,7 @@ def _filter_launch(
         private=program.private,
         frozen=True,
         readable=program.readable,
-        allowance=Allowance(
+        allowance=CommandLimits(
             seconds=seconds, processes=256, output_bytes=64 << 10, written_bytes=4 * size + (1 << 20)
         ),
     )

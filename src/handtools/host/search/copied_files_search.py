@@ -29,10 +29,10 @@ from handtools.core.search import (
     WantedKind,
 )
 from handtools.host.search.ripgrep import RipgrepSearch
-from handtools.host.search.ripgrep_process import VERSION_CONTROL
+from handtools.host.search.ripgrep_process import VERSION_CONTROL_FOLDERS
 from handtools.text.search.gitignore import IGNORE_FILES
 
-MOST_COPIED_BYTES = 64 << 20
+MOST_COPIED_FILE_BYTES = 64 << 20
 """Larger files are not copied, and counted as unreadable."""
 
 
@@ -81,11 +81,11 @@ class CopiedFilesSearch:
             await to_thread.run_sync(self._update, admit)
             return await self._search.tree(scope, depth=depth, most=most, admit=admit)
 
-    async def ignored(self, paths: Sequence[str]) -> set[str]:
+    async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         """Those of some paths that ignore files exclude."""
         async with self._lock:
             await to_thread.run_sync(self._update, _folders_and_ignore_files)
-            return await self._search.ignored(paths)
+            return await self._search.find_ignored_paths(paths)
 
     def _update(self, admit: PathFilter) -> list[str]:
         """Bring the copy up to date; returns the paths of files that could not be copied."""
@@ -110,7 +110,7 @@ class CopiedFilesSearch:
             }
             allowed = set(admit(list(shown)))
             for name, facts in shown.items():
-                if facts.path.rpartition("/")[2] in VERSION_CONTROL:
+                if facts.path.rpartition("/")[2] in VERSION_CONTROL_FOLDERS:
                     yield from self._repository(facts)
                 elif name in allowed:
                     yield facts
@@ -127,10 +127,10 @@ class CopiedFilesSearch:
     def _copy_file(self, facts: FileFacts) -> bool:
         target = self._copy / facts.path
         try:
-            data = self._files.read(facts.path, size=MOST_COPIED_BYTES + 1)
+            data = self._files.read(facts.path, size=MOST_COPIED_FILE_BYTES + 1)
         except ToolError:
             data = None
-        if data is None or len(data) > MOST_COPIED_BYTES:
+        if data is None or len(data) > MOST_COPIED_FILE_BYTES:
             target.unlink(missing_ok=True)
             self._digests.pop(facts.path, None)
             return False

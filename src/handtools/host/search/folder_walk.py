@@ -21,7 +21,7 @@ from pathlib import Path
 from anyio import from_thread, to_thread
 
 from handtools.core.changes import NodeKind
-from handtools.core.errors import Redirected, ToolError, WrongKind
+from handtools.core.errors import SymlinkInPath, ToolError, WrongKind
 from handtools.core.search import (
     FolderEntry,
     FolderListing,
@@ -35,18 +35,18 @@ from handtools.core.search import (
 )
 from handtools.host.files.folder_handle import LIST_FLAGS, FolderHandle, kind_of_mode
 from handtools.host.files.git_repository import repository_folders_above, worktree_excludes
-from handtools.host.files.os_errors import as_tool_error
+from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
 from handtools.host.files.temporary_file import is_temporary_name
+from handtools.host.search.ripgrep_process import VERSION_CONTROL_FOLDERS
 from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, ignored_paths, is_skipped_by_walk
 from handtools.text.search.glob import PathSelection
 
 IGNORE_FILE_BYTES = 1 << 20
-VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
 MOST_ENTRIES_WITHOUT_THREAD = 2_000
 """Folders of up to this many entries are listed without a thread, if the disk is local."""
-IGNORED_SECONDS = 0.5
+IGNORE_CHECK_TIMEOUT_SECONDS = 0.5
 """Time limit of looking for ignore files on the way to paths that a command changed."""
 _KINDS: dict[int, NodeKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _KIND_BITS = stat.S_IFMT(0o177777)
@@ -92,30 +92,31 @@ class FolderWalker:
             self._tree, scope, depth, most, admit, _WalkLimits(scope.timeout, threaded=True)
         )
 
-    async def ignored(self, paths: Sequence[str]) -> set[str]:
+    async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         """Those of some paths that ignore files exclude; beyond a time limit none is."""
         return await to_thread.run_sync(self._ignored, paths)
 
     def _ignored(self, paths: Sequence[str]) -> set[str]:
-        limits = _WalkLimits(IGNORED_SECONDS)
+        limits = _WalkLimits(IGNORE_CHECK_TIMEOUT_SECONDS)
 
         def enter(ignores: IgnoreRules, path: str) -> IgnoreRules:
             if limits.is_over():
                 return ignores
             try:
-                with self._root.straight(path) as folder:
+                ignores = self._from_outside(path, ignores)
+                with self._root.open_folder_no_follow(path) as folder:
                     there = [name for name in _IGNORE_NAMES if folder.has(name)]
-                    return ignores.into(path, _ignore_texts(folder, there), repository=".git" in there)
+                    return self._entered(path, ignores, _ignore_texts(folder, there), there)
             except (OSError, ToolError):
                 return ignores  # it is gone, or a link, or closed to us: it brings no rules of its own
 
-        return ignored_paths(paths, enter, top=self._above(SearchScope()))
+        return ignored_paths(paths, enter)
 
     @cached_property
     def _near(self) -> bool:
-        return is_local_filesystem(self._root.real)
+        return all(map(is_local_filesystem, self._root.folders.values()))
 
-    def newest(self, paths: Sequence[str], most: int) -> list[FolderEntry]:
+    def newest_of_paths(self, paths: Sequence[str], most: int) -> list[FolderEntry]:
         """The most recently modified of some paths; those without a known time come last, by name.
 
         The paths may have been listed through a link that was a folder a moment ago: they are checked once more
@@ -133,9 +134,9 @@ class FolderWalker:
     def _there(self, above: str, paths: Sequence[str]) -> Sequence[str]:
         """Those of some paths in a folder that exist and are reached through no link."""
         try:
-            with self._root.straight(above) as folder:
+            with self._root.open_folder_no_follow(above) as folder:
                 return [path for path in paths if folder.find(path.rpartition("/")[2]) is not None]
-        except (FileNotFoundError, NotADirectoryError, Redirected):
+        except (FileNotFoundError, NotADirectoryError, SymlinkInPath):
             return ()
         except OSError:
             return paths  # a folder that can be listed and not entered
@@ -159,7 +160,9 @@ class FolderWalker:
                     waiting.append((path[:-1], look.ignores))
                 if (wanted == "any" or path[-1] == "/") and asked.takes(path.removesuffix("/")):
                     found.append(path.removesuffix("/"))
-        return FoundPaths(tuple(self.newest(found, most)), len(found), watch.gaps(unfinished=bool(waiting)))
+        return FoundPaths(
+            tuple(self.newest_of_paths(found, most)), len(found), watch.gaps(unfinished=bool(waiting))
+        )
 
     def _tree(
         self, scope: SearchScope, depth: int, most: int, admit: PathFilter, watch: "_WalkLimits"
@@ -192,25 +195,34 @@ class FolderWalker:
         ignores = IgnoreRules()
         if scope.ignored:
             return ignores
-        for number, outside in enumerate(self._outside):
-            with contextlib.suppress(OSError), FolderHandle.at(outside) as folder:
-                way = os.path.relpath(self._root.real, outside)
-                ignores = ignores.into(
-                    "", _ignore_texts(folder, _IGNORE_NAMES), above=way, repository=not number
-                )
         parts = [] if scope.root == "." else scope.root.split("/")
         for depth in range(len(parts)):
             path = "/".join(parts[:depth])
-            with self._root.straight(path) as folder:
+            ignores = self._from_outside(path, ignores)
+            with self._root.open_folder_no_follow(path) as folder:
                 there = [name for name in _IGNORE_NAMES if folder.has(name)]
-                texts = _ignore_texts(folder, there)
-                ignores = ignores.into(path, texts, repository=".git" in there)
+                ignores = self._entered(path, ignores, _ignore_texts(folder, there), there)
         return ignores
 
+    def _from_outside(self, path: str, ignores: IgnoreRules) -> IgnoreRules:
+        """The rules, with those of the folders above a folder of the workspace if the path is one."""
+        for number, outside in enumerate(self._outside.get(path, ())):
+            with contextlib.suppress(OSError), FolderHandle.at(outside) as folder:
+                way = os.path.relpath(self._root.folders[path], outside)
+                texts = _ignore_texts(folder, _IGNORE_NAMES)
+                ignores = ignores.into(path, texts, above=way, repository=not number, top=True)
+        return ignores
+
+    def _entered(
+        self, path: str, ignores: IgnoreRules, texts: dict[str, str], names: Collection[str]
+    ) -> IgnoreRules:
+        """The rules inside a folder, by the ignore files among the names in it."""
+        return ignores.into(path, texts, repository=".git" in names, top=path in self._root.folders)
+
     @cached_property
-    def _outside(self) -> tuple[str, ...]:
-        """The folders above the workspace, up to its repository's top, whose ignore files apply too."""
-        return repository_folders_above(self._root.real)
+    def _outside(self) -> dict[str, tuple[str, ...]]:
+        """The folders above each of the workspace's, up to its repository's top, whose ignore files apply too."""
+        return {name: repository_folders_above(folder) for name, folder in self._root.folders.items()}
 
     def _look(
         self,
@@ -225,15 +237,24 @@ class FolderWalker:
         """List one folder. One that can't be opened is empty, and is counted as skipped unless it is the root."""
         inside = "" if path == "." else path
         try:
-            with self._root.straight(inside, flags=LIST_FLAGS) as folder, _scan(folder) as scan:
-                found = _FolderEntries(scan, watch.names, f"{inside}/" if inside else "")
+            with (
+                self._root.open_folder_no_follow(inside, flags=LIST_FLAGS) as folder,
+                _scan(folder) as scan,
+            ):
+                found = _FolderEntries(
+                    scan,
+                    watch.names,
+                    f"{inside}/" if inside else "",
+                    self._root.folders if not inside else (),
+                )
                 if not scope.ignored:
+                    ignores = self._from_outside(inside, ignores)
                     texts = _ignore_texts(folder, found.dotted)
-                    ignores = ignores.into(inside, texts, repository=".git" in found.dotted)
-                ignored = found.pass_by(ignores, scope)
+                    ignores = self._entered(inside, ignores, texts, found.dotted)
+                ignored = found.drop_excluded_entries(ignores, scope)
                 left_out = found.keep(admit, most)
                 listing = found.listing(sized=most is not None)
-        except Redirected as swapped:
+        except SymlinkInPath as swapped:
             # It was a folder when its name was read: behind the link is what nobody has judged.
             if path == scope.root:
                 raise
@@ -241,7 +262,7 @@ class FolderWalker:
             return _FolderView(FolderListing(), ignores, 0, 0)
         except OSError as error:
             if path == scope.root:
-                raise as_tool_error(error, path) from error
+                raise os_error_as_tool_error(error, path) from error
             watch.skip(f"{path}: {error.strerror}")
             return _FolderView(FolderListing(), ignores, 0, 0)
         return _FolderView(listing, ignores, left_out, ignored)
@@ -286,7 +307,14 @@ class _FolderEntries:
 
     __slots__ = ("_folders", "_others", "_prefix", "_shown", "dotted")
 
-    def __init__(self, scan: Iterable[os.DirEntry[str]], most: int | None, prefix: str) -> None:
+    def __init__(
+        self,
+        scan: Iterable[os.DirEntry[str]],
+        most: int | None,
+        prefix: str,
+        mounted: Collection[str] = (),
+    ) -> None:
+        """`mounted` are the names of links that stand for folders of the workspace."""
         entries = sorted(scan if most is None else islice(scan, most + 1), key=_BY_NAME)
         if most is not None and len(entries) > most:
             raise _TooManyNames
@@ -298,24 +326,25 @@ class _FolderEntries:
         self._folders: list[os.DirEntry[str]] = []
         self._others: list[os.DirEntry[str]] = []
         for entry in entries:
-            (self._folders if entry.is_dir(follow_symlinks=False) else self._others).append(entry)
+            is_folder = entry.is_dir(follow_symlinks=False) or entry.name in mounted
+            (self._folders if is_folder else self._others).append(entry)
         self._shown: Sequence[str] = ()
 
-    def pass_by(self, ignores: IgnoreRules, scope: SearchScope) -> int:
+    def drop_excluded_entries(self, ignores: IgnoreRules, scope: SearchScope) -> int:
         """Drop hidden, skipped and ignored entries, and our own files; returns how many, ours not counted."""
         prefix = self._prefix
         names = [entry.name for entry in self._folders]
         doubtful = scope.skip.intersection(names).union(self.dotted)
         if ignores:
             names += [entry.name for entry in self._others]
-            suspects = ignores.suspects([prefix + name for name in names] if prefix else names)
+            suspects = ignores.possible_matches([prefix + name for name in names] if prefix else names)
             doubtful |= {name[len(prefix) :] for name in suspects}
         if not doubtful:
             return 0
         gone, passed = set(), 0
         for entry in [entry for entry in chain(self._folders, self._others) if entry.name in doubtful]:
             name, folder = entry.name, entry.is_dir(follow_symlinks=False)
-            if name in VERSION_CONTROL or is_temporary_name(name):
+            if name in VERSION_CONTROL_FOLDERS or is_temporary_name(name):
                 gone.add(name)
             elif scope.skips(name, folder=folder) or is_skipped_by_walk(
                 ignores, prefix + name, folder=folder, hidden=scope.hidden

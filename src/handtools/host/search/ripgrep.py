@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeVar
 
-from handtools.core.errors import Redirected
+from handtools.core.errors import SymlinkInPath
 from handtools.core.search import (
     FolderEntry,
     FolderTree,
@@ -30,6 +30,7 @@ from handtools.core.search import (
     SearchScope,
     WantedKind,
 )
+from handtools.host.files.folder_handle import join_path
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
 from handtools.host.files.temporary_file import TEMPORARY_PREFIX, is_temporary_name
@@ -40,11 +41,11 @@ from handtools.host.search.ripgrep_process import (
     BEGIN_RECORD,
     END_RECORD,
     MATCH_RECORD,
-    Collect,
+    CollectRipgrepOutput,
     RipgrepRun,
     hits_of_record,
     iter_records,
-    line_of_record,
+    line_bytes_of_record,
     parse_ripgrep_record,
     path_of_record,
     run_ripgrep,
@@ -84,7 +85,7 @@ class HitConfirmation:
             self._close()
             self._path, self._fd = path, open_regular_file(self._root, path)
         if self._fd is not None and _has_line_at(
-            self._fd, line_of_record(data), data.get("absolute_offset", 0)
+            self._fd, line_bytes_of_record(data), data.get("absolute_offset", 0)
         ):
             return True
         self.refused.append(path)
@@ -96,7 +97,7 @@ class HitConfirmation:
             os.close(fd)
 
 
-class UnchangedFolders:
+class UnchangedFolderCheck:
     """Tells whether folders are unchanged since a moment, so that a file opened by name then is still the same."""
 
     def __init__(self, root: WorkspaceRoot, since_ns: int) -> None:
@@ -104,7 +105,7 @@ class UnchangedFolders:
         self._since = since_ns - CLOCK_TICK_NS
         self._known: dict[str, bool] = {}
 
-    def hold(self, path: str) -> bool:
+    def is_unchanged_file(self, path: str) -> bool:
         """Whether a path is a regular file, through no link, and no folder above it changed since the moment."""
         above = path
         while above:
@@ -115,21 +116,21 @@ class UnchangedFolders:
                 return False
         try:
             return stat.S_ISREG(self._root.stat(path).st_mode)
-        except (OSError, Redirected):
+        except (OSError, SymlinkInPath):
             return False
 
     def _is_quiet(self, folder: str) -> bool:
         try:
             return self._root.stat(folder).st_ctime_ns < self._since
-        except (OSError, Redirected):
+        except (OSError, SymlinkInPath):
             return False
 
 
 def open_regular_file(root: WorkspaceRoot, path: str) -> int | None:
     """Open a regular file for reading through no link; returns its descriptor or None."""
     try:
-        return root.found(path)[1]
-    except (OSError, Redirected):
+        return root.stat_and_open_path(path)[1]
+    except (OSError, SymlinkInPath):
         return None
 
 
@@ -171,27 +172,37 @@ T = TypeVar("T")
 COUNT_ARGS = ("--count-matches", "--with-filename", "--null", "--color=never")
 MOST_OPEN_RECOUNTED, MOST_RECOUNTED = 256, 2_048
 """How many files are open at once for recounting, and how many are recounted at all."""
-_VERSION_CONTROL_NAMES = frozenset(argv.VERSION_CONTROL)
 
 
 class RipgrepSearch:
     """The HostSearch port with ripgrep: one `rg` process per search, killed as soon as enough was found."""
 
     def __init__(
-        self, root: str | Path, *, program: Path | None = None, workspace: str | Path | None = None
+        self,
+        root: str | Path,
+        *,
+        program: Path | None = None,
+        workspace: str | Path | None = None,
+        name: str = "",
     ) -> None:
-        """`workspace`, if it differs from `root`, is the folder from which `rg` must not be taken."""
-        self._root = Path(os.path.realpath(root))
-        self._workspace = workspace or self._root
+        """`workspace`, if it differs from `root`, is the folder from which `rg` must not be taken.
+
+        `name` is that of one folder of several in the workspace `root`, which alone is searched.
+        """
+        whole = Path(os.path.realpath(root))
+        self._workspace = workspace or whole
         self._given = program
-        self._walker = FolderWalker(self._root)
-        self._root_folder = WorkspaceRoot(self._root, kernel=True)
+        self._name = name
+        self._walker = FolderWalker(whole)
+        self._root_folder = WorkspaceRoot(whole, kernel=True)
+        self._root = Path(self._root_folder.folders[name])
+        """The folder in which `rg` runs; it knows paths below that, and we know them below `name`."""
 
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
         """The first `most` matching lines, ordered by path, in files that `admit` lets through."""
-        options = ["--json", "--sort", "path", *argv.search_args(patterns, scope, self._root)]
+        options = ["--json", "--sort", "path", *argv.search_args(patterns, self._local(scope), self._root)]
         sieve = HitFilter(scope, admit)
 
         def collect(running: RipgrepRun, stream: IO[bytes]) -> tuple[list[Hit], int, list[str]]:
@@ -200,12 +211,12 @@ class RipgrepSearch:
             for record in iter_records(stream):
                 if record.startswith(MATCH_RECORD):
                     if wanted and len(found) == most:
-                        running.cap()
+                        running.kill_since_enough_found()
                         break
                     if wanted:
                         found.append((path, record))
                 elif record.startswith(BEGIN_RECORD):
-                    path = path_of_record(parse_ripgrep_record(record))
+                    path = join_path(self._name, path_of_record(parse_ripgrep_record(record)))
                     wanted = sieve.takes(path)
                 elif record.startswith(END_RECORD) and path != scope.root:
                     # A file that is named itself is searched to its end.
@@ -233,23 +244,29 @@ class RipgrepSearch:
 
         def collect(running: RipgrepRun, stream: IO[bytes]) -> list[MatchCount]:
             found: list[MatchCount] = []
-            for name, count in _read_counts(stream):
+            for below, count in _read_counts(stream):
+                name = join_path(self._name, below)
                 if sieve.takes(name):
                     if len(found) == most:
-                        running.cap()
+                        running.kill_since_enough_found()
                         break
                     found.append(MatchCount(name, count))
             return found
 
-        options = [*COUNT_ARGS, "--sort", "path", *argv.search_args(patterns, scope, self._root)]
+        options = [
+            *COUNT_ARGS,
+            "--sort",
+            "path",
+            *argv.search_args(patterns, self._local(scope), self._root),
+        ]
         since = (
             time.time_ns() if is_local_filesystem(str(self._root)) else 0
         )  # another machine has its own clock
         found, gaps = await self._run(options, scope, collect)
         counts = {tally.path: tally.matches for tally in found}
         # A count can't be looked up again as a hit can: where names have changed meanwhile, it is counted again.
-        folders = UnchangedFolders(self._root_folder, since)
-        moved = [path for path in counts if not folders.hold(path)]
+        folders = UnchangedFolderCheck(self._root_folder, since)
+        moved = [path for path in counts if not folders.is_unchanged_file(path)]
         counts |= dict.fromkeys(moved, 0) | await self._recounted(patterns, scope, moved[:MOST_RECOUNTED])
         tallies = tuple(MatchCount(path, count) for path, count in counts.items() if count)
         return MatchCounts(tallies, _with_changed(gaps, [path for path in moved if not counts[path]]))
@@ -280,10 +297,16 @@ class RipgrepSearch:
         asked = path_selection_of_scope(scope, decided=argv.narrowing_decides(scope))
 
         def collect(_: RipgrepRun, stream: IO[bytes]) -> tuple[list[FolderEntry], int]:
-            kept = admit(asked.of(_listed_names(stream, scope.root)))
-            return self._walker.newest(kept, most), len(kept)
+            names = _listed_names(stream, local.root)
+            kept = admit(
+                asked.filter_selected_paths(
+                    [join_path(self._name, each) for each in names] if self._name else names
+                )
+            )
+            return self._walker.newest_of_paths(kept, most), len(kept)
 
-        options = [*form, *argv.walk_args(scope, self._root), "--", argv.root_operand(scope)]
+        local = self._local(scope)
+        options = [*form, *argv.walk_args(local, self._root), "--", argv.root_operand(local)]
         (found, total), gaps = await self._run(options, scope, collect)
         return FoundPaths(tuple(found), total, gaps)
 
@@ -291,12 +314,24 @@ class RipgrepSearch:
         """The tree below a folder up to a depth."""
         return await self._walker.tree(scope, depth=depth, most=most, admit=admit)
 
-    async def ignored(self, paths: Sequence[str]) -> set[str]:
+    async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         """Those of some paths that ignore files exclude."""
-        return await self._walker.ignored(paths)
+        return await self._walker.find_ignored_paths(paths)
+
+    def _local(self, scope: SearchScope) -> SearchScope:
+        """The scope as `rg` is told it in its folder: with a root below that, and no globs from the top."""
+        if not self._name:
+            return scope
+        inside = scope.root.removeprefix(self._name).strip("/") if scope.root != "." else ""
+        anywhere = tuple(glob for glob in scope.exclude if "/" not in glob.removeprefix("**/").rstrip("/"))
+        return replace(scope, root=inside or ".", exclude=anywhere)
 
     async def _run(
-        self, options: list[str], scope: SearchScope, collect: Collect[T], pass_fds: Sequence[int] = ()
+        self,
+        options: list[str],
+        scope: SearchScope,
+        collect: CollectRipgrepOutput[T],
+        pass_fds: Sequence[int] = (),
     ) -> tuple[T, SearchGaps]:
         """Run `rg` and collect its output; again without ignore files if one that it read is a link or no file."""
         less: list[str] = []
@@ -359,7 +394,7 @@ def _is_internal(path: str, root: str) -> bool:
     if "/." not in f"/{path}":
         return False
     below = path if root == "." else path.removeprefix(f"{root}/")
-    return is_temporary_name(path.rpartition("/")[2]) or not _VERSION_CONTROL_NAMES.isdisjoint(
+    return is_temporary_name(path.rpartition("/")[2]) or not argv.VERSION_CONTROL_FOLDERS.isdisjoint(
         below.split("/")
     )
 
@@ -369,7 +404,7 @@ def _listed_names(stream: IO[bytes], root: str) -> list[str]:
     listed = stream.read().decode("utf-8", "surrogateescape")
     names = f"\0{listed}".replace("\0./", "\0").split("\0")[1:-1]
     # Rules may show what is hidden, git's own folder too.
-    if TEMPORARY_PREFIX in listed or any(f"/{name}" in listed for name in argv.VERSION_CONTROL):
+    if TEMPORARY_PREFIX in listed or any(f"/{name}" in listed for name in argv.VERSION_CONTROL_FOLDERS):
         return [name for name in names if not _is_internal(name, root)]
     return names
 

@@ -104,7 +104,7 @@ def path_of_record(data: dict[str, Any]) -> str:
     return name.removeprefix("./")
 
 
-def line_of_record(data: dict[str, Any]) -> bytes:
+def line_bytes_of_record(data: dict[str, Any]) -> bytes:
     """The matched line's bytes in a match record."""
     given: dict[str, str] = data["lines"]
     if "text" in given:
@@ -157,9 +157,9 @@ def _overlong_record(head: bytes, stream: IO[bytes]) -> bytes | None:
 
 
 RIPGREP_NAME = "rg.exe" if os.name == "nt" else "rg"
-WANTED_TYPE = "handtools"
+RIPGREP_FILE_TYPE_NAME = "handtools"
 """The name of the ripgrep file type for the wanted globs; `-g` would override the ignore rules."""
-VERSION_CONTROL = (".git", ".hg", ".svn", ".jj")
+VERSION_CONTROL_FOLDERS = frozenset({".git", ".hg", ".svn", ".jj"})
 _OWN_IGNORE_FILES = frozenset({".ignore", ".rgignore"})
 _READ_DIFFERENTLY = re.compile(r"[{,][,}]|[*?.](?:[,}]|\Z)")
 """Globs that ripgrep interprets differently: an empty alternative, or a suffix that may be empty."""
@@ -215,13 +215,13 @@ def walk_args(scope: SearchScope, root: Path) -> list[str]:
         options.append("--hidden")
     options += _ignore_args(scope, root)
     # Each glob is tried on every path: a tenth of rg's time for names that it passes by as hidden anyway.
-    for glob in (*VERSION_CONTROL, *scope.exclude):
+    for glob in (*sorted(VERSION_CONTROL_FOLDERS), *scope.exclude):
         if scope.hidden or not glob.startswith("."):
             options += ["--iglob", f"!{glob}"]
     if narrowing := narrowing_globs(scope):
         for glob in narrowing:
-            options += ["--type-add", f"{WANTED_TYPE}:{glob}"]
-        options += ["--type", WANTED_TYPE]
+            options += ["--type-add", f"{RIPGREP_FILE_TYPE_NAME}:{glob}"]
+        options += ["--type", RIPGREP_FILE_TYPE_NAME]
     return options
 
 
@@ -293,7 +293,7 @@ def _pattern_arg(pattern: str) -> str:
 
 
 T = TypeVar("T")
-Collect = Callable[["RipgrepRun", IO[bytes]], T]
+CollectRipgrepOutput = Callable[["RipgrepRun", IO[bytes]], T]
 
 _READ_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 20
@@ -344,7 +344,7 @@ class RipgrepRun:
             self._errors.close()
             raise
 
-    def cap(self) -> None:
+    def kill_since_enough_found(self) -> None:
         """Kill the process because enough was found."""
         self.capped = True
         self._process.kill()
@@ -359,7 +359,7 @@ class RipgrepRun:
             self._reap()
         return reading
 
-    def read(self, collect: Collect[T]) -> T | None:
+    def read(self, collect: CollectRipgrepOutput[T]) -> T | None:
         """Pass the output to `collect` and return its result once the process has ended."""
         with self._lock:
             if self._state == "ended":
@@ -414,7 +414,7 @@ async def run_ripgrep(
     *,
     cwd: Path,
     seconds: float,
-    collect: Collect[T],
+    collect: CollectRipgrepOutput[T],
     pass_fds: Sequence[int] = (),
 ) -> tuple[T, RipgrepRun]:
     """Run ripgrep until its end, the deadline or cancellation; the process is always gone afterwards."""

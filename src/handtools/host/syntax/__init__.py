@@ -1,4 +1,4 @@
 """Parse source code with the tree-sitter grammars in ast-grep: outlines, roles, patterns.
 
-Start with `tree_syntax`.
+Start with `ast_grep_syntax`.
 """

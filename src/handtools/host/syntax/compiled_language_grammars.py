@@ -4,17 +4,17 @@ import re
 from typing import TYPE_CHECKING
 
 from handtools.host.syntax.grammar import (
+    AstGrepRule,
     DefinitionRule,
     Grammar,
-    NodeRule,
     SymbolName,
-    child_text,
-    field_text,
-    fixed_name,
-    has_parent_of_kind,
-    is_of_any_kind,
-    name_after_substitution,
+    child_name_finder,
+    field_name_finder,
+    fixed_name_finder,
+    node_kind_rule,
     node_text_as_name,
+    parent_kind_rule,
+    substituted_name_finder,
 )
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _C_NESTED_DECLARATORS = {"parenthesized_declarator", "reference_declarator"}
 _C_TEMPLATE_ARGUMENTS = re.compile(r"<[^<>]*>")
-_C_BODY: NodeRule = {
-    "has": {"field": "body", **is_of_any_kind("field_declaration_list", "enumerator_list")}
+_C_BODY: AstGrepRule = {
+    "has": {"field": "body", **node_kind_rule("field_declaration_list", "enumerator_list")}
 }
 _C_PREPROCESSOR = ("preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "linkage_specification")
-C_TOP_LEVEL: NodeRule = has_parent_of_kind("translation_unit", "declaration_list", *_C_PREPROCESSOR)
+C_TOP_LEVEL: AstGrepRule = parent_kind_rule("translation_unit", "declaration_list", *_C_PREPROCESSOR)
 
 
 def c_declarator_name(node: "SgNode") -> SymbolName | None:
@@ -53,17 +53,17 @@ C_DEFINITIONS = {
         refine={"function_declarator": "function"},
         body="declarator",
     ),
-    "struct_specifier": DefinitionRule("struct", field_text("name"), where=_C_BODY),
-    "union_specifier": DefinitionRule("struct", field_text("name"), where=_C_BODY),
-    "enum_specifier": DefinitionRule("enum", field_text("name"), where=_C_BODY),
+    "struct_specifier": DefinitionRule("struct", field_name_finder("name"), where=_C_BODY),
+    "union_specifier": DefinitionRule("struct", field_name_finder("name"), where=_C_BODY),
+    "enum_specifier": DefinitionRule("enum", field_name_finder("name"), where=_C_BODY),
     "type_definition": DefinitionRule(
         "type",
         c_declarator_name,
         refine={"struct_specifier": "struct", "enum_specifier": "enum"},
         body="type",
     ),
-    "preproc_def": DefinitionRule("constant", field_text("name")),
-    "preproc_function_def": DefinitionRule("macro", field_text("name")),
+    "preproc_def": DefinitionRule("constant", field_name_finder("name")),
+    "preproc_function_def": DefinitionRule("macro", field_name_finder("name")),
 }
 C_STRINGS = ("string_literal", "raw_string_literal", "system_lib_string")
 
@@ -82,12 +82,12 @@ CPP = Grammar(
     definitions={
         **C_DEFINITIONS,
         "class_specifier": DefinitionRule(
-            "class", field_text("name"), where=C_DEFINITIONS["struct_specifier"].where
+            "class", field_name_finder("name"), where=C_DEFINITIONS["struct_specifier"].where
         ),
-        "namespace_definition": DefinitionRule("namespace", field_text("name")),
+        "namespace_definition": DefinitionRule("namespace", field_name_finder("name")),
         "field_declaration": DefinitionRule("method", c_declarator_name, where=_CPP_METHOD),
-        "alias_declaration": DefinitionRule("type", field_text("name")),
-        "concept_definition": DefinitionRule("type", field_text("name")),
+        "alias_declaration": DefinitionRule("type", field_name_finder("name")),
+        "concept_definition": DefinitionRule("type", field_name_finder("name")),
     },
     wrappers=frozenset({"template_declaration"}),
     calls={"call_expression": "function", "new_expression": "type"},
@@ -108,18 +108,18 @@ def _csharp_field_name(node: "SgNode") -> SymbolName | None:
 CSHARP = Grammar(
     language="csharp",
     definitions={
-        "namespace_declaration": DefinitionRule("namespace", field_text("name")),
-        "class_declaration": DefinitionRule("class", field_text("name")),
-        "record_declaration": DefinitionRule("class", field_text("name")),
-        "struct_declaration": DefinitionRule("struct", field_text("name")),
-        "interface_declaration": DefinitionRule("interface", field_text("name")),
-        "enum_declaration": DefinitionRule("enum", field_text("name")),
-        "delegate_declaration": DefinitionRule("type", field_text("name")),
-        "method_declaration": DefinitionRule("method", field_text("name")),
-        "constructor_declaration": DefinitionRule("method", field_text("name")),
-        "destructor_declaration": DefinitionRule("method", field_text("name")),
-        "local_function_statement": DefinitionRule("function", field_text("name")),
-        "property_declaration": DefinitionRule("property", field_text("name"), body="accessors"),
+        "namespace_declaration": DefinitionRule("namespace", field_name_finder("name")),
+        "class_declaration": DefinitionRule("class", field_name_finder("name")),
+        "record_declaration": DefinitionRule("class", field_name_finder("name")),
+        "struct_declaration": DefinitionRule("struct", field_name_finder("name")),
+        "interface_declaration": DefinitionRule("interface", field_name_finder("name")),
+        "enum_declaration": DefinitionRule("enum", field_name_finder("name")),
+        "delegate_declaration": DefinitionRule("type", field_name_finder("name")),
+        "method_declaration": DefinitionRule("method", field_name_finder("name")),
+        "constructor_declaration": DefinitionRule("method", field_name_finder("name")),
+        "destructor_declaration": DefinitionRule("method", field_name_finder("name")),
+        "local_function_statement": DefinitionRule("function", field_name_finder("name")),
+        "property_declaration": DefinitionRule("property", field_name_finder("name"), body="accessors"),
         "field_declaration": DefinitionRule("field", _csharp_field_name),
     },
     calls={"invocation_expression": "function", "object_creation_expression": "type"},
@@ -148,19 +148,23 @@ _GO_TOP_LEVEL = {"inside": {"kind": "source_file", "stopBy": {"any": [{"kind": "
 GO = Grammar(
     language="go",
     definitions={
-        "function_declaration": DefinitionRule("function", field_text("name")),
+        "function_declaration": DefinitionRule("function", field_name_finder("name")),
         "method_declaration": DefinitionRule("method", _go_method_name),
         "type_spec": DefinitionRule(
             "type",
-            field_text("name"),
+            field_name_finder("name"),
             refine={"struct_type": "struct", "interface_type": "interface"},
             body="type",
         ),
-        "type_alias": DefinitionRule("type", field_text("name")),
-        "const_spec": DefinitionRule("constant", field_text("name"), where=_GO_TOP_LEVEL, body="value"),
-        "var_spec": DefinitionRule("variable", field_text("name"), where=_GO_TOP_LEVEL, body="value"),
-        "field_declaration": DefinitionRule("field", field_text("name")),
-        "method_elem": DefinitionRule("method", field_text("name")),
+        "type_alias": DefinitionRule("type", field_name_finder("name")),
+        "const_spec": DefinitionRule(
+            "constant", field_name_finder("name"), where=_GO_TOP_LEVEL, body="value"
+        ),
+        "var_spec": DefinitionRule(
+            "variable", field_name_finder("name"), where=_GO_TOP_LEVEL, body="value"
+        ),
+        "field_declaration": DefinitionRule("field", field_name_finder("name")),
+        "method_elem": DefinitionRule("method", field_name_finder("name")),
     },
     calls={"call_expression": "function"},
     imports=("import_declaration", "import_spec"),
@@ -170,18 +174,20 @@ GO = Grammar(
 JAVA = Grammar(
     language="java",
     definitions={
-        "class_declaration": DefinitionRule("class", field_text("name")),
-        "interface_declaration": DefinitionRule("interface", field_text("name")),
-        "annotation_type_declaration": DefinitionRule("interface", field_text("name")),
-        "enum_declaration": DefinitionRule("enum", field_text("name")),
-        "record_declaration": DefinitionRule("class", field_text("name")),
-        "method_declaration": DefinitionRule("method", field_text("name")),
-        "constructor_declaration": DefinitionRule("method", field_text("name")),
-        "compact_constructor_declaration": DefinitionRule("method", field_text("name")),
-        "annotation_type_element_declaration": DefinitionRule("method", field_text("name")),
-        "field_declaration": DefinitionRule("field", field_text("declarator", "name"), body="declarator"),
+        "class_declaration": DefinitionRule("class", field_name_finder("name")),
+        "interface_declaration": DefinitionRule("interface", field_name_finder("name")),
+        "annotation_type_declaration": DefinitionRule("interface", field_name_finder("name")),
+        "enum_declaration": DefinitionRule("enum", field_name_finder("name")),
+        "record_declaration": DefinitionRule("class", field_name_finder("name")),
+        "method_declaration": DefinitionRule("method", field_name_finder("name")),
+        "constructor_declaration": DefinitionRule("method", field_name_finder("name")),
+        "compact_constructor_declaration": DefinitionRule("method", field_name_finder("name")),
+        "annotation_type_element_declaration": DefinitionRule("method", field_name_finder("name")),
+        "field_declaration": DefinitionRule(
+            "field", field_name_finder("declarator", "name"), body="declarator"
+        ),
         "constant_declaration": DefinitionRule(
-            "constant", field_text("declarator", "name"), body="declarator"
+            "constant", field_name_finder("declarator", "name"), body="declarator"
         ),
     },
     calls={"method_invocation": "name", "object_creation_expression": "type"},
@@ -191,7 +197,7 @@ JAVA = Grammar(
 )
 
 
-_KOTLIN_TOP_LEVEL = has_parent_of_kind("source_file", "class_body", "enum_class_body")
+_KOTLIN_TOP_LEVEL = parent_kind_rule("source_file", "class_body", "enum_class_body")
 
 
 def _kotlin_property_name(node: "SgNode") -> SymbolName | None:
@@ -204,16 +210,18 @@ KOTLIN = Grammar(
     definitions={
         "class_declaration": DefinitionRule(
             "class",
-            child_text("type_identifier"),
+            child_name_finder("type_identifier"),
             refine={"interface": "interface", "enum": "enum"},
             body="class_body",
         ),
-        "object_declaration": DefinitionRule("class", child_text("type_identifier"), body="class_body"),
+        "object_declaration": DefinitionRule(
+            "class", child_name_finder("type_identifier"), body="class_body"
+        ),
         "function_declaration": DefinitionRule(
-            "function", child_text("simple_identifier"), body="function_body"
+            "function", child_name_finder("simple_identifier"), body="function_body"
         ),
         "property_declaration": DefinitionRule("property", _kotlin_property_name, where=_KOTLIN_TOP_LEVEL),
-        "type_alias": DefinitionRule("type", child_text("type_identifier")),
+        "type_alias": DefinitionRule("type", child_name_finder("type_identifier")),
     },
     calls={"call_expression": ""},
     imports=("import_header", "package_header"),
@@ -224,23 +232,23 @@ KOTLIN = Grammar(
 RUST = Grammar(
     language="rust",
     definitions={
-        "function_item": DefinitionRule("function", field_text("name")),
-        "function_signature_item": DefinitionRule("function", field_text("name")),
-        "struct_item": DefinitionRule("struct", field_text("name")),
-        "union_item": DefinitionRule("struct", field_text("name")),
-        "enum_item": DefinitionRule("enum", field_text("name")),
-        "trait_item": DefinitionRule("trait", field_text("name")),
+        "function_item": DefinitionRule("function", field_name_finder("name")),
+        "function_signature_item": DefinitionRule("function", field_name_finder("name")),
+        "struct_item": DefinitionRule("struct", field_name_finder("name")),
+        "union_item": DefinitionRule("struct", field_name_finder("name")),
+        "enum_item": DefinitionRule("enum", field_name_finder("name")),
+        "trait_item": DefinitionRule("trait", field_name_finder("name")),
         # Named for its type, so that `Type.method` finds a method wherever it is implemented.
-        "impl_item": DefinitionRule("impl", name_after_substitution(field_text("type"), r"<.*")),
-        "mod_item": DefinitionRule("namespace", field_text("name")),
-        "const_item": DefinitionRule("constant", field_text("name"), body="value"),
-        "static_item": DefinitionRule("variable", field_text("name"), body="value"),
-        "type_item": DefinitionRule("type", field_text("name"), body="type"),
-        "associated_type": DefinitionRule("type", field_text("name")),
-        "macro_definition": DefinitionRule("macro", field_text("name")),
+        "impl_item": DefinitionRule("impl", substituted_name_finder(field_name_finder("type"), r"<.*")),
+        "mod_item": DefinitionRule("namespace", field_name_finder("name")),
+        "const_item": DefinitionRule("constant", field_name_finder("name"), body="value"),
+        "static_item": DefinitionRule("variable", field_name_finder("name"), body="value"),
+        "type_item": DefinitionRule("type", field_name_finder("name"), body="type"),
+        "associated_type": DefinitionRule("type", field_name_finder("name")),
+        "macro_definition": DefinitionRule("macro", field_name_finder("name")),
         "field_declaration": DefinitionRule(
             "field",
-            field_text("name"),
+            field_name_finder("name"),
             where={"inside": {"kind": "field_declaration_list", "inside": {"kind": "struct_item"}}},
         ),
     },
@@ -251,26 +259,26 @@ RUST = Grammar(
     strings=("string_literal", "raw_string_literal"),
 )
 
-_SCALA_TOP_LEVEL = has_parent_of_kind("compilation_unit", "template_body")
+_SCALA_TOP_LEVEL = parent_kind_rule("compilation_unit", "template_body")
 
 SCALA = Grammar(
     language="scala",
     definitions={
-        "class_definition": DefinitionRule("class", field_text("name")),
-        "object_definition": DefinitionRule("class", field_text("name")),
-        "trait_definition": DefinitionRule("trait", field_text("name")),
-        "enum_definition": DefinitionRule("enum", field_text("name")),
-        "function_definition": DefinitionRule("function", field_text("name")),
-        "function_declaration": DefinitionRule("function", field_text("name")),
-        "type_definition": DefinitionRule("type", field_text("name")),
+        "class_definition": DefinitionRule("class", field_name_finder("name")),
+        "object_definition": DefinitionRule("class", field_name_finder("name")),
+        "trait_definition": DefinitionRule("trait", field_name_finder("name")),
+        "enum_definition": DefinitionRule("enum", field_name_finder("name")),
+        "function_definition": DefinitionRule("function", field_name_finder("name")),
+        "function_declaration": DefinitionRule("function", field_name_finder("name")),
+        "type_definition": DefinitionRule("type", field_name_finder("name")),
         "val_definition": DefinitionRule(
-            "constant", field_text("pattern"), where=_SCALA_TOP_LEVEL, body="value"
+            "constant", field_name_finder("pattern"), where=_SCALA_TOP_LEVEL, body="value"
         ),
         "var_definition": DefinitionRule(
-            "variable", field_text("pattern"), where=_SCALA_TOP_LEVEL, body="value"
+            "variable", field_name_finder("pattern"), where=_SCALA_TOP_LEVEL, body="value"
         ),
-        "val_declaration": DefinitionRule("constant", field_text("name"), where=_SCALA_TOP_LEVEL),
-        "var_declaration": DefinitionRule("variable", field_text("name"), where=_SCALA_TOP_LEVEL),
+        "val_declaration": DefinitionRule("constant", field_name_finder("name"), where=_SCALA_TOP_LEVEL),
+        "var_declaration": DefinitionRule("variable", field_name_finder("name"), where=_SCALA_TOP_LEVEL),
     },
     calls={"call_expression": "function"},
     imports=("import_declaration", "package_clause"),
@@ -278,28 +286,28 @@ SCALA = Grammar(
     strings=("string", "interpolated_string_expression"),
 )
 
-_SWIFT_TOP_LEVEL = has_parent_of_kind("source_file", "class_body", "enum_class_body", "protocol_body")
+_SWIFT_TOP_LEVEL = parent_kind_rule("source_file", "class_body", "enum_class_body", "protocol_body")
 
 SWIFT = Grammar(
     language="swift",
     definitions={
         "class_declaration": DefinitionRule(
             "class",
-            name_after_substitution(child_text("type_identifier", "user_type"), r"<.*"),
+            substituted_name_finder(child_name_finder("type_identifier", "user_type"), r"<.*"),
             refine={"struct": "struct", "enum": "enum", "extension": "impl"},
         ),
-        "protocol_declaration": DefinitionRule("interface", field_text("name")),
-        "function_declaration": DefinitionRule("function", child_text("simple_identifier")),
-        "protocol_function_declaration": DefinitionRule("function", child_text("simple_identifier")),
-        "init_declaration": DefinitionRule("method", fixed_name("init")),
-        "deinit_declaration": DefinitionRule("method", fixed_name("deinit")),
+        "protocol_declaration": DefinitionRule("interface", field_name_finder("name")),
+        "function_declaration": DefinitionRule("function", child_name_finder("simple_identifier")),
+        "protocol_function_declaration": DefinitionRule("function", child_name_finder("simple_identifier")),
+        "init_declaration": DefinitionRule("method", fixed_name_finder("init")),
+        "deinit_declaration": DefinitionRule("method", fixed_name_finder("deinit")),
         "property_declaration": DefinitionRule(
-            "property", child_text("pattern"), where=_SWIFT_TOP_LEVEL, body="computed_property"
+            "property", child_name_finder("pattern"), where=_SWIFT_TOP_LEVEL, body="computed_property"
         ),
         "protocol_property_declaration": DefinitionRule(
-            "property", name_after_substitution(child_text("pattern"), r"^(?:var|let)\s+")
+            "property", substituted_name_finder(child_name_finder("pattern"), r"^(?:var|let)\s+")
         ),
-        "typealias_declaration": DefinitionRule("type", child_text("type_identifier")),
+        "typealias_declaration": DefinitionRule("type", child_name_finder("type_identifier")),
     },
     calls={"call_expression": ""},
     imports=("import_declaration",),

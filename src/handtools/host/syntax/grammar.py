@@ -19,7 +19,7 @@ ERROR_NODE = "ERROR"
 """The node kind that every tree-sitter grammar uses for text that could not be parsed."""
 SYMBOL_NAME_CHARS = 80
 
-NodeRule = Mapping[str, Any]
+AstGrepRule = Mapping[str, Any]
 """An ast-grep rule: conditions on a syntax node."""
 
 
@@ -40,7 +40,7 @@ class DefinitionRule:
 
     kind: SymbolKind
     name: NameFinder
-    where: NodeRule = field(default_factory=dict)
+    where: AstGrepRule = field(default_factory=dict)
     """An additional ast-grep rule that the node must meet."""
     refine: Mapping[str, SymbolKind] = field(default_factory=dict)
     """Kinds of child nodes that make the symbol's kind more exact, such as the keyword `interface`."""
@@ -70,13 +70,13 @@ class Grammar:
     strings: tuple[str, ...] = ()
 
     @cached_property
-    def outline_rule(self) -> Any:
+    def outline_nodes_rule(self) -> Any:
         """One ast-grep rule that finds all definitions, wrappers and syntax errors in a single pass."""
         others = [{"kind": kind} for kind in (ERROR_NODE, *sorted(self.wrappers))]
         return {"rule": {"any": [*self._defined, *others]}}
 
     @cached_property
-    def role_rule(self) -> Any:
+    def role_nodes_rule(self) -> Any:
         """One ast-grep rule that finds all nodes with a role: definition, call, import, comment, string."""
         kinds = dict.fromkeys((*self.calls, *self.imports, *self.comments, *self.strings))
         plain = [{"kind": kind} for kind in kinds if kind not in self.definitions]
@@ -87,7 +87,7 @@ class Grammar:
         return [{"kind": kind, **define.where} for kind, define in self.definitions.items()]
 
 
-def field_of_kind(field_name: str, kind: str) -> NameFinder:
+def typed_field_name_finder(field_name: str, kind: str) -> NameFinder:
     """A name finder that takes the text of a field if the field's node is of one kind."""
 
     def name(node: "SgNode") -> SymbolName | None:
@@ -97,7 +97,7 @@ def field_of_kind(field_name: str, kind: str) -> NameFinder:
     return name
 
 
-def field_text(*path: str) -> NameFinder:
+def field_name_finder(*path: str) -> NameFinder:
     """A name finder that takes the text of a field, or of a field of a field."""
 
     first, *rest = path
@@ -111,7 +111,7 @@ def field_text(*path: str) -> NameFinder:
     return name
 
 
-def child_text(*kinds: str) -> NameFinder:
+def child_name_finder(*kinds: str) -> NameFinder:
     """A name finder that takes the text of the first child of one of these kinds."""
 
     def name(node: "SgNode") -> SymbolName | None:
@@ -120,7 +120,7 @@ def child_text(*kinds: str) -> NameFinder:
     return name
 
 
-def name_after_substitution(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
+def substituted_name_finder(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
     """A name finder that removes or replaces regex matches, such as type parameters, in another finder's name."""
     compiled = re.compile(pattern)
 
@@ -131,7 +131,7 @@ def name_after_substitution(namer: NameFinder, pattern: str, put: str = "") -> N
     return name
 
 
-def fixed_name(text: str) -> NameFinder:
+def fixed_name_finder(text: str) -> NameFinder:
     """A name finder that always gives the same text, such as `constructor`."""
     return lambda node: SymbolName(text, node)
 
@@ -144,11 +144,11 @@ def node_text_as_name(node: "SgNode | None") -> SymbolName | None:
     return SymbolName(text if text.isidentifier() else one_line(text, SYMBOL_NAME_CHARS), node)
 
 
-def is_of_any_kind(*names: str) -> NodeRule:
+def node_kind_rule(*names: str) -> AstGrepRule:
     """An ast-grep rule: the node is of one of these kinds."""
     return {"any": [{"kind": name} for name in names]}
 
 
-def has_parent_of_kind(*names: str) -> NodeRule:
+def parent_kind_rule(*names: str) -> AstGrepRule:
     """An ast-grep rule: the node's parent is of one of these kinds."""
-    return {"inside": is_of_any_kind(*names)}
+    return {"inside": node_kind_rule(*names)}

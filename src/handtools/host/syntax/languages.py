@@ -76,7 +76,7 @@ _VERSION = re.compile(r"[\d.]+\Z")
 _CPP_HINT = re.compile(rb"^\s*(?:class|namespace|template|using|public:|private:)\b", re.MULTILINE)
 _CPP_HINT_BYTES = 64 << 10
 
-LANGUAGES = frozenset(_EXTENSIONS)
+PARSED_LANGUAGES = frozenset(_EXTENSIONS)
 
 
 def language_of(path: str, data: bytes) -> str | None:
@@ -110,7 +110,7 @@ _GRAMMAR_MODULES: dict[str, str] = {
 
 
 @cache
-def grammar_of(language: str) -> Grammar:
+def grammar_of_language(language: str) -> Grammar:
     """The syntax rules of a language, imported on first use."""
     module = import_module(f"{__package__}.{_GRAMMAR_MODULES[language]}")
     grammar: Grammar = getattr(module, language.upper())

@@ -7,9 +7,9 @@ from handtools.host.syntax.grammar import (
     DefinitionRule,
     Grammar,
     SymbolName,
-    child_text,
-    field_text,
-    name_after_substitution,
+    child_name_finder,
+    field_name_finder,
+    substituted_name_finder,
 )
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ def _css_rule_head(node: "SgNode") -> SymbolName | None:
 CSS = Grammar(
     language="css",
     definitions={
-        "rule_set": DefinitionRule("rule", child_text("selectors"), body="block"),
+        "rule_set": DefinitionRule("rule", child_name_finder("selectors"), body="block"),
         "media_statement": DefinitionRule("rule", _css_rule_head, body="block"),
         "supports_statement": DefinitionRule("rule", _css_rule_head, body="block"),
         "keyframes_statement": DefinitionRule("rule", _css_rule_head, body="keyframe_block_list"),
         "at_rule": DefinitionRule("rule", _css_rule_head, body="block"),
         "declaration": DefinitionRule(
             "variable",
-            child_text("property_name"),
+            child_name_finder("property_name"),
             where={"has": {"kind": "property_name", "regex": "^--"}},
         ),
     },
@@ -81,7 +81,9 @@ HTML = Grammar(
 JSON = Grammar(
     language="json",
     definitions={
-        "pair": DefinitionRule("key", name_after_substitution(field_text("key"), r"^\"|\"$"), body="value")
+        "pair": DefinitionRule(
+            "key", substituted_name_finder(field_name_finder("key"), r"^\"|\"$"), body="value"
+        )
     },
     strings=("string",),
 )
@@ -97,8 +99,12 @@ def _markdown_heading_level(node: "SgNode") -> int:
 MARKDOWN = Grammar(
     language="markdown",
     definitions={
-        "atx_heading": DefinitionRule("heading", child_text("inline"), level=_markdown_heading_level),
-        "setext_heading": DefinitionRule("heading", child_text("paragraph"), level=_markdown_heading_level),
+        "atx_heading": DefinitionRule(
+            "heading", child_name_finder("inline"), level=_markdown_heading_level
+        ),
+        "setext_heading": DefinitionRule(
+            "heading", child_name_finder("paragraph"), level=_markdown_heading_level
+        ),
     },
     comments=("html_block",),
     strings=("fenced_code_block",),
@@ -108,7 +114,7 @@ YAML = Grammar(
     language="yaml",
     definitions={
         "block_mapping_pair": DefinitionRule(
-            "key", name_after_substitution(field_text("key"), r"^['\"]|['\"]$"), body="value"
+            "key", substituted_name_finder(field_name_finder("key"), r"^['\"]|['\"]$"), body="value"
         )
     },
     strings=("double_quote_scalar", "single_quote_scalar", "block_scalar"),

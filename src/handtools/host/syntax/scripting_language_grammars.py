@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from handtools.core.syntax import SymbolKind
 from handtools.host.syntax.grammar import (
+    AstGrepRule,
     DefinitionRule,
     Grammar,
-    NodeRule,
     SymbolName,
-    child_text,
-    field_of_kind,
-    field_text,
-    has_parent_of_kind,
-    is_of_any_kind,
-    name_after_substitution,
+    child_name_finder,
+    field_name_finder,
+    node_kind_rule,
     node_text_as_name,
+    parent_kind_rule,
+    substituted_name_finder,
+    typed_field_name_finder,
 )
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ _BASH_TOP_LEVEL = {
 BASH = Grammar(
     language="bash",
     definitions={
-        "function_definition": DefinitionRule("function", field_text("name")),
+        "function_definition": DefinitionRule("function", field_name_finder("name")),
         "variable_assignment": DefinitionRule(
-            "variable", field_text("name"), where=_BASH_TOP_LEVEL, body="value"
+            "variable", field_name_finder("name"), where=_BASH_TOP_LEVEL, body="value"
         ),
     },
     calls={"command": "name"},
@@ -42,37 +42,37 @@ BASH = Grammar(
 )
 
 JS_FUNCTIONS = ("arrow_function", "function_expression", "generator_function")
-JS_CALLABLE: NodeRule = {"has": {"field": "value", **is_of_any_kind(*JS_FUNCTIONS)}}
+JS_CALLABLE: AstGrepRule = {"has": {"field": "value", **node_kind_rule(*JS_FUNCTIONS)}}
 _JS_TOP_LEVEL = {
     "inside": {
-        **is_of_any_kind("lexical_declaration", "variable_declaration"),
-        **has_parent_of_kind("program", "export_statement"),
+        **node_kind_rule("lexical_declaration", "variable_declaration"),
+        **parent_kind_rule("program", "export_statement"),
     }
 }
 _JS_AS_FUNCTION: Mapping[str, SymbolKind] = dict.fromkeys(JS_FUNCTIONS, "function")
 
 JS_DEFINITIONS = {
-    "class_declaration": DefinitionRule("class", field_text("name")),
-    "function_declaration": DefinitionRule("function", field_text("name")),
-    "generator_function_declaration": DefinitionRule("function", field_text("name")),
-    "method_definition": DefinitionRule("method", field_text("name")),
+    "class_declaration": DefinitionRule("class", field_name_finder("name")),
+    "function_declaration": DefinitionRule("function", field_name_finder("name")),
+    "generator_function_declaration": DefinitionRule("function", field_name_finder("name")),
+    "method_definition": DefinitionRule("method", field_name_finder("name")),
     "variable_declarator": DefinitionRule(
         "variable",
-        field_of_kind("name", "identifier"),
+        typed_field_name_finder("name", "identifier"),
         where={"any": [JS_CALLABLE, _JS_TOP_LEVEL]},
         refine=_JS_AS_FUNCTION,
         body="value",
     ),
     "pair": DefinitionRule(
         "function",
-        name_after_substitution(field_text("key"), r"^['\"]|['\"]$"),
+        substituted_name_finder(field_name_finder("key"), r"^['\"]|['\"]$"),
         where=JS_CALLABLE,
         body="value",
     ),
     "assignment_expression": DefinitionRule(
         "function",
-        field_text("left"),
-        where={"has": {"field": "right", **is_of_any_kind(*JS_FUNCTIONS)}},
+        field_name_finder("left"),
+        where={"has": {"field": "right", **node_kind_rule(*JS_FUNCTIONS)}},
         body="right",
     ),
 }
@@ -86,7 +86,7 @@ JAVASCRIPT = Grammar(
     definitions={
         **JS_DEFINITIONS,
         "field_definition": DefinitionRule(
-            "field", field_text("property"), refine=_JS_AS_FUNCTION, body="value"
+            "field", field_name_finder("property"), refine=_JS_AS_FUNCTION, body="value"
         ),
     },
     wrappers=JS_WRAPPERS,
@@ -95,28 +95,28 @@ JAVASCRIPT = Grammar(
     strings=JS_STRINGS,
 )
 
-_TS_UNQUOTED = name_after_substitution(field_text("name"), r"^['\"]|['\"]$")
+_TS_UNQUOTED = substituted_name_finder(field_name_finder("name"), r"^['\"]|['\"]$")
 
 TYPESCRIPT = Grammar(
     language="typescript",
     definitions={
         **JS_DEFINITIONS,
-        "abstract_class_declaration": DefinitionRule("class", field_text("name")),
-        "interface_declaration": DefinitionRule("interface", field_text("name")),
-        "enum_declaration": DefinitionRule("enum", field_text("name")),
-        "type_alias_declaration": DefinitionRule("type", field_text("name"), body="value"),
+        "abstract_class_declaration": DefinitionRule("class", field_name_finder("name")),
+        "interface_declaration": DefinitionRule("interface", field_name_finder("name")),
+        "enum_declaration": DefinitionRule("enum", field_name_finder("name")),
+        "type_alias_declaration": DefinitionRule("type", field_name_finder("name"), body="value"),
         "internal_module": DefinitionRule("namespace", _TS_UNQUOTED),
         "module": DefinitionRule("namespace", _TS_UNQUOTED),
-        "function_signature": DefinitionRule("function", field_text("name")),
+        "function_signature": DefinitionRule("function", field_name_finder("name")),
         "method_signature": DefinitionRule(
-            "method", field_text("name"), where={"inside": {"kind": "interface_body"}}
+            "method", field_name_finder("name"), where={"inside": {"kind": "interface_body"}}
         ),
-        "abstract_method_signature": DefinitionRule("method", field_text("name")),
+        "abstract_method_signature": DefinitionRule("method", field_name_finder("name")),
         "property_signature": DefinitionRule(
-            "field", field_text("name"), where={"inside": {"kind": "interface_body"}}
+            "field", field_name_finder("name"), where={"inside": {"kind": "interface_body"}}
         ),
         "public_field_definition": DefinitionRule(
-            "field", field_text("name"), refine=dict.fromkeys(JS_FUNCTIONS, "method"), body="value"
+            "field", field_name_finder("name"), refine=dict.fromkeys(JS_FUNCTIONS, "method"), body="value"
         ),
     },
     wrappers=JS_WRAPPERS,
@@ -133,14 +133,16 @@ _LUA_LOCAL = {"inside": {"kind": "variable_declaration", "inside": {"kind": "chu
 LUA = Grammar(
     language="lua",
     definitions={
-        "function_declaration": DefinitionRule("function", field_text("name")),
+        "function_declaration": DefinitionRule("function", field_name_finder("name")),
         "assignment_statement": DefinitionRule(
             "variable",
             lambda node: node_text_as_name(next(iter(node.named_children()), None)),
             where={"any": [_LUA_FUNCTION, _LUA_LOCAL]},
         ),
         "field": DefinitionRule(
-            "function", field_text("name"), where={"has": {"field": "value", "kind": "function_definition"}}
+            "function",
+            field_name_finder("name"),
+            where={"has": {"field": "value", "kind": "function_definition"}},
         ),
     },
     calls={"function_call": "name"},
@@ -150,14 +152,14 @@ LUA = Grammar(
 PHP = Grammar(
     language="php",
     definitions={
-        "namespace_definition": DefinitionRule("namespace", field_text("name")),
-        "class_declaration": DefinitionRule("class", field_text("name")),
-        "interface_declaration": DefinitionRule("interface", field_text("name")),
-        "trait_declaration": DefinitionRule("trait", field_text("name")),
-        "enum_declaration": DefinitionRule("enum", field_text("name")),
-        "function_definition": DefinitionRule("function", field_text("name")),
-        "method_declaration": DefinitionRule("method", field_text("name")),
-        "const_element": DefinitionRule("constant", child_text("name")),
+        "namespace_definition": DefinitionRule("namespace", field_name_finder("name")),
+        "class_declaration": DefinitionRule("class", field_name_finder("name")),
+        "interface_declaration": DefinitionRule("interface", field_name_finder("name")),
+        "trait_declaration": DefinitionRule("trait", field_name_finder("name")),
+        "enum_declaration": DefinitionRule("enum", field_name_finder("name")),
+        "function_definition": DefinitionRule("function", field_name_finder("name")),
+        "method_declaration": DefinitionRule("method", field_name_finder("name")),
+        "const_element": DefinitionRule("constant", child_name_finder("name")),
         "property_element": DefinitionRule(
             "field",
             lambda node: node_text_as_name(node.field("name") or next(iter(node.named_children()), None)),
@@ -196,9 +198,9 @@ def _python_variable_name(node: "SgNode") -> SymbolName | None:
 PYTHON = Grammar(
     language="python",
     definitions={
-        "class_definition": DefinitionRule("class", field_text("name")),
-        "function_definition": DefinitionRule("function", field_text("name")),
-        "type_alias_statement": DefinitionRule("type", field_text("left")),
+        "class_definition": DefinitionRule("class", field_name_finder("name")),
+        "function_definition": DefinitionRule("function", field_name_finder("name")),
+        "type_alias_statement": DefinitionRule("type", field_name_finder("left")),
         "assignment": DefinitionRule("variable", _python_variable_name, body="right", local=False),
     },
     wrappers=frozenset({"decorated_definition"}),
@@ -210,11 +212,11 @@ PYTHON = Grammar(
 RUBY = Grammar(
     language="ruby",
     definitions={
-        "module": DefinitionRule("namespace", field_text("name")),
-        "class": DefinitionRule("class", field_text("name")),
-        "method": DefinitionRule("function", field_text("name")),
-        "singleton_method": DefinitionRule("function", field_text("name")),
-        "assignment": DefinitionRule("constant", field_of_kind("left", "constant"), body="right"),
+        "module": DefinitionRule("namespace", field_name_finder("name")),
+        "class": DefinitionRule("class", field_name_finder("name")),
+        "method": DefinitionRule("function", field_name_finder("name")),
+        "singleton_method": DefinitionRule("function", field_name_finder("name")),
+        "assignment": DefinitionRule("constant", typed_field_name_finder("left", "constant"), body="right"),
     },
     calls={"call": "method"},
     imports=(),

@@ -44,7 +44,7 @@ def _number(data: bytes, at: int, size: int) -> int:
     return int.from_bytes(data[at : at + size], "little")
 
 
-MOST_ENCODINGS = 2
+MOST_CONTENT_ENCODINGS = 2
 DECODED_PIECE_BYTES = 64 << 10
 DECODER_INPUT_BYTES = 4 << 10
 """How many bytes a decompressor gets at once, since it copies what it does not consume."""
@@ -52,11 +52,11 @@ ZSTD_WINDOW_BYTES = 8 << 20
 """The largest zstd window in bytes, which the standard sets for the web."""
 
 
-class BadEncoding(ValueError):
+class BadContentEncoding(ValueError):
     """Raised when a body is not validly encoded."""
 
 
-class TruncatedEncoding(BadEncoding):
+class TruncatedContentEncoding(BadContentEncoding):
     """Raised when an encoded body is truncated."""
 
 
@@ -68,7 +68,9 @@ def accept_encoding() -> str:
 def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
     """Decode a body through all its encodings; raises `TooLarge` as soon as it exceeds `max_bytes`."""
     layers = [name for part in encoding.lower().split(",") if (name := part.strip()) and name != "identity"]
-    if len(layers) > MOST_ENCODINGS or not all(name in _DECODERS and _installed(name) for name in layers):
+    if len(layers) > MOST_CONTENT_ENCODINGS or not all(
+        name in _DECODERS and _installed(name) for name in layers
+    ):
         raise Unreachable(
             f"The answer is packed in a way that nobody here can unpack: {encoding[:80]}.",
             hint="Try another page.",
@@ -77,10 +79,10 @@ def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
     try:
         for name in reversed(layers):
             data = _decode_within(_DECODERS[name], data, max_bytes)
-    except TruncatedEncoding:
+    except TruncatedContentEncoding:
         message = f"The answer broke off: {arrived:,} bytes arrived, and the end is not among them."
         raise Unreachable(message, hint="Try again, or another page.") from None
-    except BadEncoding as problem:
+    except BadContentEncoding as problem:
         message = f"The answer can't be unpacked: {problem}."
         raise Unreachable(message, hint="Try again, or another page.") from problem
     return data
@@ -112,9 +114,9 @@ def _inflate(data: bytes, window: int) -> Iterator[bytes]:
                     break
                 yield piece
         except zlib.error as error:
-            raise BadEncoding(str(error)) from error
+            raise BadContentEncoding(str(error)) from error
         if not machine.eof:
-            raise TruncatedEncoding
+            raise TruncatedContentEncoding
         if window <= zlib.MAX_WBITS:
             return
         # After the end of one member another may follow, and then zeros or nothing.
@@ -144,9 +146,9 @@ def _decode_brotli(data: bytes) -> Iterator[bytes]:
             piece = machine.process(b"", output_buffer_limit=DECODED_PIECE_BYTES)
             yield piece
         if not machine.is_finished():
-            raise TruncatedEncoding
+            raise TruncatedContentEncoding
     except brotli.error as error:
-        raise BadEncoding(str(error)) from error
+        raise BadContentEncoding(str(error)) from error
 
 
 def _decode_zstd(data: bytes) -> Iterator[bytes]:
@@ -158,10 +160,10 @@ def _decode_zstd(data: bytes) -> Iterator[bytes]:
             while piece := reader.read(DECODED_PIECE_BYTES):
                 yield piece
     except zstandard.ZstdError as error:
-        raise BadEncoding(str(error)) from error
+        raise BadContentEncoding(str(error)) from error
     # The library takes the end of the bytes for the end of the page.
     if zstd_end(data) != len(data):
-        raise TruncatedEncoding
+        raise TruncatedContentEncoding
 
 
 def _installed(name: str) -> bool:

@@ -260,7 +260,7 @@ class HttpClient:
             received = await self._exchanged(request.url, {**plain, **conditions}, addresses)
         return received
 
-    def answer(
+    def decode_response(
         self, request: WebRequest, received: RawHttpResponse, addresses: tuple[str, ...]
     ) -> WebResponse:
         """Decode a response and interpret its headers as a `WebResponse`."""
@@ -292,7 +292,7 @@ class HttpClient:
         }
         received = await self._exchanged(wish.url, headers, addresses, wish.body)
         data = await to_thread.run_sync(self._unpacked, received)
-        return engine.findings(received.status, retry_after_seconds(received), data, query)
+        return engine.parse_response(received.status, retry_after_seconds(received), data, query)
 
     async def _exchanged(
         self, url: Url, headers: Mapping[str, str], addresses: tuple[str, ...], body: bytes = b""

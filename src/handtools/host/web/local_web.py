@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from handtools.host.web.search_engines import ConfiguredEngine
 
-REQUIRED_LIBRARIES = ("httpcore2", "html_to_markdown")
+REQUIRED_WEB_LIBRARIES = ("httpcore2", "html_to_markdown")
 WEB_NOT_INSTALLED = "The web tools are not installed: `pip install handtools-slim[web]`."
 
 
@@ -56,7 +56,7 @@ class LocalWeb:
     @property
     def missing(self) -> str:
         """Why there is no web access here; empty when there is."""
-        return "" if all(find_spec(name) for name in REQUIRED_LIBRARIES) else WEB_NOT_INSTALLED
+        return "" if all(find_spec(name) for name in REQUIRED_WEB_LIBRARIES) else WEB_NOT_INSTALLED
 
     @property
     def engine(self) -> SearchEngine | None:
@@ -70,7 +70,7 @@ class LocalWeb:
             return None
         return SearchEngine(found.adapter.name, found.url) if found else None
 
-    async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
+    async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
         """Fetch one URL, from the cache if that is fresh enough; redirects are returned, not followed."""
         kept = await to_thread.run_sync(self._kept, request)
         if kept is not None and self.pages is not None and self.pages.serves(kept, request):
@@ -83,7 +83,7 @@ class LocalWeb:
         if kept is not None and received.status == 304:
             answer = replace(kept.answer(request.url), addresses=addresses)
         else:
-            answer = await to_thread.run_sync(visiting.answer, request, received, addresses)
+            answer = await to_thread.run_sync(visiting.decode_response, request, received, addresses)
         if self.pages is not None:
             await to_thread.run_sync(self._keep, request, answer, received.headers, kept)
         return answer
@@ -168,7 +168,7 @@ class NoWeb:
     missing = "There is no web here."
     engine: SearchEngine | None = None
 
-    async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:  # noqa: ARG002
+    async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:  # noqa: ARG002
         """Refuse every page with `Denied`."""
         raise Denied(self.missing, hint="Go on without it, or ask the person.")
 

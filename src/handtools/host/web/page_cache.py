@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, replace
 
 from handtools.core.errors import ToolError
 from handtools.core.web import WebRequest, WebResponse
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.text.web.url import Url
 
-CACHE_BYTES = 64 << 20
-CACHE_SECONDS = 7 * 86_400.0
+PAGE_CACHE_BYTES = 64 << 20
+PAGE_CACHE_SECONDS = 7 * 86_400.0
 PAGE_REREAD_SECONDS = 900.0
 """For how many seconds a cached page is used without a request when reading on."""
 MOST_FRESH_SECONDS = 3_600.0
@@ -73,7 +73,7 @@ class PageCache:
         try:
             self.store.drop(_cache_name(request))
             self.store.put(json.dumps(facts).encode() + b"\n" + kept.data, name=_cache_name(request))
-            self.store.tidy(max_bytes=CACHE_BYTES, max_age=CACHE_SECONDS)
+            self.store.tidy(max_bytes=PAGE_CACHE_BYTES, max_age=PAGE_CACHE_SECONDS)
         except ToolError:
             return
 

@@ -9,10 +9,10 @@ from anyio import to_thread
 
 from handtools.core.errors import TooLarge
 from handtools.core.web import PageForm, RenderedPage, WebResponse
-from handtools.host.confined_workers import TaskFailed, TaskResult, WorkerTask, workers_for
+from handtools.host.confined_workers import TaskFailed, TaskResult, WorkerTask, workers_of_workspace
 from handtools.text.encoding import DecodedText, is_binary, without_surrogates
 from handtools.text.web.page_content import (
-    PageFormat,
+    WebPageFormat,
     convert_html,
     decode_page,
     html_title,
@@ -50,17 +50,19 @@ def _decoded(answer: WebResponse) -> DecodedText:
     return DecodedText(without_surrogates(source.body), source.encoding)
 
 
-async def _converted(html: str, form: PageFormat, address: str, root: str | os.PathLike[str]) -> str:
+async def _converted(html: str, form: WebPageFormat, address: str, root: str | os.PathLike[str]) -> str:
     convert = (
         convert_html if len(html) <= MOST_CHARS_WITHOUT_WORKER else partial(_converted_in_worker, root)
     )
     return await to_thread.run_sync(convert, html, form, address, abandon_on_cancel=True)
 
 
-def _converted_in_worker(root: str | os.PathLike[str], html: str, form: PageFormat, address: str) -> str:
+def _converted_in_worker(root: str | os.PathLike[str], html: str, form: WebPageFormat, address: str) -> str:
     hint = "Fetch it with format=html, or another page."
     try:
-        made = workers_for(root).call(_CONVERT_TASK, {"form": form, "address": address}, html.encode())
+        made = workers_of_workspace(root).call(
+            _CONVERT_TASK, {"form": form, "address": address}, html.encode()
+        )
         return made.blobs[0].decode()
     except (TaskFailed, LookupError, ValueError) as why:
         raise TooLarge(f"The page can't be converted: {why}.", hint=hint) from why
@@ -68,7 +70,7 @@ def _converted_in_worker(root: str | os.PathLike[str], html: str, form: PageForm
 
 def convert_in_worker(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
     """In the worker process: convert an HTML page to the wanted form."""
-    form: PageFormat = "text" if arguments["form"] == "text" else "markdown"
+    form: WebPageFormat = "text" if arguments["form"] == "text" else "markdown"
     return TaskResult({}, (convert_html(data.decode(), form, arguments["address"]).encode(),))
 
 

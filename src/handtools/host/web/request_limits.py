@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import anyio
 
 from handtools.core.errors import Throttled
-from handtools.core.web import PAGE_BYTES
+from handtools.core.web import MAX_WEB_PAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseLimits:
     """Size and time limits of one response."""
 
-    page_bytes: int = PAGE_BYTES
+    page_bytes: int = MAX_WEB_PAGE_BYTES
     """The most bytes of a body, both as received and decoded."""
     connect: float = 10.0
     silence: float = 15.0

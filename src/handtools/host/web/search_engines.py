@@ -55,7 +55,7 @@ class ConfiguredEngine:
     url: Url
     key: str = field(default="", repr=False)
 
-    def findings(
+    def parse_response(
         self, status: int, retry_after: float | None, data: bytes, query: WebQuery
     ) -> WebSearchHits:
         """Parse the engine's response to a query; raises when it is rate-limited or failed."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from handtools.core.errors import UsageError
-from handtools.host.files.user_folders import required_home
+from handtools.host.home_folders import required_home
 from handtools.mcp.clients import yaml_edit
 from handtools.mcp.clients.config_edits import (
     AppliedEdit,
@@ -148,7 +148,7 @@ def _deny_tools(*tools: str) -> tuple[ConfigEdit, ...]:
     return tuple(SettingEdit(("permission", tool), "deny") for tool in reversed(tools))
 
 
-MCP_SERVERS_KEYS = ("mcpServers", ENTRY_NAME)
+SERVER_ENTRY_KEY_PATH = ("mcpServers", ENTRY_NAME)
 _OPENCODE, _KILO = (
     _in_workspace("opencode.jsonc", "opencode.json"),
     _in_workspace("kilo.jsonc", "kilo.json"),
@@ -160,7 +160,7 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
     client.name: client
     for client in (
         KnownClient(
-            name="claude", title="Claude Code", file=_in_workspace(".mcp.json"), keys=MCP_SERVERS_KEYS,
+            name="claude", title="Claude Code", file=_in_workspace(".mcp.json"), keys=SERVER_ENTRY_KEY_PATH,
             entry=_claude_entry, folder=".",
             own_tools=(DisableToolsEdits(_in_workspace(".claude/settings.json"), (
                 ListItemsEdit(("permissions", "deny"), (
@@ -168,12 +168,12 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
             after="Claude Code asks once whether it may use the server of this folder.",
         ),
         KnownClient(
-            name="claude-desktop", title="Claude Desktop", file=_claude_desktop_file, keys=MCP_SERVERS_KEYS,
+            name="claude-desktop", title="Claude Desktop", file=_claude_desktop_file, keys=SERVER_ENTRY_KEY_PATH,
             entry=_plain_entry,
             scope="user", kept_tools="It has no file or shell tools of its own.",
         ),
         KnownClient(
-            name="cursor", title="Cursor", file=_in_workspace(".cursor/mcp.json"), keys=MCP_SERVERS_KEYS,
+            name="cursor", title="Cursor", file=_in_workspace(".cursor/mcp.json"), keys=SERVER_ENTRY_KEY_PATH,
             entry=_plain_entry,
             folder="${workspaceFolder}", kept_tools=_NO_SETTING,
         ),
@@ -203,7 +203,8 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
             kept_tools="Its own tools are the extension `developer`: `goose configure` switches it off.",
         ),
         KnownClient(
-            name="gemini", title="Gemini CLI", file=_GEMINI, keys=MCP_SERVERS_KEYS, entry=_plain_entry, folder=".",
+            name="gemini", title="Gemini CLI", file=_GEMINI, keys=SERVER_ENTRY_KEY_PATH, entry=_plain_entry,
+            folder=".",
             own_tools=(DisableToolsEdits(_GEMINI, (
                 ListItemsEdit(("tools", "exclude"), (
                     "run_shell_command", "read_file", "read_many_files", "write_file", "replace", "glob",
@@ -211,7 +212,7 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
             after="Gemini CLI reads it in a folder that you trust.",
         ),
         KnownClient(
-            name="qwen", title="Qwen Code", file=_QWEN, keys=MCP_SERVERS_KEYS, entry=_qwen_entry, folder=".",
+            name="qwen", title="Qwen Code", file=_QWEN, keys=SERVER_ENTRY_KEY_PATH, entry=_qwen_entry, folder=".",
             own_tools=(DisableToolsEdits(_QWEN, (
                 ListItemsEdit(("tools", "exclude"), (
                     "run_shell_command", "read_file", "write_file", "edit", "notebook_edit", "glob",
@@ -220,7 +221,7 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
         ),
         KnownClient(
             name="windsurf", title="Windsurf", file=_in_home(".codeium", "windsurf", "mcp_config.json"),
-            keys=MCP_SERVERS_KEYS, entry=_plain_entry, scope="user", kept_tools=_NO_SETTING,
+            keys=SERVER_ENTRY_KEY_PATH, entry=_plain_entry, scope="user", kept_tools=_NO_SETTING,
         ),
         KnownClient(
             name="opencode", title="opencode", file=_OPENCODE, keys=("mcp", ENTRY_NAME),
@@ -250,13 +251,14 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
         ),
         KnownClient(
             name="cline", title="Cline", file=_in_home(".cline", "data", "settings", "cline_mcp_settings.json"),
-            keys=MCP_SERVERS_KEYS, entry=_typed_entry, scope="user",
+            keys=SERVER_ENTRY_KEY_PATH, entry=_typed_entry, scope="user",
             own_tools=(DisableToolsEdits(_in_home(".cline", "data", "settings", "global-settings.json"), (
                 ListItemsEdit(("disabledTools",), (
                     "read_files", "run_commands", "search_codebase", "editor", "apply_patch")),)),),
         ),
         KnownClient(
-            name="copilot", title="Copilot CLI", file=_in_workspace(".github/mcp.json"), keys=MCP_SERVERS_KEYS,
+            name="copilot", title="Copilot CLI", file=_in_workspace(".github/mcp.json"),
+            keys=SERVER_ENTRY_KEY_PATH,
             entry=_typed_entry,
             folder=".",
             kept_tools="It has no such setting in a file. Start it with --excluded-tools=bash,read_bash,list_bash,"
@@ -269,12 +271,12 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
 _ENTRY_FOLDER = re.compile(r'"mcp"\s*,\s*("(?:[^"\\]|\\.)*")')
 
 
-class UnreadableConfiguration(UsageError):
+class UnreadableClientConfig(UsageError):
     """A client's config file can't be parsed or edited safely; the message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class PlannedConfigChange:
     """One planned change of a config file: its text before and after, None where the file does not exist."""
 
     file: Path
@@ -302,7 +304,7 @@ def install_config_edits(
 
 def plan_install(
     client: KnownClient, workspace: Path, launch: LaunchCommand, record: InstallRecord, *, only_ours: bool
-) -> list[FileChange]:
+) -> list[PlannedConfigChange]:
     """The file changes that install our MCP server into a client's config; files that need none are left out.
 
     `only_ours` also disables the client's built-in tools.
@@ -324,13 +326,13 @@ def plan_install(
         if edits and after is not None:
             made = known.made_folder if known else not file.parent.exists()
             kept = InstalledFile.of(workspace, base, after, applied, made_folder=made)
-        changes.append(FileChange(file, text, after, kept))
+        changes.append(PlannedConfigChange(file, text, after, kept))
     return changes
 
 
 def plan_uninstall(
     client: KnownClient, workspace: Path, launch: LaunchCommand, record: InstallRecord
-) -> list[FileChange]:
+) -> list[PlannedConfigChange]:
     """The file changes of an uninstall: each config file as it was before the install.
 
     Without a record of the install, only our entries are removed.
@@ -347,11 +349,11 @@ def plan_uninstall(
                 left = revert_edits(shape, text, config_edits_present(shape, text, edits))
                 after = None if left != text and left.strip() in {"", "{}"} else left
         if after != text:
-            changes.append(FileChange(file, text, after, None))
+            changes.append(PlannedConfigChange(file, text, after, None))
     return changes
 
 
-def conflicting_server_entry(client: KnownClient, workspace: Path, launch: LaunchCommand) -> str | None:
+def conflicting_entry_folder(client: KnownClient, workspace: Path, launch: LaunchCommand) -> str | None:
     """The other folder that our entry in a client's config already serves, or `something else`.
 
     None when there is no entry, or it is for this workspace.
@@ -402,4 +404,4 @@ def _naming_file(file: Path) -> Iterator[None]:
     try:
         yield
     except UsageError as problem:
-        raise UnreadableConfiguration(f"{file} is left as it is. {problem}") from problem
+        raise UnreadableClientConfig(f"{file} is left as it is. {problem}") from problem

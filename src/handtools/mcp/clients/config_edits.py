@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from handtools.mcp.clients import jsonc_edit, toml_edit, yaml_edit
-from handtools.text.diffs.alignment import common_prefix, common_suffix
+from handtools.text.diffs.alignment import common_prefix_length, common_suffix_length
 
 ConfigFormat = Literal["json", "toml", "yaml"]
 
@@ -58,18 +58,18 @@ class AppliedEdit:
 class ConfigEditor(Protocol):
     """Reads and edits values in the text of one config format, keeping comments and layout."""
 
-    def find(self, text: str, path: Sequence[str]) -> str | None: ...
-    def replace(self, text: str, path: Sequence[str], written: str) -> str: ...
-    def put(self, text: str, path: Sequence[str], value: Any) -> str: ...
-    def drop(self, text: str, path: Sequence[str]) -> str: ...
+    def find_value_text(self, text: str, path: Sequence[str]) -> str | None: ...
+    def replace_value_text(self, text: str, path: Sequence[str], written: str) -> str: ...
+    def set_value(self, text: str, path: Sequence[str], value: Any) -> str: ...
+    def remove_value(self, text: str, path: Sequence[str]) -> str: ...
 
 
 class ListConfigEditor(ConfigEditor, Protocol):
     """A config editor that can also find, add and remove items of lists."""
 
-    def missing(self, text: str, path: Sequence[str], items: Sequence[str]) -> list[str]: ...
-    def add(self, text: str, path: Sequence[str], items: Sequence[str]) -> str: ...
-    def remove(self, text: str, path: Sequence[str], items: Sequence[str]) -> str: ...
+    def missing_list_items(self, text: str, path: Sequence[str], items: Sequence[str]) -> list[str]: ...
+    def add_list_items(self, text: str, path: Sequence[str], items: Sequence[str]) -> str: ...
+    def remove_list_items(self, text: str, path: Sequence[str], items: Sequence[str]) -> str: ...
 
 
 CONFIG_EDITORS: dict[ConfigFormat, ConfigEditor] = {
@@ -89,15 +89,15 @@ def apply_edits(
 
     def changed(plain: str) -> str:
         for edit in edits:
-            before = form.find(plain, edit.keys)
+            before = form.find_value_text(plain, edit.keys)
             if isinstance(edit, ListItemsEdit):
-                items = LIST_EDITORS[shape].missing(plain, edit.keys, edit.items)
-                plain = LIST_EDITORS[shape].add(plain, edit.keys, items) if items else plain
+                items = LIST_EDITORS[shape].missing_list_items(plain, edit.keys, edit.items)
+                plain = LIST_EDITORS[shape].add_list_items(plain, edit.keys, items) if items else plain
                 applied.append(AppliedEdit(kind="items", keys=edit.keys, before=before, items=tuple(items)))
                 continue
-            plain = form.put(plain, edit.keys, edit.value)
+            plain = form.set_value(plain, edit.keys, edit.value)
             kind: Literal["entry", "setting"] = "entry" if isinstance(edit, ServerEntryEdit) else "setting"
-            ours = form.find(plain, edit.keys)
+            ours = form.find_value_text(plain, edit.keys)
             applied.append(AppliedEdit(kind=kind, keys=edit.keys, before=before, ours=ours))
         return plain
 
@@ -110,15 +110,15 @@ def revert_edits(shape: ConfigFormat, text: str, applied: Sequence[AppliedEdit])
 
     def changed(plain: str) -> str:
         for edit in reversed(applied):
-            there = form.find(plain, edit.keys)
+            there = form.find_value_text(plain, edit.keys)
             if edit.kind == "items":
                 plain = _without_items(LIST_EDITORS[shape], plain, edit)
             elif there is None or (edit.kind == "setting" and there != edit.ours):
                 continue
             elif edit.before is None:
-                plain = form.drop(plain, edit.keys)
+                plain = form.remove_value(plain, edit.keys)
             else:
-                plain = form.replace(plain, edit.keys, edit.before)
+                plain = form.replace_value_text(plain, edit.keys, edit.before)
         return plain
 
     return _change_plain_lines(text, changed)
@@ -126,7 +126,7 @@ def revert_edits(shape: ConfigFormat, text: str, applied: Sequence[AppliedEdit])
 
 def config_value_text(shape: ConfigFormat, text: str, keys: Sequence[str]) -> str | None:
     """The source text of the value under `keys` in a config text; None if there is none."""
-    return CONFIG_EDITORS[shape].find(_plain_lines(text), keys)
+    return CONFIG_EDITORS[shape].find_value_text(_plain_lines(text), keys)
 
 
 def config_edits_present(shape: ConfigFormat, text: str, edits: Sequence[ConfigEdit]) -> list[AppliedEdit]:
@@ -137,26 +137,28 @@ def config_edits_present(shape: ConfigFormat, text: str, edits: Sequence[ConfigE
     form, plain = CONFIG_EDITORS[shape], _plain_lines(text)
     found: list[AppliedEdit] = []
     for edit in edits:
-        there = form.find(plain, edit.keys)
+        there = form.find_value_text(plain, edit.keys)
         if isinstance(edit, ListItemsEdit):
-            lacking = LIST_EDITORS[shape].missing(plain, edit.keys, edit.items)
+            lacking = LIST_EDITORS[shape].missing_list_items(plain, edit.keys, edit.items)
             items = tuple(item for item in edit.items if item not in lacking)
             if items:
                 found.append(AppliedEdit(kind="items", keys=edit.keys, items=items))
         elif isinstance(edit, ServerEntryEdit):
             if there is not None:
                 found.append(AppliedEdit(kind="entry", keys=edit.keys))
-        elif there is not None and there == form.find(form.put("", edit.keys, edit.value), edit.keys):
+        elif there is not None and there == form.find_value_text(
+            form.set_value("", edit.keys, edit.value), edit.keys
+        ):
             found.append(AppliedEdit(kind="setting", keys=edit.keys, ours=there))
     return found
 
 
 def _without_items(form: ListConfigEditor, text: str, edit: AppliedEdit) -> str:
-    left = form.remove(text, edit.keys, edit.items)
-    there = form.find(left, edit.keys)
+    left = form.remove_list_items(text, edit.keys, edit.items)
+    there = form.find_value_text(left, edit.keys)
     # A list that we made goes when nothing else is in it.
     if edit.before is None and there is not None and not there.strip("[] \n"):
-        return form.drop(left, edit.keys)
+        return form.remove_value(left, edit.keys)
     return left
 
 
@@ -204,8 +206,8 @@ class InstalledFile:
     ) -> "InstalledFile":
         """Record a change from `before` to `after`: where they differ, and what was there."""
         old = before or ""
-        start = common_prefix(old, after)
-        end = common_suffix(old[start:], after[start:])
+        start = common_prefix_length(old, after)
+        end = common_suffix_length(old[start:], after[start:])
         return cls(
             workspace=str(workspace), existed=before is not None, made_folder=made_folder,
             after_digest=_text_digest(after), start=start, old=old[start : len(old) - end], end=end,

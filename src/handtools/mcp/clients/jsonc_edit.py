@@ -14,7 +14,7 @@ _PLAIN = re.compile(r"[^\s,\]}/]+")
 
 
 @dataclass(frozen=True, slots=True)
-class JsonMember:
+class JsonMemberSpan:
     """Offsets of one object member in the JSON text: where its key starts, where its value starts and ends."""
 
     key: str
@@ -24,41 +24,41 @@ class JsonMember:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonObject:
+class JsonObjectSpan:
     """Offsets of a JSON object in the text: its opening and closing brace, and its members."""
 
     start: int
     end: int
-    members: tuple[JsonMember, ...]
+    members: tuple[JsonMemberSpan, ...]
 
 
-def find(text: str, path: Sequence[str]) -> str | None:
+def find_value_text(text: str, path: Sequence[str]) -> str | None:
     """The JSON source text of the value at a path of keys; None if there is none."""
     member = _member(text, path)
     return None if member is None else text[member.value : member.end]
 
 
-def replace(text: str, path: Sequence[str], written: str) -> str:
+def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
     """Set the value at a path of keys to given JSON source text; returns the new config text."""
     if _member(text, path) is None:
-        text = put(text, path, None)
+        text = set_value(text, path, None)
     member = _member(text, path)
     assert member is not None
     return text[: member.value] + written + text[member.end :]
 
 
-def missing(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
+def missing_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
     """Those of the items that the JSON list at a path of keys lacks."""
     member = _member(text, path)
     there = [] if member is None else [json.loads(text[start:end]) for start, end in _items(text, member)]
     return [item for item in items if item not in there]
 
 
-def add(text: str, path: Sequence[str], items: Sequence[str]) -> str:
+def add_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
     """Add items at the front of the JSON list at a path of keys, in its layout; returns the new config text."""
     member = _member(text, path)
     if member is None:
-        return put(text, path, list(items))
+        return set_value(text, path, list(items))
     written = [json.dumps(item, ensure_ascii=False) for item in items]
     there, place = _items(text, member), member.value + 1
     if not there:
@@ -72,7 +72,7 @@ def add(text: str, path: Sequence[str], items: Sequence[str]) -> str:
     return text[:place] + "".join(f"{gap}{item}," for item in written) + text[place:]
 
 
-def remove(text: str, path: Sequence[str], items: Sequence[str]) -> str:
+def remove_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
     """Remove items, each with its comma, from the JSON list at a path of keys; returns the new config text."""
     for item in items:
         member = _member(text, path)
@@ -96,7 +96,7 @@ def remove(text: str, path: Sequence[str], items: Sequence[str]) -> str:
     return text
 
 
-def put(text: str, path: Sequence[str], value: Any) -> str:
+def set_value(text: str, path: Sequence[str], value: Any) -> str:
     """Set a value at a path of keys in JSON text, creating missing objects; returns the new config text."""
     if not text.strip():
         text = "{}\n"
@@ -114,7 +114,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
     return text
 
 
-def drop(text: str, path: Sequence[str]) -> str:
+def remove_value(text: str, path: Sequence[str]) -> str:
     """Remove the member at a path of keys from JSON text, with objects that become empty.
 
     Returns the text unchanged if the member does not exist.
@@ -122,7 +122,7 @@ def drop(text: str, path: Sequence[str]) -> str:
     if not text.strip():
         return text
     chain = [_object(text, _skip(text, 0))]
-    members: list[JsonMember] = []
+    members: list[JsonMemberSpan] = []
     for key in path:
         found = next((member for member in chain[-1].members if member.key == key), None)
         if found is None:
@@ -136,7 +136,7 @@ def drop(text: str, path: Sequence[str]) -> str:
     return _removed(text, chain[-1], members[-1])
 
 
-def _member(text: str, path: Sequence[str]) -> JsonMember | None:
+def _member(text: str, path: Sequence[str]) -> JsonMemberSpan | None:
     if not text.strip():
         return None
     at, found = _skip(text, 0), None
@@ -148,7 +148,7 @@ def _member(text: str, path: Sequence[str]) -> JsonMember | None:
     return found
 
 
-def _items(text: str, member: JsonMember) -> list[tuple[int, int]]:
+def _items(text: str, member: JsonMemberSpan) -> list[tuple[int, int]]:
     """The start and end offsets of each item of a JSON list."""
     if text[member.value] != "[":
         raise UsageError("The configuration has something else where a list should be.")
@@ -169,7 +169,7 @@ def _space_before(text: str, at: int) -> int:
     return at
 
 
-def _inserted(text: str, outer: JsonObject, key: str, value: Any, depth: int) -> str:
+def _inserted(text: str, outer: JsonObjectSpan, key: str, value: Any, depth: int) -> str:
     """Insert a member as the first of an object, with its comma, so that removing it restores the text."""
     entry = f"\n{'  ' * depth}{json.dumps(key)}: {_written(value, depth)}"
     place = outer.start + 1
@@ -179,7 +179,7 @@ def _inserted(text: str, outer: JsonObject, key: str, value: Any, depth: int) ->
     return f"{text[:place]}{entry}{inside if inside.strip() else chr(10) + '  ' * (depth - 1)}{text[outer.end :]}"
 
 
-def _removed(text: str, outer: JsonObject, member: JsonMember) -> str:
+def _removed(text: str, outer: JsonObjectSpan, member: JsonMemberSpan) -> str:
     index, end = outer.members.index(member), member.end
     line = text.rfind("\n", 0, member.start)
     start = line if line > outer.start and not text[line : member.start].strip() else member.start
@@ -197,10 +197,10 @@ def _written(value: Any, depth: int) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n" + "  " * depth)
 
 
-def _object(text: str, at: int) -> JsonObject:
+def _object(text: str, at: int) -> JsonObjectSpan:
     if at >= len(text) or text[at] != "{":
         raise UsageError("The configuration has something else where an object should be.")
-    members: list[JsonMember] = []
+    members: list[JsonMemberSpan] = []
     here = _skip(text, at + 1)
     while here < len(text) and text[here] != "}":
         string = _STRING.match(text, here)
@@ -211,13 +211,13 @@ def _object(text: str, at: int) -> JsonObject:
             raise UsageError("The configuration is no JSON that can be changed safely.")
         value = _skip(text, colon + 1)
         end = _end(text, value)
-        members.append(JsonMember(json.loads(string[0]), here, value, end))
+        members.append(JsonMemberSpan(json.loads(string[0]), here, value, end))
         here = _skip(text, end)
         if text[here : here + 1] == ",":
             here = _skip(text, here + 1)
     if here >= len(text):
         raise UsageError("The configuration ends in the middle.")
-    return JsonObject(at, here, tuple(members))
+    return JsonObjectSpan(at, here, tuple(members))
 
 
 def _end(text: str, at: int) -> int:

@@ -12,7 +12,7 @@ _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 _VALUE = r"(\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s#,\[\]{}\"']+)"
 
 
-def find(text: str, path: Sequence[str]) -> str | None:
+def find_value_text(text: str, path: Sequence[str]) -> str | None:
     """The TOML source text at a path of keys: a table with its header, or a value; None if there is neither."""
     block = _table(path).search(text)
     if block is not None:
@@ -21,14 +21,14 @@ def find(text: str, path: Sequence[str]) -> str | None:
     return None if value is None else value[1]
 
 
-def replace(text: str, path: Sequence[str], written: str) -> str:
+def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
     """Put given TOML source text (a table or a value) at a path of keys; returns the new config text."""
     if written.lstrip().startswith("["):
-        return _appended(drop(text, path), written)
+        return _appended(remove_value(text, path), written)
     return _set(text, path, written)
 
 
-def put(text: str, path: Sequence[str], value: Any) -> str:
+def set_value(text: str, path: Sequence[str], value: Any) -> str:
     """Set a value at a path of keys in TOML text; a mapping becomes a table at the end of the file.
 
     Returns the new config text; raises `UsageError` if parsing it does not give the value back.
@@ -38,10 +38,10 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
         return _checked(_set(text, path, json.dumps(value)), path, value)
     # JSON's strings, lists and booleans are TOML's, too.
     lines = [f"[{'.'.join(path)}]", *(f"{key} = {json.dumps(item)}" for key, item in value.items())]
-    return _checked(_appended(drop(text, path), "\n".join(lines) + "\n"), path, dict(value))
+    return _checked(_appended(remove_value(text, path), "\n".join(lines) + "\n"), path, dict(value))
 
 
-def drop(text: str, path: Sequence[str]) -> str:
+def remove_value(text: str, path: Sequence[str]) -> str:
     """Remove the table, with its subtables, or the value at a path of keys from TOML text.
 
     A table that becomes empty is removed too; returns the new config text.
@@ -65,7 +65,7 @@ def drop(text: str, path: Sequence[str]) -> str:
     text = rest.removeprefix("\n") if not start else text[:start] + rest
     alone = _table(path[:-1]).search(text) if len(path) > 1 else None
     if alone is not None and not alone[0].strip().partition("\n")[2].strip():
-        return drop(text, path[:-1])
+        return remove_value(text, path[:-1])
     return text
 
 

@@ -11,7 +11,7 @@ NAMED_ITEM_KEY = "[name=]"
 """Key in a path which says that the section is a list of mappings, chosen by the `name` that follows."""
 
 
-def find(text: str, path: Sequence[str]) -> str | None:
+def find_value_text(text: str, path: Sequence[str]) -> str | None:
     """The YAML source lines at a path of keys: a top-level section, or our mapping in it; None if missing."""
     if len(path) == 1:
         section = re.search(
@@ -22,22 +22,22 @@ def find(text: str, path: Sequence[str]) -> str | None:
     return None if found is None else text[found.end(1) : found.end()]
 
 
-def replace(text: str, path: Sequence[str], written: str) -> str:
+def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
     """Put given YAML source lines at a path of keys, in place of what is there; returns the new config text."""
-    return _inserted(drop(text, path), path[0], written)
+    return _inserted(remove_value(text, path), path[0], written)
 
 
-def put(text: str, path: Sequence[str], value: Any) -> str:
+def set_value(text: str, path: Sequence[str], value: Any) -> str:
     """Write a mapping as the first entry of its top-level YAML section; returns the new config text."""
     lines = [f"{key}: {json.dumps(item)}" for key, item in value.items()]
     if NAMED_ITEM_KEY in path:
         block = "  - " + "\n    ".join(lines) + "\n"
     else:
         block = f"  {path[-1]}:\n    " + "\n    ".join(lines) + "\n"
-    return replace(text, path, block)
+    return replace_value_text(text, path, block)
 
 
-def drop(text: str, path: Sequence[str]) -> str:
+def remove_value(text: str, path: Sequence[str]) -> str:
     """Remove the mapping at a path of keys from YAML text, and its section if that becomes empty.
 
     Returns the new config text.
@@ -46,19 +46,19 @@ def drop(text: str, path: Sequence[str]) -> str:
     return text if found is None else _without(text, found, path[0])
 
 
-def missing(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
+def missing_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
     """Those of the items that the YAML list at a path of keys lacks."""
     return [item for item in items if _word(path[0], item).search(text) is None]
 
 
-def add(text: str, path: Sequence[str], items: Sequence[str]) -> str:
+def add_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
     """Add items at the front of the YAML list at a path of keys; returns the new config text."""
     there = re.search(rf"^{re.escape(path[0])}:[ \t]*\n([ \t]*)- ", text, re.MULTILINE)
     indent = there[1] if there else "  "
     return _inserted(text, path[0], "".join(f"{indent}- {item}\n" for item in items))
 
 
-def remove(text: str, path: Sequence[str], items: Sequence[str]) -> str:
+def remove_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
     """Remove items from the YAML list at a path of keys; returns the new config text."""
     for item in items:
         found = _word(path[0], item).search(text)

@@ -24,7 +24,7 @@ from handtools.text.visible_text import visible_line, with_visible_characters
 SHOWN_COMMAND_CHARS = 60
 
 
-def grant_lines(effect: Effect, decisions: Iterable[Decision]) -> list[str]:
+def approval_grant_lines(effect: Effect, decisions: Iterable[Decision]) -> list[str]:
     """Return one grant line for each target that needs approval; all must be stored to skip the question."""
     asked = [decision for decision in decisions if decision.verdict == "ask"]
     lines = (f"{effect.kind} {_grant_target(effect, each.target)} ({each.rule})" for each in asked)
@@ -84,6 +84,8 @@ class ApprovalGate:
     """Fingerprints of the effects that a person approved for this call."""
     used: set[str] = field(default_factory=set)
     """The approved fingerprints that occurred in this run of the call."""
+    in_hand: Reply | None = None
+    """A person's answer that came with the call, for the first question that it is an answer to."""
 
     def judge(self, effect: Effect) -> Decision:
         """Judge an effect by policy and return the decision; raises `Denied`.
@@ -125,6 +127,9 @@ class ApprovalGate:
         return bool(kept) and all(self.journal.calls.granted(self.call, each) for each in kept)
 
     async def _ask(self, approval: Approval) -> Reply | None:
+        if self.in_hand is not None and answers_request(self.in_hand, approval):
+            reply, self.in_hand = self.in_hand, None
+            return reply
         if self.approver is not None:
             return await self.approver(approval)
         if self.policy.unattended == "ask":
@@ -142,7 +147,9 @@ class ApprovalGate:
             preview=shown.text,
             rule=with_visible_characters(str(decision)),
             fingerprint=effect_fingerprint(effect),
-            remembered="\n".join(grant_lines(effect, self.policy.decisions(effect, self.call.tool))),
+            remembered="\n".join(
+                approval_grant_lines(effect, self.policy.decisions(effect, self.call.tool))
+            ),
             agent=visible_line(self.call.agent, TITLE_NAME_CHARS),
             session=visible_line(self.call.session, TITLE_NAME_CHARS),
             again=again,
@@ -150,6 +157,13 @@ class ApprovalGate:
             preview_bytes=shown.bytes,
             metadata=self.call.metadata,
         )
+
+
+def answers_request(reply: Reply, approval: Approval) -> bool:
+    """Whether a reply is an answer to this request, and not to an earlier one of the same call."""
+    if reply.fingerprint:
+        return reply.fingerprint == approval.fingerprint
+    return not approval.again
 
 
 def settle_reply(journal: Journal, call: Call, approval: Approval, reply: Reply) -> None:

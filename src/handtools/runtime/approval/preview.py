@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from handtools.core.changes import Change, ChangeSet, Node, is_whole_folder, unpack_folder
-from handtools.core.effects import CommandRun, Delegation, Delivery, Effect, effect_targets
+from handtools.core.effects import CommandRun, Delegation, Delivery, Effect, Publication, effect_targets
 from handtools.core.web import Visit
 from handtools.text.diffs.unified_diff import diff_without_carriage_returns, unified_diff
 from handtools.text.encoding import decode, is_binary
@@ -20,12 +20,13 @@ MAX_PREVIEW_BYTES = 40_000
 TITLE_NAME_CHARS = 60
 """Most characters of a path or command in a title."""
 MAX_TITLE_NAMES = 3
-MAX_LISTED_PATHS = 60
+MAX_PREVIEW_PATHS = 60
 """Most paths listed before the diffs."""
-NOTE_LINES = 40
+MAX_PREVIEW_NOTE_LINES = 40
 """Most lines of one note, such as the functions that a session has defined."""
 MIN_FILE_DIFF_LINES = 24
 """Fewest diff lines shown for each file of a change."""
+BROWSER_NOTE = "Its pages run in your browser, which reaches what the job does not."
 
 
 def approval_title(effect: Effect, tool: str) -> str:
@@ -38,18 +39,18 @@ def approval_title(effect: Effect, tool: str) -> str:
     more = f" and {len(names) - MAX_TITLE_NAMES} more" if len(names) > MAX_TITLE_NAMES else ""
     folder = effect.facts[0][1] if isinstance(effect, CommandRun) else "."
     where = f" in {visible_line(folder, TITLE_NAME_CHARS)}" if folder != "." else ""
-    note = (
-        f": {visible_line(effect.note, TITLE_NAME_CHARS)}"
-        if isinstance(effect, ChangeSet) and effect.note
-        else ""
-    )
+    note = ""
+    if isinstance(effect, ChangeSet) and effect.note:
+        note = f": {visible_line(effect.note, TITLE_NAME_CHARS)}"
+    elif isinstance(effect, Publication):
+        note = f" of {effect.job} at {effect.where.url}"
     return f"{visible_line(tool, TITLE_NAME_CHARS)} {' '.join(words)} {shown}{more}{where}{note}"
 
 
 def effect_preview(effect: Effect) -> ClippedText:
     """Return the text a person needs to approve an effect (diff, URL, prompt or script), cut to the limits."""
     shown = _PreviewText()
-    text = shown.text_of(effect)
+    text = shown.text_of_effect(effect)
     lines, size = (
         count_lines(text) + shown.hidden_lines,
         len(text.encode("utf-8", "replace")) + shown.hidden_bytes,
@@ -67,7 +68,7 @@ class _PreviewText:
     hidden_lines: int = 0
     hidden_bytes: int = 0
 
-    def text_of(self, effect: Effect) -> str:
+    def text_of_effect(self, effect: Effect) -> str:
         if isinstance(effect, CommandRun):
             return self._command(effect)
         if isinstance(effect, ChangeSet):
@@ -78,6 +79,9 @@ class _PreviewText:
             text = f"{effect.path} ({effect.media_type}, {effect.bytes:,} bytes)\n{effect.title}".rstrip()
         elif isinstance(effect, Delegation):
             text = f"{effect.title}\n\n{effect.prompt}"
+        elif isinstance(effect, Publication):
+            place = f"port {effect.where.port} of {effect.job} at {effect.where.url}"
+            text = "\n".join((f"# {place}", f"# {BROWSER_NOTE}", effect.script))
         else:
             text = "\n".join(effect.paths)
         return without_long_blanks(with_visible_characters(text))
@@ -93,7 +97,7 @@ class _PreviewText:
 
     def _note(self, name: str, text: str) -> Iterator[str]:
         """Yield a note as comment lines; a long one stands below its name."""
-        rows = self._cut(text, NOTE_LINES)
+        rows = self._cut(text, MAX_PREVIEW_NOTE_LINES)
         if "\n" not in rows:
             yield f"# {name}: {rows}"
             return
@@ -107,10 +111,10 @@ class _PreviewText:
             return without_long_blanks(with_visible_characters(_read_by_a_person(every[0])))
         rows = [
             f"# {visible_line(_change_in_words(change), 2 * TITLE_NAME_CHARS)}"
-            for change in every[:MAX_LISTED_PATHS]
+            for change in every[:MAX_PREVIEW_PATHS]
         ]
-        if len(every) > MAX_LISTED_PATHS:
-            rows.append(f"# [… {len(every) - MAX_LISTED_PATHS} more paths …]")
+        if len(every) > MAX_PREVIEW_PATHS:
+            rows.append(f"# [… {len(every) - MAX_PREVIEW_PATHS} more paths …]")
         room = max(MIN_FILE_DIFF_LINES, MAX_PREVIEW_LINES // len(every))
         # What is one line was said above.
         diffs = [piece for change in every if "\n" in (piece := _read_by_a_person(change)).rstrip("\n")]

@@ -13,7 +13,15 @@ from functools import partial
 
 from anyio import to_thread
 
-from handtools.core.callbacks import Attachment, Callbacks, Delegate, Deliver, Errand, Model, closing_stream
+from handtools.core.callbacks import (
+    Attachment,
+    Callbacks,
+    DelegateCallback,
+    DeliverCallback,
+    Errand,
+    ModelCallback,
+    closing_stream,
+)
 from handtools.core.changes import sha256_hex
 from handtools.core.effects import Delegation, Delivery
 from handtools.core.errors import CallbackFailed, HandtoolsError, InvalidInput
@@ -52,7 +60,7 @@ def _cancellations() -> int:
 
 MAX_ERRAND_DEPTH = 3
 """Most levels of nested delegation."""
-RECEIPT_CHARS = 1_000
+DELIVERY_RECEIPT_CHARS = 1_000
 logger = logging.getLogger("handtools")
 _depth: ContextVar[int] = ContextVar("errands around this call", default=0)
 
@@ -69,7 +77,7 @@ def guarded_callbacks(callbacks: Callbacks, files: GuardedFiles) -> Callbacks:
     )
 
 
-async def _deliver(deliver: Deliver, files: GuardedFiles, attachment: Attachment) -> str:
+async def _deliver(deliver: DeliverCallback, files: GuardedFiles, attachment: Attachment) -> str:
     call = files.call
     attachment = replace(attachment, call_id=call.id, session=call.session, metadata=call.metadata)
     effect = Delivery(
@@ -84,10 +92,10 @@ async def _deliver(deliver: Deliver, files: GuardedFiles, attachment: Attachment
     receipt = await _once(
         files, f"deliver {effect.path} {effect.digest}", lambda: deliver(attachment), said
     )
-    return receipt[:RECEIPT_CHARS]
+    return receipt[:DELIVERY_RECEIPT_CHARS]
 
 
-async def _delegate(delegate: Delegate, files: GuardedFiles, errand: Errand) -> str:
+async def _delegate(delegate: DelegateCallback, files: GuardedFiles, errand: Errand) -> str:
     depth = 1 + max(_depth.get(), await to_thread.run_sync(_depth_of, files))
     if depth > MAX_ERRAND_DEPTH:
         hint = "Do this one yourself."
@@ -105,7 +113,7 @@ async def _delegate(delegate: Delegate, files: GuardedFiles, errand: Errand) -> 
         _depth.reset(around)
 
 
-async def _model(model: Model, prompt: str) -> AsyncIterator[str]:
+async def _model(model: ModelCallback, prompt: str) -> AsyncIterator[str]:
     """Stream the model's answer; its errors are reported without their text, which may hold an API key."""
     with _callback_failure_told("The model that carries out edits failed", quoted=False):
         answer = model(prompt)

@@ -21,13 +21,13 @@ from handtools.core.commands import (
     OutputPage,
     OutputProgress,
 )
-from handtools.core.effects import CommandRun
+from handtools.core.effects import CommandRun, Publication
 from handtools.core.errors import Denied, HostError, ToolError, WrongKind
 from handtools.core.events import Event, Progressed, Visited
 from handtools.core.files import FileFacts
 from handtools.core.web import Visit
 from handtools.runtime.approval.gate import ApprovalPending
-from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_redirected
+from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.command_rules import RuledChanges, apply_rules_to_changes
@@ -37,10 +37,10 @@ from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.truncation import clip_text
 
 NO_UNDO_NOTE = "What it changed was not captured and can't be undone."
-CHANGE_NOTE = "by a command"
+COMMAND_CHANGE_NOTE = "by a command"
 HELD_OUTPUT_LINES, HELD_OUTPUT_BYTES = 400, 15_000
 """Most output that is shown of a command whose changes wait for an approval."""
-REVIEW_QUESTION = "Its changes are held until a person has seen them."
+HELD_CHANGES_QUESTION = "Its changes are held until a person has seen them."
 
 
 @dataclass(slots=True)
@@ -121,6 +121,21 @@ class GuardedCommands:
         """Kill a job with all its processes and return it."""
         return _job_with_output_path(await self.workspace.commands.kill(job_id, self.call.session_key))
 
+    async def publish(self, job_id: str, port: int) -> Job:
+        """Judge where the person is to reach a port of a job, then publish it there."""
+        key, host = self.call.session_key, self.workspace.commands
+        where = await host.publishable(job_id, key, port)
+        job = await host.job(job_id, key, timeout=0.0)
+        if where not in job.published:
+            await self.files.gate.admit(Publication(job=job_id, script=job.script, where=where))
+            job = await host.publish(job_id, key, where)
+        return _job_with_output_path(job)
+
+    async def unpublish(self, job_id: str, port: int | None) -> Job:
+        """Close a published port of a job, or all of them; nobody needs to be asked for that."""
+        job = await self.workspace.commands.unpublish(job_id, self.call.session_key, port)
+        return _job_with_output_path(job)
+
     @property
     def _as_kept(self) -> Call:
         """The call with the owner's session key as its session, for the machine's port."""
@@ -149,7 +164,7 @@ class GuardedCommands:
         except Denied as denied:
             end = _exit_without_changes(ran, denied)
         await to_thread.run_sync(ran.discard)
-        self.workspace.commands.settled(job.id, self.call.session_key, end)
+        self.workspace.commands.record_job_result(job.id, self.call.session_key, end)
         return end
 
     def _as_job(self, call: Call) -> "GuardedCommands":
@@ -162,13 +177,15 @@ class GuardedCommands:
         ruled = self._ruled(delta)
         if not ruled.changes:
             return False
-        changes = ChangeSet(ruled.changes, CHANGE_NOTE, ruled.exempt)
+        changes = ChangeSet(ruled.changes, COMMAND_CHANGE_NOTE, ruled.exempt)
         verdict = self.files.gate.policy.decide(changes, self.call.tool).verdict
         return review or bool(ruled.question) or verdict == "ask"
 
     async def _admitted(self, command: Command) -> Command:
         # What the session is like now is what is judged, shown and run, whatever becomes of the session meanwhile.
-        inherited = await to_thread.run_sync(self.workspace.commands.inherited, self.call.session_key)
+        inherited = await to_thread.run_sync(
+            self.workspace.commands.inherited_shell_state, self.call.session_key
+        )
         folder = command.cwd and await to_thread.run_sync(self._folder, command.cwd)
         env = {**command.env, **self.call.env}
         # The caller's word goes before what a script of the session exported.
@@ -189,7 +206,7 @@ class GuardedCommands:
             located = self.workspace.files.locate(path)
             return located, self.workspace.files.facts(located)
 
-        located, facts = retry_redirected(look)
+        located, facts = retry_while_links_change(look)
         if facts is None or facts.kind != "folder":
             raise WrongKind(f"`{path}` is not a folder.", hint="Give a folder of the workspace as `cwd`.")
         return located or "."
@@ -202,15 +219,15 @@ class GuardedCommands:
         if not ran.delta:
             return end
         if ran.coverage == "scan":
-            done = ChangeSet(ran.delta, note=CHANGE_NOTE)
+            done = ChangeSet(ran.delta, note=COMMAND_CHANGE_NOTE)
             seen = Transaction(done, coverage="scan", omitted=ran.omitted, happened=True)
-            return replace(end, changes=await self.files.note(seen))
+            return replace(end, changes=await self.files.record_landed_changes(seen))
         ruled = await to_thread.run_sync(self._ruled, ran.delta)
         end = replace(end, notes=(*end.notes, *ruled.notes))
         if not ruled.changes:
             return end
-        question = ruled.question or (REVIEW_QUESTION if review else "")
-        changes = ChangeSet(ruled.changes, CHANGE_NOTE, ruled.exempt)
+        question = ruled.question or (HELD_CHANGES_QUESTION if review else "")
+        changes = ChangeSet(ruled.changes, COMMAND_CHANGE_NOTE, ruled.exempt)
         transaction = Transaction(changes, coverage=ran.coverage, omitted=ran.omitted)
         return replace(end, changes=await self.files.land(transaction, question=question))
 
@@ -256,7 +273,7 @@ def drop_held_command(workspace: Workspace, call_id: str) -> None:
     """Delete the stored command of a call and its captured changes; applied changes stay."""
     for item in workspace.journal.holds.drop(call_id):
         if workspace.files.vault is not None:
-            workspace.files.vault.clear(item)
+            workspace.files.vault.delete_item_leftovers(item)
 
 
 def hidden_globs(policy: Policy) -> tuple[str, ...]:

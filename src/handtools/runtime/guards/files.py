@@ -13,16 +13,29 @@ from anyio import to_thread
 from handtools.core.call import Call
 from handtools.core.changes import Change, ChangeSet, Node, RecordedChanges
 from handtools.core.effects import ReadEffect
-from handtools.core.errors import HandtoolsError, NotFound, Redirected, StorageFault, ToolError, WrongKind
+from handtools.core.errors import (
+    HandtoolsError,
+    NotFound,
+    StorageFault,
+    SymlinkInPath,
+    ToolError,
+    WrongKind,
+)
 from handtools.core.events import Changed, Event
 from handtools.core.files import FileFacts
 from handtools.core.search import SearchScope
-from handtools.core.skills import SKILL_SCHEME, Skill, SkillFiles
+from handtools.core.skills import SKILL_SCHEME, Skill, SkillFileList
 from handtools.runtime.approval.gate import ApprovalGate
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy.command_rules import reason_to_ask
-from handtools.runtime.policy.git_changes import MAX_JUDGED_BYTES, WorkspaceView
-from handtools.runtime.transaction import commit, lock_keys, node_at, node_bytes, recover_transactions
+from handtools.runtime.policy.git_changes import MAX_JUDGED_GIT_FILE_BYTES, WorkspaceView
+from handtools.runtime.transaction import (
+    commit_transaction,
+    lock_keys,
+    node_at,
+    node_bytes,
+    recover_transactions,
+)
 from handtools.runtime.workspace import Workspace
 from handtools.text.paths import parse_path_spec, similar_names
 
@@ -42,11 +55,11 @@ class GuardedSkills:
         skills = self.workspace.skills.found(self.workspace.files.locate(near or "."))
         return [skill for skill in skills if not skill.is_hidden(self.gate.policy.hides)]
 
-    async def bundle(self, skill: Skill) -> SkillFiles:
+    async def bundle(self, skill: Skill) -> SkillFileList:
         """List the files of a skill that rules don't hide, dot files included."""
         return await to_thread.run_sync(self._bundle, skill)
 
-    def _bundle(self, skill: Skill) -> SkillFiles:
+    def _bundle(self, skill: Skill) -> SkillFileList:
         found = self.workspace.skills.bundle(skill)
         return replace(
             found, files=tuple(f for f in found.files if self._shows(f"{skill.folder}/{f.path}"))
@@ -81,7 +94,7 @@ SIMILAR_PATH_SEARCH_SECONDS = 2.0
 MOST_NEAR_HINTS = 2
 """Most missing paths of one call for which near names are looked up."""
 _GLOB_CHARACTERS = frozenset("*?[]{}!\\")
-REDIRECT_TRIES = 16
+MAX_PATH_OPEN_TRIES = 16
 """Most attempts to open a path whose links keep changing; more in a row mean an attack."""
 T = TypeVar("T")
 UNTHREADED_READ_BYTES = 256 << 10
@@ -114,7 +127,11 @@ class GuardedFiles:
             await self.gate.admit(ReadEffect((path,)))
             return await to_thread.run_sync(self._of_skill, path, start, size)
         found: bytes | str | None = None
-        if self.workspace.files.quick and start == 0 and (size is None or size > UNTHREADED_READ_BYTES):
+        if (
+            self.workspace.files.is_fast_to_read
+            and start == 0
+            and (size is None or size > UNTHREADED_READ_BYTES)
+        ):
             found = self._read_if_allowed(path, 0, UNTHREADED_READ_BYTES + 1)
         if found is None or len(found) > UNTHREADED_READ_BYTES:
             found = await to_thread.run_sync(self._read_if_allowed, path, start, size)
@@ -142,18 +159,18 @@ class GuardedFiles:
 
     async def _looked(self, path: str, look: Callable[[str], T]) -> T:
         """Locate and judge a path, then run `look` on it; start again if a link appeared in between."""
-        tries = REDIRECT_TRIES
+        tries = MAX_PATH_OPEN_TRIES
         while True:
             located = await to_thread.run_sync(self.workspace.files.locate, path)
             await self.gate.admit(ReadEffect((located,)))
             try:
                 return await to_thread.run_sync(look, located)
-            except Redirected:
+            except SymlinkInPath:
                 tries -= 1
                 if not tries:
                     raise
 
-    def named(self, path: str) -> str:
+    def shown_path(self, path: str) -> str:
         """Return a path as results and diffs show it: relative to the workspace, links resolved."""
         # What is held was located when the call began, and is its own name.
         return (
@@ -162,22 +179,22 @@ class GuardedFiles:
             else self.workspace.files.locate(path)
         )
 
-    async def moved(self, path: str) -> str | None:
+    async def renamed_path(self, path: str) -> str | None:
         """Return the new path of a missing file that git history shows as renamed; None if unknown."""
         return None if path.startswith(READ_ONLY_SCHEMES) else await to_thread.run_sync(self._moved, path)
 
     def _moved(self, path: str) -> str | None:
         files = self.workspace.files
-        now = files.moved(files.locate(path))
+        now = files.renamed_path(files.locate(path))
         if now is None or self.gate.policy.hides(now) or files.facts(now) is None:
             return None
         return now
 
-    async def near(self, path: str) -> str:
+    async def missing_path_hint(self, path: str) -> str:
         """Return a sentence on where a missing path went, or on names near it; empty if nothing is known."""
         if path.startswith(READ_ONLY_SCHEMES):
             return ""
-        if (now := await self.moved(path)) is not None:
+        if (now := await self.renamed_path(path)) is not None:
             return f"It moved to {now}."
         folder, _, name = path.rpartition("/")
         facts = await self.facts(folder or ".")
@@ -210,7 +227,7 @@ class GuardedFiles:
         told: dict[str, None] = {}
         for path in dict.fromkeys(parse_path_spec(path).path for path in paths):
             if len(told) < MOST_NEAR_HINTS and await to_thread.run_sync(self._is_gone, path):
-                told |= dict.fromkeys([await self.near(path)])
+                told |= dict.fromkeys([await self.missing_path_hint(path)])
         new = [hint for hint in told if hint and hint not in missing.hint]
         return NotFound(missing.message, hint=" ".join([*new, missing.hint]).strip()) if new else missing
 
@@ -222,7 +239,7 @@ class GuardedFiles:
         except ToolError:
             return False
 
-    async def seen(self, path: str) -> bytes | None:
+    async def last_read_bytes(self, path: str) -> bytes | None:
         """Return the bytes of a file as this agent last read them, or None if they were not kept."""
         return None if path.startswith(READ_ONLY_SCHEMES) else await to_thread.run_sync(self._seen, path)
 
@@ -243,7 +260,7 @@ class GuardedFiles:
                 await stack.enter_async_context(
                     self.workspace.locks.hold(missing, timeout=LOCK_TIMEOUT_SECONDS)
                 )
-            if not self.workspace.journal.entries.is_settled:
+            if not self.workspace.journal.entries.has_only_finished_entries:
                 await recover_transactions(
                     self.workspace, held={*self.held, *changes.paths}, only_held=True
                 )
@@ -251,7 +268,7 @@ class GuardedFiles:
             done = await to_thread.run_sync(self._commit, transaction)
         return self._announced(done)
 
-    async def note(self, transaction: Transaction) -> RecordedChanges:
+    async def record_landed_changes(self, transaction: Transaction) -> RecordedChanges:
         """Record changes that have happened already."""
         return self._announced(await to_thread.run_sync(self._commit, transaction))
 
@@ -265,7 +282,7 @@ class GuardedFiles:
         plain = (
             self.held.issuperset(full.paths)
             and self.gate.policy.decide(full, self.call.tool).verdict == "allow"
-            and self.workspace.journal.entries.is_settled
+            and self.workspace.journal.entries.has_only_finished_entries
             and not self.question(full)
         )
         transaction = Transaction(full)
@@ -289,7 +306,7 @@ class GuardedFiles:
         return WorkspaceView(
             self.is_there,
             self.is_within,
-            lambda path, node: node_bytes(self.workspace, path, node, MAX_JUDGED_BYTES),
+            lambda path, node: node_bytes(self.workspace, path, node, MAX_JUDGED_GIT_FILE_BYTES),
         )
 
     def is_open(self, path: str) -> bool:
@@ -300,7 +317,7 @@ class GuardedFiles:
         if not self.gate.policy.hides_by_name(path):
             return False
         try:
-            return self.workspace.files.tracked(path) or self._is_own(path)
+            return self.workspace.files.is_tracked_by_git(path) or self._is_own(path)
         except ToolError:
             return False
 
@@ -325,7 +342,7 @@ class GuardedFiles:
         return True
 
     def _commit(self, transaction: Transaction) -> RecordedChanges:
-        done = commit(self.workspace, self.call, transaction, ordinal=len(self.landed))
+        done = commit_transaction(self.workspace, self.call, transaction, ordinal=len(self.landed))
         self.landed.append(done)
         self.changed.append(transaction)
         for change in transaction.changes:
@@ -344,7 +361,7 @@ class GuardedFiles:
                 return located
             return self._read(located, start, size)
 
-        return retry_redirected(look)
+        return retry_while_links_change(look)
 
     def _read(self, located: str, start: int, size: int | None) -> bytes:
         data = self.workspace.files.read(located, start=start, size=size)
@@ -355,7 +372,7 @@ class GuardedFiles:
 
     def remember(self) -> None:
         """Record in the journal which file contents the agent has read."""
-        self.workspace.journal.entries.saw_all(self.call, self.sights)
+        self.workspace.journal.entries.record_reads(self.call, self.sights)
 
     def _seen(self, path: str) -> bytes | None:
         entries = self.workspace.journal.entries
@@ -417,10 +434,10 @@ class GuardedFiles:
         return Node(before.kind, before.data, facts.mode if facts else None)
 
 
-def retry_redirected(look: Callable[[], T]) -> T:
+def retry_while_links_change(look: Callable[[], T]) -> T:
     """Run a function that locates, judges and opens a path; repeat it when a link appeared in between."""
-    for _ in range(REDIRECT_TRIES - 1):
-        with contextlib.suppress(Redirected):
+    for _ in range(MAX_PATH_OPEN_TRIES - 1):
+        with contextlib.suppress(SymlinkInPath):
             return look()
     return look()
 

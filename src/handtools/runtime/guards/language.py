@@ -20,9 +20,11 @@ class GuardedLanguage:
     workspace: Workspace
     gate: ApprovalGate
 
-    def missing(self, path: str) -> str:
+    def missing_server_sentence(self, path: str) -> str:
         """Return why no language server can answer about a file; empty if one can."""
-        return self.workspace.language.missing(self.workspace.files.locate(path) if path else path)
+        return self.workspace.language.missing_server_sentence(
+            self.workspace.files.locate(path) if path else path
+        )
 
     async def ask(self, question: LanguageQuestion) -> LanguageAnswer:
         """Judge the question as a read, ask the language server and filter its answer."""

@@ -23,14 +23,14 @@ from handtools.core.search import (
     WantedKind,
 )
 from handtools.runtime.approval.gate import ApprovalGate
-from handtools.runtime.guards.files import OUTPUT_SCHEME, output_not_found, retry_redirected
+from handtools.runtime.guards.files import OUTPUT_SCHEME, output_not_found, retry_while_links_change
 from handtools.runtime.policy import Policy
 from handtools.runtime.workspace import Workspace
 from handtools.text.search.glob import BadGlob, GlobPrefilter, GlobSet
 
-CONTEXT_FILE_BYTES = 4 << 20
+HIT_CONTEXT_FILE_BYTES = 4 << 20
 """Larger files are not read for what is around a hit."""
-CONTEXT_TOTAL_BYTES = 64 << 20
+HIT_CONTEXT_TOTAL_BYTES = 64 << 20
 """Most bytes of files read together for context lines."""
 _NAME = re.compile(r"[\w.-]+")
 """A glob that is a plain file name, so that an exception to its rule can't lie below it."""
@@ -56,7 +56,7 @@ class GuardedSearch:
             )
         inside, sieve = await self._enter(scope)
         found = await self.workspace.search.hits(patterns, inside, most=most, admit=sieve.admit)
-        gaps = sieve.gaps(found.gaps)
+        gaps = sieve.with_withheld_count(found.gaps)
         return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def tallies(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> MatchCounts:
@@ -69,26 +69,26 @@ class GuardedSearch:
             return replace(kept, tallies=tuple(named))
         inside, sieve = await self._enter(scope)
         found = await self.workspace.search.tallies(patterns, inside, most=most, admit=sieve.admit)
-        gaps = sieve.gaps(found.gaps)
+        gaps = sieve.with_withheld_count(found.gaps)
         return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def paths(self, scope: SearchScope, *, wanted: WantedKind, most: int) -> FoundPaths:
         """List matching files or folders, newest first, at most `most`."""
         inside, sieve = await self._enter(scope, folder=True)
         found = await self.workspace.search.paths(inside, wanted=wanted, most=most, admit=sieve.admit)
-        gaps = sieve.gaps(found.gaps)
+        gaps = sieve.with_withheld_count(found.gaps)
         return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int) -> FolderTree:
         """List a folder and its subfolders, at most `most` entries."""
         inside, sieve = await self._enter(scope, folder=True)
         found = await self.workspace.search.tree(inside, depth=depth, most=most, admit=sieve.admit)
-        gaps = sieve.gaps(found.gaps)
+        gaps = sieve.with_withheld_count(found.gaps)
         return found if gaps is found.gaps else replace(found, gaps=gaps)
 
-    async def ignored(self, paths: Sequence[str]) -> set[str]:
+    async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         """Return those of some located paths that the project's ignore files exclude."""
-        return await self.workspace.search.ignored(paths)
+        return await self.workspace.search.find_ignored_paths(paths)
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
@@ -103,7 +103,7 @@ class GuardedSearch:
 
     async def _enter(
         self, scope: SearchScope, *, folder: bool = False
-    ) -> tuple[SearchScope, "PolicyFilter"]:
+    ) -> tuple[SearchScope, "SearchResultFilter"]:
         """Locate and judge the root; return the scope with it, and the filter for results."""
         _check_globs(scope.include)
         if scope.root in {"", "."}:
@@ -121,8 +121,8 @@ class GuardedSearch:
             raise WrongKind(f"`{scope.root}` is a pipe, a socket or a device.", hint=hint)
         return self._inside(scope, located)
 
-    def _inside(self, scope: SearchScope, located: str) -> tuple[SearchScope, "PolicyFilter"]:
-        sieve = PolicyFilter(self.gate.policy, self.gate.call.tool)
+    def _inside(self, scope: SearchScope, located: str) -> tuple[SearchScope, "SearchResultFilter"]:
+        sieve = SearchResultFilter(self.gate.policy, self.gate.call.tool)
         return replace(scope, root=located, exclude=(*scope.exclude, *sieve.hiding.globs)), sieve
 
     def _facts(self, path: str) -> tuple[str, FileFacts | None]:
@@ -130,31 +130,31 @@ class GuardedSearch:
             located = self.workspace.files.locate(path or ".")
             return located, self.workspace.files.facts(located)
 
-        return retry_redirected(look)
+        return retry_while_links_change(look)
 
     def _read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        allowed = PolicyFilter(self.gate.policy, self.gate.call.tool).admit(paths)
+        allowed = SearchResultFilter(self.gate.policy, self.gate.call.tool).admit(paths)
         found = {}
-        room = CONTEXT_TOTAL_BYTES
+        room = HIT_CONTEXT_TOTAL_BYTES
         for path in allowed:
             try:
                 if path.startswith(OUTPUT_SCHEME):
                     data = self.workspace.outputs.part(
-                        path.removeprefix(OUTPUT_SCHEME), 0, CONTEXT_FILE_BYTES + 1
+                        path.removeprefix(OUTPUT_SCHEME), 0, HIT_CONTEXT_FILE_BYTES + 1
                     )
                 else:
-                    data = self.workspace.files.read(path, size=CONTEXT_FILE_BYTES + 1)
+                    data = self.workspace.files.read(path, size=HIT_CONTEXT_FILE_BYTES + 1)
             except (ToolError, KeyError):
                 continue
             room -= len(data)
             if room < 0:
                 break
-            if len(data) <= CONTEXT_FILE_BYTES:
+            if len(data) <= HIT_CONTEXT_FILE_BYTES:
                 found[path] = data
         return found
 
 
-class HiddenPaths:
+class PolicyHiddenPaths:
     """The paths that a policy hides from a tool; computed once per policy."""
 
     def __init__(self, policy: Policy, tool: str) -> None:
@@ -169,31 +169,31 @@ class HiddenPaths:
         self.screen = GlobPrefilter([*about, *policy.excluded])
 
     @classmethod
-    def of(cls, policy: Policy, tool: str) -> "HiddenPaths":
+    def of(cls, policy: Policy, tool: str) -> "PolicyHiddenPaths":
         """Return the hidden paths of a policy for a tool, from its cache."""
-        known: HiddenPaths | None = policy.read_once.get(tool)
+        known: PolicyHiddenPaths | None = policy.read_once.get(tool)
         if known is None:
             known = policy.read_once[tool] = cls(policy, tool)
         return known
 
 
-class PolicyFilter:
+class SearchResultFilter:
     """Filter for search results: hides denied paths, and counts as withheld those that need approval."""
 
     def __init__(self, policy: Policy, tool: str) -> None:
         self._policy = policy
         self._tool = tool
-        self.hiding = HiddenPaths.of(policy, tool)
+        self.hiding = PolicyHiddenPaths.of(policy, tool)
         self._withheld = 0
 
     def admit(self, paths: Sequence[str]) -> Sequence[str]:
         """Return the paths that may be shown, in the same order."""
-        suspects = self.hiding.screen.suspects(paths)
+        suspects = self.hiding.screen.possible_matches(paths)
         if not suspects:
             return paths
         return [path for path in paths if path not in suspects or self._allows(path)]
 
-    def gaps(self, gaps: SearchGaps) -> SearchGaps:
+    def with_withheld_count(self, gaps: SearchGaps) -> SearchGaps:
         """Add the number of withheld paths to a search's gaps."""
         return replace(gaps, withheld=self._withheld) if self._withheld else gaps
 

@@ -25,8 +25,8 @@ from handtools.text.web.host_access import WEB_PORTS, ip_address_refusal, ip_lit
 from handtools.text.web.robots_txt import robots_allow
 from handtools.text.web.url import BadUrl, Url, parse_url
 
-MAX_REDIRECTS = 10
-ROBOTS_TXT_NAME = "handtools"
+MAX_WEB_REDIRECTS = 10
+ROBOTS_USER_AGENT = "handtools"
 """User agent name to look for in robots.txt."""
 _TOLD_CHARS = 300
 _OTHER_SOURCE_HINT = "Try another page, or another source."
@@ -87,7 +87,7 @@ class GuardedWeb:
         visit = Visit(host=url.host, port=url.port, url=str(url))
         await self._admit(visit)
         try:
-            answer = await self.web.visit(request, opens=self._opens)
+            answer = await self.web.fetch_response(request, opens=self._opens)
         except ToolError as failure:
             self.announce(Visited(self.call.id, replace(visit, refused=failure.message)))
             raise
@@ -127,7 +127,7 @@ class GuardedWeb:
             return
         answer = await self._visit(WebRequest(url=place.at("/robots.txt"), form="text"))
         rules = answer.data.decode("utf-8", "replace") if answer.status == 200 else ""
-        if answer.status >= 500 or not robots_allow(rules, ROBOTS_TXT_NAME, place.rest):
+        if answer.status >= 500 or not robots_allow(rules, ROBOTS_USER_AGENT, place.rest):
             hint = "A person may fetch it, or allow it by being asked."
             raise Denied(f"{place.host} does not want programs at this address (robots.txt).", hint=hint)
 
@@ -150,8 +150,8 @@ def _redirect_target(place: Url, location: str, hops: list[str]) -> Url:
     if str(target) in hops:
         message = f"{place.host} sends us round in a circle: {str(target)[:_TOLD_CHARS]} again."
         raise Unreachable(message, hint=_OTHER_SOURCE_HINT)
-    if len(hops) > MAX_REDIRECTS:
-        message = f"It sends us on and on: {MAX_REDIRECTS} addresses, and none is the last."
+    if len(hops) > MAX_WEB_REDIRECTS:
+        message = f"It sends us on and on: {MAX_WEB_REDIRECTS} addresses, and none is the last."
         raise Unreachable(message, hint=_OTHER_SOURCE_HINT)
     return target
 

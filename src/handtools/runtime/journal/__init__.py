@@ -87,7 +87,7 @@ class Journal:
         digits = number.removeprefix("#")
         if not re.fullmatch(r"[0-9]{1,18}", digits) or self.calls.has(number):
             return ""
-        return self.entries.call_numbered(int(digits))
+        return self.entries.own_call_of_entry(int(digits))
 
     @property
     def path(self) -> str:
@@ -112,7 +112,7 @@ class Journal:
             with self._database.writing():
                 for note in notes:
                     self.calls.record(note.call, note.result, note.started, note.ended)
-                    self.entries.saw_all(note.call, note.sights)
+                    self.entries.record_reads(note.call, note.sights)
         except HostError as failure:
             logger.warning("%d calls are not in the log: %s", len(notes), failure)
 

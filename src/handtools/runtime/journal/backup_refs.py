@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from handtools.core.changes import BackupRef, sha256_hex
 from handtools.core.errors import HostError
 from handtools.core.files import Backups, PlannedWrite
-from handtools.runtime.journal.blobs import is_stored_as_blob
+from handtools.runtime.journal.blobs import is_stored_in_journal
 from handtools.runtime.journal.database import Database, path_from_column, path_to_column
 
 
@@ -65,7 +65,7 @@ class BackupRefs:
         """Delete what is left of backup items whose changes will not be applied."""
         for item in items:
             if self._vault is not None:
-                self._vault.clear(item)
+                self._vault.delete_item_leftovers(item)
 
     def items(self) -> set[str]:
         """Return the names of backup items that are still referenced."""
@@ -105,13 +105,13 @@ class DeferredDigests:
         self._waiting: dict[str, _UndigestedBytes] = {}
         self._lock = threading.Lock()
 
-    def work_out(self, steps: Iterable[PlannedWrite]) -> None:
+    def queue_digests(self, steps: Iterable[PlannedWrite]) -> None:
         """Queue hashing of the steps' backed-up files whose bytes are in memory and not stored as blobs."""
         nodes = [node for step in steps for node in (step.change.before, step.change.after)]
         data = {
             node.held.ref: node.data
             for node in nodes
-            if node and node.held and node.kind == "file" and node.data and not is_stored_as_blob(node)
+            if node and node.held and node.kind == "file" and node.data and not is_stored_in_journal(node)
         }
         with self._lock:
             waiting = _UndigestedBytes(

@@ -47,14 +47,14 @@ class BlobDelta(NamedTuple):
         """Return the bytes between the shared head and tail."""
         return data[self.head : len(data) - self.tail]
 
-    def around(self, middle: bytes, base: bytes) -> bytes:
+    def rebuild_blob(self, middle: bytes, base: bytes) -> bytes:
         """Rebuild the full bytes from the middle and the base blob."""
         return b"".join((base[: self.head], middle, base[len(base) - self.tail :]))
 
 
 INLINE_BLOB_BYTES = 1 << 20
-COMPRESS_BYTES = 256
-COMPRESSION_LEVEL = 1
+MIN_COMPRESSED_BLOB_BYTES = 256
+BLOB_COMPRESSION_LEVEL = 1
 _HEADER_COLUMN = f"substr(data, 1, {DELTA_HEADER_BYTES})"
 
 
@@ -66,7 +66,7 @@ class Blobs:
 
     def put(self, connection: sqlite3.Connection, node: Node | None, *, near: Node | None = None) -> None:
         """Store a node's bytes or add a use; as delta to `near` if they are similar."""
-        if node is not None and is_stored_as_blob(node) and not _count_use(connection, node.digest):
+        if node is not None and is_stored_in_journal(node) and not _count_use(connection, node.digest):
             packed = self._spliced(connection, node.data, near) or compress_blob(node.data)
             self._insert(connection, node, packed)
 
@@ -91,7 +91,7 @@ class Blobs:
             return decompress_blob(packed, size)
         base = self.get(connection, splice.base)
         middle = decompress_blob(packed[DELTA_HEADER_BYTES:], size - splice.head - splice.tail)
-        return None if base is None else splice.around(middle, base)
+        return None if base is None else splice.rebuild_blob(middle, base)
 
     def release(self, connection: sqlite3.Connection, digests: Iterable[str | None]) -> int:
         """Subtract one use from each digest, delete unused blobs, and return the bytes freed."""
@@ -130,7 +130,7 @@ class Blobs:
 
     def _spliced(self, connection: sqlite3.Connection, data: bytes, near: Node | None) -> bytes | None:
         """Encode bytes as delta to a similar blob; None if that saves less than three quarters."""
-        if near is None or near.held or near.kind != "file" or len(data) < COMPRESS_BYTES:
+        if near is None or near.held or near.kind != "file" or len(data) < MIN_COMPRESSED_BLOB_BYTES:
             return None
         base, (head, tail) = near.digest, common_ends(near.data, data)
         row = connection.execute(
@@ -162,7 +162,7 @@ def _count_use(connection: sqlite3.Connection, digest: str) -> bool:
     return used.rowcount > 0
 
 
-def is_stored_as_blob(node: Node) -> bool:
+def is_stored_in_journal(node: Node) -> bool:
     """Whether a node's bytes are stored as blob in the journal, not only in the backup store."""
     if node.held is None:
         return node.kind != "folder"
@@ -175,14 +175,14 @@ _local = threading.local()
 def _compressor() -> zstandard.ZstdCompressor:
     """Return this thread's zstd compressor, made on first use."""
     if not hasattr(_local, "compressor"):
-        _local.compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
+        _local.compressor = zstandard.ZstdCompressor(level=BLOB_COMPRESSION_LEVEL)
     compressor: zstandard.ZstdCompressor = _local.compressor
     return compressor
 
 
 def compress_blob(data: bytes) -> bytes:
     """Compress bytes if that makes them smaller; the first byte tells which."""
-    if len(data) >= COMPRESS_BYTES:
+    if len(data) >= MIN_COMPRESSED_BLOB_BYTES:
         packed = _compressor().compress(data)
         if len(packed) < len(data):
             return b"z" + packed

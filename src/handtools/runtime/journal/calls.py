@@ -76,7 +76,7 @@ class Calls:
         )
 
     def record(self, call: Call, result: Result[Any], started: float, ended: float | None = None) -> None:
-        """Record a call's result; the first result of an id stays, unless it was pending."""
+        """Record a call's result; the first result of an id stays, unless it was pending or cancelled."""
         packed = result_to_bytes(result)
         status, code = logged_status(result)
         row = (
@@ -89,7 +89,7 @@ class Calls:
                 f"INSERT INTO calls ({CALL_COLUMNS.removeprefix('seq, ')}, result, owner) "
                 f"VALUES ({', '.join('?' * len(row))}) ON CONFLICT (id) DO UPDATE SET "
                 "ended = excluded.ended, status = excluded.status, code = excluded.code, "
-                "result = excluded.result WHERE status = 'pending' AND owner = excluded.owner",
+                "result = excluded.result WHERE status IN ('pending', 'cancelled') AND owner = excluded.owner",
                 row,
             )
             if result.status != "pending":
@@ -124,7 +124,7 @@ class Calls:
         exact = [row for row in rows if row[1] == call_id] or rows
         return _logged(exact[0]) if len(exact) == 1 else None
 
-    def starting(self, prefix: str, limit: int = 5) -> list[str]:
+    def ids_with_prefix(self, prefix: str, limit: int = 5) -> list[str]:
         """List recorded call ids that start with a prefix, an exact match first."""
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -289,7 +289,7 @@ class OnceMarks:
         self._database = database
         self._run = new_call_id()
 
-    def in_session(self, call: Call, name: str) -> bool:
+    def mark_for_session(self, call: Call, name: str) -> bool:
         """Set a mark for the call's session and agent; return whether it was not set before."""
         run = self._run if call.session == UNNAMED_SESSION else ""
         return self.begin(f"session {call.session_key}\n{call.agent}\n{run}", name)
@@ -358,7 +358,7 @@ class HeldCommands:
             ).fetchone()
         return [] if row is None else list(json.loads(row[0]))
 
-    def items(self) -> set[str]:
+    def backup_items(self) -> set[str]:
         """Return the backup items used by stored commands."""
         with self._database.reading() as connection:
             rows = connection.execute("SELECT items FROM holds").fetchall()

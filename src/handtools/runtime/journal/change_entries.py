@@ -12,7 +12,7 @@ from handtools.core.errors import UsageError
 from handtools.core.files import PlannedWrite
 from handtools.core.history import FileVersion, UndoScope
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
-from handtools.runtime.journal.blobs import Blobs, is_stored_as_blob
+from handtools.runtime.journal.blobs import Blobs, is_stored_in_journal
 from handtools.runtime.journal.database import Database, path_from_column, path_to_column, rows_of_owner
 
 ChangeEntryKind = Literal["change", "undo", "redo"]
@@ -30,7 +30,7 @@ _BACKUP_ONLY_MARK = "~"
 """Prefix of a digest whose bytes are only in the backup store, not in the blob table."""
 MAX_SEEN_BYTES = 1 << 20
 """Largest file in bytes whose content is stored as last read by an agent, for merging stale edits."""
-SEEN_KEY = "session = ? AND agent = ? AND path = ?"
+SEEN_ROW_CONDITION = "session = ? AND agent = ? AND path = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class ChangeEntries:
         return [ChangeEntry(*row) for row in rows]
 
     @property
-    def is_settled(self) -> bool:
+    def has_only_finished_entries(self) -> bool:
         """Whether no entry is unfinished."""
         return self._database.peek("SELECT 1 FROM entries WHERE state = 'intent' LIMIT 1", ()) is None
 
@@ -238,7 +238,7 @@ class ChangeEntries:
         held = BackupRef(trace.ref, trace.digest, trace.bytes or 0, content=content)
         return Node(kind, data or b"", trace.mode, held)
 
-    def step(self, touch: RecordedTouch) -> PlannedWrite:
+    def planned_write(self, touch: RecordedTouch) -> PlannedWrite:
         """Rebuild the planned write of a touch, for crash recovery."""
         change = Change(touch.path, self.node(touch.before), self.node(touch.after))
         return PlannedWrite(change, touch.temporary)
@@ -267,13 +267,13 @@ class ChangeEntries:
             row = connection.execute("SELECT call_id FROM entries WHERE id = ?", (entry,)).fetchone()
         return str(row[0]) if row else ""
 
-    def call_numbered(self, entry: int) -> str:
+    def own_call_of_entry(self, entry: int) -> str:
         """Return the id of the owner's call that made an entry; empty if there is none."""
         with self._database.reading() as connection:
             row = connection.execute(f"SELECT call_id FROM {self._owned} WHERE id = ?", (entry,)).fetchone()
         return str(row[0]) if row else ""
 
-    def touch(self, number: int) -> RecordedTouch | None:
+    def find_touch(self, number: int) -> RecordedTouch | None:
         """Return a touch by its number, or None."""
         return next(iter(self._touches("t.id = ? AND e.state = 'done'", number)), None)
 
@@ -310,19 +310,19 @@ class ChangeEntries:
             ).fetchone()
         return None if row is None else path_from_column(row[0])
 
-    def saw_all(self, call: Call, sights: Mapping[str, Node]) -> None:
+    def record_reads(self, call: Call, sights: Mapping[str, Node]) -> None:
         """Record the files that an agent read in a call."""
         for path, node in sights.items():
             if len(node.data) <= MAX_SEEN_BYTES:
-                self.saw(call, path, node)
+                self.record_read(call, path, node)
             else:
-                self.saw_more(call, path)
+                self.forget_read(call, path)
 
-    def saw(self, call: Call, path: str, node: Node) -> None:
+    def record_read(self, call: Call, path: str, node: Node) -> None:
         """Record the content of a file as this agent last read it."""
         key = (call.session_key, call.agent, path)
         with self._database.writing() as connection:
-            row = connection.execute(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key).fetchone()
+            row = connection.execute(f"SELECT digest FROM seen WHERE {SEEN_ROW_CONDITION}", key).fetchone()
             if row and row[0] == node.digest:
                 return
             self._blobs.put(connection, node)
@@ -333,21 +333,23 @@ class ChangeEntries:
                 (*key, node.digest, time.time()),
             )
 
-    def saw_more(self, call: Call, path: str) -> None:
+    def forget_read(self, call: Call, path: str) -> None:
         """Delete the record of what an agent last read of a path, because the file is now too large to store."""
         key = (call.session_key, call.agent, path)
-        if self._database.peek(f"SELECT 1 FROM seen WHERE {SEEN_KEY}", key) is not None:
+        if self._database.peek(f"SELECT 1 FROM seen WHERE {SEEN_ROW_CONDITION}", key) is not None:
             with self._database.writing() as connection:
-                gone = connection.execute(f"DELETE FROM seen WHERE {SEEN_KEY} RETURNING digest", key)
+                gone = connection.execute(
+                    f"DELETE FROM seen WHERE {SEEN_ROW_CONDITION} RETURNING digest", key
+                )
                 self._blobs.release(connection, [digest for (digest,) in gone.fetchall()])
 
     def seen_bytes(self, call: Call, path: str) -> bytes | None:
         """Return the bytes of a path as this agent last read them, or None if not stored."""
-        waiting = self._database.behind.sight(call, path)
+        waiting = self._database.behind.queued_read(call, path)
         if waiting is not None:
             return waiting.data if len(waiting.data) <= MAX_SEEN_BYTES else None
         key = (call.session_key, call.agent, path)
-        row = self._database.peek(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key)
+        row = self._database.peek(f"SELECT digest FROM seen WHERE {SEEN_ROW_CONDITION}", key)
         if row is None:
             return None
         with self._database.peeking() as connection:
@@ -402,7 +404,9 @@ def _touch_row(entry: int, step: PlannedWrite) -> tuple[Any, ...]:
         else:
             held = (path_to_column(node.held.ref), node.held.bytes) if node.held else (None, None)
             name = (
-                node.digest if is_stored_as_blob(node) or not node.held else _BACKUP_ONLY_MARK + node.digest
+                node.digest
+                if is_stored_in_journal(node) or not node.held
+                else _BACKUP_ONLY_MARK + node.digest
             )
             facts += [node.kind, name, node.mode, *held]
     return (entry, path_to_column(step.change.path), step.temporary, *facts)

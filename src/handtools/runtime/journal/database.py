@@ -66,7 +66,7 @@ class WriteBehind:
         if full:
             self._write()
 
-    def sight(self, call: Call, path: str) -> Node | None:
+    def queued_read(self, call: Call, path: str) -> Node | None:
         """Return what an agent last read of a path if that is still queued, or None."""
         return self._sights.get((call.session_key, call.agent, path))
 
@@ -98,8 +98,8 @@ class WriteBehind:
 
 
 SCHEMA_VERSION = 5
-BUSY_SECONDS = 30.0
-PRIVATE_MODE = 0o600
+SQLITE_BUSY_SECONDS = 30.0
+PRIVATE_FILE_MODE = 0o600
 WAL_SUFFIXES = ("-wal", "-shm")
 CHECKPOINT_WRITES = 400
 """Number of transactions after which the write-ahead log is checkpointed."""
@@ -107,7 +107,7 @@ CHECKPOINT_WRITES = 400
 ONCE_SCHEMA = """CREATE TABLE once (
   scope TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (scope, name)
 ) WITHOUT ROWID;"""
-SCHEMA = f"""
+JOURNAL_SCHEMA = f"""
 CREATE TABLE calls (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL, turn TEXT NOT NULL,
   agent TEXT NOT NULL, parent TEXT NOT NULL, tool TEXT NOT NULL, args TEXT NOT NULL,
@@ -157,7 +157,7 @@ ADD_OWNER_COLUMNS = ";\n".join(
     f"ALTER TABLE {table} ADD COLUMN owner TEXT NOT NULL DEFAULT ''"
     for table in ("calls", "entries", "approvals")
 )
-UPGRADES = {1: ONCE_SCHEMA, 2: ADD_CONTENT_COLUMN, 3: "", 4: ADD_OWNER_COLUMNS}
+SCHEMA_UPGRADES = {1: ONCE_SCHEMA, 2: ADD_CONTENT_COLUMN, 3: "", 4: ADD_OWNER_COLUMNS}
 """SQL to upgrade from each older schema version; from 4 on, blobs may be deltas.
 
 Calls recorded before version 5 belong to the local user.
@@ -294,7 +294,7 @@ def _connect(path: str) -> sqlite3.Connection:
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_length(path)
         _make_private(path)
-    connection = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, SQLITE_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(
@@ -318,17 +318,19 @@ def _connect(path: str) -> sqlite3.Connection:
 def _make_private(path: str) -> None:
     """Set the file's mode to 0600, whatever the umask; SQLite copies it to its WAL files."""
     with suppress(PermissionError):  # another user's: then it is theirs to close
-        Path(path).touch(PRIVATE_MODE)
+        Path(path).touch(PRIVATE_FILE_MODE)
         for file in (Path(path), *(Path(path + suffix) for suffix in WAL_SUFFIXES)):
             if file.exists() and file.stat().st_mode & 0o077:
-                file.chmod(PRIVATE_MODE)
+                file.chmod(PRIVATE_FILE_MODE)
 
 
 def _create(connection: sqlite3.Connection) -> None:
     """Create missing tables; safe when other processes do the same."""
     connection.execute("BEGIN IMMEDIATE")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    scripts = [UPGRADES[each] for each in range(version, SCHEMA_VERSION)] if version else [SCHEMA]
+    scripts = (
+        [SCHEMA_UPGRADES[each] for each in range(version, SCHEMA_VERSION)] if version else [JOURNAL_SCHEMA]
+    )
     for statement in (each for script in scripts for each in script.split(";\n")):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {max(version, SCHEMA_VERSION)}")

@@ -19,7 +19,7 @@ MIN_TRACE_WORD_CHARS = 16
 """Shortest word in characters that is searched by itself, such as a key printed without its name."""
 MAX_TRACE_PIECES = 500
 """Most lines and words searched as traces; longer files are sampled."""
-CHUNK_BYTES = 4 << 20
+TRACE_SEARCH_CHUNK_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class FileTraces:
         """Whether a stored output contains one of the lines or words."""
         longest = max(map(len, self.texts), default=0)
         before = b""
-        for start in range(0, outputs.size(name), CHUNK_BYTES):
-            chunk = before + outputs.part(name, start, CHUNK_BYTES)
+        for start in range(0, outputs.size(name), TRACE_SEARCH_CHUNK_BYTES):
+            chunk = before + outputs.part(name, start, TRACE_SEARCH_CHUNK_BYTES)
             if any(piece in chunk for piece in self.texts):
                 return True
             before = chunk[-longest:] if longest else b""
@@ -75,7 +75,7 @@ def _as_json(piece: str) -> Iterator[bytes]:
     yield json.dumps(piece, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
 
 
-PRUNE_BATCH = 500
+PRUNE_BATCH_ENTRIES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +111,14 @@ class Retention:
         while more:
             with self._database.writing() as connection:
                 rows = connection.execute(
-                    f"SELECT id, at FROM entries WHERE state != 'intent' ORDER BY id LIMIT {PRUNE_BATCH}"
+                    f"SELECT id, at FROM entries WHERE state != 'intent' ORDER BY id LIMIT {PRUNE_BATCH_ENTRIES}"
                 ).fetchall()
                 old = [entry for entry, at in rows if at < horizon]
                 for entry in old if freed >= excess else (row[0] for row in rows):
                     freed += self._drop(connection, entry)
                     if freed >= excess and entry not in old:
                         break
-                more = bool(rows) and (len(old) == PRUNE_BATCH or freed < excess)
+                more = bool(rows) and (len(old) == PRUNE_BATCH_ENTRIES or freed < excess)
         with self._database.writing() as connection:
             connection.execute("DELETE FROM calls WHERE ended < ?", (horizon,))
             connection.execute("DELETE FROM once WHERE at < ?", (horizon,))

@@ -11,10 +11,11 @@ from typing import Any, Literal, get_args
 
 from handtools.core.changes import ChangeSet, links_created
 from handtools.core.commands import Command
-from handtools.core.effects import CommandRun, Effect, EffectKind, effect_targets
+from handtools.core.effects import CommandRun, Effect, EffectKind, Publication, effect_targets
 from handtools.core.errors import UsageError
 from handtools.core.toml_values import (
     choice_value,
+    numbers_or_words_value,
     parse_toml,
     refuse_unknown_keys,
     table_value,
@@ -31,15 +32,18 @@ from handtools.runtime.policy.rules import (
     Decision,
     Rule,
     Verdict,
-    without_trailing_slashes,
+    globs_below_folders,
+    globs_without_trailing_slashes,
 )
 from handtools.text.search.glob import GlobSet
-from handtools.text.web.host_access import BadHost, HostList, parse_host_list
+from handtools.text.web.host_access import BadHostEntry, HostList, parse_host_list
+from handtools.text.web.port_ranges import BadPort, PortRanges, parse_port_ranges
 
 ToolSet = Literal["all", "coding", "read_only", "none"]
 
 DEFAULTS: dict[EffectKind, Verdict] = {
     "read": "allow", "change": "allow", "run": "ask", "visit": "ask", "deliver": "allow", "delegate": "allow",
+    "publish": "ask",
 }  # fmt: skip
 """Verdict for each kind of effect where neither a rule nor the policy's own `defaults` say one.
 
@@ -65,6 +69,8 @@ class Policy:
 
     Written as `name`, `*.name`, `name:port`, an IP address or a network.
     """
+    ports: tuple[str, ...] = ()
+    """Ports of background jobs that may be published to the person without approval: `3000`, `8000-8999`."""
     unattended: Verdict = "ask"
     """Verdict in place of "ask" when no approver exists; "ask" leaves the call pending."""
     defaults: dict[EffectKind, Verdict] = field(default_factory=dict)
@@ -74,12 +80,13 @@ class Policy:
     """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "excluded", without_trailing_slashes(self.excluded))
+        object.__setattr__(self, "excluded", globs_without_trailing_slashes(self.excluded))
         for rule in self.rules:
             rule.check()
         try:
             parse_host_list(self.hosts)
-        except BadHost as error:
+            parse_port_ranges(self.ports)
+        except (BadHostEntry, BadPort) as error:
             raise UsageError(str(error)) from error
 
     def offers(self, tool: AnyTool) -> bool:
@@ -98,7 +105,7 @@ class Policy:
         decisions = self.decisions(effect, tool)
         if len(decisions) == 1:
             return decisions[0]
-        return max(decisions, key=lambda d: VERDICT_STRENGTH[d.verdict], default=self._default(effect.kind))
+        return _strictest(decisions, self._default(effect.kind))
 
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:
         """Return one decision for each target of an effect."""
@@ -108,6 +115,8 @@ class Policy:
             return [*self._reached(effect.command), *parts]
         if isinstance(effect, Visit):
             return [self._visited(effect, tool)]
+        if isinstance(effect, Publication):
+            return [self._published(effect, tool)]
         if not isinstance(effect, ChangeSet):
             return [self._judge(effect.kind, each, tool) for each in effect_targets(effect)]
         links = links_created(effect)
@@ -125,20 +134,26 @@ class Policy:
                 yield Decision(self.default_verdict("visit"), "hosts", reason, host)
 
     def _visited(self, visit: Visit, tool: str) -> Decision:
-        hits = [rule for rule in self.rules if rule.meets(visit, tool)]
+        hits = [rule for rule in self.rules if rule.applies_to_visit(visit, tool)]
         found = [Decision(rule.verdict, rule.name, rule.reason, visit.place) for rule in hits]
         if self._listed.lists(visit.host, visit.port):
             found.append(Decision("allow", "hosts", "It is on the list of hosts.", visit.place))
-        return max(
-            found, key=lambda d: VERDICT_STRENGTH[d.verdict], default=self._default("visit", visit.place)
-        )
+        return _strictest(found, self._default("visit", visit.place))
+
+    def _published(self, effect: Publication, tool: str) -> Decision:
+        (target,) = effect_targets(effect)
+        hits = [rule for rule in self.rules if rule.judge("publish", target, tool)]
+        found = [Decision(rule.verdict, rule.name, rule.reason, target) for rule in hits]
+        if self._listed_ports.contain(effect.where.port):
+            found.append(Decision("allow", "ports", "It is on the list of ports.", target))
+        return _strictest(found, self._default("publish", target))
 
     def opens(self, host: str, port: int, tool: str) -> bool:
         """Whether a host and port are explicitly listed, so that local addresses and unusual ports are
         permitted.
         """
         rules = (rule for rule in self.rules if rule.verdict == "allow" and rule.hosts)
-        listed = (rule.listed for rule in rules if rule.speaks("visit", tool))
+        listed = (rule.host_list for rule in rules if rule.speaks("visit", tool))
         return any(hosts.lists(host, port) for hosts in (self._listed, *listed))
 
     def forbidding(self, path: str, tool: str, *, link: bool = False) -> list[Rule]:
@@ -178,9 +193,7 @@ class Policy:
             if (verdict := rule.judge(kind, target, tool, link=link))
             and not ((target, rule.name) in exempt and any(rule is each for each in BUILT_IN_RULES))
         ]
-        return (
-            max(found, key=lambda d: VERDICT_STRENGTH[d.verdict]) if found else self._default(kind, target)
-        )
+        return _strictest(found, self._default(kind, target))
 
     def default_verdict(self, kind: EffectKind) -> Verdict:
         """Return the verdict on a kind of effect where no rule speaks."""
@@ -197,6 +210,10 @@ class Policy:
     @cached_property
     def _listed(self) -> HostList:
         return parse_host_list(self.hosts)
+
+    @cached_property
+    def _listed_ports(self) -> PortRanges:
+        return parse_port_ranges(self.ports)
 
     @cached_property
     def all_rules(self) -> Sequence[Rule]:
@@ -223,10 +240,31 @@ class Policy:
         """Return a copy of the policy with more rules."""
         return replace(self, rules=(*self.rules, *rules))
 
+    def in_each_folder(self) -> "Policy":
+        """Return the policy with what it says of a workspace said of each folder at its top, too.
+
+        For a workspace of several folders: a glob with a slash is about the top, and there are only its folders.
+        Nothing is allowed this way: a rule that allows means the path that it names.
+        """
+        more = [
+            replace(
+                rule, paths=paths, but=(*rule.but, *globs_below_folders(rule.but)), match=(), not_match=()
+            )
+            for rule in self.rules
+            if rule.verdict != "allow" and (paths := globs_below_folders(rule.paths))
+        ]
+        new = [rule for rule in more if rule not in self.rules]
+        excluded = dict.fromkeys((*self.excluded, *globs_below_folders(self.excluded)))
+        return replace(self, rules=(*self.rules, *new), excluded=tuple(excluded))
+
+
+def _strictest(decisions: Iterable[Decision], default: Decision) -> Decision:
+    return max(decisions, key=lambda decision: VERDICT_STRENGTH[decision.verdict], default=default)
+
 
 LIST_KEYS = ("allow", "block", "excluded", "hosts")
 CHOICE_KEYS = {"tools": get_args(ToolSet), "unattended": get_args(Verdict)}
-POLICY_KEYS = (*LIST_KEYS, *CHOICE_KEYS, "defaults", "rule")
+POLICY_KEYS = (*LIST_KEYS, *CHOICE_KEYS, "defaults", "ports", "rule")
 RULE_LIST_KEYS = {field.name for field in fields(Rule)} - {"name", "verdict", "reason"}
 
 
@@ -248,6 +286,8 @@ def policy_from_table(written: Mapping[str, Any]) -> Policy:
     for name, choices in CHOICE_KEYS.items():
         if name in written:
             values[name] = choice_value(written[name], choices, name)
+    if "ports" in written:
+        values["ports"] = numbers_or_words_value(written["ports"], "ports")
     defaults: Any = table_value(written.get("defaults", {}), "defaults")
     refuse_unknown_keys(defaults, set(get_args(EffectKind)), "[defaults]")
     for kind, verdict in defaults.items():

@@ -16,18 +16,18 @@ from handtools.core.changes import (
     links_created,
     parent_folders,
     paths_in_moved_folders,
-    without_whole_folders,
+    split_folder_change,
 )
 from handtools.core.commands import PathPredicate
 from handtools.core.effects import CommandRun, effect_targets
 from handtools.runtime.policy.git_changes import (
     GitJudgement,
     WorkspaceView,
+    git_question_phrases,
     judge_git_changes,
-    told_questions,
 )
 from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, VERDICT_STRENGTH, Decision, Rule
-from handtools.text.git_names import git_folder, is_git_alias
+from handtools.text.git_names import enclosing_git_folder, is_git_folder_lookalike
 from handtools.text.shell import CommandWords, quote_words
 
 _CONFINED = "The kernel keeps it in the workspace, and off all hosts but those that are listed."
@@ -61,7 +61,7 @@ def _strict_decisions(run: CommandRun, rules: Sequence[Rule]) -> Iterator[Decisi
     """Yield decisions of deny and ask rules on commands found anywhere in the script."""
     for rule in rules:
         if rule.verdict != "allow":
-            hits = (words for words in run.script.found if rule.beginnings.match(words))
+            hits = (words for words in run.script.found if rule.command_prefixes.match(words))
             yield from (_decision_of(rule, quote_words(words)) for words in hits)
 
 
@@ -86,8 +86,11 @@ def _part_decisions(run: CommandRun, allowing: Sequence[Rule], usual: Decision) 
         yield replace(usual, rule="not plain" if asks else usual.rule, reason=reason, target=script.text)
     for words in script.parts:
         target = quote_words(words)
-        meant = [rule for rule in allowing if rule.beginnings.match(words)]
-        reasons = {_other_program(run, words) or rule.beginnings.excess(words): rule for rule in meant}
+        meant = [rule for rule in allowing if rule.command_prefixes.match(words)]
+        reasons = {
+            _other_program(run, words) or rule.command_prefixes.hazard_beyond_prefix(words): rule
+            for rule in meant
+        }
         if "" in reasons and VERDICT_STRENGTH[usual.verdict] < VERDICT_STRENGTH["deny"]:
             yield _decision_of(reasons[""], target)
         elif reasons and usual.verdict == "ask":
@@ -114,17 +117,17 @@ def _decision_of(rule: Rule, target: str = "") -> Decision:
 SYSTEM_PREFIXES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
 """System folders to which links may point from the workspace."""
 NULL_DEVICE = "/dev/null"
-REPOSITORY_PARTS = frozenset({"commondir", "objects", "refs", "config", "packed-refs"})
+GIT_REPOSITORY_MARKERS = frozenset({"commondir", "objects", "refs", "config", "packed-refs"})
 """Names that, beside a HEAD file, make git take a folder for a repository."""
 REPOSITORY_CONFIG_PARTS = frozenset(
     {"config", "config.worktree", "commondir", "gitdir", "hooks", "info", "worktrees", "modules"}
 )
 """Names in a git repository that configure which programs git runs, unlike objects and refs."""
-_GIT_NAMES = REPOSITORY_PARTS | REPOSITORY_CONFIG_PARTS | {"HEAD"}
+_GIT_NAMES = GIT_REPOSITORY_MARKERS | REPOSITORY_CONFIG_PARTS | {"HEAD"}
 MAX_NAMED_PATHS = 5
 MAX_HELD_BACK_PATHS = 50
 
-RulesTest = Callable[[str, bool], Sequence[Rule]]
+DenyingRulesLookup = Callable[[str, bool], Sequence[Rule]]
 """Returns the rules that deny changing a path, as a link if the second argument is true."""
 
 
@@ -141,7 +144,11 @@ class RuledChanges:
 
 
 def apply_rules_to_changes(
-    delta: Sequence[Change], *, forbidding: RulesTest, view: WorkspaceView, open_private: PathPredicate
+    delta: Sequence[Change],
+    *,
+    forbidding: DenyingRulesLookup,
+    view: WorkspaceView,
+    open_private: PathPredicate,
 ) -> RuledChanges:
     """Drop forbidden changes of a command, and say why the others need approval, if they do.
 
@@ -185,7 +192,7 @@ def judge_reversal(changes: ChangeSet, view: WorkspaceView) -> tuple[ChangeSet, 
     """
     # What a call had made may go again, whatever it is.
     git = judge_git_changes([change for change in changes if change.after is not None], view)
-    git.judged |= {path for path in effect_targets(changes) if git_folder(path)}
+    git.judged |= {path for path in effect_targets(changes) if enclosing_git_folder(path)}
     exempt = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
     exempt |= {(path, PRIVATE_RULE.name) for path in effect_targets(changes)}
     asked = _reason_to_ask(changes.changes, git, view)
@@ -221,7 +228,9 @@ def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: Workspace
     ]
     made = [f"`{path}`" for path in git_repositories_created(changes, view.there, judged=git.judged)]
     aliases = [
-        f"`{path}`" for path in sorted(_paths_made(changes)) if any(map(is_git_alias, path.split("/")))
+        f"`{path}`"
+        for path in sorted(_paths_made(changes))
+        if any(map(is_git_folder_lookalike, path.split("/")))
     ]
     reasons = [
         (leaving, "links that lead out of the workspace"),
@@ -229,7 +238,7 @@ def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: Workspace
         (aliases, "names that other systems take for `.git`"),
     ]
     told = [f"{what} ({_few(names)})" for names, what in reasons if names]
-    return " and ".join([*told_questions(git, _few), *told])
+    return " and ".join([*git_question_phrases(git, _few), *told])
 
 
 def without_forbidden(
@@ -244,7 +253,7 @@ def without_forbidden(
     kept = []
     for change in delta:
         touched = any(path == change.path or path.startswith(f"{change.path}/") for path in refused)
-        kept += without_whole_folders(change) if touched else [change]
+        kept += split_folder_change(change) if touched else [change]
     staying = {above for path in refused for above in parent_folders(path)}
     landing = [
         change
@@ -309,8 +318,8 @@ def _becomes_repository(folder: str, names: set[str], made: Collection[str], the
         return False
     if names & REPOSITORY_CONFIG_PARTS:
         return True
-    was = there(head) and any(there(prefix + name) for name in REPOSITORY_PARTS)
-    is_now = names & REPOSITORY_PARTS or any(there(prefix + name) for name in REPOSITORY_PARTS)
+    was = there(head) and any(there(prefix + name) for name in GIT_REPOSITORY_MARKERS)
+    is_now = names & GIT_REPOSITORY_MARKERS or any(there(prefix + name) for name in GIT_REPOSITORY_MARKERS)
     return bool(is_now) and not was
 
 

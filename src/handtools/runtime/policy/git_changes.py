@@ -9,24 +9,24 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from handtools.core.changes import Change, Node, is_whole_folder, parent_folders, without_whole_folders
+from handtools.core.changes import Change, Node, is_whole_folder, parent_folders, split_folder_change
 from handtools.core.commands import PathPredicate
-from handtools.runtime.policy.git_config_keys import config_questions
+from handtools.runtime.policy.git_config_keys import git_config_keys_to_ask
 from handtools.text.git_config import BadGitConfig, GitConfig, parse_git_config
-from handtools.text.git_names import GIT_FOLDER, git_folder
+from handtools.text.git_names import GIT_FOLDER, enclosing_git_folder
 
 BytesOf = Callable[[str, Node], bytes | None]
 """Returns the bytes of a file that is at a path, or comes there; None if they can't be read."""
 
-MAX_JUDGED_BYTES = 1 << 20
+MAX_JUDGED_GIT_FILE_BYTES = 1 << 20
 """A larger file whose content has to be judged asks."""
-HOOKS = "hooks, which git runs"
-SETTINGS = "settings by which git may run or trust something"
-ELSEWHERE = "what has git look elsewhere"
-UNKNOWN = "files of git that can make it run, hide or trust something"
-REMOVED = "the removal of a whole repository"
-COMMANDS = "commands that git runs as it goes on"
-OPENED = "files of git that are programs, or that everybody may write"
+GIT_HOOKS_RISK = "hooks, which git runs"
+GIT_SETTINGS_RISK = "settings by which git may run or trust something"
+GIT_REDIRECTION_RISK = "what has git look elsewhere"
+GIT_UNKNOWN_FILE_RISK = "files of git that can make it run, hide or trust something"
+GIT_REMOVAL_RISK = "the removal of a whole repository"
+GIT_COMMANDS_RISK = "commands that git runs as it goes on"
+GIT_FILE_MODE_RISK = "files of git that are programs, or that everybody may write"
 
 _OBJECT_ID = r"(?:[0-9a-f]{40}|[0-9a-f]{64})"
 _REF_CONTENT = re.compile(rf"(?:{_OBJECT_ID}|ref: ?refs/[^\s]+)\n?")
@@ -79,7 +79,7 @@ class GitJudgement:
     stale_locks: list[str] = field(default_factory=list)
     """Lock files that the command left behind: nobody holds them any more."""
 
-    def ask(self, kind: str, what: str) -> None:
+    def add_question(self, kind: str, what: str) -> None:
         """Note something that a person must see."""
         self.questions.setdefault(kind, []).append(what)
 
@@ -113,13 +113,13 @@ def _leaves(change: Change) -> list[Change]:
     inside = GIT_FOLDER in change.path.split("/")
     if packed and not inside and not any(b".git" in data or b'HEAD"' in data for data in packed):
         return [change]
-    return without_whole_folders(change)
+    return split_folder_change(change)
 
 
 def _repository_folder(path: str, bare: set[str]) -> str | None:
     """The git folder that a path is or lies in: the outermost."""
     outer = next((above for above in reversed([*parent_folders(path)]) if above in bare), None)
-    named = git_folder(path)
+    named = enclosing_git_folder(path)
     both = [folder for folder in (outer, named) if folder]
     return min(both, key=len, default=path if path in bare else None)
 
@@ -166,17 +166,17 @@ class _Repository:
         """Judge the change of the git folder itself, or of the file that stands for one."""
         before, after = change.before, change.after
         if before is not None and before.kind == "folder" and (after is None or after.kind != "folder"):
-            self.found.ask(REMOVED, f"`{self.folder}`")
+            self.found.add_question(GIT_REMOVAL_RISK, f"`{self.folder}`")
         if after is None:
             return
         if after.kind == "link":
-            self.found.ask(ELSEWHERE, f"`{self.folder}`, a link")
+            self.found.add_question(GIT_REDIRECTION_RISK, f"`{self.folder}`, a link")
         elif after.kind == "file":
             target = (self._text(change.path, after) or "").removeprefix("gitdir:").strip()
             if not self._is_own_git_folder(target):
-                self.found.ask(ELSEWHERE, f"`{self.folder}` -> `{target or 'unknown'}`")
+                self.found.add_question(GIT_REDIRECTION_RISK, f"`{self.folder}` -> `{target or 'unknown'}`")
         elif _is_world_writable(before, after):
-            self.found.ask(OPENED, f"`{self.folder}`")
+            self.found.add_question(GIT_FILE_MODE_RISK, f"`{self.folder}`")
 
     def judge(self, inner: str, change: Change, *, prefix: str = "") -> None:
         """Judge a change below the git folder; `inner` is its path in the repository of `prefix`."""
@@ -187,53 +187,57 @@ class _Repository:
         before, after = change.before, change.after
         kind = self._kind_of_question(inner, change, prefix)
         if kind:
-            self.found.ask(kind, f"`{change.path}`")
+            self.found.add_question(kind, f"`{change.path}`")
         elif inner in {"config", "config.worktree"}:
             self._judge_settings(change)
         if after is None or kind:
             return
         is_program = after.kind == "file" and bool((after.mode or 0) & 0o111) and not _is_sample_hook(inner)
         if is_program or _is_world_writable(before, after):
-            self.found.ask(OPENED, f"`{change.path}`")
+            self.found.add_question(GIT_FILE_MODE_RISK, f"`{change.path}`")
 
     def _kind_of_question(self, inner: str, change: Change, prefix: str) -> str:
         """Why a change asks; empty if it lands."""
         before, after = change.before, change.after
         kinds = {node.kind for node in (before, after) if node is not None}
         if after is not None and after.kind == "link":
-            return ELSEWHERE
+            return GIT_REDIRECTION_RISK
         if kinds == {"folder"} or (inner in {"config", "config.worktree"} and kinds == {"file"}):
             return ""
         if inner.startswith("hooks/") or inner == "hooks":
-            return "" if _is_sample_hook(inner) else HOOKS
+            return "" if _is_sample_hook(inner) else GIT_HOOKS_RISK
         if inner == "info/exclude" and self._is_new(prefix):
             return ""
         # What is taken away leads nowhere; what is data may go as it came.
         content = after if after is not None and after.kind == "file" else None
         if inner == "HEAD" or inner.startswith("refs/"):
-            return "" if content is None or self._fits(change.path, content, _REF_CONTENT) else ELSEWHERE
+            return (
+                ""
+                if content is None or self._fits(change.path, content, _REF_CONTENT)
+                else GIT_REDIRECTION_RISK
+            )
         if inner in {"commondir", "gitdir", "objects/info/alternates"}:
             leads = content is not None and not self._leads_inside(inner, change.path, content, prefix)
-            return ELSEWHERE if leads else ""
+            return GIT_REDIRECTION_RISK if leads else ""
         if not _DATA_FILES.fullmatch(inner):
-            return UNKNOWN
+            return GIT_UNKNOWN_FILE_RISK
         return "" if content is None else self._kind_of_state(inner, change.path, content)
 
     def _kind_of_state(self, inner: str, path: str, node: Node) -> str:
         """Why the state of a rebase, cherry-pick, am or bisect asks: it says what runs when the person goes on."""
         if _TODO.fullmatch(inner):
             text = self._text(path, node)
-            return COMMANDS if text is None or _EXEC_LINE.search(text) else ""
+            return GIT_COMMANDS_RISK if text is None or _EXEC_LINE.search(text) else ""
         if inner == "rebase-merge/strategy":
-            return "" if (self._text(path, node) or "?").strip() in _STRATEGIES else COMMANDS
+            return "" if (self._text(path, node) or "?").strip() in _STRATEGIES else GIT_COMMANDS_RISK
         if inner == "sequencer/opts":
             options = self._settings(path, node)
             strategies = () if options is None else options.get("options.strategy", ())
-            return COMMANDS if options is None or not _STRATEGIES.issuperset(strategies) else ""
+            return GIT_COMMANDS_RISK if options is None or not _STRATEGIES.issuperset(strategies) else ""
         if inner == "rebase-apply/apply-opt":
-            return "" if self._fits(path, node, _APPLY_OPTIONS) else COMMANDS
+            return "" if self._fits(path, node, _APPLY_OPTIONS) else GIT_COMMANDS_RISK
         if inner == "BISECT_NAMES":
-            return "" if self._fits(path, node, _QUOTED_WORDS) else COMMANDS
+            return "" if self._fits(path, node, _QUOTED_WORDS) else GIT_COMMANDS_RISK
         return ""
 
     def _judge_settings(self, change: Change) -> None:
@@ -242,7 +246,7 @@ class _Repository:
             for node in (change.before, change.after)
         )
         if after is None or (before is None and after):
-            self.found.ask(SETTINGS, f"`{change.path}`, which can't be read")
+            self.found.add_question(GIT_SETTINGS_RISK, f"`{change.path}`, which can't be read")
             return
         above, _, name = self.folder.rpartition("/")
         bases = {"core.worktree": change.path.rpartition("/")[0]}
@@ -251,8 +255,8 @@ class _Repository:
         def local(key: str, written: str) -> bool:
             return self._is_inside(written, bases.get(key, top))
 
-        for asked in config_questions(before or {}, after, local=local):
-            self.found.ask(SETTINGS, f"`{asked}` in `{change.path}`")
+        for asked in git_config_keys_to_ask(before or {}, after, local=local):
+            self.found.add_question(GIT_SETTINGS_RISK, f"`{asked}` in `{change.path}`")
 
     def _settings(self, path: str, node: Node) -> GitConfig | None:
         data = self._bytes(path, node)
@@ -310,7 +314,9 @@ class _Repository:
 
     def _bytes(self, path: str, node: Node) -> bytes | None:
         return (
-            None if node.kind != "file" or node.bytes > MAX_JUDGED_BYTES else self.view.bytes_of(path, node)
+            None
+            if node.kind != "file" or node.bytes > MAX_JUDGED_GIT_FILE_BYTES
+            else self.view.bytes_of(path, node)
         )
 
 
@@ -341,7 +347,7 @@ def _is_world_writable(before: Node | None, after: Node) -> bool:
     )
 
 
-def told_questions(judgement: GitJudgement, few: Callable[[Sequence[str]], str]) -> Iterable[str]:
+def git_question_phrases(judgement: GitJudgement, few: Callable[[Sequence[str]], str]) -> Iterable[str]:
     """Yield what asks as parts of a sentence, with the paths and keys."""
     for kind, names in judgement.questions.items():
         yield f"{kind} ({few(names)})"

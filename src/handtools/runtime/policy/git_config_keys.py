@@ -13,7 +13,7 @@ from handtools.text.git_config import GitConfig, GitConfigKey
 LocalPathTest = Callable[[str, str], bool]
 """Predicate on a key and its value: whether the path, as git reads it for this key, is in the workspace."""
 ValueTest = Callable[[str], bool]
-MAX_SHOWN_VALUE = 60
+MAX_SHOWN_VALUE_CHARS = 60
 
 _FLAG = re.compile(r"(?i:true|false|yes|no|on|off|0|1|)")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -104,7 +104,7 @@ PLAIN_KEYS: dict[str, ValueTest] = {
 """Keys that land if the test of their value passes; `*` stands for a subsection or for every name of a section."""
 
 
-def config_questions(before: GitConfig, after: GitConfig, *, local: LocalPathTest) -> list[str]:
+def git_config_keys_to_ask(before: GitConfig, after: GitConfig, *, local: LocalPathTest) -> list[str]:
     """List the keys, with their new values, that a person must see: of those that were added, changed or taken.
 
     A place of a remote or a branch lands only as it is first set: with another one, pushes go somewhere else.
@@ -178,4 +178,4 @@ def _is_plain_place(key: str, value: str, local: LocalPathTest) -> bool:
 
 def _shown(value: str) -> str:
     flat = " ".join(value.split())
-    return flat if len(flat) <= MAX_SHOWN_VALUE else f"{flat[:MAX_SHOWN_VALUE]}…"
+    return flat if len(flat) <= MAX_SHOWN_VALUE_CHARS else f"{flat[:MAX_SHOWN_VALUE_CHARS]}…"

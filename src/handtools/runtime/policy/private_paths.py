@@ -111,7 +111,7 @@ _COPIES = (
 """Name patterns of backup copies that Emacs, nano, vim and people make."""
 
 
-def with_copies(globs: Iterable[str]) -> tuple[str, ...]:
+def with_backup_copy_globs(globs: Iterable[str]) -> tuple[str, ...]:
     """Return the globs, each followed by globs of its backup copies."""
     return tuple(dict.fromkeys(chain.from_iterable((glob, *_copies(glob)) for glob in globs)))
 

@@ -3,13 +3,14 @@
 ADR 166.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from handtools.core.effects import EffectKind
 from handtools.runtime.policy import Policy, policy_from_table
 from handtools.runtime.policy.rules import VERDICT_STRENGTH, Rule, Verdict
+from handtools.text.search.glob import glob_in_folder
 
 PROJECT_POLICY_KEYS = ("block", "defaults", "excluded", "rule", "unattended")
 """Policy keys that a project's file may use."""
@@ -25,8 +26,11 @@ class TightenedPolicy:
     ignored: tuple[str, ...]
 
 
-def tightened_policy(policy: Policy, written: Mapping[str, Any]) -> TightenedPolicy:
-    """Tighten a policy by the policy keys of a project's file; raises `UsageError` for malformed values."""
+def tightened_policy(policy: Policy, written: Mapping[str, Any], *, folder: str = "") -> TightenedPolicy:
+    """Tighten a policy by the policy keys of a project's file; raises `UsageError` for malformed values.
+
+    With `folder`, the name of a folder in the workspace, the file's globs are about paths in that folder.
+    """
     project = policy_from_table({key: written[key] for key in PROJECT_POLICY_KEYS if key in written})
     ignored: list[str] = []
     unattended = policy.unattended
@@ -46,13 +50,23 @@ def tightened_policy(policy: Policy, written: Mapping[str, Any]) -> TightenedPol
         unattended=unattended,
         defaults=defaults,
         block=(*policy.block, *project.block),
-        excluded=(*policy.excluded, *project.excluded),
+        excluded=(*policy.excluded, *(glob_in_folder(glob, folder) for glob in project.excluded)),
     )
-    rules = list(_tightening_rules(tightened, project.rules[len(Policy().rules) :], ignored))
+    own = [_in_folder(rule, folder) for rule in project.rules[len(Policy().rules) :]]
+    rules = list(_tightening_rules(tightened, own, ignored))
     return TightenedPolicy(tightened.with_rules(rules), tuple(ignored))
 
 
-def _tightening_rules(policy: Policy, rules: tuple[Rule, ...], ignored: list[str]) -> Iterator[Rule]:
+def _in_folder(rule: Rule, folder: str) -> Rule:
+    """A project's rule about paths as a rule about paths in its folder."""
+    if not folder or rule.commands or rule.hosts:
+        return rule
+    paths = tuple(glob_in_folder(glob, folder) for glob in rule.paths or ("**",))
+    but = tuple(glob_in_folder(glob, folder) for glob in rule.but)
+    return replace(rule, paths=paths, but=but, match=(), not_match=())
+
+
+def _tightening_rules(policy: Policy, rules: Sequence[Rule], ignored: list[str]) -> Iterator[Rule]:
     """Yield a project's rules as far as they tighten: a rule is heard before a default, also before a stricter."""
     for rule in rules:
         effects = frozenset(kind for kind in rule.effects if not _undercuts(policy, rule, kind))

@@ -13,11 +13,11 @@ from handtools.core.effects import EFFECT_KINDS, EffectKind
 from handtools.core.errors import UsageError
 from handtools.core.web import Visit
 from handtools.runtime.policy import private_paths, protected_paths
-from handtools.text.search.glob import ExactPathGlobs, GlobSet
+from handtools.text.search.glob import GlobSet, GlobsWithoutDescendants, glob_in_folder
 from handtools.text.shell import CommandWords, read_script
 from handtools.text.shell.hazards import find_hazards
 from handtools.text.shell.wrapper_programs import as_rule_command
-from handtools.text.web.host_access import BadHost, HostList, parse_host_list, split_host_port
+from handtools.text.web.host_access import BadHostEntry, HostList, parse_host_list, split_host_port
 
 Verdict = Literal["deny", "ask", "allow"]
 
@@ -49,7 +49,7 @@ class CommandPrefixes:
         """Whether a command starts with one of the prefixes."""
         return any(self._begins(words, each) for each in self._read)
 
-    def excess(self, words: CommandWords) -> str:
+    def hazard_beyond_prefix(self, words: CommandWords) -> str:
         """Return the hazard in a command beyond the matched prefix, or empty if there is none."""
         lengths = [len(each) for each in self._read if self._begins(words, each)]
         spoken_for = words[: max(lengths, default=0)]
@@ -62,7 +62,7 @@ class CommandPrefixes:
         if not self.narrow:
             return any(self.match(words) for words in script.found)
         return bool(script.parts) and all(
-            self.match(words) and not self.excess(words) for words in script.parts
+            self.match(words) and not self.hazard_beyond_prefix(words) for words in script.parts
         )
 
     def _begins(self, words: CommandWords, beginning: Sequence[frozenset[str]]) -> bool:
@@ -123,7 +123,7 @@ class Rule:
     """Examples that the rule must not match; checked when the policy is made."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "paths", without_trailing_slashes(self.paths))
+        object.__setattr__(self, "paths", globs_without_trailing_slashes(self.paths))
 
     def judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Verdict | None:
         """Return the rule's verdict on a target, or None; a link is also judged by what would be below it."""
@@ -143,15 +143,15 @@ class Rule:
 
     def speaks(self, kind: EffectKind, tool: str) -> bool:
         """Whether the rule applies to this kind of effect and this tool."""
-        if (self.hosts and kind != "visit") or (self.paths and kind == "delegate"):
+        if (self.hosts and kind != "visit") or (self.paths and kind in {"delegate", "publish"}):
             return False
         return kind in self.effects and (not self.tools or tool in self.tools)
 
-    def meets(self, visit: Visit, tool: str) -> bool:
+    def applies_to_visit(self, visit: Visit, tool: str) -> bool:
         """Whether the rule applies to a visit of a host."""
         if self.commands or self.paths or not self.speaks("visit", tool):
             return False
-        return not self.hosts or self.listed.lists(visit.host, visit.port)
+        return not self.hosts or self.host_list.lists(visit.host, visit.port)
 
     def covers(self, target: str) -> bool:
         """Whether the rule applies to a path.
@@ -170,32 +170,32 @@ class Rule:
         return bool(self.paths and rest) and self.covers(rest)
 
     @cached_property
-    def beginnings(self) -> CommandPrefixes:
+    def command_prefixes(self) -> CommandPrefixes:
         """The rule's parsed command prefixes; strict for allow rules."""
         return CommandPrefixes(self.commands, narrow=self.verdict == "allow")
 
     @cached_property
-    def listed(self) -> HostList:
+    def host_list(self) -> HostList:
         """The rule's parsed host list."""
         return parse_host_list(self.hosts)
 
     @cached_property
     def globs(self) -> tuple[str, ...]:
         """The path globs, with backup copies if the rule denies reading."""
-        return private_paths.with_copies(self.paths) if self.hides else self.paths
+        return private_paths.with_backup_copy_globs(self.paths) if self.hides else self.paths
 
     @cached_property
     def _paths(self) -> GlobSet:
         return GlobSet(self.globs, case_sensitive=False)
 
     @cached_property
-    def _above(self) -> ExactPathGlobs:
+    def _above(self) -> GlobsWithoutDescendants:
         """Matcher of parent folders of the rule's paths; a link in their place could bring all of them in."""
         split = [path.split("/") for path in self.paths]
         heads = [
             parts[:depth] for parts in split for depth in range(1, len(parts)) if parts[depth - 1] != "**"
         ]
-        return ExactPathGlobs(["/" + "/".join(head) for head in heads], case_sensitive=False)
+        return GlobsWithoutDescendants(["/" + "/".join(head) for head in heads], case_sensitive=False)
 
     @cached_property
     def _but_below(self) -> GlobSet:
@@ -219,21 +219,31 @@ class Rule:
             )
         try:
             covers = (
-                self._covered if self.hosts else self.beginnings.cover if self.commands else self.covers
+                self._covered
+                if self.hosts
+                else self.command_prefixes.cover
+                if self.commands
+                else self.covers
             )
             wrong = [example for example in self.match if not covers(example)]
             wrong += [example for example in self.not_match if covers(example)]
             parse_host_list(self.hosts)
-        except BadHost as error:
+        except BadHostEntry as error:
             raise UsageError(f"Rule `{self.name}`: {error}") from error
         if wrong:
             raise UsageError(f"Rule `{self.name}` does not do what its examples say: {', '.join(wrong)}.")
 
     def _covered(self, written: str) -> bool:
-        return self.listed.lists(*split_host_port(written))
+        return self.host_list.lists(*split_host_port(written))
 
 
-def without_trailing_slashes(globs: Iterable[str]) -> tuple[str, ...]:
+def globs_below_folders(globs: Iterable[str]) -> tuple[str, ...]:
+    """Those of some globs that match from the top on, as globs that do so in every folder at the top."""
+    anchored = (glob for glob in globs if "/" in glob.rstrip("/") and not glob.startswith(("**/", "*/")))
+    return tuple(glob_in_folder(glob, "*") for glob in anchored)
+
+
+def globs_without_trailing_slashes(globs: Iterable[str]) -> tuple[str, ...]:
     """Strip trailing slashes from globs, so that they match files and links too."""
     return tuple(each.rstrip("/") or each for each in globs)
 

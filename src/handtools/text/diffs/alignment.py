@@ -23,7 +23,7 @@ _LARGEST_STEP = 1 << 16
 Sliceable = str | bytes | SplicedText
 
 
-def common_prefix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
+def common_prefix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
     """Give the length of the common prefix of two texts; the first `known` characters are not compared."""
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = _FIRST_STEP
@@ -35,7 +35,7 @@ def common_prefix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
     return most
 
 
-def common_suffix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
+def common_suffix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
     """Give the length of the common suffix of two texts; the last `known` characters are not compared."""
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = _FIRST_STEP
@@ -50,8 +50,8 @@ def common_suffix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
 
 def common_ends(a: Sliceable, b: Sliceable) -> tuple[int, int]:
     """Give the lengths of the common prefix of two texts and of the common suffix of what follows that prefix."""
-    head = common_prefix(a, b)
-    return head, min(common_suffix(a, b), min(len(a), len(b)) - head)
+    head = common_prefix_length(a, b)
+    return head, min(common_suffix_length(a, b), min(len(a), len(b)) - head)
 
 
 def _equal(a: str | bytes, b: str | bytes) -> int:

@@ -14,7 +14,7 @@ _SPARE_WORDS = 4
 _SPARE_SHARE = 0.02
 
 
-def format_touched_lines(before: str, after: str, formatted: str) -> str:
+def limit_formatting_to_edit(before: str, after: str, formatted: str) -> str:
     """Give the edited text with the formatter's changes kept only on lines that the edit touched."""
     was, now, tidy = split_lines(before), split_lines(after), split_lines(formatted)
     touched = [(edit.start_b, edit.end_b) for edit in align_lines(was, now)]

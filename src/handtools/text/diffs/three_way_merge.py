@@ -44,7 +44,7 @@ def three_way_merge(base: str, ours: str, theirs: str) -> MergedText:
     pieces: list[str] = []
     conflicts: list[MergeConflict] = []
     line = 1
-    for region in merge_regions(
+    for region in split_into_merge_regions(
         lines.split_lines(base), lines.split_lines(ours), lines.split_lines(theirs)
     ):
         piece = agreed_text(region)
@@ -54,7 +54,7 @@ def three_way_merge(base: str, ours: str, theirs: str) -> MergedText:
             sides = region.base, region.ours, region.theirs
             conflicts.append(MergeConflict(line, line + height - 1, *sides))
         pieces.append(piece)
-        line += lines.count_endings(piece)
+        line += lines.count_line_ends(piece)
     return MergedText("".join(pieces), conflicts)
 
 
@@ -76,7 +76,7 @@ def _marked(region: MergeRegion, end: str) -> str:
     return f"<<<<<<< ours{end}{ours}======={end}{theirs}>>>>>>> theirs{end}"
 
 
-def merge_regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[MergeRegion]:
+def split_into_merge_regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[MergeRegion]:
     """Divide three texts into consecutive regions: unchanged ones, and ones that one side or both changed."""
     place = 0
     shift_ours = shift_theirs = 0
@@ -113,7 +113,7 @@ def _gathered(ours: list[LineEdit], theirs: list[LineEdit]) -> Iterator[tuple[in
         yield start, end, grown[0], grown[1]
 
 
-def overlapping_edit(base: list[str], ours: list[str], theirs: list[str]) -> LineEdit | None:
+def edit_overlapping_theirs(base: list[str], ours: list[str], theirs: list[str]) -> LineEdit | None:
     """Find an edit of ours which, slid along equal lines, could overlap an edit of theirs; None if no edit can."""
     made = [(edit, *_zone(base, theirs, edit)) for edit in diff_line_edits(base, theirs)]
     for edit in diff_line_edits(base, ours):

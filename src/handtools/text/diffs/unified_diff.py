@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from handtools.text import lines
-from handtools.text.diffs.alignment import LineEdit, align_lines, common_prefix, common_suffix
+from handtools.text.diffs.alignment import LineEdit, align_lines, common_prefix_length, common_suffix_length
 from handtools.text.lazy_splice import SplicedText
 
 _MOST_PLACES = 100
@@ -98,10 +98,10 @@ __all__ = [
     "LineEdit",
     "changed_rows",
     "count_changed_lines",
+    "dedent_diff_content",
     "diff_line_edits",
     "diff_without_carriage_returns",
     "first_changed_line",
-    "trim_diff_indent",
     "unified_diff",
 ]
 
@@ -182,7 +182,7 @@ def first_changed_line(
     """
     if before == after:
         return None
-    offset = common_prefix(before, after, same.head)
+    offset = common_prefix_length(before, after, same.head)
     if same.feeds is not None and offset < len(after) and before.find("\r", 0, offset) < 0:
         return same.feeds + before.count("\n", same.head, offset) + 1
     text = after if isinstance(after, str) else after.whole
@@ -190,7 +190,7 @@ def first_changed_line(
     return line if offset < len(text) else max(1, min(line, lines.count_lines(text)))
 
 
-def trim_diff_indent(diff: str) -> str:
+def dedent_diff_content(diff: str) -> str:
     """Remove the indentation that all content lines of a unified diff share."""
     rows = diff.split("\n")
     content = list(_content_rows(rows))
@@ -198,7 +198,7 @@ def trim_diff_indent(diff: str) -> str:
     if not filled:
         return diff
     low, high = min(filled), max(filled)
-    shared = low[: common_prefix(low, high)]
+    shared = low[: common_prefix_length(low, high)]
     depth = len(lines.leading_blanks(shared))
     if depth:
         for index in content:
@@ -336,13 +336,13 @@ def changed_rows(
 
     Comparing the texts before they are split keeps a small edit of a large file cheap.
     """
-    start = before.rfind("\n", 0, common_prefix(before, after, same.head)) + 1
+    start = before.rfind("\n", 0, common_prefix_length(before, after, same.head)) + 1
     for _ in range(margin):
         if not start:
             break
         start = before.rfind("\n", 0, start - 1) + 1
     room = min(len(before), len(after)) - start
-    end = before.find("\n", len(before) - min(common_suffix(before, after, same.tail), room)) + 1
+    end = before.find("\n", len(before) - min(common_suffix_length(before, after, same.tail), room)) + 1
     for _ in range(margin):
         if not end:
             break

@@ -17,7 +17,7 @@ from handtools.text.editing.edit_outcome import (
     RefusalCode,
 )
 from handtools.text.editing.refusals import render_refusal
-from handtools.text.editing.replacement import refuse_missing, replace_text
+from handtools.text.editing.replacement import refuse_missing_old_string, replace_text
 
 __all__ = [
     "AlreadyApplied",
@@ -30,7 +30,7 @@ __all__ = [
     "MatchHint",
     "MatchTier",
     "RefusalCode",
-    "refuse_missing",
+    "refuse_missing_old_string",
     "render_refusal",
     "replace_text",
 ]

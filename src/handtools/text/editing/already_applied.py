@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from handtools.text import lines
 from handtools.text.diffs.unified_diff import diff_line_edits
 from handtools.text.editing.edit_outcome import AlreadyApplied, Excerpt
-from handtools.text.editing.match_candidates import LineMatch
 from handtools.text.editing.nearest_lines import find_nearest_lines
 from handtools.text.editing.normalized_lines import (
     LineIndex,
@@ -16,6 +15,7 @@ from handtools.text.editing.normalized_lines import (
     normalize_for_matching,
     substring_offsets,
 )
+from handtools.text.editing.normalized_matches import LineMatch
 
 # So many letters and digits of new text are no coincidence where its lines stand; so many anywhere.
 _FEWEST_LETTERS = 16
@@ -34,7 +34,7 @@ def find_applied_around_text(
         start = at - skipped
         if start >= 0 and text.startswith(new, start) and _adds(new[:skipped] + new[skipped + len(old) :]):
             first = text.count("\n", 0, start)
-            return _done(page, page.window(first, first + lines.count_lines(new.rstrip("\r\n"))))
+            return _done(page, page.excerpt_of_lines(first, first + lines.count_lines(new.rstrip("\r\n"))))
     return None
 
 
@@ -54,7 +54,7 @@ def find_applied_around_lines(
         start, stop = first - skipped, first - skipped + len(wanted)
         added = wanted[:skipped] + wanted[skipped + len(mine) :]
         if start >= 0 and rows[start:stop] == wanted and _adds("\n".join(["", *added])):
-            return _done(page, page.window(page.filled[start], page.filled[stop - 1] + 1))
+            return _done(page, page.excerpt_of_lines(page.filled[start], page.filled[stop - 1] + 1))
     return None
 
 
@@ -73,22 +73,25 @@ class WidenedEdit:
     new: list[str]
 
 
-def widen_edit(
+def widen_edit_by_present_lines(
     page: LineIndex, first: int, last: int, old: list[str], new: list[str]
 ) -> WidenedEdit | None:
     """Extend an edit by lines that `new` adds at an edge and the file already has there; None if there are none.
 
     A model that leaves lines out of `old` and writes them into `new` means them once.
     """
-    above = _at_edge(page.bare[:first][::-1], old, new)
-    below = _at_edge(page.bare[last:], old[::-1], new[::-1])
+    above = _at_edge(page.lines_without_ends[:first][::-1], old, new)
+    below = _at_edge(page.lines_without_ends[last:], old[::-1], new[::-1])
     if above is None and below is None:
         return None
     rows_above, added_above = above or (0, 0)
     rows_below, added_below = below or (0, 0)
     if added_above + added_below > len(new):
         return None
-    head, foot = page.bare[first - rows_above : first], page.bare[last : last + rows_below]
+    head, foot = (
+        page.lines_without_ends[first - rows_above : first],
+        page.lines_without_ends[last : last + rows_below],
+    )
     middle = new[added_above : len(new) - added_below]
     return WidenedEdit(first - rows_above, last + rows_below, [*head, *old, *foot], [*head, *middle, *foot])
 
@@ -117,17 +120,17 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
     return None
 
 
-def new_text_present(page: LineIndex, old: str, new: str) -> AlreadyApplied | None:
+def find_applied_new_text(page: LineIndex, old: str, new: str) -> AlreadyApplied | None:
     """Detect that the file has the new text instead of the old one; None if it does not, or may by chance."""
     wanted = lines.convert_line_ends(new, "\n").strip("\n")
     letters = sum(map(str.isalnum, wanted))
     if letters < _FEWEST_LETTERS or wanted in lines.convert_line_ends(old, "\n"):
         return None
-    at = page.view.find(wanted)
-    if at < 0 or not _is_whole_lines(page.view, at, wanted):
+    at = page.text_with_line_feeds.find(wanted)
+    if at < 0 or not _is_whole_lines(page.text_with_line_feeds, at, wanted):
         return None
-    first = page.view.count("\n", 0, at)
-    there = page.window(first, first + lines.count_lines(wanted))
+    first = page.text_with_line_feeds.count("\n", 0, at)
+    there = page.excerpt_of_lines(first, first + lines.count_lines(wanted))
     near = find_nearest_lines(page, old)
     if (
         near is not None

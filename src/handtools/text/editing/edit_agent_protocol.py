@@ -27,7 +27,7 @@ class AnswerTags:
             number += 1
         return cls(f"_{number}")
 
-    def pair(self, old: str, new: str) -> str:
+    def render_edit(self, old: str, new: str) -> str:
         """Render one edit, old text and new text, in the tags in which the model must write it."""
         s = self.suffix
         return f"<old{s}>\n{old}\n</old{s}>\n<new{s}>\n{new}\n</new{s}>"
@@ -88,7 +88,7 @@ class AnswerComplete:
     """Parser event: the model has ended its answer."""
 
 
-AnswerPiece = OldTextComplete | OldNewPair | ShowLines | EditDeclined | MalformedAnswer | AnswerComplete
+EditAnswerEvent = OldTextComplete | OldNewPair | ShowLines | EditDeclined | MalformedAnswer | AnswerComplete
 _Inside = Literal["", "old", "new", "cannot"]
 
 
@@ -115,15 +115,15 @@ class EditStreamParser:
             rf'|<show{s}\s{{1,8}}lines="?(?P<first>\d{{1,9}})-(?P<last>\d{{1,9}})"?\s{{0,8}}/?>'
         )
 
-    def feed(self, text: str) -> list[AnswerPiece]:
+    def feed(self, text: str) -> list[EditAnswerEvent]:
         """Take the next piece of the streamed answer, and give the parser events that it completes."""
         self._buffer += text
-        found: list[AnswerPiece] = []
+        found: list[EditAnswerEvent] = []
         while not self._ended and (step := self._step()) is not None:
             found += step
         return found
 
-    def unfinished(self) -> str:
+    def why_incomplete(self) -> str:
         """Say, after the end of the stream, why the answer is incomplete; empty when it is complete."""
         if self._ended:
             return ""
@@ -133,11 +133,11 @@ class EditStreamParser:
             return f"your answer broke off before <new{self.marks.suffix}>"
         return f"your answer did not end with {self.marks.done}"
 
-    def _step(self) -> list[AnswerPiece] | None:
+    def _step(self) -> list[EditAnswerEvent] | None:
         """Parse the next tag of the buffer into events; None when more text is needed."""
         return self._content() if self._inside else self._between()
 
-    def _between(self) -> list[AnswerPiece] | None:
+    def _between(self) -> list[EditAnswerEvent] | None:
         found = self._tag.search(self._buffer)
         if found is None:
             self._drop(self._buffer.rfind("<", max(0, len(self._buffer) - LONGEST_TAG)))
@@ -149,7 +149,7 @@ class EditStreamParser:
         self._old = None
         return [MalformedAnswer("an old text without a new one"), *self._opened(found)]
 
-    def _opened(self, tag: re.Match[str]) -> list[AnswerPiece]:
+    def _opened(self, tag: re.Match[str]) -> list[EditAnswerEvent]:
         opened = tag["open"]
         if opened:
             self._inside, self._searched = opened, 0  # type: ignore[assignment]
@@ -159,7 +159,7 @@ class EditStreamParser:
             return [AnswerComplete()]
         return [ShowLines(int(tag["first"]), int(tag["last"]))]
 
-    def _content(self) -> list[AnswerPiece] | None:
+    def _content(self) -> list[EditAnswerEvent] | None:
         closing = f"</{self._inside}{self.marks.suffix}>"
         end = self._buffer.find(closing, max(0, self._searched - len(closing)))
         if end < 0:
@@ -170,7 +170,7 @@ class EditStreamParser:
         self._buffer = self._buffer[end + len(closing) :]
         return self._closed(inside, held)
 
-    def _closed(self, inside: _Inside, held: str) -> list[AnswerPiece]:
+    def _closed(self, inside: _Inside, held: str) -> list[EditAnswerEvent]:
         nested = self._tag.search(held)
         if nested is not None:
             # No file holds such a tag, so the model forgot an end: what belongs where would be a guess.
@@ -197,14 +197,14 @@ def _framed(held: str) -> str:
     return held.removeprefix(end).removesuffix(end)
 
 
-PROMPT_WORD = re.compile(r"[^\W\d]\w{2,}")
+INSTRUCTION_WORD = re.compile(r"[^\W\d]\w{2,}")
 PROMPT_CONTEXT_LINES = 25
 """Lines shown on either side of a line that the instructions seem to mean."""
 MOST_LINES_OF_A_WORD = 40
 """A word of the instructions that occurs on more lines than this is not used to choose the lines to show."""
 
 
-PROMPT_TEMPLATE = """\
+EDIT_PROMPT_TEMPLATE = """\
 Carry out the instructions on the file by writing edits. Each edit is a piece of the file, copied letter for
 letter, with enough lines to occur only once, and the text to put in its place:
 
@@ -215,7 +215,7 @@ If it can't be done, write {cannot} instead. Leave nothing out of the new text."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownFile:
+class FileShownInPrompt:
     """The part of the file that the prompt shows to the edit model: all, or an outline and ranges of lines."""
 
     path: str
@@ -242,11 +242,11 @@ class ShownFile:
 
 
 def edit_prompt(
-    sight: ShownFile, instructions: str, marks: AnswerTags, *, before: Iterable[str] = ()
+    sight: FileShownInPrompt, instructions: str, marks: AnswerTags, *, before: Iterable[str] = ()
 ) -> str:
     """Build the prompt that asks for edits; `before` tells what became of the model's earlier answers."""
-    pair = marks.pair("text as it is in the file", "text to put there")
-    parts = [PROMPT_TEMPLATE.format(pair=pair, done=marks.done, cannot=marks.cannot("why"))]
+    pair = marks.render_edit("text as it is in the file", "text to put there")
+    parts = [EDIT_PROMPT_TEMPLATE.format(pair=pair, done=marks.done, cannot=marks.cannot("why"))]
     if not sight.lines:
         parts.append("The file is empty: write one edit, with nothing in the place of the old text.")
     if sight.windows:
@@ -260,10 +260,10 @@ def edit_prompt(
 
 def lines_for_edit_prompt(lines: Sequence[str], instructions: str, *, most: int) -> tuple[LineRange, ...]:
     """Choose ranges of a long file around the rarest words of the instructions, or else the file's start."""
-    wanted = set(PROMPT_WORD.findall(instructions))
+    wanted = set(INSTRUCTION_WORD.findall(instructions))
     places: dict[str, list[int]] = {}
     for number, line in enumerate(lines, 1):
-        for word in wanted.intersection(PROMPT_WORD.findall(line)):
+        for word in wanted.intersection(INSTRUCTION_WORD.findall(line)):
             places.setdefault(word, []).append(number)
     pointing = sorted(
         (len(found), word) for word, found in places.items() if len(found) <= MOST_LINES_OF_A_WORD

@@ -10,8 +10,8 @@ from handtools.text import lines
 from handtools.text.editing import already_applied, refusals
 from handtools.text.editing.edit_outcome import CharSpan, EditApplied, EditOutcome, EditRefused, MatchHint
 from handtools.text.editing.loose_replacement import replay_edit_on_lines
-from handtools.text.editing.match_candidates import LineMatch, narrowed_by_hint
 from handtools.text.editing.normalized_lines import BLOCK_OPENERS, LineIndex, MatchLoss, substring_offsets
+from handtools.text.editing.normalized_matches import LineMatch, narrowed_by_hint
 from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import leading_blanks
 
@@ -39,7 +39,7 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
         text, needle, wanted = body, old, new
     elif end is None:
         text, needle, wanted = (
-            page.view,
+            page.text_with_line_feeds,
             lines.convert_line_ends(old, "\n"),
             lines.convert_line_ends(new, "\n"),
         )
@@ -72,7 +72,7 @@ def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -
     if refusal := _lost_depth(page, text, at, needle, wanted):
         return refusal
     if _runs_on(text, at + len(needle), needle, wanted) or _joins_lines(text, at, needle, wanted):
-        return refusals.refuse_cut_line(page, lines.line_number_at(text, at), needle)
+        return refusals.refuse_line_cut_in_two(page, lines.line_number_at(text, at), needle)
     if _is_cut_deletion(text, at, needle, wanted):
         start = lines.line_start_offset(text, at)
         at, needle = start, text[start : at + len(needle)]
@@ -87,14 +87,14 @@ def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -
 def replace_all_exact(page: LineIndex, old: str, new: str) -> EditApplied | EditRefused | None:
     """Replace all exact occurrences; refuse if other line ends hide some, None when there is none."""
     body = page.text
-    end = uniform_ending(body) or page.ending
+    end = uniform_ending(body) or page.dominant_line_end
     needle, wanted = lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
     spans = []
     at = body.find(needle)
     while at >= 0:
         spans.append(CharSpan(at, at + len(needle)))
         at = body.find(needle, at + len(needle))
-    if "\n" in lines.convert_line_ends(old, "\n") and page.view.count(
+    if "\n" in lines.convert_line_ends(old, "\n") and page.text_with_line_feeds.count(
         lines.convert_line_ends(old, "\n")
     ) > len(spans):
         return EditRefused(
@@ -177,7 +177,7 @@ def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> Edit
     opens = old.rstrip().endswith(BLOCK_OPENERS)
     if shallowest > depth or (shallowest == depth and not opens):
         return None
-    return refusals.refuse_lost_indentation(page, lines.line_number_at(text, at), old)
+    return refusals.refuse_old_without_indentation(page, lines.line_number_at(text, at), old)
 
 
 def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:
@@ -244,7 +244,7 @@ def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
 
 def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied:
     """Replace an exact match in a file of mixed line ends, so that every kept line keeps its own line end."""
-    view = page.view
+    view = page.text_with_line_feeds
     start = view.rfind("\n", 0, at) + 1
     stop = at + len(old)
     wanted = view[start:at] + new

@@ -17,8 +17,8 @@ from handtools.text.diffs.three_way_merge import sliding_rows
 from handtools.text.diffs.unified_diff import LineEdit, diff_line_edits
 from handtools.text.editing.edit_outcome import UnclearEdit
 from handtools.text.editing.indentation import INDENT_SAMPLE_LINES, IndentationMap
-from handtools.text.editing.match_candidates import LineMatch
 from handtools.text.editing.normalized_lines import LineIndex, MatchLoss, is_blank
+from handtools.text.editing.normalized_matches import LineMatch
 from handtools.text.lines import BLANKS, leading_blanks
 
 _ALIKE = 50.0
@@ -27,7 +27,7 @@ _LONGEST_COMPARED = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class LineOp:
+class EditScriptStep:
     """One line step of an edit script: `old` and `new` are line indexes in the arguments, -1 for no line."""
 
     kind: Literal["keep", "change", "drop", "add"]
@@ -35,32 +35,32 @@ class LineOp:
     new: int = -1
 
 
-def edit_script(old: list[str], new: list[str]) -> list[LineOp]:
+def edit_script(old: list[str], new: list[str]) -> list[EditScriptStep]:
     """Give the steps that turn the old lines into the new ones.
 
     Similar lines of a replaced block become changes.
     """
-    steps: list[LineOp] = []
+    steps: list[EditScriptStep] = []
     # A line that both have was moved, not changed, if the diff does not keep it.
     common = set(old) & set(new)
     at = shift = 0
     for edit in diff_line_edits(old, new):
-        steps += [LineOp("keep", index, index + shift) for index in range(at, edit.start_a)]
+        steps += [EditScriptStep("keep", index, index + shift) for index in range(at, edit.start_a)]
         steps += _block(old, new, edit, common)
         at, shift = edit.end_a, edit.end_b - edit.end_a
-    return steps + [LineOp("keep", index, index + shift) for index in range(at, len(old))]
+    return steps + [EditScriptStep("keep", index, index + shift) for index in range(at, len(old))]
 
 
-def _block(old: list[str], new: list[str], edit: LineEdit, common: set[str]) -> Iterator[LineOp]:
+def _block(old: list[str], new: list[str], edit: LineEdit, common: set[str]) -> Iterator[EditScriptStep]:
     i, j = edit.start_a, edit.start_b
     found = _pairs(old[i : edit.end_a], new[j : edit.end_b], common)
     for a, b in [*((i + a, j + b) for a, b in found), (edit.end_a, edit.end_b)]:
-        yield from (LineOp("drop", index) for index in range(i, a))
-        yield from (LineOp("add", new=index) for index in range(j, b))
+        yield from (EditScriptStep("drop", index) for index in range(i, a))
+        yield from (EditScriptStep("add", new=index) for index in range(j, b))
         i, j = a, b
         if i < edit.end_a and j < edit.end_b:
             same = old[i].rstrip(BLANKS) == new[j].rstrip(BLANKS)
-            yield LineOp("keep" if same else "change", i, j)
+            yield EditScriptStep("keep" if same else "change", i, j)
             i, j = i + 1, j + 1
 
 
@@ -127,11 +127,11 @@ def _tail(old: str, filed: str, new: str) -> str:
     return ours
 
 
-WordToken = tuple[str, str]
-_END: WordToken = ("", "")
+SpacedWord = tuple[str, str]
+_END: SpacedWord = ("", "")
 
 
-def _merged(mine: list[WordToken], theirs: list[WordToken], wanted: list[WordToken]) -> str | None:
+def _merged(mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[SpacedWord]) -> str | None:
     """Merge three lists of words: the file's words and spacing wherever old and new agree.
 
     None when the spacing is ambiguous, or when the new words have a quote that would end the string in the file's
@@ -165,8 +165,8 @@ def _merged(mine: list[WordToken], theirs: list[WordToken], wanted: list[WordTok
 
 
 def _sides(
-    mine: list[WordToken], theirs: list[WordToken], wanted: list[WordToken], edit: LineEdit
-) -> tuple[tuple[list[WordToken], int, int], ...]:
+    mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[SpacedWord], edit: LineEdit
+) -> tuple[tuple[list[SpacedWord], int, int], ...]:
     return (
         (mine, edit.start_a, edit.end_a),
         (theirs, edit.start_a, edit.end_a),
@@ -174,12 +174,12 @@ def _sides(
     )
 
 
-def _gap(mine: WordToken, theirs: WordToken, wanted: WordToken) -> str:
+def _gap(mine: SpacedWord, theirs: SpacedWord, wanted: SpacedWord) -> str:
     return theirs[0] if wanted[0] == mine[0] else wanted[0]
 
 
 def _gaps(
-    mine: list[WordToken], theirs: list[WordToken], wanted: list[WordToken]
+    mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[SpacedWord]
 ) -> tuple[str, str] | None:
     """Give the white space before and after a changed run of words.
 
@@ -238,20 +238,20 @@ class _Replay:
         ends = [end for _, end in self.rows]
         rows = self.page.rows
         if ends and self.at == len(rows) and not lines.line_ending_of(rows[-1]):
-            ends = [end or self.page.ending for end in ends[:-1]] + [""]
+            ends = [end or self.page.dominant_line_end for end in ends[:-1]] + [""]
         return "".join(text + end for (text, _), end in zip(self.rows, ends, strict=True))
 
-    def _keep(self, _: int, op: LineOp) -> None:
+    def _keep(self, _: int, op: EditScriptStep) -> None:
         place = self.match.places[op.old]
         if place is not None:
             self._copy_to(place + 1)
 
-    def _change(self, number: int, op: LineOp) -> None:
+    def _change(self, number: int, op: EditScriptStep) -> None:
         place = self.match.places[op.old]
         if place is None:
             raise UnclearEdit("unclear", "The edit changes a blank line that the file does not have.")
         self._pass_blanks(number, place)
-        mine, filed, wanted = self.old[op.old], self.page.bare[place], self.new[op.new]
+        mine, filed, wanted = self.old[op.old], self.page.lines_without_ends[place], self.new[op.new]
         depth = (
             leading_blanks(filed) if leading_blanks(wanted) == leading_blanks(mine) else self._depth(wanted)
         )
@@ -259,7 +259,7 @@ class _Replay:
         self.rows.append((text, lines.line_ending_of(self.page.rows[place])))
         self.at = place + 1
 
-    def _drop(self, number: int, op: LineOp) -> None:
+    def _drop(self, number: int, op: EditScriptStep) -> None:
         place = self.match.places[op.old]
         if place is not None:
             self._pass_blanks(number, place)
@@ -269,10 +269,10 @@ class _Replay:
             # Of two blank lines, one of which the file has not, it may be either that goes.
             raise UnclearEdit("unclear", "old_string has a blank line here that the file has not.")
 
-    def _beside(self, number: int) -> list[LineOp]:
+    def _beside(self, number: int) -> list[EditScriptStep]:
         return self.ops[max(0, number - 1) : number] + self.ops[number + 1 : number + 2]
 
-    def _add(self, number: int, op: LineOp) -> None:
+    def _add(self, number: int, op: EditScriptStep) -> None:
         line = self.new[op.new]
         text = self._added(line)
         following = self._following(number)
@@ -291,23 +291,29 @@ class _Replay:
         return line if is_blank(line) else self._depth(line) + line[len(leading_blanks(line)) :]
 
     def _depth(self, line: str) -> str:
-        return self.indents.of(leading_blanks(line)) if self.indents else leading_blanks(line)
+        return self.indents.file_indentation(leading_blanks(line)) if self.indents else leading_blanks(line)
 
     def _depths(self) -> IndentationMap:
         if any(
-            self.page.bare[place].lstrip() != self.page.bare[place].lstrip(BLANKS)
+            self.page.lines_without_ends[place].lstrip()
+            != self.page.lines_without_ends[place].lstrip(BLANKS)
             for place in self._places()
         ):
             raise UnclearEdit(
                 "indent_conflict", "The file indents with signs that are no plain blanks here."
             )
         pairs = [
-            (leading_blanks(line), leading_blanks(self.page.bare[place]))
+            (leading_blanks(line), leading_blanks(self.page.lines_without_ends[place]))
             for line, place in zip(self.old, self.match.places, strict=True)
             if place is not None and not is_blank(line)
         ]
-        above = self.page.bare[max(0, self.match.first - INDENT_SAMPLE_LINES) : self.match.first]
-        near = [*above, *self.page.bare[self.match.first : self.match.last + INDENT_SAMPLE_LINES]]
+        above = self.page.lines_without_ends[
+            max(0, self.match.first - INDENT_SAMPLE_LINES) : self.match.first
+        ]
+        near = [
+            *above,
+            *self.page.lines_without_ends[self.match.first : self.match.last + INDENT_SAMPLE_LINES],
+        ]
         return IndentationMap(pairs, [*self.old, *self.new], near, above[::-1])
 
     def _places(self) -> list[int]:
@@ -329,7 +335,7 @@ class _Replay:
         if self.rows and self.rows[-1][1]:
             return self.rows[-1][1]
         near = self.page.rows[max(0, self.at - 1) : self.at + 2]
-        return next(filter(None, map(lines.line_ending_of, near)), self.page.ending)
+        return next(filter(None, map(lines.line_ending_of, near)), self.page.dominant_line_end)
 
     def _following(self, number: int) -> int | None:
         """Give the index of the file line that matches the next old line, after a step.
@@ -354,8 +360,8 @@ class _Replay:
         if self.ops[number - 1].kind == "add":
             return
         above, below = (
-            leading_blanks(self.page.bare[self.at - 1]),
-            leading_blanks(self.page.bare[following]),
+            leading_blanks(self.page.lines_without_ends[self.at - 1]),
+            leading_blanks(self.page.lines_without_ends[following]),
         )
         if (leading_blanks(text) == above) == (leading_blanks(text) == below):
             raise UnclearEdit(
@@ -407,10 +413,10 @@ class _Replay:
 
     def _filed(self, index: int) -> str | None:
         place = self.match.places[index]
-        return None if place is None else self.page.bare[place]
+        return None if place is None else self.page.lines_without_ends[place]
 
 
-def _runs(ops: list[LineOp], kind: str) -> list[tuple[int, int]]:
+def _runs(ops: list[EditScriptStep], kind: str) -> list[tuple[int, int]]:
     """Give the start and end index of each run of edit steps of one kind."""
     runs: list[tuple[int, int]] = []
     for number, op in enumerate(ops):

@@ -51,7 +51,7 @@ def _nearest(page: LineIndex, old: str) -> Excerpt | None:
     if reach is None:
         return None
     first, last = _fitted(keys, rows, reach)
-    return page.window(page.filled[first], page.filled[last - 1] + 1)
+    return page.excerpt_of_lines(page.filled[first], page.filled[last - 1] + 1)
 
 
 def _by_anchors(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
@@ -132,7 +132,7 @@ def _by_words(page: LineIndex, old: str, keys: list[str], rows: list[str]) -> _R
     if best is None:
         return None
     told = [line for line in old.split("\n") if not is_blank(line)][offset]
-    if best[1] < _MISSPELT and not _says_much_of(page, told, page.bare[page.filled[best[2]]]):
+    if best[1] < _MISSPELT and not _says_much_of(page, told, page.lines_without_ends[page.filled[best[2]]]):
         return None
     return _Reach(best[2] - offset, best[2] - offset + len(keys))
 
@@ -145,7 +145,9 @@ def _says_much_of(page: LineIndex, told: str, filed: str) -> bool:
 
 
 def _weights(page: LineIndex, told: str) -> dict[str, float]:
-    return {word: len(word) / max(1, page.view.count(word)) ** 2 for word in _WORD.findall(told)}
+    return {
+        word: len(word) / max(1, page.text_with_line_feeds.count(word)) ** 2 for word in _WORD.findall(told)
+    }
 
 
 def _fitted(keys: list[str], rows: list[str], reach: _Reach) -> tuple[int, int]:

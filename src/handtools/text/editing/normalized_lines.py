@@ -158,7 +158,7 @@ class LineIndex:
         """Excerpts that were found as nearest to a text, by that text: a cache for `nearest_lines`."""
 
     @cached_property
-    def view(self) -> str:
+    def text_with_line_feeds(self) -> str:
         r"""The indexed text with every line end converted to `\n`."""
         return lines.convert_line_ends(self.text, "\n")
 
@@ -168,14 +168,14 @@ class LineIndex:
         return lines.split_lines(self.text)
 
     @cached_property
-    def bare(self) -> list[str]:
+    def lines_without_ends(self) -> list[str]:
         """The lines of the indexed text, without their line ends."""
-        rows = self.view.split("\n")
+        rows = self.text_with_line_feeds.split("\n")
         return rows[:-1] if rows[-1] == "" else rows
 
     @cached_property
     def _squashed_rows(self) -> list[str]:
-        return normalize_lines(self.view)
+        return normalize_lines(self.text_with_line_feeds)
 
     @cached_property
     def filled(self) -> list[int]:
@@ -188,7 +188,7 @@ class LineIndex:
         return "\n" + "\n".join(filter(None, self._squashed_rows)) + "\n"
 
     @cached_property
-    def ending(self) -> str:
+    def dominant_line_end(self) -> str:
         """The line end that most lines of the indexed text have."""
         return lines.dominant_ending(self.text)
 
@@ -197,10 +197,10 @@ class LineIndex:
         start = sum(map(len, self.rows[:first]))
         return CharSpan(start, start + sum(map(len, self.rows[first:last])))
 
-    def window(self, first: int, last: int) -> Excerpt:
+    def excerpt_of_lines(self, first: int, last: int) -> Excerpt:
         """Give lines `first` up to, not including, `last` as an excerpt to show; indexes from 0."""
-        first, last = max(first, 0), min(last, len(self.bare))
-        return Excerpt(first + 1, tuple(self.bare[first:last]))
+        first, last = max(first, 0), min(last, len(self.lines_without_ends))
+        return Excerpt(first + 1, tuple(self.lines_without_ends[first:last]))
 
 
 def substring_offsets(text: str, needle: str, *, most: int) -> list[int]:

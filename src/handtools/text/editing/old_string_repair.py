@@ -82,7 +82,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 FEWEST_LETTERS_OF_A_WORD = 5
 LONG_BLOCK_LINES = 8
 # The rest of the block must be recognisable without the misspelt word.
-FEWEST_LETTERS_AROUND = 10
+FEWEST_LETTERS_AROUND_TYPO = 10
 _MOST_LOOKED_FOR = 50
 
 
@@ -98,7 +98,7 @@ def typo_corrections(body: str, old: str) -> Iterator[dict[str, str]]:
     known = set(_WORD.findall(body))
     strange = sorted(words - known)
     around = sum(map(len, words & known))
-    if not 0 < len(strange) <= most or around < FEWEST_LETTERS_AROUND:
+    if not 0 < len(strange) <= most or around < FEWEST_LETTERS_AROUND_TYPO:
         return
     choices = [[word for word in sorted(known) if is_typo_of(bad, word)] for bad in strange]
     if not all(choices):
@@ -192,13 +192,13 @@ class ArgumentReading:
     line: int | None = None
 
 
-ArgumentRepair = Callable[[str, str, str], ArgumentReading | None]
+ArgumentRepairRule = Callable[[str, str, str], ArgumentReading | None]
 
 
 def argument_readings(body: str, old: str, new: str) -> Iterator[ArgumentReading]:
     """Yield the arguments of an edit as sent, then with one repair, then with two."""
     # Characters that the file nowhere has can only be forgotten; without them less is.
-    plain = without_foreign_typography(body, old, new) or ArgumentReading(old, new)
+    plain = repair_typography(body, old, new) or ArgumentReading(old, new)
     yield plain
     seen = {(plain.old, plain.new)}
     layer = [plain]
@@ -222,7 +222,7 @@ def _cleaned(body: str, reading: ArgumentReading) -> Iterator[ArgumentReading]:
 # --- characters that the file nowhere has ---------------------------------------------------------
 
 
-def without_foreign_typography(body: str, old: str, new: str) -> ArgumentReading | None:
+def repair_typography(body: str, old: str, new: str) -> ArgumentReading | None:
     """Replace typographic characters of `old_string` that the file lacks by plain ones; None without any."""
     table = {
         code: plain for code, plain in LOOK_ALIKES.items() if chr(code) in old and chr(code) not in body
@@ -239,7 +239,7 @@ def without_foreign_typography(body: str, old: str, new: str) -> ArgumentReading
 _FENCE = re.compile(r"[ \t]*(```+|~~~+)[\w+.#-]*[ \t]*")
 
 
-def without_fence(body: str, old: str, new: str) -> ArgumentReading | None:
+def repair_code_fence(body: str, old: str, new: str) -> ArgumentReading | None:
     """Remove a Markdown code fence around both arguments of an edit.
 
     Gives None when there is none or the file has it too.
@@ -281,7 +281,7 @@ _NUMBERED = re.compile(r"[ \t]*\[?L?(\d{1,9})(\t|→|\]? ?[|│]|[:)\]-]|\.(?= )
 _STRONG = ("\t", "→", "|", "│")
 
 
-def without_line_numbers(body: str, old: str, new: str) -> ArgumentReading | None:
+def repair_line_numbers(body: str, old: str, new: str) -> ArgumentReading | None:
     """Remove ascending line numbers in front of every line of an edit's arguments.
 
     Gives None when not all lines have one.
@@ -343,7 +343,7 @@ _OPEN_PATTERN = re.compile(r"(?<![*/])/$|\[\^?$")
 _JSON_INSIDE = re.compile(r'(?:[^"\\]|\\.)*', re.DOTALL)
 
 
-def unescaped_json(_: str, old: str, new: str) -> ArgumentReading | None:
+def repair_json_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
     """Decode edit arguments that are the inside of a JSON string, escaped once too often; None if they are not."""
     if "\\" not in old or _JSON_INSIDE.fullmatch(old) is None or _JSON_INSIDE.fullmatch(new) is None:
         return None
@@ -361,7 +361,7 @@ def unescaped_json(_: str, old: str, new: str) -> ArgumentReading | None:
     return ArgumentReading(mine, theirs, ("escaping undone",))
 
 
-def unescaped_newlines(_: str, old: str, new: str) -> ArgumentReading | None:
+def repair_newline_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
     r"""Turn `\n` and `\t` written out in edit arguments into line feeds and tabs; None where that is not safe."""
     if "\\n" not in old or "\n" in old or "\n" in new or "\\\\" in old + new:
         return None
@@ -376,7 +376,7 @@ def unescaped_newlines(_: str, old: str, new: str) -> ArgumentReading | None:
     )
 
 
-def unescaped_quotes(_: str, old: str, new: str) -> ArgumentReading | None:
+def repair_quote_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
     """Remove the backslash before every quote of edit arguments; None when not every quote has one."""
     for quote in ('"', "'"):
         escaped = "\\" + quote
@@ -443,7 +443,7 @@ _RAW = {"<": "&lt;", ">": "&gt;"}
 _RAW_AND = re.compile(rf"(?!{_ENTITY.pattern})&")
 
 
-def without_entities(_: str, old: str, new: str) -> ArgumentReading | None:
+def repair_xml_entities(_: str, old: str, new: str) -> ArgumentReading | None:
     """Decode XML entities such as `&lt;` in edit arguments; None when there are none or they may be meant."""
     if not _ENTITY.search(old):
         return None
@@ -460,7 +460,7 @@ def without_entities(_: str, old: str, new: str) -> ArgumentReading | None:
 # --- diff signs -----------------------------------------------------------------------------------
 
 
-def without_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
+def repair_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
     """Remove the `-` and `+` of a diff from the first column of edit arguments; None when a line has none."""
     removed, added = old.split("\n"), new.split("\n")
     if not _signed(removed, "-") or not _signed(added, "+"):
@@ -478,12 +478,12 @@ def _signed(rows: list[str], sign: str) -> bool:
     )
 
 
-ARGUMENT_REPAIRS: tuple[ArgumentRepair, ...] = (
-    without_fence,
-    without_line_numbers,
-    unescaped_json,
-    unescaped_newlines,
-    unescaped_quotes,
-    without_entities,
-    without_diff_signs,
+ARGUMENT_REPAIRS: tuple[ArgumentRepairRule, ...] = (
+    repair_code_fence,
+    repair_line_numbers,
+    repair_json_escapes,
+    repair_newline_escapes,
+    repair_quote_escapes,
+    repair_xml_entities,
+    repair_diff_signs,
 )

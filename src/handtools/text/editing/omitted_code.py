@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from handtools.text.diffs.unified_diff import diff_line_edits
 from handtools.text.editing.edit_outcome import EditRefused
-from handtools.text.editing.match_candidates import LineMatch
 from handtools.text.editing.normalized_lines import BLOCK_OPENERS, LineIndex, is_blank
+from handtools.text.editing.normalized_matches import LineMatch
 from handtools.text.lines import indent_columns, leading_blanks
 
-LARGEST_EDITED_CHARS = 64 * 1024 * 1024
+LARGEST_EDITED_TEXT_CHARS = 64 * 1024 * 1024
 _DOTS = r"(?:\.{3,}|…)"
 _OPENING = r"(?://+|#+|/\*+|<!--|--|;+|%+|\"|\*|\(\*|\{\*|\{/\*)"
 _CLOSING = r"(?:\*/|-->|\*\)|\*/\})"
@@ -46,7 +46,7 @@ def check_edit_arguments(old: str, new: str) -> EditRefused | None:
         return EditRefused(code="empty", message="old_string is empty.", hint="To create a file, write it.")
     if old == new:
         return EditRefused(code="no_change", message="old_string and new_string are the same text.")
-    if (note := omission_note(old, new)) is not None:
+    if (note := find_omission_line(old, new)) is not None:
         return EditRefused(
             code="omission",
             message=f"new_string leaves code out ({note!r}); that note would be written into the file.",
@@ -55,7 +55,7 @@ def check_edit_arguments(old: str, new: str) -> EditRefused | None:
     return None
 
 
-def omission_note(old: str, new: str) -> str | None:
+def find_omission_line(old: str, new: str) -> str | None:
     """Find a line of `new` such as `# ... rest unchanged`, which stands for code left out and is not in `old`."""
     known = {line.strip() for line in old.split("\n")}
     for line in new.split("\n"):
@@ -131,12 +131,13 @@ def _follows(page: LineIndex, above: list[LineMatch], match: LineMatch) -> bool:
     nearest = next((before for before in reversed(above) if before.last < match.first), None)
     if nearest is None:
         return False
-    last = page.bare[nearest.last - 1]
-    head, foot = _depth(last), _depth(page.bare[match.first])
+    last = page.lines_without_ends[nearest.last - 1]
+    head, foot = _depth(last), _depth(page.lines_without_ends[match.first])
     least = min(head + last.rstrip().endswith(BLOCK_OPENERS), foot)
     left_out = range(nearest.last, match.first)
     return not least or (
-        len(left_out) <= MOST_OMITTED_LINES and all(_is_inner(page.bare[row], least) for row in left_out)
+        len(left_out) <= MOST_OMITTED_LINES
+        and all(_is_inner(page.lines_without_ends[row], least) for row in left_out)
     )
 
 

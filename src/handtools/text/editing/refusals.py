@@ -31,7 +31,7 @@ _LEVELS = (1, 2, 3, 4, 8)
 
 def refuse_not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
     """Refuse an edit whose old text is not in the file, showing the nearest lines; `olds` are its readings."""
-    old = best_known(page, olds)
+    old = reading_most_like_file(page, olds)
     window = find_nearest_lines(page, old)
     present = _present(page, old, new)
     if window is None:
@@ -58,11 +58,15 @@ def _present(page: LineIndex, old: str, new: str) -> str:
         old, "\n"
     ):
         return ""
-    at = page.view.find(wanted)
-    return f" new_string is there, at line {lines.line_number_at(page.view, at)}." if at >= 0 else ""
+    at = page.text_with_line_feeds.find(wanted)
+    return (
+        f" new_string is there, at line {lines.line_number_at(page.text_with_line_feeds, at)}."
+        if at >= 0
+        else ""
+    )
 
 
-def best_known(page: LineIndex, olds: list[str]) -> str:
+def reading_most_like_file(page: LineIndex, olds: list[str]) -> str:
     """Give the reading of `old_string` that has the most lines in common with the file."""
     known = set(page.normalized_text.split("\n"))
     readings = dict.fromkeys([*olds, old_string_repair.without_numbers_and_escapes(olds[0])])
@@ -76,7 +80,7 @@ def best_known(page: LineIndex, olds: list[str]) -> str:
 
 def refuse_unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old: str) -> EditRefused:
     """Refuse an edit whose place is known but not what to write there, quoting the lines at that place."""
-    window = page.window(first, last)
+    window = page.excerpt_of_lines(first, last)
     form = _form(page, first, last) if why.code == "indent_conflict" else ""
     return EditRefused(
         code=why.code,
@@ -90,13 +94,15 @@ def refuse_unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old
 
 def _form(page: LineIndex, first: int, last: int) -> str:
     """What one level of indentation is here."""
-    depths = {lines.leading_blanks(row) for row in page.bare[first:last] if not is_blank(row)} - {""}
-    near = page.bare[max(0, first - INDENT_SAMPLE_LINES) : last + INDENT_SAMPLE_LINES]
+    depths = {
+        lines.leading_blanks(row) for row in page.lines_without_ends[first:last] if not is_blank(row)
+    } - {""}
+    near = page.lines_without_ends[max(0, first - INDENT_SAMPLE_LINES) : last + INDENT_SAMPLE_LINES]
     signs = set("".join(depths)) or set(indent_step(near) or "")
     if signs == {TAB}:
         return " One level here is a tab."
     # Where tabs and blanks are mixed no width is right for every line.
-    unit = 0 if TAB in signs else _usual_width(near) or _usual_width(page.bare)
+    unit = 0 if TAB in signs else _usual_width(near) or _usual_width(page.lines_without_ends)
     return f" One level here is {unit} space{'s' * (unit > 1)}." if unit else ""
 
 
@@ -138,11 +144,11 @@ def _times(line: int, count: int) -> str:
     return str(line) if count == 1 else f"{line} ({count} times)"
 
 
-def refuse_elided(page: LineIndex, spans: list[tuple[int, int]]) -> EditRefused:
+def refuse_ambiguous_elision(page: LineIndex, spans: list[tuple[int, int]]) -> EditRefused:
     """Refuse an edit with elided lines that fits several places, giving each in full, the shortest first."""
     likely = sorted(spans, key=lambda span: (span[1] - span[0], span))[:_MOST_SHOWN]
     places = tuple(
-        EditCandidate(first + 1, page.bare[first].strip(), _unique(page, first, last))
+        EditCandidate(first + 1, page.lines_without_ends[first].strip(), _unique(page, first, last))
         for first, last in likely
     )
     why = (
@@ -173,13 +179,13 @@ def refuse_inside_word(page: LineIndex, line: int, old: str) -> EditRefused:
     return _whole_lines(page, line, old, "inside_word", why)
 
 
-def refuse_cut_line(page: LineIndex, line: int, old: str) -> EditRefused:
+def refuse_line_cut_in_two(page: LineIndex, line: int, old: str) -> EditRefused:
     """Refuse an edit that adds lines below a line which goes on in the file, and so would cut it in two."""
     why = "The last line of old_string goes on in the file, and the added lines would cut it in two."
     return _whole_lines(page, line, old, "unclear", why)
 
 
-def refuse_lost_indentation(page: LineIndex, line: int, old: str) -> EditRefused:
+def refuse_old_without_indentation(page: LineIndex, line: int, old: str) -> EditRefused:
     """Refuse an edit whose `old_string` lacks a line's indentation, on which the depth of added lines depends."""
     why = f"old_string leaves out the indentation of line {line}, so that of the added lines is unclear."
     return _whole_lines(page, line, old, "indent_conflict", why)
@@ -187,7 +193,7 @@ def refuse_lost_indentation(page: LineIndex, line: int, old: str) -> EditRefused
 
 def refuse_stale(page: LineIndex, first: int, last: int) -> EditRefused:
     """Refuse an edit of lines that someone else changed since the agent read them."""
-    window = page.window(first, last)
+    window = page.excerpt_of_lines(first, last)
     return EditRefused(
         code="stale",
         message=f"Lines {window.line}-{window.end_line} were changed by someone since you read them.",
@@ -216,7 +222,7 @@ def render_refusal(refusal: EditRefused | AlreadyApplied) -> str:
 
 def _title(page: LineIndex, line: int) -> str:
     """Give the text of a line, stripped; empty beyond the end of the file."""
-    return page.bare[line - 1].strip() if line <= len(page.bare) else ""
+    return page.lines_without_ends[line - 1].strip() if line <= len(page.lines_without_ends) else ""
 
 
 def differing_lines(old: str, window: Excerpt) -> tuple[str, ...]:
@@ -250,7 +256,7 @@ def _whole_lines(page: LineIndex, line: int, old: str, code: RefusalCode, why: s
         code=code,
         message=why,
         hint="Send whole lines, as above.",
-        nearest=page.window(line - 1, last),
+        nearest=page.excerpt_of_lines(line - 1, last),
         suggestion=_unique(page, line - 1, last),
     )
 
@@ -259,8 +265,11 @@ def _unique(page: LineIndex, first: int, last: int, *, widen: bool = False) -> s
     """Give those lines, with as many around them as make the text unique in the file; None when none do."""
     for around in range(1 if widen else 0, _MOST_AROUND + 1):
         for low, high in ((first - around, last), (first - around, last + around)):
-            text = "\n".join(page.bare[max(0, low) : high])
-            if text.strip() and page.view.find(text, page.view.find(text) + 1) < 0:
+            text = "\n".join(page.lines_without_ends[max(0, low) : high])
+            if (
+                text.strip()
+                and page.text_with_line_feeds.find(text, page.text_with_line_feeds.find(text) + 1) < 0
+            ):
                 return text
     return None
 

@@ -24,14 +24,14 @@ from handtools.text.editing.edit_outcome import (
 )
 from handtools.text.editing.exact_replacement import replace_all_exact, replace_exact
 from handtools.text.editing.loose_replacement import replay_edit_on_lines
-from handtools.text.editing.match_candidates import (
+from handtools.text.editing.normalized_lines import LineIndex, MatchLoss, is_blank
+from handtools.text.editing.normalized_matches import (
     LineMatch,
-    closest_matches,
     find_match_candidates,
     is_recognizable,
+    least_lossy_matches,
     narrowed_by_hint,
 )
-from handtools.text.editing.normalized_lines import LineIndex, MatchLoss, is_blank
 from handtools.text.editing.old_string_repair import ArgumentReading
 from handtools.text.lazy_splice import SplicedText
 
@@ -60,18 +60,18 @@ def replace_text(
         return outcome
     if outcome.result.is_same:
         return EditRefused(code="no_change", message="The edit would leave the file as it is.")
-    if (size := len(outcome.result)) > max(omitted_code.LARGEST_EDITED_CHARS, 2 * len(body)):
+    if (size := len(outcome.result)) > max(omitted_code.LARGEST_EDITED_TEXT_CHARS, 2 * len(body)):
         return EditRefused(code="too_large", message=f"The file would grow to {size} characters.")
     return outcome
 
 
-def refuse_missing(body: str, old: str) -> EditRefused:
+def refuse_missing_old_string(body: str, old: str) -> EditRefused:
     """Give the refusal for an `old_string` that is not in the text, with the lines nearest to it."""
     return refusals.refuse_not_found(LineIndex(body), [old], "")
 
 
 def _every(page: LineIndex, old: str, new: str) -> EditOutcome:
-    done = replace_all_exact(page, old, new) or already_applied.new_text_present(page, old, new)
+    done = replace_all_exact(page, old, new) or already_applied.find_applied_new_text(page, old, new)
     return done or refusals.refuse_not_found(page, [old], new)
 
 
@@ -86,7 +86,7 @@ def _decide(page: LineIndex, old: str, new: str, hint: MatchHint | None, seen: s
     if stale is not None and (outcome := _remembered(page, old, new, stale)) is not None:
         return outcome
     old, new = lines.convert_line_ends(old, "\n"), lines.convert_line_ends(new, "\n")
-    readings = list(old_string_repair.argument_readings(page.view, old, new))
+    readings = list(old_string_repair.argument_readings(page.text_with_line_feeds, old, new))
     return (
         _first(page, readings, hint, (_read, _elided))
         or _made_before(page, readings)
@@ -105,7 +105,7 @@ def _first(
 
 def _made_before(page: LineIndex, readings: list[ArgumentReading]) -> EditOutcome | None:
     """Give the outcome that the change is already in the file, by any reading of the arguments; else None."""
-    found = (already_applied.new_text_present(page, reading.old, reading.new) for reading in readings)
+    found = (already_applied.find_applied_new_text(page, reading.old, reading.new) for reading in readings)
     return next((done for done in found if done is not None), None)
 
 
@@ -116,7 +116,7 @@ def _remembered(page: LineIndex, old: str, new: str, seen: str) -> EditOutcome |
     """
     edited = replace_text(seen, old, new)
     if isinstance(edited, EditApplied):
-        return three_way_edit.merged_with_seen(page, seen, edited)
+        return three_way_edit.merge_edit_of_seen_text(page, seen, edited)
     return refusals.refuse_not_found(page, [old], new) if edited.code == "ambiguous" else None
 
 
@@ -128,11 +128,11 @@ def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> 
         outcome = replace_exact(page, reading.old, reading.new, hint)
         if outcome is not None:
             return replaced(outcome, notes=reading.notes) if isinstance(outcome, EditApplied) else outcome
-    old, new = argument_lines(reading.old, reading.new)
+    old, new = split_argument_lines(reading.old, reading.new)
     found = _allowed(page, find_match_candidates(page, old), hint)
     if reading.line is not None:
         found = [match for match in found if match.first + 1 == reading.line]
-    best = closest_matches(found)
+    best = least_lossy_matches(found)
     if not best:
         return None
     if len(best) > 1:
@@ -144,11 +144,11 @@ def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> 
     done = already_applied.find_applied_around_lines(page, best[0], old, new)
     if done is None and (best[0].blanks_differ or _keeps_lines_of_another_depth(best[0], old, new)):
         # A twin that is not even laid out alike is no reason to make a change again that is there.
-        done = already_applied.new_text_present(page, reading.old, reading.new)
+        done = already_applied.find_applied_new_text(page, reading.old, reading.new)
     if done is not None:
         return done
-    wider = already_applied.widen_edit(page, best[0].first, best[0].last, old, new)
-    if wider is not None and len(again := closest_matches(find_match_candidates(page, wider.old))) == 1:
+    wider = already_applied.widen_edit_by_present_lines(page, best[0].first, best[0].last, old, new)
+    if wider is not None and len(again := least_lossy_matches(find_match_candidates(page, wider.old))) == 1:
         return _replayed(page, [(again[0], wider.old, wider.new)], reading)
     return _replayed(page, [(best[0], old, new)], reading)
 
@@ -165,7 +165,7 @@ def _allowed(page: LineIndex, found: list[LineMatch], hint: MatchHint | None) ->
     return [found[index] for index in narrowed_by_hint(page, [match.first + 1 for match in found], hint)]
 
 
-def argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:
+def split_argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:
     """Split `old_string` and `new_string` of an edit into lines, without an empty last line."""
     mine, theirs = old.split("\n"), new.split("\n")
     if mine[-1] == "":
@@ -203,15 +203,15 @@ def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> E
     if not pieces or len(pieces) > omitted_code.MOST_ELIDED_PIECES:
         return None
     laid: list[tuple[LineMatch, list[str], list[str]]] = []
-    found = [closest_matches(find_match_candidates(page, piece.old.split("\n"))) for piece in pieces]
+    found = [least_lossy_matches(find_match_candidates(page, piece.old.split("\n"))) for piece in pieces]
     if not omitted_code.pieces_stand_in_order(page, found):
         spans = _spans(found)
-        return refusals.refuse_elided(page, spans) if spans else None
+        return refusals.refuse_ambiguous_elision(page, spans) if spans else None
     for piece, places in zip(pieces, found, strict=True):
         old, new = piece.old.split("\n"), piece.new.split("\n")
         if piece.is_changed:
             if len(places) > 1:
-                return refusals.refuse_elided(page, _spans(found))
+                return refusals.refuse_ambiguous_elision(page, _spans(found))
             if not is_recognizable(old, places[0]):
                 return None
             laid.append((places[0], old, new))
@@ -232,7 +232,7 @@ def _spans(found: list[list[LineMatch]]) -> list[tuple[int, int]]:
 def _respelt(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
     """Match an edit with its misspelt words corrected; all possible corrections must give the same result."""
     outcomes: list[EditOutcome] = []
-    for spelling in old_string_repair.typo_corrections(page.view, reading.old):
+    for spelling in old_string_repair.typo_corrections(page.text_with_line_feeds, reading.old):
         note = ", ".join(f"{bad} read as {word}" for bad, word in spelling.items())
         old, new = (
             old_string_repair.with_typos_corrected(text, spelling) for text in (reading.old, reading.new)
@@ -251,5 +251,5 @@ def _near(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> 
     # Arguments that had to be cleaned first are two guesses away from what was meant.
     if hint is not None or reading.notes:
         return None
-    near = three_way_edit.replace_in_nearest_lines(page, *argument_lines(reading.old, reading.new))
+    near = three_way_edit.replace_in_nearest_lines(page, *split_argument_lines(reading.old, reading.new))
     return replaced(near, notes=reading.notes + near.notes) if isinstance(near, EditApplied) else near

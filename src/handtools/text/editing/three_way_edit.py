@@ -1,8 +1,8 @@
 """Edits of a text that differs from what the model remembers, by three-way merge.
 
-`merged_with_seen` brings an edit of the text as last read to the text as it is now. An `old_string` that the file
-has almost, and in one place only, is itself taken as the base: the change is made if it lies beside what differs,
-or if what differs is an earlier version of this very change. ADR 180.
+`merge_edit_of_seen_text` brings an edit of the text as last read to the text as it is now. An `old_string` that
+the file has almost, and in one place only, is itself taken as the base: the change is made if it lies beside
+what differs, or if what differs is an earlier version of this very change. ADR 180.
 """
 
 import re
@@ -47,7 +47,7 @@ def checked_against_seen(
     return refusals.refuse_stale(page, first, first + lines.count_lines(old))
 
 
-def merged_with_seen(
+def merge_edit_of_seen_text(
     page: LineIndex, seen: str, edited: EditApplied
 ) -> EditApplied | AlreadyApplied | EditRefused:
     """Merge an edit of the text that the agent read with the file's present text, or refuse on a conflict."""
@@ -58,9 +58,9 @@ def merged_with_seen(
         return refusals.refuse_stale(page, first.line - 1, first.line - 1 + height)
     if merge.text == page.text:
         line = lines.line_number_at(edited.text, edited.spans[0].start)
-        return AlreadyApplied(text=page.text, window=page.window(line - 1, line))
+        return AlreadyApplied(text=page.text, window=page.excerpt_of_lines(line - 1, line))
     sides = map(lines.split_lines, (seen, page.text, edited.text))
-    if (touched := three_way_merge.overlapping_edit(*sides)) is not None:
+    if (touched := three_way_merge.edit_overlapping_theirs(*sides)) is not None:
         return refusals.refuse_stale(page, touched.start_b, max(touched.end_b, touched.start_b + 1))
     span = _changed(page.text, merge.text)
     written = merge.text[span.start : len(merge.text) - len(page.text) + span.end]
@@ -110,8 +110,12 @@ def replace_in_nearest_lines(
     window = find_nearest_lines(page, "\n".join(old))
     if window is None:
         return None
-    if (wider := already_applied.widen_edit(page, window.line - 1, window.end_line, old, new)) is not None:
-        window, old, new = page.window(wider.first, wider.last), wider.old, wider.new
+    if (
+        wider := already_applied.widen_edit_by_present_lines(
+            page, window.line - 1, window.end_line, old, new
+        )
+    ) is not None:
+        window, old, new = page.excerpt_of_lines(wider.first, wider.last), wider.old, wider.new
     merged = _merged(old, list(window.lines), new)
     if merged is None or not _is_only_place(page, old, window, merged.tier):
         return None
@@ -139,7 +143,7 @@ def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
     rows: list[str] = []
     tier: MatchTier = "misremembered context"
     ours_at = theirs_at = 0
-    for region in three_way_merge.merge_regions(base, ours, theirs):
+    for region in three_way_merge.split_into_merge_regions(base, ours, theirs):
         ours_end = ours_at + region.ours.count("\n")
         theirs_end = theirs_at + region.theirs.count("\n")
         settled = three_way_merge.agreed_text(region)
@@ -150,7 +154,7 @@ def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
         takes_new = settled is None or (settled == region.theirs != region.ours)
         rows += new[theirs_at:theirs_end] if takes_new else there[ours_at:ours_end]
         ours_at, theirs_at = ours_end, theirs_end
-    if tier == "misremembered context" and three_way_merge.overlapping_edit(base, ours, theirs):
+    if tier == "misremembered context" and three_way_merge.edit_overlapping_theirs(base, ours, theirs):
         return None
     return _Merged(rows, tier)
 
@@ -188,7 +192,7 @@ def _is_only_place(page: LineIndex, old: list[str], window: Excerpt, tier: Match
         enough = enough and letters >= _FEWEST_LETTERS_BESIDE_VERSION
     if not enough:
         return False
-    above, below = page.bare[: window.line - 1], page.bare[window.end_line :]
+    above, below = page.lines_without_ends[: window.line - 1], page.lines_without_ends[window.end_line :]
     return not any(_has_block(rows, same) for rows in (above, below))
 
 

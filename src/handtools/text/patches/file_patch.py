@@ -83,16 +83,18 @@ class FilePatch:
         return (self.path,) if self.origin is None else (self.origin, self.path)
 
 
-def split_rows(text: str) -> list[str]:
+def split_at_line_feeds(text: str) -> list[str]:
     """Split a text into rows that end in a line feed alone, as diffs count them."""
     rows = text.split("\n")
     last = rows.pop()
     return [row + "\n" for row in rows] + ([last] if last else [])
 
 
-def rows_of_text(text: str, sign: RowSign) -> tuple[HunkRow, ...]:
+def text_to_hunk_rows(text: str, sign: RowSign) -> tuple[HunkRow, ...]:
     """Turn a whole text into hunk rows of one sign, as for a file that is added or deleted."""
-    return tuple(HunkRow(sign, row.removesuffix("\n"), row.endswith("\n")) for row in split_rows(text))
+    return tuple(
+        HunkRow(sign, row.removesuffix("\n"), row.endswith("\n")) for row in split_at_line_feeds(text)
+    )
 
 
 _OPPOSITE: dict[RowSign, RowSign] = {" ": " ", "-": "+", "+": "-"}
@@ -114,7 +116,7 @@ def invert_patch(patch: FilePatch, content: str | None = None) -> FilePatch:
         )
     if patch.action == "delete":
         if not hunks and content:
-            hunks = [Hunk(rows_of_text(content, "+"), 0)]
+            hunks = [Hunk(text_to_hunk_rows(content, "+"), 0)]
         return FilePatch(action="add", path=patch.path, hunks=tuple(hunks), executable=patch.was_executable)
     if patch.action == "update":
         if patch.keeps_origin:

@@ -16,10 +16,10 @@ from handtools.text.editing import (
     EditCandidate,
     EditRefused,
     MatchHint,
-    refuse_missing,
+    refuse_missing_old_string,
     replace_text,
 )
-from handtools.text.patches.file_patch import Hunk, split_rows
+from handtools.text.patches.file_patch import Hunk, split_at_line_feeds
 
 MOST_HUNK_DRIFT = 3
 """By how many lines a hunk may stand above or below the line number it gives."""
@@ -27,7 +27,7 @@ _MOST_SHOWN = 5
 # So many letters and digits of added lines are no coincidence, wherever they stand.
 _FEWEST_LETTERS = 24
 _OPENERS, _CLOSERS = ("{", "(", "[", ":"), ("}", ")", "]")
-RowKey = Callable[[str], str]
+RowNormalizer = Callable[[str], str]
 
 
 class ScopeRows(NamedTuple):
@@ -56,7 +56,7 @@ class PatchingState:
     reaches: list[ScopeRows] | None = None
     """Scopes that hunks without changes have named for the next hunk; None after a hunk that changes lines."""
 
-    def below(
+    def rows_below_scope(
         self, found: list[int], reaches: list[ScopeRows] | None, *, strictly: bool = False
     ) -> list[int]:
         """Filter candidate rows to those below the scope or the last hunk.
@@ -68,16 +68,16 @@ class PatchingState:
         chosen = {at for reach in reaches for at in _in_reach(self.rows, found, reach)}
         return sorted(chosen) or ([] if strictly else found)
 
-    def many(self, found: list[int]) -> EditRefused:
+    def refuse_many_places(self, found: list[int]) -> EditRefused:
         where = ", ".join(str(at + 1) for at in found[:_MOST_SHOWN])
         return EditRefused(
             code="ambiguous",
             message=f"The hunk fits {len(found)} places: lines {where}.",
             hint="Add kept lines around the change, or name the place after `@@`.",
-            places=tuple(self.place(at) for at in found[:_MOST_SHOWN]),
+            places=tuple(self.edit_candidate_at(at) for at in found[:_MOST_SHOWN]),
         )
 
-    def elsewhere(self, hunk: Hunk, found: list[int]) -> EditRefused:
+    def refuse_hunk_elsewhere(self, hunk: Hunk, found: list[int]) -> EditRefused:
         """Refuse a hunk whose lines occur in the file, but not where the hunk says."""
         where = ", ".join(str(at + 1) for at in found[:_MOST_SHOWN])
         if hunk.line is None:
@@ -93,20 +93,20 @@ class PatchingState:
             message=f"The hunk says line {expected}, but its lines stand at line {where}: "
             f"more than {MOST_HUNK_DRIFT} lines away.",
             hint="If that is the place, put that number into the header, or leave the numbers out.",
-            places=tuple(self.place(at) for at in found[:_MOST_SHOWN]),
+            places=tuple(self.edit_candidate_at(at) for at in found[:_MOST_SHOWN]),
         )
 
-    def place(self, at: int) -> EditCandidate:
+    def edit_candidate_at(self, at: int) -> EditCandidate:
         """Give a row of the file as a candidate to be shown in a refusal."""
-        return EditCandidate(at + 1, without_line_end(self.rows[at]).strip())
+        return EditCandidate(at + 1, row_without_line_end(self.rows[at]).strip())
 
 
-def without_line_end(row: str) -> str:
+def row_without_line_end(row: str) -> str:
     """Give a row of a file without its line end."""
     return row.rstrip("\n").removesuffix("\r")
 
 
-def is_locating_hunk(hunk: Hunk) -> bool:
+def is_locator_for_next_hunk(hunk: Hunk) -> bool:
     """Whether a hunk changes nothing and has no line number: it only locates the next hunk."""
     return hunk.line is None and [row.full for row in hunk.old] == [row.full for row in hunk.new]
 
@@ -116,7 +116,9 @@ def find_hunk(sheet: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tup
 
     Loosely, blanks around a line do not count: lines that stay as they are need no more to be recognised.
     """
-    keys: list[RowKey] = [str, without_line_end, str.strip] if loosely else [str, without_line_end]
+    keys: list[RowNormalizer] = (
+        [str, row_without_line_end, str.strip] if loosely else [str, row_without_line_end]
+    )
     for key in keys:
         wanted = [key(row.full) for row in hunk.old]
         rows = sheet.rows if key is str else [key(row) for row in sheet.rows]
@@ -141,7 +143,7 @@ def _places(rows: list[str], wanted: list[str]) -> Iterator[int]:
         at += 1
 
 
-def chosen_place(
+def choose_hunk_row(
     sheet: PatchingState,
     hunk: Hunk,
     found: list[int],
@@ -154,16 +156,16 @@ def chosen_place(
         near = [at for at in found if at >= sheet.cursor and abs(at - expected) <= MOST_HUNK_DRIFT]
         left = [at for at in near if at == expected] or near
     else:
-        left = sheet.below(found, reaches, strictly=reaches is not None)
+        left = sheet.rows_below_scope(found, reaches, strictly=reaches is not None)
     if len(left) == 1:
         return left[0]
     if not left:
-        return sheet.elsewhere(hunk, found)
+        return sheet.refuse_hunk_elsewhere(hunk, found)
     # As many hunks as places, all alike: the first is for the first.
     alike = 1 + sum(other.old == hunk.old and not other.scopes and other.line is None for other in rest)
     if reaches is None and hunk.line is None and alike == len(left):
         return left[0]
-    return sheet.many(left)
+    return sheet.refuse_many_places(left)
 
 
 def is_hunk_applied(sheet: PatchingState, hunk: Hunk, at: int) -> bool:
@@ -174,13 +176,13 @@ def is_hunk_applied(sheet: PatchingState, hunk: Hunk, at: int) -> bool:
         return False
     for skipped in range(len(wanted) - len(mine) + 1):
         start = at - skipped
-        there = [without_line_end(row) for row in sheet.rows[max(start, 0) : start + len(wanted)]]
+        there = [row_without_line_end(row) for row in sheet.rows[max(start, 0) : start + len(wanted)]]
         if wanted[skipped : skipped + len(mine)] == mine and there == wanted:
             return True
     return False
 
 
-def scopes_of(sheet: PatchingState, hunk: Hunk) -> list[ScopeRows] | EditRefused | None:
+def find_hunk_scope_rows(sheet: PatchingState, hunk: Hunk) -> list[ScopeRows] | EditRefused | None:
     """Find the rows of the innermost scope named after `@@`.
 
     Gives None if none is named, a refusal if it is not found.
@@ -194,7 +196,7 @@ def scopes_of(sheet: PatchingState, hunk: Hunk) -> list[ScopeRows] | EditRefused
                 message=f"The line `{scope}` after `@@` does not occur.",
                 hint="Copy a line that stands above the hunk, or leave it out.",
             )
-        reaches = [ScopeRows(at, at + 1) for at in sheet.below(found, reaches)]
+        reaches = [ScopeRows(at, at + 1) for at in sheet.rows_below_scope(found, reaches)]
     return reaches
 
 
@@ -261,13 +263,13 @@ def insertion_row(sheet: PatchingState, hunk: Hunk) -> int | EditRefused:
         return 0
     if hunk.at_end:
         return len(sheet.rows)
-    reaches = scopes_of(sheet, hunk)
+    reaches = find_hunk_scope_rows(sheet, hunk)
     if isinstance(reaches, EditRefused):
         return reaches
     if reaches is None:
         return _nowhere(sheet, hunk)
     if len(reaches) > 1:
-        return sheet.many([reach.start for reach in reaches])
+        return sheet.refuse_many_places([reach.start for reach in reaches])
     [reach] = reaches
     if _is_beside(sheet.rows, reach, hunk):
         return _beside(sheet, reach)
@@ -289,12 +291,12 @@ def _beside(sheet: PatchingState, reach: ScopeRows) -> int | EditRefused:
     last = _last_row(sheet.rows, reach)
     if not any(row.strip() for row in sheet.rows[last + 1 :]):
         return len(sheet.rows)
-    named = without_line_end(sheet.rows[reach.start]).strip()
+    named = row_without_line_end(sheet.rows[reach.start]).strip()
     return EditRefused(
         code="not_found",
         message=f"The hunk only adds lines, and they are no part of what `{named}` opens.",
         hint=f"To put them behind it, keep line {last + 1} in the hunk, with a space in front of it.",
-        places=(sheet.place(last),),
+        places=(sheet.edit_candidate_at(last),),
     )
 
 
@@ -319,7 +321,7 @@ def _nowhere(sheet: PatchingState, hunk: Hunk) -> EditRefused:
         message="The hunk only adds lines and names no line to put them after.",
         hint="Keep the line before them in the hunk, with a space in front of it. "
         f"For the end of the file keep line {last + 1}{how}.",
-        places=(sheet.place(last),),
+        places=(sheet.edit_candidate_at(last),),
     )
 
 
@@ -332,7 +334,7 @@ def find_added_lines(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | 
     while added and not added[-1].strip():
         added.pop()
     letters = sum(map(str.isalnum, "".join(added)))
-    rows = [without_line_end(row) for row in sheet.rows]
+    rows = [row_without_line_end(row) for row in sheet.rows]
     if at is not None and at < len(rows):
         return at if letters and rows[at : at + len(added)] == added else None
     if letters < _FEWEST_LETTERS:
@@ -362,7 +364,7 @@ class HunkMisfit:
 
 def apply_hunks(text: str, hunks: tuple[Hunk, ...]) -> PatchedText | HunkMisfit:
     """Apply all hunks to a text; gives the patched text, or the first hunk that does not fit and why."""
-    sheet = PatchingState(split_rows(text))
+    sheet = PatchingState(split_at_line_feeds(text))
     for number, hunk in enumerate(hunks, 1):
         refused = _lay(sheet, hunk, number, hunks[number:])
         if refused is not None:
@@ -377,15 +379,15 @@ def _lay(sheet: PatchingState, hunk: Hunk, number: int, rest: tuple[Hunk, ...]) 
         # What git wrote fits where it says: no need to look at the rest of the file.
         _write(sheet, (hunk.line or 0) + sheet.shift - 1, hunk, own_ends=True)
         return None
-    reaches = scopes_of(sheet, hunk)
+    reaches = find_hunk_scope_rows(sheet, hunk)
     if isinstance(reaches, EditRefused):
         return reaches
-    if is_locating_hunk(hunk):
+    if is_locator_for_next_hunk(hunk):
         return _locate(sheet, hunk, reaches)
     found, by_bytes = find_hunk(sheet, hunk)
     if not found:
         return _lay_loosely(sheet, hunk, number, reaches)
-    at = chosen_place(sheet, hunk, found, reaches, rest)
+    at = choose_hunk_row(sheet, hunk, found, reaches, rest)
     if isinstance(at, EditRefused):
         return at
     if hunk.line is not None and at + 1 != hunk.line + sheet.shift:
@@ -401,10 +403,12 @@ def _locate(sheet: PatchingState, hunk: Hunk, reaches: list[ScopeRows] | None) -
     """Apply a hunk that only keeps lines: it limits where the next hunk may stand, or is refused."""
     found, _ = find_hunk(sheet, hunk, loosely=True)
     if not found:
-        refused = refuse_missing("".join(sheet.rows), "".join(f"{row.bare}\n" for row in hunk.old))
+        refused = refuse_missing_old_string(
+            "".join(sheet.rows), "".join(f"{row.bare}\n" for row in hunk.old)
+        )
         why = "The hunk changes nothing: it says where the next one is, but its lines are not there."
         return dataclass_replace(refused, message=f"{why} {refused.message}")
-    sheet.reaches = [ScopeRows(at, at + len(hunk.old)) for at in sheet.below(found, reaches)]
+    sheet.reaches = [ScopeRows(at, at + len(hunk.old)) for at in sheet.rows_below_scope(found, reaches)]
     return None
 
 
@@ -460,7 +464,7 @@ def _write(sheet: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None
     silent = all(row.ended for row in hunk.rows)
     if was_open and silent and written and hunk.new[-1].sign == "+":
         # The patch says nothing of the end of the file: one without a final line end stays so.
-        sheet.rows[-1] = without_line_end(sheet.rows[-1])
+        sheet.rows[-1] = row_without_line_end(sheet.rows[-1])
     if hunk.line is not None:
         start = hunk.line if hunk.old else hunk.line + 1
         sheet.shift = at + 1 - start + hunk.growth
@@ -490,22 +494,24 @@ def _lay_loosely(
     span = outcome.spans[0]
     first = lines.line_number_at(text, span.start)
     if span.start and text[span.start - 1] not in "\r\n":
-        row = without_line_end(sheet.rows[first - 1])
+        row = row_without_line_end(sheet.rows[first - 1])
         return EditRefused(
             code="not_found",
             message=f"The hunk's first line is only a part of line {first}.",
             hint="Hunks have whole lines.",
             places=(EditCandidate(first, row),),
         )
-    if not sheet.below([first - 1], reaches, strictly=hunk.line is not None or reaches is not None):
-        return sheet.elsewhere(hunk, [first - 1])
+    if not sheet.rows_below_scope(
+        [first - 1], reaches, strictly=hunk.line is not None or reaches is not None
+    ):
+        return sheet.refuse_hunk_elsewhere(hunk, [first - 1])
     _take(sheet, outcome, hunk, number, first)
     return None
 
 
 def _take(sheet: PatchingState, outcome: EditApplied, hunk: Hunk, number: int, first: int) -> None:
     height, before = len(hunk.new), len(sheet.rows)
-    sheet.rows = split_rows(outcome.text)
+    sheet.rows = split_at_line_feeds(outcome.text)
     said = "" if outcome.tier == "exact" else f" except for {outcome.tier}"
     notes = "".join(f"; {note}" for note in outcome.notes)
     sheet.notes.append(f"hunk {number} matched at line {first}{said}{notes}")

@@ -47,7 +47,7 @@ def _meant(escape: re.Match[bytes]) -> bytes:
     return bytes([int(code, 8) & 0xFF]) if len(code) == 3 else bytes([_LETTERS.get(code, code[0])])
 
 
-def without_prefixes(old: str, new: str) -> tuple[str, str]:
+def without_diff_prefixes(old: str, new: str) -> tuple[str, str]:
     """Strip the `a/` and `b/` prefixes of diffs from an old and a new name; only where both have one."""
     # The same letter on both sides is a folder of that name.
     if _has_prefix(old) and _has_prefix(new) and old[0] != new[0]:
@@ -60,15 +60,15 @@ def _has_prefix(name: str) -> bool:
     return name == DEV_NULL or (name[1:2] == "/" and name[0] in "abciow")
 
 
-def names_in_title(rest: str) -> tuple[str, str] | None:
+def names_in_git_diff_header(rest: str) -> tuple[str, str] | None:
     """Parse the two file names after `diff --git`; None when they can't be told apart."""
     if match := re.fullmatch(rf"({_QUOTED.pattern}|\S+) ({_QUOTED.pattern}|\S+)", rest):
-        return without_prefixes(unquoted_name(match[1]), unquoted_name(match[2]))
+        return without_diff_prefixes(unquoted_name(match[1]), unquoted_name(match[2]))
     if len(rest) > _LONGEST_TITLE:
         return None
     # Names with spaces: the line is cut where both halves name the same file.
     for cut in (at for at, character in enumerate(rest) if character == " "):
-        old, new = without_prefixes(unquoted_name(rest[:cut]), unquoted_name(rest[cut + 1 :]))
+        old, new = without_diff_prefixes(unquoted_name(rest[:cut]), unquoted_name(rest[cut + 1 :]))
         if old == new:
             return old, new
     return None
@@ -137,7 +137,9 @@ class _UnifiedDiffReader:
     def _header(self) -> _Header:
         header = _Header(self.at + 1)
         if self._row().startswith(_TITLE):
-            header.old, header.new = names_in_title(self._row().removeprefix(_TITLE).rstrip("\r")) or (
+            header.old, header.new = names_in_git_diff_header(
+                self._row().removeprefix(_TITLE).rstrip("\r")
+            ) or (
                 None,
                 None,
             )
@@ -145,7 +147,7 @@ class _UnifiedDiffReader:
         while self.at < len(self.rows) and not self._row().startswith(("@@", _TITLE)):
             row = self._row()
             if row.startswith("--- ") and self._starts_file():
-                header.old, header.new = without_prefixes(
+                header.old, header.new = without_diff_prefixes(
                     unquoted_name(row[4:]), unquoted_name(self.rows[self.at + 1][4:])
                 )
                 self.at += 2

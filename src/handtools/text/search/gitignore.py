@@ -57,7 +57,7 @@ class IgnoreFile:
 
         Gives None if no rule matches.
         """
-        below = path[len(self.folder) + 1 :] if self.folder else self._above + path
+        below = self._above + (path[len(self.folder) + 1 :] if self.folder else path)
         name = below.rpartition("/")[2]
         for rule in self._rules:
             if rule.speaks(below, name, folder=folder):
@@ -84,12 +84,18 @@ class IgnoreRules:
         return any(self._ranks)
 
     def into(
-        self, folder: str, texts: dict[str, str], *, repository: bool = False, above: str = ""
+        self,
+        folder: str,
+        texts: dict[str, str],
+        *,
+        repository: bool = False,
+        above: str = "",
+        top: bool = False,
     ) -> "IgnoreRules":
         """Give the rules of a subfolder, with the ignore files that it has itself; `texts` are those, by name.
 
         A folder that is a git repository of its own drops git's rules from outside. `above` is the way from a
-        folder outside down to the root.
+        folder outside down to this one. `top` is for a folder of several that make up the workspace.
         """
         if not texts and not repository:
             return self
@@ -100,12 +106,12 @@ class IgnoreRules:
             (IgnoreFile(texts[name], folder, above), *rank) if name in texts else rank
             for name, rank in zip(IGNORE_FILES, ranks, strict=True)
         )
-        return IgnoreRules(ranks, tracked=self._tracked or (repository and not folder))
+        return IgnoreRules(ranks, tracked=self._tracked or (repository and (top or not folder)))
 
-    def suspects(self, paths: Sequence[str]) -> set[str]:
+    def possible_matches(self, paths: Sequence[str]) -> set[str]:
         """Give the paths that some rule may match, by a fast prefilter; all others match none."""
         found: set[str] = set()
-        return found.union(*(file.screen.suspects(paths) for rank in self._ranks for file in rank))
+        return found.union(*(file.screen.possible_matches(paths) for rank in self._ranks for file in rank))
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreVerdict | None:
         """Give whether a path is ignored or explicitly kept; None when no rule matches."""

@@ -60,6 +60,17 @@ class Glob:
         return f"Glob({self.pattern!r}, case_sensitive={self.case_sensitive})"
 
 
+def glob_in_folder(pattern: str, folder: str) -> str:
+    """Give the pattern that matches below a folder what this one matches below the root.
+
+    The folder may be a pattern itself: `*` is any folder at the top.
+    """
+    if not folder:
+        return pattern
+    anywhere = "" if "/" in pattern.rstrip("/") else "**/"
+    return f"{folder}/{anywhere}{pattern.removeprefix('/')}"
+
+
 class GlobSet:
     """A set of glob patterns that is matched fast against many paths."""
 
@@ -256,7 +267,7 @@ class GlobPrefilter:
         self._everything = "" in needles
         self._bundles = [] if self._everything else _bundles(needles)
 
-    def suspects(self, paths: Sequence[str]) -> set[str]:
+    def possible_matches(self, paths: Sequence[str]) -> set[str]:
         """Give the paths that may match one of the globs; the others certainly do not."""
         if self._everything:
             return set(paths)
@@ -266,7 +277,7 @@ class GlobPrefilter:
         if not whole.isascii():
             # A letter beyond ASCII may be another one's other case: leave such paths to the globs.
             odd = {path for path in paths if not path.isascii()}
-            return odd | self.suspects([path for path in paths if path.isascii()])
+            return odd | self.possible_matches([path for path in paths if path.isascii()])
         whole = whole.lower()
         bundles = [needles for pattern, needles in self._bundles if pattern.search(whole)]
         if not bundles:
@@ -335,7 +346,7 @@ class PathSelection:
     ) -> None:
         wanted = [glob for glob in globs if not glob.startswith("!")]
         unwanted = [glob[1:] for glob in globs if glob.startswith("!")]
-        meant = ExactPathGlobs if itself else GlobSet
+        meant = GlobsWithoutDescendants if itself else GlobSet
         self._wanted = meant(wanted, case_sensitive=case_sensitive) if wanted else None
         names = suffix_globs(globs)
         self._names = GlobSet(names, case_sensitive=case_sensitive) if names else None
@@ -358,7 +369,7 @@ class PathSelection:
             return False
         return self._decided or self._wanted is None or self._any(self._wanted, path)
 
-    def of(self, paths: Sequence[str]) -> Sequence[str]:
+    def filter_selected_paths(self, paths: Sequence[str]) -> Sequence[str]:
         """Filter paths to those that the globs select."""
         if self._decided and not self._unwanted and (self._shows_hidden or not _any_hidden(paths)):
             return paths
@@ -366,11 +377,11 @@ class PathSelection:
             return paths
         return [path for path in paths if self.takes(path)]
 
-    def _any(self, globs: "GlobSet | ExactPathGlobs", path: str) -> bool:
+    def _any(self, globs: "GlobSet | GlobsWithoutDescendants", path: str) -> bool:
         return globs.matches(path[self._prefix :]) or (self._prefix > 0 and globs.matches(path))
 
 
-class ExactPathGlobs:
+class GlobsWithoutDescendants:
     """A set of globs that match only the paths they name, not what is below a matching folder."""
 
     def __init__(self, globs: Sequence[str], *, case_sensitive: bool) -> None:

@@ -123,10 +123,10 @@ class RenderedHit:
             number: ("-", clip_line(text, LINE_CHARS)) for number, text in (self.around or {}).items()
         }
         lines = self.text.split("\n")
-        own = {self.line + n: (":", self.clipped(line, n)) for n, line in enumerate(lines)}
+        own = {self.line + n: (":", self.clip_hit_line(line, n)) for n, line in enumerate(lines)}
         return beside | own
 
-    def clipped(self, line: str, number: int = 0) -> str:
+    def clip_hit_line(self, line: str, number: int = 0) -> str:
         """Clip one line of a search hit, around the match if that is on it."""
         return clip_line(line, LINE_CHARS, around=None if number else self.at, part=self.part)
 
@@ -136,7 +136,7 @@ def path_on_one_line(path: str) -> str:
     return _BREAKING.sub(lambda sign: sign[0].encode("unicode_escape").decode(), path)
 
 
-def paths_on_one_line(names: Sequence[str]) -> Sequence[str]:
+def each_path_on_one_line(names: Sequence[str]) -> Sequence[str]:
     """Escape line breaks and control characters in many paths; the same sequence if there are none."""
     # Whatever breaks a line can't be printed, and that is told faster than by a regex.
     return names if "".join(names).isprintable() else [path_on_one_line(name) for name in names]
@@ -151,7 +151,7 @@ def render_hits(path: str, citations: Sequence[RenderedHit]) -> str:
             if citation.crumbs and citation.crumbs != crumbs:
                 shown.append(f"[{citation.crumbs}]")
             crumbs = citation.crumbs
-            shown.append(f"{citation.line}:{citation.clipped(citation.text)}")
+            shown.append(f"{citation.line}:{citation.clip_hit_line(citation.text)}")
         return "\n".join(shown)
     wide = any(citation.around for citation in citations)
     for rows, above in _chunks(citations):
@@ -215,7 +215,7 @@ class SearchCursor:
 
 
 @dataclass(frozen=True, slots=True)
-class PageStart:
+class ResultPageStart:
     """Where the page after a cursor starts in the search results found now."""
 
     start: int
@@ -245,13 +245,13 @@ def cursor_after(keys: Sequence[str], start: int, size: int, shown: int) -> Sear
     return SearchCursor(start // size, shown, before, content)
 
 
-def find_page_start(given: SearchCursor, keys: Sequence[str], size: int) -> PageStart:
+def find_result_page_start(given: SearchCursor, keys: Sequence[str], size: int) -> ResultPageStart:
     """Find where the page after a cursor starts in the present entries, and whether those have changed."""
     start = _after(given, keys, size)
     if start is None:
-        return PageStart(min(given.block * size, len(keys)), given.shown, moved=True)
+        return ResultPageStart(min(given.block * size, len(keys)), given.shown, moved=True)
     same = given.content in {_NONE, _name(keys[start : start + size])}
-    return PageStart(start, given.shown, moved=not same)
+    return ResultPageStart(start, given.shown, moved=not same)
 
 
 def _after(given: SearchCursor, keys: Sequence[str], size: int) -> int | None:
@@ -310,7 +310,7 @@ class RecencyCursor:
         return cls(shown, keys.count(keys[-1]), keys[-1], _path_digest(entries[shown - 1][0]))
 
     @property
-    def reach(self) -> int:
+    def entries_needed(self) -> int:
         """How many entries of the present list are needed to find the place again."""
         return self.shown + _RECENCY_SLACK
 

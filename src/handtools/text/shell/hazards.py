@@ -207,7 +207,7 @@ class HazardRow:
 
 
 @cache
-def hazard_rows() -> tuple[HazardRow, ...]:
+def parse_hazard_table() -> tuple[HazardRow, ...]:
     """Parse the hazard table into rows, one per spelling of an option."""
     lines = (line.split() for line in HAZARD_TABLE.strip().splitlines())
     return tuple(
@@ -222,23 +222,28 @@ def hazard_rows() -> tuple[HazardRow, ...]:
 def hazardous_options(program: str, task: str) -> dict[str, str]:
     """Give the hazardous options of a program and one of its tasks, each with its effect in words."""
     return {
-        row.shape: row.effect for row in hazard_rows() if row.program == program and row.task in {"", task}
+        row.shape: row.effect
+        for row in parse_hazard_table()
+        if row.program == program and row.task in {"", task}
     }
 
 
 @cache
-def hazardous_patterns(program: str) -> tuple[tuple[re.Pattern[str], str, int | None], ...]:
+def hazard_patterns_of_program(program: str) -> tuple[tuple[re.Pattern[str], str, int | None], ...]:
     """Give the regexes of a program's hazardous words, each with its effect and the index where it counts."""
     mine = (each for each in HAZARD_PATTERNS if program in each.programs.split(","))
     return tuple((re.compile(each.words), HAZARD_EFFECTS[each.effect], each.place) for each in mine)
 
 
-PROGRAMS_WITH_TASKS = frozenset({"git", "go"})
+PROGRAMS_WITH_SUBCOMMANDS = frozenset({"git", "go"})
 """Programs whose first operand is a task, such as `git push`."""
 
 _ADDRESS = re.compile(r"[0-9]+(?:~[0-9]+)?|\$|[+~][0-9]+")
 _PLAIN = frozenset("pPdDnNgGhHxlqQ=zF")
-_TO_LINE_END = frozenset("aicrRv:btT#")
+_TO_LINE_END = frozenset("aicrR#")
+_LABELLED = frozenset("v:btT")
+"""Commands with a label or a version behind them, which a semicolon, a brace or a blank ends."""
+_LABEL = re.compile(r"[ \t]*[^\s;}]*")
 _FLAGS = re.compile(r"[gpiImM0-9]*")
 
 
@@ -291,6 +296,8 @@ def _sed_command(script: str, place: int) -> tuple[int, str]:
         return place + 1, ""
     if name in _TO_LINE_END:
         return _line_end(script, place), ""
+    if name in _LABELLED and (label := _LABEL.match(script, place + 1)):
+        return label.end(), ""
     if name in "sy":
         place = _past(script, place + 1, 2)
         if place < 0:
@@ -343,7 +350,7 @@ def find_hazards(words: CommandWords) -> tuple[Hazard, ...]:
     name = program_basename(words[0])
     task = (
         next((word for word in words[1:] if not word.startswith("-")), "")
-        if name in PROGRAMS_WITH_TASKS
+        if name in PROGRAMS_WITH_SUBCOMMANDS
         else ""
     )
     found = [*_of_git(words, task)] if name == "git" else []
@@ -393,7 +400,7 @@ def _option(word: str, known: Mapping[str, str], program: str) -> str:
 def _text(word: str, program: str, place: int) -> str:
     matching = (
         effect
-        for pattern, effect, only in hazardous_patterns(program)
+        for pattern, effect, only in hazard_patterns_of_program(program)
         if only in {None, place} and pattern.fullmatch(word)
     )
     return next(matching, "")

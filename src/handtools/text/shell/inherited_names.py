@@ -6,7 +6,7 @@ Functions, aliases, and variables that steer which programs run or that hold sec
 import re
 from collections.abc import Iterable
 
-from handtools.text.shell.script_analysis import Script
+from handtools.text.shell.script_commands import Script
 
 _FUNCTION = re.compile(r"^(?:function )?(\S+) \(\)", re.MULTILINE)
 _ALIAS = re.compile(r"^alias (?:-- )?([^=\s]+)=", re.MULTILINE)
@@ -19,7 +19,7 @@ _STEERING = re.compile(
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 
-def defined_names(functions: str, aliases: str) -> frozenset[str]:
+def function_and_alias_names(functions: str, aliases: str) -> frozenset[str]:
     """Extract the names of functions and aliases from bash's listings of them (`declare -f`, `alias`)."""
     return frozenset((*_FUNCTION.findall(functions), *_ALIAS.findall(aliases)))
 

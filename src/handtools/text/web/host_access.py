@@ -147,7 +147,7 @@ _NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?
 _MOST_PORT = 65535
 
 
-class BadHost(ValueError):
+class BadHostEntry(ValueError):
     """Raised for an entry of a host list that can't be parsed."""
 
 
@@ -191,7 +191,7 @@ class HostList:
 
 
 def parse_host_list(listed: tuple[str, ...]) -> HostList:
-    """Parse the entries of a host list that a person wrote; raises `BadHost`."""
+    """Parse the entries of a host list that a person wrote; raises `BadHostEntry`."""
     return HostList(tuple(_entry(each) for each in listed))
 
 
@@ -217,7 +217,7 @@ def normalized_host(host: str) -> str:
 def _entry(written: str) -> HostEntry:
     found = _ENTRY.fullmatch(written.strip())
     if found is None:
-        raise BadHost(f"`{written}` is not a host.")
+        raise BadHostEntry(f"`{written}` is not a host.")
     ports = _ports(written, found["port"])
     bare = found["host"].removeprefix("[").removesuffix("]")
     try:
@@ -226,7 +226,7 @@ def _entry(written: str) -> HostEntry:
         pass
     name = normalized_host(bare)
     if ip_literal(name) is not None or not _NAME.fullmatch(name):
-        raise BadHost(f"`{written}` is not a host: write a name, `*.name`, an address or a network.")
+        raise BadHostEntry(f"`{written}` is not a host: write a name, `*.name`, an address or a network.")
     return HostEntry(name=name, ports=ports)
 
 
@@ -236,5 +236,5 @@ def _ports(written: str, port: str | None) -> frozenset[int] | None:
     if port == "*":
         return None
     if not 0 < int(port) <= _MOST_PORT:
-        raise BadHost(f"`{written}` has no such port.")
+        raise BadHostEntry(f"`{written}` has no such port.")
     return frozenset({int(port)})

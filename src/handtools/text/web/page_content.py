@@ -85,7 +85,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-PageFormat = Literal["markdown", "text"]
+WebPageFormat = Literal["markdown", "text"]
 
 _LEFT_OUT = [
     "nav", "[role=navigation]", "[role=search]", "template", "dialog", "button",
@@ -111,7 +111,7 @@ _HTML = re.compile(
 )
 
 
-def convert_html(html: str, form: PageFormat, address: str = "") -> str:
+def convert_html(html: str, form: WebPageFormat, address: str = "") -> str:
     """Convert HTML to Markdown or plain text; relative links are resolved against `address`."""
     from html_to_markdown import convert
 
@@ -133,7 +133,7 @@ def looks_like_html(text: str) -> bool:
 
 
 @cache
-def _shared(form: PageFormat) -> "ConversionOptions":
+def _shared(form: WebPageFormat) -> "ConversionOptions":
     from html_to_markdown import ConversionOptions, InlineDataMedia, OutputFormat, PreprocessingOptions
 
     return ConversionOptions(
@@ -147,7 +147,7 @@ def _shared(form: PageFormat) -> "ConversionOptions":
     )
 
 
-def _options(form: PageFormat, address: str) -> "ConversionOptions":
+def _options(form: WebPageFormat, address: str) -> "ConversionOptions":
     from dataclasses import replace
 
     return replace(_shared(form), base_url=address) if address else _shared(form)
@@ -272,7 +272,7 @@ def page_cursor(text: str, offset: int) -> str:
     return f"{offset}.{_digest(text)}"
 
 
-def resume_page(text: str, given: str) -> tuple[int, bool]:
+def parse_page_cursor(text: str, given: str) -> tuple[int, bool]:
     """Parse a cursor of `page_cursor`; give the offset, and whether the text is unchanged. Raises `ValueError`."""
     match = _CURSOR.fullmatch(given.strip())
     if match is None:

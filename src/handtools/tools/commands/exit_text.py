@@ -14,5 +14,5 @@ async def changes_and_notes(search: Search, end: CommandExit) -> list[str]:
 
 async def changes_text(search: Search, changes: RecordedChanges) -> str:
     """Return what was changed as a sentence without its end; ignored files are only counted."""
-    ignored = await search.ignored([each.path for each in changes.touched])
+    ignored = await search.find_ignored_paths([each.path for each in changes.touched])
     return changed_files_text([ChangedFile(each.action, each.path) for each in changes.touched], ignored)

@@ -5,35 +5,35 @@ ADR 97.
 
 from dataclasses import dataclass, field
 
-from handtools.core.callbacks import Model, closing_stream
+from handtools.core.callbacks import ModelCallback, closing_stream
 from handtools.core.changes import ChangeSet
 from handtools.core.context import ProgressCallback
 from handtools.core.errors import InvalidInput, NoMatch, TooLarge
 from handtools.core.files import Files
 from handtools.text.editing import AlreadyApplied, EditRefused
 from handtools.text.editing.edit_agent_protocol import (
-    AnswerPiece,
     AnswerTags,
+    EditAnswerEvent,
     EditDeclined,
     EditStreamParser,
+    FileShownInPrompt,
     MalformedAnswer,
     OldNewPair,
     OldTextComplete,
     ShowLines,
-    ShownFile,
     edit_prompt,
     lines_for_edit_prompt,
 )
-from handtools.text.editing.literal_edits import extended_to_line_end
+from handtools.text.editing.verbatim_edits import old_string_with_line_end
 from handtools.text.lines import LineRange, count_lines, line_number_at, merged_ranges, split_lines
 from handtools.text.token_budget import estimate_tokens
 from handtools.tools.editing.drafts import Draft, refusal_error
 
-MAX_ROUNDS = 5
-WHOLE_LINES = 2_000
-WHOLE_TOKENS = 30_000
+MAX_EDIT_AGENT_ROUNDS = 5
+MAX_WHOLE_FILE_LINES = 2_000
+MAX_WHOLE_FILE_TOKENS = 30_000
 """Larger files are shown as an outline and the parts that the instructions seem to mean."""
-MAX_SHOWN_LINES = 1_200
+MAX_PROMPT_FILE_LINES = 1_200
 MAX_ANSWER_CHARS = 1_000_000
 
 _EDIT_DIRECTLY_HINT = "Nothing was written. Say it more precisely, or use `edit`."
@@ -43,7 +43,7 @@ _EDIT_DIRECTLY_HINT = "Nothing was written. Say it more precisely, or use `edit`
 class EditAgentSession:
     """One conversation of the edit agent with its model; the file is written only after every edit fits."""
 
-    model: Model
+    model: ModelCallback
     draft: Draft
     instructions: str
     say: ProgressCallback
@@ -59,17 +59,17 @@ class EditAgentSession:
     def __post_init__(self) -> None:
         self._marks = AnswerTags.absent_from(self.draft.body, self.instructions)
 
-    async def hold(self) -> None:
-        """Ask the model, in up to `MAX_ROUNDS` rounds, until all its edits apply and it says that it is done."""
+    async def run_rounds(self) -> None:
+        """Ask the model, in up to `MAX_EDIT_AGENT_ROUNDS` rounds, until all its edits apply and it is done."""
         open_points: list[str] = []
-        for self.rounds in range(1, MAX_ROUNDS + 1):
+        for self.rounds in range(1, MAX_EDIT_AGENT_ROUNDS + 1):
             open_points = await self._ask(self._so_far(open_points))
             if not open_points:
                 break
         else:
             last = open_points[-1]
             raise NoMatch(
-                f"After {MAX_ROUNDS} questions the model's edits do not fit. {last}",
+                f"After {MAX_EDIT_AGENT_ROUNDS} questions the model's edits do not fit. {last}",
                 hint=_EDIT_DIRECTLY_HINT,
             )
         if not (self.made and self.draft.is_changed) and not self.there:
@@ -88,7 +88,7 @@ class EditAgentSession:
     async def _carry_over(self, fresh: Draft) -> None:
         for pair in self.made:
             outcome = await fresh.replace(
-                None, extended_to_line_end(fresh.body, pair.old, pair.new), pair.new
+                None, old_string_with_line_end(fresh.body, pair.old, pair.new), pair.new
             )
             if isinstance(outcome, EditRefused):
                 where = "Nothing was written. The file was changed meanwhile: "
@@ -110,13 +110,13 @@ class EditAgentSession:
                     )
                 for piece in stream.feed(text):
                     open_points += await self._take(piece)
-                if not stream.unfinished():
+                if not stream.why_incomplete():
                     break
-        left = stream.unfinished()
+        left = stream.why_incomplete()
         # Lines that were asked for end an answer too.
         return open_points or ([f"Not finished: {left}. Write what is missing."] if left else [])
 
-    async def _take(self, piece: AnswerPiece) -> list[str]:
+    async def _take(self, piece: EditAnswerEvent) -> list[str]:
         """Process one part of the model's answer; return its problems as messages for the model."""
         if isinstance(piece, OldTextComplete):
             self._announce(piece.old)
@@ -138,11 +138,11 @@ class EditAgentSession:
             self.made.append(pair)
             return []
         outcome = await self.draft.replace(
-            None, extended_to_line_end(self.draft.body, pair.old, pair.new), pair.new
+            None, old_string_with_line_end(self.draft.body, pair.old, pair.new), pair.new
         )
         if isinstance(outcome, EditRefused):
             why = str(refusal_error(outcome, old="the old text", new="the new text"))
-            return [f"Refused:\n{self._marks.pair(pair.old, pair.new)}\n{why}"]
+            return [f"Refused:\n{self._marks.render_edit(pair.old, pair.new)}\n{why}"]
         if isinstance(outcome, AlreadyApplied):
             self.there += 1
             self.say(f"{self.draft.path}: an edit was already there, at {outcome.where}\n")
@@ -161,7 +161,7 @@ class EditAgentSession:
     def _show(self, wanted: ShowLines) -> str:
         total = count_lines(self.draft.body)
         first = min(max(1, wanted.first), max(1, total))
-        last = min(max(first, wanted.last), first + MAX_SHOWN_LINES - 1, max(1, total))
+        last = min(max(first, wanted.last), first + MAX_PROMPT_FILE_LINES - 1, max(1, total))
         self._wanted.append(LineRange(first, last))
         return f"Lines {first} to {last} are shown now. Go on."
 
@@ -169,10 +169,10 @@ class EditAgentSession:
         made = f"{len(self.made)} edits are made, and the file is shown with them; do not write them again."
         return [made, *open_points] if self.rounds > 1 else []
 
-    def _sight(self) -> ShownFile:
+    def _sight(self) -> FileShownInPrompt:
         lines = split_lines(self.draft.body)
-        if len(lines) <= WHOLE_LINES and estimate_tokens(self.draft.body) <= WHOLE_TOKENS:
-            return ShownFile(path=self.draft.path, lines=lines)
-        meant = lines_for_edit_prompt(lines, self.instructions, most=MAX_SHOWN_LINES)
+        if len(lines) <= MAX_WHOLE_FILE_LINES and estimate_tokens(self.draft.body) <= MAX_WHOLE_FILE_TOKENS:
+            return FileShownInPrompt(path=self.draft.path, lines=lines)
+        meant = lines_for_edit_prompt(lines, self.instructions, most=MAX_PROMPT_FILE_LINES)
         windows = merged_ranges((*meant, *self._wanted))
-        return ShownFile(path=self.draft.path, lines=lines, outline=self.outline, windows=windows)
+        return FileShownInPrompt(path=self.draft.path, lines=lines, outline=self.outline, windows=windows)

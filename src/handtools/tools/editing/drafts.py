@@ -36,8 +36,8 @@ from handtools.text.editing import (
     render_refusal,
     replace_text,
 )
-from handtools.text.editing.literal_edits import insert_lines
 from handtools.text.editing.notebook_cells import NOTEBOOK_SUFFIX, is_notebook, replace_in_cells
+from handtools.text.editing.verbatim_edits import insert_lines
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary, without_surrogates
 from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import convert_line_ends, number_lines
@@ -65,12 +65,16 @@ def refusal_error(
     return _FAULTS.get(refused.code, NoMatch)(where + said)
 
 
-async def refusal_with_history(
+async def refusal_naming_removing_call(
     history: History, path: str, refused: EditRefused, old: str, where: str
 ) -> ToolError:
     """Convert a refused edit to an error that also names the recorded call which removed the text."""
     error = refusal_error(refused, where)
-    by = await history.replacer(path, convert_line_ends(old, "\n")) if refused.code == "not_found" else None
+    by = (
+        await history.find_removing_call(path, convert_line_ends(old, "\n"))
+        if refused.code == "not_found"
+        else None
+    )
     if by is not None:
         ago = "the last call" if not by.calls_ago else f"{by.calls_ago + 1} calls ago"
         error.message += f"\nThis text was there until {by.tool} replaced it ({ago}, {by.call_id})."
@@ -135,7 +139,7 @@ class Draft:
         """Read a file into a draft; raises a tool error if it is not text or too large."""
         # What can't be edited anyway is not brought into memory: only a patch that removes a file needs all of it.
         before = await files.read(path, size=MAX_EDIT_BYTES + 1 if text_only else None)
-        path = files.named(path)
+        path = files.shown_path(path)
         if is_binary(before):
             if not text_only:
                 return cls(path, before, _PLAIN, "")
@@ -149,7 +153,7 @@ class Draft:
         return cls(path, before, source, source.body)
 
     @classmethod
-    def new(cls, path: str, body: str = "") -> Self:
+    def for_new_file(cls, path: str, body: str = "") -> Self:
         """Make a draft of a file that does not exist yet."""
         return cls(path, None, _PLAIN, body)
 
@@ -164,7 +168,7 @@ class Draft:
         else:
             outcome = replace_text(self.body, old, new, every=every)
         if files and not every and not (isinstance(outcome, EditApplied) and outcome.tier == "exact"):
-            seen = await files.seen(self.path)
+            seen = await files.last_read_bytes(self.path)
             if seen is not None and seen != self.before and not is_binary(seen):
                 outcome = replace_text(self.body, old, new, seen=decode(seen).body)
         if isinstance(outcome, EditApplied):
@@ -338,8 +342,8 @@ class DraftSet:
     def _refuse_link(self, path: str) -> None:
         """Raise if a path is a symbolic link, so that the link's target is not deleted or moved in its place."""
         folder, _, name = path.rpartition("/")
-        above = self.files.named(folder) if folder else "."
-        file = self.files.named(path)
+        above = self.files.shown_path(folder) if folder else "."
+        file = self.files.shown_path(path)
         if name not in ("", ".", "..") and file != (name if above == "." else f"{above}/{name}"):
             hint = "Name the file itself, or move and delete the link with a command such as mv or rm."
             raise WrongKind(f"`{path}` is a link to `{file}`.", hint=hint)

@@ -12,13 +12,13 @@ from handtools.core.changes import sha256_hex
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput, NotFound, TooLarge, WrongKind
 from handtools.core.files import Files
-from handtools.core.media import MAX_RESULT_IMAGES, Preview, PreviewRequest
+from handtools.core.media import MAX_RESULT_IMAGES, MediaPreview, PreviewRequest
 from handtools.core.result import Image
 from handtools.core.syntax import Outline, Symbol, qualified_name, symbol_chains, symbols_named
 from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import DecodedText, decode, is_binary
 from handtools.text.file_view import (
-    NOTE_TOKENS,
+    SHOWN_LINES_NOTE_TOKENS,
     OutlineSymbol,
     ReadBudget,
     RequestedLines,
@@ -31,7 +31,7 @@ from handtools.text.file_view import (
 from handtools.text.large_file_lines import (
     LargeFileFormat,
     LargeFileIndex,
-    bytes_after_line_ends,
+    bytes_after_skipped_lines,
     cut_at_character,
 )
 from handtools.text.lines import dominant_ending, number_lines, split_lines, without_line_ending
@@ -40,19 +40,19 @@ from handtools.text.plurals import number_with_noun
 from handtools.text.repository_map import map_that_fits, rank_definitions_by_mentions
 from handtools.tools.reading.repository_map import MAX_MAPPED_FILES, survey_repository
 
-WINDOW_BYTES = 4 << 20
-HEAD_BYTES = 64 << 10
+LARGE_FILE_WINDOW_BYTES = 4 << 20
+FORMAT_SAMPLE_BYTES = 64 << 10
 
 
-async def index_lines(files: Files, path: str) -> LargeFileIndex:
+async def index_large_file_lines(files: Files, path: str) -> LargeFileIndex:
     """Build an index of a large file's line positions, reading it in windows."""
     counts: list[int] = []
     size, ended, reading = 0, True, LargeFileFormat()
-    while window := await files.read(path, start=size, size=WINDOW_BYTES):
+    while window := await files.read(path, start=size, size=LARGE_FILE_WINDOW_BYTES):
         if not size:
-            reading = LargeFileFormat.of(window[:HEAD_BYTES])
+            reading = LargeFileFormat.of(window[:FORMAT_SAMPLE_BYTES])
         size += len(window)
-        known = reading.plain(window)
+        known = reading.to_utf8(window)
         counts.append(known.count(reading.end))
         ended = known.endswith(reading.end)
     return LargeFileIndex(counts, ended, reading, size)
@@ -68,16 +68,16 @@ class LargeFileLines:
     """Whether the only line is cut because it is too long."""
 
 
-async def read_lines_at(
+async def read_large_file_lines(
     files: Files, path: str, found: LargeFileIndex, first: int, *, max_bytes: int
 ) -> LargeFileLines:
     """Read whole lines of a large file from line `first`, up to `max_bytes`; a longer line is cut."""
     window, ends = found.place(first)
     data, last = b"", False
     while len(data) <= max_bytes and not last:
-        more = await files.read(path, start=window * WINDOW_BYTES, size=WINDOW_BYTES)
-        data += bytes_after_line_ends(found.reading.plain(more), ends, found.reading.end)
-        window, ends, last = window + 1, 0, len(more) < WINDOW_BYTES
+        more = await files.read(path, start=window * LARGE_FILE_WINDOW_BYTES, size=LARGE_FILE_WINDOW_BYTES)
+        data += bytes_after_skipped_lines(found.reading.to_utf8(more), ends, found.reading.end)
+        window, ends, last = window + 1, 0, len(more) < LARGE_FILE_WINDOW_BYTES
     source = decode(cut_at_character(data, max_bytes))
     end = found.reading.end.decode()
     lines = [f"{line}{end}" for line in source.body.split(end)]
@@ -91,12 +91,12 @@ async def read_lines_at(
 
 ViewKind = Literal["auto", "text", "outline", "fold", "map", "changes", "image"]
 
-MAX_LINES = 2_000
-MAX_BYTES = 50_000
-MAX_LINE_CHARS = 2_000
+MAX_VIEW_LINES = 2_000
+MAX_VIEW_BYTES = 50_000
+MAX_VIEW_LINE_CHARS = 2_000
 WHOLE_TEXT_BYTES = 4 << 20
 """Text files larger than this are read in windows."""
-LARGE_FILE_PAGE_BYTES = 2 * MAX_BYTES
+LARGE_FILE_PAGE_BYTES = 2 * MAX_VIEW_BYTES
 """Most bytes of a large text file that are read to show one page."""
 MEDIA_BYTES = 64 << 20
 MAP_TOKENS = 4_000
@@ -125,7 +125,7 @@ class ViewFacts(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class ViewedText:
+class FileViewResult:
     """Text and pictures shown of one file, and facts about it."""
 
     text: str
@@ -134,7 +134,7 @@ class ViewedText:
 
 
 @dataclass(frozen=True, slots=True)
-class FileView:
+class FileViewRequest:
     """One request to view a file: path, range, kind of view and token budget."""
 
     ctx: Context
@@ -144,7 +144,7 @@ class FileView:
     wish: PreviewRequest
     budget: ReadBudget
 
-    async def piece(self) -> ViewedText:
+    async def read_view(self) -> FileViewResult:
         """Read the file and return the requested view, or the kind of view that fits the file."""
         path = self.target.path
         if self.view == "map":
@@ -167,7 +167,11 @@ class FileView:
             and is_minified(lines)
         ):
             return self._page(_facts(path, data, source, len(lines)), lines, _minified_note(lines))
-        long = self.view == "auto" and self._whole and (len(lines) > MAX_LINES or len(data) > MAX_BYTES)
+        long = (
+            self.view == "auto"
+            and self._whole
+            and (len(lines) > MAX_VIEW_LINES or len(data) > MAX_VIEW_BYTES)
+        )
         if long and kind == "table":
             return await self._media(data)
         facts = _facts(path, data, source, len(lines))
@@ -187,16 +191,16 @@ class FileView:
     def _whole(self) -> bool:
         return self.target.whole and self.span.whole
 
-    def _page(self, facts: ViewFacts, lines: list[str], note: str = "") -> ViewedText:
+    def _page(self, facts: ViewFacts, lines: list[str], note: str = "") -> FileViewResult:
         first, last = self._within(len(lines))
         shown = number_page(
-            lines[first - 1 :], (first, last), len(lines), self.budget, max_chars=MAX_LINE_CHARS
+            lines[first - 1 :], (first, last), len(lines), self.budget, max_chars=MAX_VIEW_LINE_CHARS
         )
         left_out = _lines_not_shown(first, shown.end, len(lines))
         part = _with_facts(
             facts, start_line=first, end_line=shown.end, clipped=shown.clipped, left_out=left_out
         )
-        return ViewedText(note + shown.text, part)
+        return FileViewResult(note + shown.text, part)
 
     def _within(self, total: int) -> tuple[int, int]:
         try:
@@ -206,7 +210,7 @@ class FileView:
             raise InvalidInput(message, hint="Use a smaller start_line.") from None
         return first, last
 
-    def _symbol(self, facts: ViewFacts, lines: list[str], outline: Outline) -> ViewedText:
+    def _symbol(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
         """Show the lines of a named symbol; of all symbols with that name if several."""
         ways = symbols_named(outline.symbols, self.target.symbol)
         if not ways:
@@ -214,17 +218,17 @@ class FileView:
             close = similar_names(self.target.symbol, names)
             hint = f"Near it: {', '.join(close)}." if close else "Use view=outline to see what it defines."
             raise NotFound(f"`{facts.path}` defines no `{self.target.symbol}`.", hint=hint)
-        shown, room, whole = [], self.budget.keeping(NOTE_TOKENS), True
+        shown, room, whole = [], self.budget.keeping(SHOWN_LINES_NOTE_TOKENS), True
         for way in ways:
             rows = lines[way[-1].start_line - 1 : way[-1].end_line]
-            kept = lines_that_fit(rows, room, max_chars=MAX_LINE_CHARS)
+            kept = lines_that_fit(rows, room, max_chars=MAX_VIEW_LINE_CHARS)
             whole = whole and len(kept) == len(rows)
             end = way[-1].start_line + len(kept) - 1
             cut = f", shown to {end}; use start_line={end + 1}" if len(kept) < len(rows) else ""
             note = f"({qualified_name(way)}: lines {way[-1].start_line}-{way[-1].end_line} of {len(lines)}{cut}.)"
             shown.append(f"{number_lines(kept, way[-1].start_line)}\n{note}")
             room = room.less(shown[-1])
-            if room.spent:
+            if room.is_spent:
                 break
         if len(shown) < len(ways):
             shown.append(
@@ -234,10 +238,12 @@ class FileView:
         first = ways[0][-1]
         part = _with_facts(facts, view="symbol", start_line=first.start_line, end_line=first.end_line)
         part = _with_facts(part, left_out="everything but the symbol", clipped=not whole)
-        return ViewedText("\n".join(shown), part)
+        return FileViewResult("\n".join(shown), part)
 
-    def _outline(self, facts: ViewFacts, lines: list[str], outline: Outline) -> ViewedText:
-        shown = render_outline(lines, outline_heads(outline), self.budget.keeping(2 * NOTE_TOKENS))
+    def _outline(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
+        shown = render_outline(
+            lines, flatten_outline(outline), self.budget.keeping(2 * SHOWN_LINES_NOTE_TOKENS)
+        )
         note = f"(Outline of {len(lines)} lines of {outline.language}, each with its line range"
         note += f"; {shown.left_out} deeper or later symbols left out" if shown.left_out else ""
         note += f'. Read a part with start_line and end_line, or a symbol as "{facts.path}::Name".'
@@ -245,36 +251,38 @@ class FileView:
             note += f" The syntax is broken near line {outline.broken_lines[0]}."
         clipped = bool(shown.left_out) or self.view == "auto"  # then the lines were asked for
         part = _with_facts(facts, view="outline", left_out="the lines themselves", clipped=clipped)
-        return ViewedText(f"{shown.text}\n{note})", part)
+        return FileViewResult(f"{shown.text}\n{note})", part)
 
-    def _fold(self, facts: ViewFacts, lines: list[str], outline: Outline) -> ViewedText:
-        rows = fold_bodies(lines, outline_heads(outline))
-        room = self.budget.keeping(NOTE_TOKENS)
-        kept = lines_that_fit([f"{row}\n" for row in rows], room, max_chars=MAX_LINE_CHARS)
+    def _fold(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
+        rows = fold_bodies(lines, flatten_outline(outline))
+        room = self.budget.keeping(SHOWN_LINES_NOTE_TOKENS)
+        kept = lines_that_fit([f"{row}\n" for row in rows], room, max_chars=MAX_VIEW_LINE_CHARS)
         clipped = len(kept) < len(rows)
         note = f"(Folded: {len(lines)} lines in {len(rows)} rows"
         note += f", of which the first {len(kept)} fit; view=outline is shorter.)" if clipped else ".)"
         part = _with_facts(facts, view="fold", left_out="folded bodies", clipped=clipped)
-        return ViewedText("\n".join([*map(without_line_ending, kept), note]), part)
+        return FileViewResult("\n".join([*map(without_line_ending, kept), note]), part)
 
-    async def _changes(self, facts: ViewFacts, lines: list[str], source: DecodedText) -> ViewedText:
+    async def _changes(self, facts: ViewFacts, lines: list[str], source: DecodedText) -> FileViewResult:
         """Show the diff from what this agent last read to the current content."""
-        seen = await self.ctx.files.seen(self.target.path)
+        seen = await self.ctx.files.last_read_bytes(self.target.path)
         if seen is None:
             return self._page(facts, lines, "(You have not read this file before, so here it is.)\n")
         facts = _with_facts(facts, view="changes")
         before = decode(seen).body
         if before == source.body:
             part = _with_facts(facts, left_out="everything: it is unchanged")
-            return ViewedText(f"(Unchanged since you last saw it: {len(lines)} lines.)", part)
+            return FileViewResult(f"(Unchanged since you last saw it: {len(lines)} lines.)", part)
         rows = split_lines(unified_diff(self.target.path, before, source.body))
-        kept = lines_that_fit(rows, self.budget.keeping(NOTE_TOKENS), max_chars=MAX_LINE_CHARS)
+        kept = lines_that_fit(
+            rows, self.budget.keeping(SHOWN_LINES_NOTE_TOKENS), max_chars=MAX_VIEW_LINE_CHARS
+        )
         clipped = len(kept) < len(rows)
         note = f"\n({len(rows) - len(kept)} more rows of the diff left out.)" if clipped else ""
         part = _with_facts(facts, left_out="lines that did not change", clipped=clipped)
-        return ViewedText("\n".join(map(without_line_ending, kept)) + note, part)
+        return FileViewResult("\n".join(map(without_line_ending, kept)) + note, part)
 
-    async def _media(self, data: bytes) -> ViewedText:
+    async def _media(self, data: bytes) -> FileViewResult:
         path = self.target.path
         found = await self.ctx.media.preview(path, data, self.wish)
         if found is None:
@@ -287,7 +295,7 @@ class FileView:
         title = f"({found.title}.{rest})"
         if not lines:
             part = _with_facts(facts, left_out=found.left_out, clipped=bool(found.left_out))
-            return ViewedText(title, part, found.images)
+            return FileViewResult(title, part, found.images)
         shown = self._page(_with_facts(facts, total_lines=len(lines)), lines, f"{title}\n")
         images = _pictures(found, shown.part)
         more = (
@@ -299,9 +307,9 @@ class FileView:
         note = f"\n(Left out: {more}; read the lines around them.)" if more else ""
         clipped = shown.part.clipped or bool(found.left_out or more)
         part = _with_facts(shown.part, left_out=left_out, clipped=clipped)
-        return ViewedText(shown.text + note, part, images[:MAX_RESULT_IMAGES])
+        return FileViewResult(shown.text + note, part, images[:MAX_RESULT_IMAGES])
 
-    async def _large_media(self, *, binary: bool) -> ViewedText:
+    async def _large_media(self, *, binary: bool) -> FileViewResult:
         data = await self.ctx.files.read(self.target.path, size=MEDIA_BYTES + 1)
         if len(data) > MEDIA_BYTES and not binary:
             return await self._large()
@@ -310,18 +318,22 @@ class FileView:
             raise TooLarge(message, hint=_BINARY_HINT)
         return await self._media(data)
 
-    async def _large(self) -> ViewedText:
+    async def _large(self) -> FileViewResult:
         """Show lines of a text file that is too large for memory."""
         path = self.target.path
         if self.target.symbol or self.view in {"outline", "fold", "changes"}:
             raise TooLarge(f"`{path}` is over {WHOLE_TEXT_BYTES >> 20} MB.", hint="Read a range of lines.")
-        found = await index_lines(self.ctx.files, path)
+        found = await index_large_file_lines(self.ctx.files, path)
         first, last = self._within(found.total)
-        stretch = await read_lines_at(self.ctx.files, path, found, first, max_bytes=LARGE_FILE_PAGE_BYTES)
+        stretch = await read_large_file_lines(
+            self.ctx.files, path, found, first, max_bytes=LARGE_FILE_PAGE_BYTES
+        )
         lines = stretch.lines
         if stretch.cut:
-            lines = [f"{lines[0][: MAX_LINE_CHARS - 40]} … [of more than {LARGE_FILE_PAGE_BYTES:,} bytes]"]
-        shown = number_page(lines, (first, last), found.total, self.budget, max_chars=MAX_LINE_CHARS)
+            lines = [
+                f"{lines[0][: MAX_VIEW_LINE_CHARS - 40]} … [of more than {LARGE_FILE_PAGE_BYTES:,} bytes]"
+            ]
+        shown = number_page(lines, (first, last), found.total, self.budget, max_chars=MAX_VIEW_LINE_CHARS)
         part = ViewFacts(
             path=path,
             encoding=stretch.encoding,
@@ -333,27 +345,29 @@ class FileView:
             clipped=shown.clipped,
             left_out=_lines_not_shown(first, shown.end, found.total),
         )
-        return ViewedText(shown.text, part)
+        return FileViewResult(shown.text, part)
 
-    async def _map(self) -> ViewedText:
+    async def _map(self) -> FileViewResult:
         seen = await survey_repository(self.ctx.search, self.ctx.syntax, self.target.path)
         tokens = MAP_TOKENS if self.budget.tokens is None else self.budget.tokens
         order = rank_definitions_by_mentions(seen.definitions, seen.mentions)
-        text, count = map_that_fits(order, tokens - NOTE_TOKENS)
+        text, count = map_that_fits(order, tokens - SHOWN_LINES_NOTE_TOKENS)
         left = f"{len(order) - count:,} less-referenced definitions" if count < len(order) else ""
         if seen.files > MAX_MAPPED_FILES:
             left += f"{', and ' if left else ''}files beyond the newest {MAX_MAPPED_FILES:,}"
         shown = f"{count:,} of {len(order):,} definitions"
         note = f"(Map of {len(seen.mentions):,} sources, most-referenced first: {shown}"
         part = ViewFacts(path=self.target.path, view="map", left_out=left, clipped=bool(left))
-        return ViewedText(f"{text}\n{note}{f'; left out {left}' if left else ''}.)", part)
+        return FileViewResult(f"{text}\n{note}{f'; left out {left}' if left else ''}.)", part)
 
     async def _bytes(self) -> bytes:
         path = self.target.path
         try:
             return await self.ctx.files.read(path, size=WHOLE_TEXT_BYTES + 1)
         except NotFound as missing:
-            raise NotFound(missing.message, hint=await self.ctx.files.near(path) or missing.hint) from None
+            raise NotFound(
+                missing.message, hint=await self.ctx.files.missing_path_hint(path) or missing.hint
+            ) from None
         except WrongKind as other:
             facts = await self.ctx.files.facts(path)
             hint = "Only regular files can be read; leave it alone."
@@ -367,7 +381,7 @@ def _minified_note(lines: list[str]) -> str:
     return f"(Minified: {size}; `grep` shows the places around a match.)\n"
 
 
-def _pictures(found: Preview, part: ViewFacts) -> tuple[Image, ...]:
+def _pictures(found: MediaPreview, part: ViewFacts) -> tuple[Image, ...]:
     """Return the preview's pictures that belong to the shown lines."""
     if not found.image_lines:
         return found.images
@@ -405,7 +419,7 @@ def _outline_or_error(outline: Outline | None, path: str) -> Outline:
     return outline
 
 
-def outline_heads(outline: Outline) -> list[OutlineSymbol]:
+def flatten_outline(outline: Outline) -> list[OutlineSymbol]:
     """Convert an outline to the flat list of symbols that views draw."""
     return [_outline_head(len(way) - 1, way[-1]) for way in symbol_chains(outline.symbols)]
 

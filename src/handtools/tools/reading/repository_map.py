@@ -16,7 +16,7 @@ from handtools.text.truncation import clip_line
 MAX_MAPPED_FILES = 1_000
 MAX_SOURCE_BYTES = 300_000
 """Largest source file in bytes that is surveyed; larger ones are generated or data."""
-HEAD_CHARS = 120
+DEFINITION_LINE_CHARS = 120
 _BATCH = 50
 _DEFINING: frozenset[SymbolKind] = frozenset(
     {"class", "enum", "function", "impl", "interface", "macro", "method", "struct", "trait", "type"}
@@ -66,4 +66,4 @@ def _is_defined(way: tuple[Symbol, ...]) -> bool:
 
 
 def _definition_line(lines: list[str], line: int) -> str:
-    return clip_line(without_line_ending(lines[line - 1]).rstrip(), HEAD_CHARS)
+    return clip_line(without_line_ending(lines[line - 1]).rstrip(), DEFINITION_LINE_CHARS)

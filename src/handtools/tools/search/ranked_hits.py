@@ -37,7 +37,7 @@ RANKING_BLOCK = 100
 """Hits are ranked within blocks of this many, so that the first page needs no complete search."""
 MAX_COUNTED_FILES = 10_000
 """Most files whose matches are counted."""
-PROBE_SECONDS = 5.0
+EMPTY_RESULT_PROBE_SECONDS = 5.0
 """Time limit in seconds of each search that explains an empty result."""
 _HOLE = re.compile(r"\$+\w*")
 _WORD = re.compile(r"[^\W\d]\w+")
@@ -91,7 +91,7 @@ class HitQuery:
         if self.shape:
             return await structural_hits(search, syntax, self.patterns.patterns, self.scope)
         if self.kind is not None:
-            return await hits_of_kind(search, syntax, self.patterns, self.scope, self.kind)
+            return await hits_with_syntactic_role(search, syntax, self.patterns, self.scope, self.kind)
         return await search.hits(self.patterns, self.scope, most=most)
 
     async def tallies(self, search: Search, syntax: Syntax) -> MatchCounts:
@@ -115,11 +115,11 @@ def page_of_hits(
 ) -> HitPage[Hit]:
     """Rank hits in blocks of fixed size and return the requested page."""
     keys = _hit_keys(found.hits)
-    place = result_pages.PageStart(
+    place = result_pages.ResultPageStart(
         offset // RANKING_BLOCK * RANKING_BLOCK, offset % RANKING_BLOCK, moved=False
     )
     if cursor:
-        place = result_pages.find_page_start(cursor, keys, RANKING_BLOCK)
+        place = result_pages.find_result_page_start(cursor, keys, RANKING_BLOCK)
     ahead: list[Hit] = []
     for start in range(place.start, place.start + place.shown + limit, RANKING_BLOCK):
         ahead += rank_hits(found.hits[start : start + RANKING_BLOCK], root)
@@ -134,12 +134,12 @@ def page_of_files(
     found: MatchCounts, *, by_count: bool, offset: int, cursor: SearchCursor | None, limit: int
 ) -> HitPage[MatchCount]:
     """Rank files as one block and return the requested page."""
-    ranking = ordered_counts(found.tallies, by_count=by_count)
+    ranking = sort_match_counts(found.tallies, by_count=by_count)
     keys = [f"{tally.path}\0{tally.matches * by_count}" for tally in ranking]
     place = (
-        result_pages.find_page_start(cursor, keys, MAX_COUNTED_FILES)
+        result_pages.find_result_page_start(cursor, keys, MAX_COUNTED_FILES)
         if cursor
-        else result_pages.PageStart(0, offset, moved=False)
+        else result_pages.ResultPageStart(0, offset, moved=False)
     )
     shown = ranking[place.shown :][:limit]
     _refuse_empty_page(
@@ -194,12 +194,14 @@ async def why_no_hits(search: Search, asked: HitQuery) -> list[str]:
 async def _hits_elsewhere(
     search: Search, patterns: SearchPatterns, scope: SearchScope, where: str
 ) -> list[str]:
-    found = await search.hits(patterns, replace(scope, timeout=PROBE_SECONDS), most=RANKING_BLOCK)
+    found = await search.hits(
+        patterns, replace(scope, timeout=EMPTY_RESULT_PROBE_SECONDS), most=RANKING_BLOCK
+    )
     count = f"more than {RANKING_BLOCK}" if found.gaps.capped else f"{len(found.hits)}"
     return [f"There {inflect_for_number(len(found.hits), 'is')} {count} {where}."] if found.hits else []
 
 
-async def hits_of_kind(
+async def hits_with_syntactic_role(
     search: Search, syntax: Syntax, patterns: SearchPatterns, scope: SearchScope, kind: SyntaxRole
 ) -> Hits:
     """Search for hits whose text has the given syntactic role."""
@@ -343,7 +345,7 @@ def _lines(data: bytes) -> list[str]:
     return [without_line_ending(line) for line in split_lines(decode(data).body)]
 
 
-def ordered_counts(tallies: Sequence[MatchCount], *, by_count: bool) -> list[MatchCount]:
+def sort_match_counts(tallies: Sequence[MatchCount], *, by_count: bool) -> list[MatchCount]:
     """Sort match counts by rank of the file, or by count."""
 
     def rank(tally: MatchCount) -> tuple[int, tuple[str, ...]]:

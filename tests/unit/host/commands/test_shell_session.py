@@ -21,11 +21,11 @@ def ran(
 ) -> tuple[subprocess.CompletedProcess[str], ShellStateReport | None]:
     """A script as commands run it, without any of the rest."""
     slip = ShellStateFile(left or ShellState(), script)
-    argv = ["bash", "--noprofile", "--norc", "-c", slip.boot, "bash"]
+    argv = ["bash", "--noprofile", "--norc", "-c", slip.bootstrap_code, "bash"]
     done = subprocess.run(
         argv, pass_fds=[slip.fd], env=ENVIRONMENT, capture_output=True, text=True, check=False, cwd="/"
     )
-    notes = slip.notes()
+    notes = slip.read_report()
     slip.close()
     return done, notes
 

@@ -230,7 +230,7 @@ HIDDEN = textwrap.dedent("""
     from handtools.host.files import syscalls
     from handtools.host.files.local_files import LocalFiles
     from handtools.host.files.file_locks import FileLocks
-    from handtools.host.files.blob_store import FolderBlobStore
+    from handtools.host.files.named_blobs import FolderBlobStore
 
     assert not syscalls.has_openat2()
     root = tempfile.mkdtemp()

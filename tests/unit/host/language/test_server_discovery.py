@@ -26,7 +26,7 @@ def finder(place):
 
 
 def names(place, path):
-    return [each.server.name for each in finder(place).spoken(path)]
+    return [each.server.name for each in finder(place).servers_of_file(path)]
 
 
 def test_the_first_of_several_is_taken_unless_the_project_has_settings_for_another(place):
@@ -48,16 +48,16 @@ def test_the_nearest_project_counts_and_none_above_the_workspace(place):
     (root / "go.mod").write_text("module outer\n")
     (root / "in" / "deep").mkdir(parents=True)
     (root / "in" / "go.mod").write_text("module inner\n")
-    (found,) = finder(place).spoken("in/deep/a.go")
+    (found,) = finder(place).servers_of_file("in/deep/a.go")
     assert found.root == str(root / "in")
     (root / "in" / "go.mod").unlink()
     (root / "go.mod").unlink()
-    assert finder(place).spoken("in/deep/a.go") == []
+    assert finder(place).servers_of_file("in/deep/a.go") == []
 
 
 def test_without_a_project_no_server_is_used_and_the_reason_is_given(place):
     assert names(place, "a.py") == []
-    assert "is in no project" in finder(place).missing("a.py")
+    assert "is in no project" in finder(place).missing_server_sentence("a.py")
     (place[0] / ".git").mkdir()
     assert names(place, "a.py") == ["pyright"]
 
@@ -65,8 +65,8 @@ def test_without_a_project_no_server_is_used_and_the_reason_is_given(place):
 def test_a_missing_server_comes_with_the_command_that_installs_it(place):
     (place[0] / "Cargo.toml").write_text("")
     assert not finder(place).speaks("a.rs")
-    assert "rustup component add rust-analyzer" in finder(place).missing("a.rs")
-    assert "No language server is known" in finder(place).missing("a.unheard")
+    assert "rustup component add rust-analyzer" in finder(place).missing_server_sentence("a.rs")
+    assert "No language server is known" in finder(place).missing_server_sentence("a.unheard")
 
 
 def test_an_old_compiler_is_no_server(place, tmp_path):
@@ -110,4 +110,4 @@ def test_settings_that_are_deep_or_a_device_choose_nothing(tmp_path, settings):
     finder = ServerFinder(
         str(root), ServerTable(LANGUAGE_SERVERS), confined=lambda: True, search_path=str(programs)
     )
-    assert [each.server.name for each in finder.spoken("a.py")] == ["pyright"]
+    assert [each.server.name for each in finder.servers_of_file("a.py")] == ["pyright"]

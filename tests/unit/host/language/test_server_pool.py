@@ -75,9 +75,9 @@ async def test_a_server_is_kept_until_its_last_owner_lets_go():
     pool = ServerPool()
     await started(pool, "a", owner="me")
     await started(pool, "a", owner="you")
-    await pool.let_go("me")
+    await pool.release_owner("me")
     assert running(pool) == ["a"]
-    await pool.let_go("you")
+    await pool.release_owner("you")
     assert running(pool) == []
     assert pool.seats == {}
     await pool.close()

@@ -15,7 +15,7 @@ from PIL import Image as Pictures
 
 from handtools.core.errors import TooLarge
 from handtools.core.result import Image
-from handtools.host.media import archives, images
+from handtools.host.media import archive_listings, images
 from handtools.host.media.local_media import LocalMedia
 from handtools.testing.memory_toolbox import memory_toolbox
 
@@ -81,7 +81,7 @@ async def test_a_transparent_image_stays_transparent():
 
 
 def test_an_image_of_too_many_pixels_is_refused_before_it_is_unpacked(monkeypatch):
-    monkeypatch.setattr(images, "MOST_PIXELS", 100)
+    monkeypatch.setattr(images, "MOST_IMAGE_PIXELS", 100)
     with pytest.raises(TooLarge, match="20 x 20 pixels"):
         images.preview("a.png", picture(20, 20))
 
@@ -292,9 +292,9 @@ async def test_one_packed_file_that_is_no_archive_says_what_to_do():
 
 
 def test_an_archive_that_would_unpack_to_too_much_is_left_alone(monkeypatch):
-    monkeypatch.setattr(archives, "UNPACKED_BYTES", 1000)
+    monkeypatch.setattr(archive_listings, "MOST_UNPACKED_TAR_BYTES", 1000)
     with pytest.raises(TooLarge, match="unpacks to more"):
-        archives.preview("a.tgz", gzip.compress(tarred("w")))
+        archive_listings.preview("a.tgz", gzip.compress(tarred("w")))
 
 
 async def test_a_database_is_its_schema_and_first_rows(tmp_path):

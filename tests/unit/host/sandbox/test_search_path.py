@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from handtools.host.sandbox.search_path import passes_through, path_folders
+from handtools.host.sandbox.search_path import folders_needed_by_path_programs, passes_through
 
 
 @pytest.fixture
@@ -22,7 +22,12 @@ def shown(tmp_path, home):
 
     def found(*places):
         path = ":".join(map(str, places))
-        return {Path(each) for each in path_folders(path, str(tmp_path / "work"), str(tmp_path / "state"))}
+        return {
+            Path(each)
+            for each in folders_needed_by_path_programs(
+                path, str(tmp_path / "work"), str(tmp_path / "state")
+            )
+        }
 
     return found
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from handtools.core.syntax import TextPosition
-from handtools.host.syntax.tree_syntax import TreeSyntax, exceeds_parser_limits
+from handtools.host.syntax.ast_grep_syntax import TreeSyntax, exceeds_parser_limits
 
 ENDLESS = {
     "a.html": "<div>" * 60_000, "b.html": "<p>\n" * 20_000, "a.vue": "<é-a>" * 20_000,

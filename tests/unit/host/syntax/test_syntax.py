@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from handtools.core.errors import InvalidInput
 from handtools.core.syntax import TextPosition, qualified_name, symbol_chains, symbols_named
-from handtools.host.syntax import tree_syntax
-from handtools.host.syntax.languages import LANGUAGES, grammar_of, language_of
-from handtools.host.syntax.tree_syntax import TreeSyntax, parse_tree
+from handtools.host.syntax import ast_grep_syntax
+from handtools.host.syntax.ast_grep_syntax import TreeSyntax, parse_tree
+from handtools.host.syntax.languages import PARSED_LANGUAGES, grammar_of_language, language_of
 from tests.labelled.labels import every
 
 SOURCES = {source.path: source.data for source in every()}
@@ -38,12 +38,12 @@ def test_the_language_is_told_by_name_then_by_the_first_line(path, data, languag
     assert language_of(path, data) == language
 
 
-@pytest.mark.parametrize("language", sorted(LANGUAGES))
+@pytest.mark.parametrize("language", sorted(PARSED_LANGUAGES))
 def test_every_rule_of_every_language_names_nodes_that_the_grammar_has(language):
-    grammar = grammar_of(language)
+    grammar = grammar_of_language(language)
     root = parse_tree("", grammar)
-    root.find_all(grammar.outline_rule)
-    root.find_all(grammar.role_rule)
+    root.find_all(grammar.outline_nodes_rule)
+    root.find_all(grammar.role_nodes_rule)
 
 
 async def test_a_language_that_is_not_known_is_none_and_nothing_panics():
@@ -55,7 +55,7 @@ async def test_a_language_that_is_not_known_is_none_and_nothing_panics():
 
 
 async def test_a_file_too_large_to_parse_is_none():
-    assert await TreeSyntax().outline("a.py", b"#" * (tree_syntax.MOST_PARSED_BYTES + 1)) is None
+    assert await TreeSyntax().outline("a.py", b"#" * (ast_grep_syntax.MOST_PARSED_BYTES + 1)) is None
 
 
 @pytest.mark.parametrize("ending", [b"\r\n", b"\r", b"\n"])
@@ -140,7 +140,7 @@ async def test_a_pattern_that_means_nothing_is_refused_in_one_sentence(pattern):
 
 
 async def test_an_outline_is_remembered_by_content_within_bounds():
-    syntax = TreeSyntax(kept_bytes=tree_syntax.OUTLINE_SYMBOL_BYTES * 4)
+    syntax = TreeSyntax(kept_bytes=ast_grep_syntax.OUTLINE_SYMBOL_BYTES * 4)
     first = await syntax.outline("a.py", b"a = 1\n")
     assert await syntax.outline("other.py", b"a = 1\n") is first
     await syntax.outline("b.py", b"a = 1\nb = 2\nc = 3\nd = 4\n")

@@ -12,7 +12,7 @@ import pytest
 from handtools.core.errors import Denied, TimedOut, TooLarge, Unreachable
 from handtools.core.web import WebRequest, WebResponse
 from handtools.host.confined_workers import WorkerLimits, Workers
-from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.web import page_text
 from handtools.host.web.dns_lookup import vetted_addresses
 from handtools.host.web.http_client import ACCEPT_HEADERS, OutboundHttpRequest, send_request
@@ -79,7 +79,9 @@ async def test_a_name_is_looked_up_once_and_its_address_held_on_to(serve):
         return ["127.0.0.1"] if len(looks) == 1 else ["203.0.113.1"]
 
     port = serve()
-    answer = await LocalWeb(look_up=look_up).visit(asked(f"http://docs.example:{port}/"), opens=anywhere)
+    answer = await LocalWeb(look_up=look_up).fetch_response(
+        asked(f"http://docs.example:{port}/"), opens=anywhere
+    )
     assert looks == ["docs.example"]
     assert answer.addresses == ("127.0.0.1",)
     assert f"Host: docs.example:{port}" in answer.data.decode()
@@ -88,14 +90,16 @@ async def test_a_name_is_looked_up_once_and_its_address_held_on_to(serve):
 async def test_an_address_that_does_not_answer_gives_way_to_the_next(serve):
     port = serve()
     web = LocalWeb(look_up=lambda *_: ["127.0.0.9", "127.0.0.1"], limits=ResponseLimits(connect=4))
-    assert (await web.visit(asked(f"http://docs.example:{port}/"), opens=anywhere)).status == 200
+    assert (await web.fetch_response(asked(f"http://docs.example:{port}/"), opens=anywhere)).status == 200
 
 
 @pytest.mark.parametrize("form", ["markdown", "text", "html"])
 async def test_the_headers_fit_the_form_and_carry_nothing_of_ours(serve, form, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("NETRC", "/nowhere")
-    answer = await LocalWeb().visit(asked(f"http://127.0.0.1:{serve()}/", form=form), opens=anywhere)
+    answer = await LocalWeb().fetch_response(
+        asked(f"http://127.0.0.1:{serve()}/", form=form), opens=anywhere
+    )
     headers = dict(line.split(": ", 1) for line in answer.data.decode().splitlines())
     assert headers["Accept"] == ACCEPT_HEADERS[form]
     assert set(headers) == {
@@ -145,7 +149,7 @@ async def test_localhost_belongs_to_nobody_else():
 async def test_nobody_there_is_said_in_a_sentence():
     web = LocalWeb(limits=ResponseLimits(connect=2))
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1 can't be reached"):
-        await web.visit(asked("http://127.0.0.1:9/"), opens=anywhere)
+        await web.fetch_response(asked("http://127.0.0.1:9/"), opens=anywhere)
 
 
 async def test_a_look_up_that_hangs_is_given_up_in_time():
@@ -153,7 +157,7 @@ async def test_a_look_up_that_hangs_is_given_up_in_time():
     web = LocalWeb(look_up=lambda *_: ["203.0.113.1"][: gate.wait(30)], limits=ResponseLimits(connect=0.2))
     try:
         with pytest.raises(TimedOut, match=r"docs\.example"):
-            await web.visit(asked("http://docs.example/"), opens=anywhere)
+            await web.fetch_response(asked("http://docs.example/"), opens=anywhere)
     finally:
         gate.set()
 
@@ -230,12 +234,12 @@ async def test_tls_is_for_the_name_though_the_connection_is_to_the_address(serve
     server.sni_callback = lambda _, name, __: names.append(name)
     port = serve(context=server)
     web = LocalWeb(look_up=lambda *_: ["127.0.0.1"], trust=trust)
-    assert (await web.visit(asked(f"https://docs.example:{port}/"), opens=anywhere)).status == 200
+    assert (await web.fetch_response(asked(f"https://docs.example:{port}/"), opens=anywhere)).status == 200
     assert names == ["docs.example"]
     with pytest.raises(Unreachable, match="can't be reached"):
-        await web.visit(asked(f"https://other.example:{port}/"), opens=anywhere)
+        await web.fetch_response(asked(f"https://other.example:{port}/"), opens=anywhere)
     with pytest.raises(Unreachable, match="can't be reached"):
-        await LocalWeb(look_up=lambda *_: ["127.0.0.1"]).visit(
+        await LocalWeb(look_up=lambda *_: ["127.0.0.1"]).fetch_response(
             asked(f"https://docs.example:{port}/"), opens=anywhere
         )
 
@@ -253,7 +257,7 @@ async def test_a_long_page_is_converted_apart_and_comes_out_the_same():
 
 async def test_a_page_that_keeps_the_converter_busy_is_given_up(monkeypatch):
     impatient = Workers(sys.path, WorkerLimits(seconds=0.05))
-    monkeypatch.setattr(page_text, "workers_for", lambda root: impatient)
+    monkeypatch.setattr(page_text, "workers_of_workspace", lambda root: impatient)
     data = b"<blockquote>" * 200_000
     answer = WebResponse(
         url=parse_url("https://docs.example/"), status=200, media_type="text/html", data=data
@@ -274,12 +278,12 @@ async def test_a_server_that_trickles_is_given_up_in_time(serve):
 
     web = LocalWeb(limits=ResponseLimits(total=0.5))
     with pytest.raises(TimedOut, match=r"0\.5 s in all"):
-        await web.visit(asked(f"http://127.0.0.1:{serve(Trickle)}/"), opens=anywhere)
+        await web.fetch_response(asked(f"http://127.0.0.1:{serve(Trickle)}/"), opens=anywhere)
 
 
 def test_without_its_libraries_there_is_no_web(monkeypatch):
     assert LocalWeb().missing == ""
-    monkeypatch.setattr("handtools.host.web.local_web.REQUIRED_LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr("handtools.host.web.local_web.REQUIRED_WEB_LIBRARIES", ("no_such_library",))
     assert "handtools-slim[web]" in LocalWeb().missing
 
 
@@ -308,7 +312,7 @@ def unknown_name(host: str, port: int) -> list[str]:
 async def visited(port: int, url: str, look_up) -> WebResponse:
     ParentProxy.asked.clear()
     web = LocalWeb(proxy=f"http://me:pw@127.0.0.1:{port}", look_up=look_up)
-    return await web.visit(WebRequest(url=parse_url(url), form="text"), opens=lambda *_: False)
+    return await web.fetch_response(WebRequest(url=parse_url(url), form="text"), opens=lambda *_: False)
 
 
 async def test_a_page_is_fetched_through_the_proxy_also_if_only_that_knows_the_name(serve):

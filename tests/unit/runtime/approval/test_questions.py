@@ -16,7 +16,7 @@ from handtools.runtime.policy.rules import Rule
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.testing.stubs import CannedOutput, MemoryCommands
 from handtools.text.shell import read_script
-from handtools.text.shell.inherited_names import defined_names, script_uses_any_name
+from handtools.text.shell.inherited_names import function_and_alias_names, script_uses_any_name
 
 pytestmark = pytest.mark.anyio
 PHONE = 40
@@ -284,7 +284,12 @@ def test_two_questions_are_the_same_only_when_the_acts_are(one, other):
 
 def test_names_of_functions_are_found_as_bash_lists_them():
     listed = "a-b () \n{ \n    x\n}\nfunction if () \n{ \n    y\n}\n"
-    assert defined_names(listed, "alias ll='ls -l'\nalias -- -='cd -'\n") == {"a-b", "if", "ll", "-"}
+    assert function_and_alias_names(listed, "alias ll='ls -l'\nalias -- -='cd -'\n") == {
+        "a-b",
+        "if",
+        "ll",
+        "-",
+    }
     assert script_uses_any_name(read_script("echo; a-b"), frozenset({"a-b"}))
     assert not script_uses_any_name(read_script("echo a-b"), frozenset({"a-b"}))
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.runtime.policy.git_changes import WorkspaceView, judge_git_changes
-from handtools.runtime.policy.git_config_keys import PLAIN_KEYS, config_questions
+from handtools.runtime.policy.git_config_keys import PLAIN_KEYS, git_config_keys_to_ask
 from handtools.text.git_config import parse_git_config
-from handtools.text.git_names import is_git_alias
+from handtools.text.git_names import is_git_folder_lookalike
 
 OBJECT = "ab" * 20
 
@@ -160,7 +160,7 @@ def test_a_lock_that_is_left_is_named_and_a_name_with_that_end_elsewhere_is_not(
 
 
 def settings(before, after):
-    return config_questions(
+    return git_config_keys_to_ask(
         parse_git_config(before.encode()),
         parse_git_config(after.encode()),
         local=lambda _, path: path.startswith("/ws/") or not path.startswith("/"),
@@ -260,9 +260,9 @@ def test_a_key_that_has_no_row_always_asks(section, name, value):
     "name", [".GIT", ".Git", ".git.", ".git ", "git~1", "GIT~2", ".git::$INDEX_ALLOCATION", ".g\u200cit"]
 )
 def test_names_that_other_disks_take_for_git_are_known(name):
-    assert is_git_alias(name)
+    assert is_git_folder_lookalike(name)
 
 
 @pytest.mark.parametrize("name", [".git", ".gitignore", "git", ".github", "git~", "x.git"])
 def test_other_names_are_not(name):
-    assert not is_git_alias(name)
+    assert not is_git_folder_lookalike(name)

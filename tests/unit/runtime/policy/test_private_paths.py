@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from handtools import Change, ChangeSet, Node, Policy, Rule
 from handtools.host.sandbox.runners.hidden_paths import PolicyGlobs
 from handtools.runtime.guards.commands import hidden_globs
-from handtools.runtime.policy.private_paths import PRIVATE_PATHS, with_copies
+from handtools.runtime.policy.private_paths import PRIVATE_PATHS, with_backup_copy_globs
 
 COPIES = ("{}~", "#{}#", ".#{}", "{}.bak", "{}.old", "{}.orig", "{}.save", "{}.backup")
 
@@ -92,6 +92,6 @@ def test_a_link_on_the_way_to_what_may_only_not_be_changed_is_denied():
 
 @given(st.from_regex(r"(\*\*/[a-z.]{1,5}/)?\*?[a-z.]{1,6}\*?", fullmatch=True))
 def test_copies_are_globs_that_hold_the_first_one(glob):
-    first, *copies = with_copies([glob])
+    first, *copies = with_backup_copy_globs([glob])
     assert first == glob
     assert all(glob.rpartition("/")[2].strip("*") in copy for copy in copies)

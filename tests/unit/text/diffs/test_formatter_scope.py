@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.diffs.formatter_scope import format_touched_lines, has_same_words
+from handtools.text.diffs.formatter_scope import has_same_words, limit_formatting_to_edit
 
 texts = st.lists(st.sampled_from(["a\n", " a\n", "b\n", " b\n", "\n", "c\n"]), max_size=12).map("".join)
 
@@ -16,31 +16,31 @@ def tidy(text: str) -> str:
 def test_only_what_the_edit_touched_is_formatted():
     before = "  one\nx\nx\n  two\nx\nx\n  three\n"
     after = before.replace("two", "TWO")
-    assert format_touched_lines(before, after, tidy(after)) == "  one\nx\nx\nTWO\nx\nx\n  three\n"
+    assert limit_formatting_to_edit(before, after, tidy(after)) == "  one\nx\nx\nTWO\nx\nx\n  three\n"
 
 
 def test_lines_beside_the_edit_belong_to_it():
-    assert format_touched_lines("a\n  b\nc\n", "a\n  b\nnew\nc\n", "a\nb\nnew\nc\n") == "a\nb\nnew\nc\n"
+    assert limit_formatting_to_edit("a\n  b\nc\n", "a\n  b\nnew\nc\n", "a\nb\nnew\nc\n") == "a\nb\nnew\nc\n"
 
 
 def test_a_removal_is_an_edit_too():
-    assert format_touched_lines("a\nx\n\n\nb\n", "a\n\n\nb\n", "a\n\nb\n") == "a\n\nb\n"
+    assert limit_formatting_to_edit("a\nx\n\n\nb\n", "a\n\n\nb\n", "a\n\nb\n") == "a\n\nb\n"
 
 
 def test_a_neighbour_beyond_blank_lines_is_left_alone():
     before = "  a\n\n\n  b\n"
-    assert format_touched_lines(before, before.replace("b", "B"), "a\n\n\nB\n") == "  a\n\n\nB\n"
-    assert format_touched_lines("  a\nx\n  b\n", "  A\nx\n  b\n", "A\nx\nb\n") == "A\nx\n  b\n"
+    assert limit_formatting_to_edit(before, before.replace("b", "B"), "a\n\n\nB\n") == "  a\n\n\nB\n"
+    assert limit_formatting_to_edit("  a\nx\n  b\n", "  A\nx\n  b\n", "A\nx\nb\n") == "A\nx\n  b\n"
 
 
 @given(texts, texts)
 def test_formatting_what_is_formatted_changes_nothing(before, after):
-    assert format_touched_lines(before, tidy(after), tidy(after)) == tidy(after)
+    assert limit_formatting_to_edit(before, tidy(after), tidy(after)) == tidy(after)
 
 
 @given(texts, texts)
 def test_without_an_edit_nothing_is_formatted(text, formatted):
-    assert format_touched_lines(text, text, formatted) == text
+    assert limit_formatting_to_edit(text, text, formatted) == text
 
 
 def test_a_formatter_moves_words_and_respells_a_few():

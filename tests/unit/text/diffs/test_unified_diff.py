@@ -79,17 +79,19 @@ def test_hunks_of_a_change_that_slid_far_keep_their_context():
 
 def test_shared_indentation_is_trimmed_for_display():
     diff = unified_diff.unified_diff("f", "        a\n          b\n", "        a\n\n          c\n")
-    assert unified_diff.trim_diff_indent(diff) == ("--- a/f\n+++ b/f\n@@ -1,2 +1,3 @@\n a\n-  b\n+\n+  c\n")
+    assert unified_diff.dedent_diff_content(diff) == (
+        "--- a/f\n+++ b/f\n@@ -1,2 +1,3 @@\n a\n-  b\n+\n+  c\n"
+    )
 
 
 def test_tabs_and_spaces_share_no_indentation():
     diff = unified_diff.unified_diff("f", "\ta\n", "    b\n")
-    assert unified_diff.trim_diff_indent(diff) == diff
+    assert unified_diff.dedent_diff_content(diff) == diff
 
 
 def test_content_that_looks_like_a_header_is_trimmed_as_content():
     diff = unified_diff.unified_diff("f", "  -- x\n", "  ++ y\n")
-    assert unified_diff.trim_diff_indent(diff).endswith("@@ -1 +1 @@\n--- x\n+++ y\n")
+    assert unified_diff.dedent_diff_content(diff).endswith("@@ -1 +1 @@\n--- x\n+++ y\n")
 
 
 @pytest.mark.parametrize(

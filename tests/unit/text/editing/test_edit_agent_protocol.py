@@ -2,7 +2,7 @@
 
 from handtools.text.editing.edit_agent_protocol import (
     AnswerTags,
-    ShownFile,
+    FileShownInPrompt,
     edit_prompt,
     lines_for_edit_prompt,
 )
@@ -27,7 +27,7 @@ def test_without_a_known_word_the_start_is_shown():
 
 
 def test_a_long_file_is_shown_in_parts_that_can_be_copied():
-    sight = ShownFile(path="a.py", lines=LONG, outline="1 value_1", windows=(LineRange(5, 6),))
+    sight = FileShownInPrompt(path="a.py", lines=LONG, outline="1 value_1", windows=(LineRange(5, 6),))
     asked = edit_prompt(sight, "Do it.", AnswerTags("_1"), before=["Refused: no."])
     assert '<file_1 path="a.py" lines="5-6">\nvalue_5 = 5\nvalue_6 = 6\n</file_1>' in asked
     assert "1 value_1" in asked
@@ -37,6 +37,6 @@ def test_a_long_file_is_shown_in_parts_that_can_be_copied():
 
 
 def test_a_short_file_is_shown_whole():
-    asked = edit_prompt(ShownFile(path="a.py", lines=["x\r\n", "y"]), "Do it.", AnswerTags("_1"))
+    asked = edit_prompt(FileShownInPrompt(path="a.py", lines=["x\r\n", "y"]), "Do it.", AnswerTags("_1"))
     assert '<file_1 path="a.py">\nx\ny\n</file_1>' in asked
     assert "<show_1 " not in asked

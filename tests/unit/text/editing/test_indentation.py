@@ -8,9 +8,9 @@ from handtools.text.editing.indentation import IndentationMap
 def depth(
     pairs: list[tuple[str, str]], wanted: str, *, steps: tuple[str, ...] = (), file: tuple[str, ...] = ()
 ) -> str:
-    return IndentationMap(pairs, [indent + "x" for indent in steps], [indent + "x" for indent in file]).of(
-        wanted
-    )
+    return IndentationMap(
+        pairs, [indent + "x" for indent in steps], [indent + "x" for indent in file]
+    ).file_indentation(wanted)
 
 
 def test_a_known_depth_is_looked_up():

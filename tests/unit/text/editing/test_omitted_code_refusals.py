@@ -56,7 +56,7 @@ def test_an_empty_old_text_is_refused():
 
 
 def test_growth_beyond_the_limit_is_refused(monkeypatch):
-    monkeypatch.setattr(omitted_code, "LARGEST_EDITED_CHARS", 100)
+    monkeypatch.setattr(omitted_code, "LARGEST_EDITED_TEXT_CHARS", 100)
     outcome = replace_text("a" * 60, "a" * 60, "b" * 200)
     assert isinstance(outcome, EditRefused)
     assert outcome.code == "too_large"

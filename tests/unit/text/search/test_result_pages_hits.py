@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.search.result_pages import RenderedHit, paths_on_one_line, render_hits
+from handtools.text.search.result_pages import RenderedHit, each_path_on_one_line, render_hits
 
 HITS = st.lists(st.tuples(st.integers(1, 30), st.sampled_from(["", "f 1-9", "g 9-30"])), max_size=8)
 
@@ -39,5 +39,5 @@ def test_a_hit_over_several_lines_shows_each_once():
 
 
 def test_a_name_that_breaks_a_line_is_written_out_and_others_are_left_alone():
-    assert paths_on_one_line(["a\nb", "c d", "é"]) == ["a\\nb", "c d", "é"]
-    assert paths_on_one_line(["a\u00a0b"]) == ["a\u00a0b"]
+    assert each_path_on_one_line(["a\nb", "c d", "é"]) == ["a\\nb", "c d", "é"]
+    assert each_path_on_one_line(["a\u00a0b"]) == ["a\u00a0b"]

@@ -14,7 +14,7 @@ from handtools.text.shell.hazards import (
     HAZARD_PATTERNS,
     SINGLE_DASH_PROGRAMS,
     find_hazards,
-    hazard_rows,
+    parse_hazard_table,
 )
 
 
@@ -84,7 +84,9 @@ def spellings(row):
     return [(*words, *way) for way in ways]
 
 
-@pytest.mark.parametrize("row", hazard_rows(), ids=lambda row: f"{row.program} {row.task} {row.shape}")
+@pytest.mark.parametrize(
+    "row", parse_hazard_table(), ids=lambda row: f"{row.program} {row.task} {row.shape}"
+)
 def test_every_spelling_of_the_table_is_seen_and_told(row):
     for words in spellings(row):
         told = {hazard.effect for hazard in find_hazards(words)}
@@ -100,7 +102,7 @@ def test_every_pattern_of_the_table_is_seen_and_told(pattern):
 
 
 def test_the_table_says_each_thing_once():
-    listed = [(row.program, row.task, row.shape) for row in hazard_rows()]
+    listed = [(row.program, row.task, row.shape) for row in parse_hazard_table()]
     assert len(set(listed)) == len(listed)
     assert len(listed) > 250
 
@@ -159,6 +161,10 @@ pieces = st.sampled_from(
 @example("s/a/b/e")
 @example("/a/,/b/w x")
 @example("s/\\/e/e/")
+@example("b;e")
+@example(":a;e")
+@example("{b};e")
+@example("v 4.2;e")
 @example("s\\a\\b\\e")
 def test_what_is_called_harmless_is_what_sed_takes_in_its_sandbox(script):
     if hazards.sed_script_effect(script) or not script:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.web.host_access import BadHost, parse_host_list
+from handtools.text.web.host_access import BadHostEntry, parse_host_list
 
 NAMES = st.from_regex(r"[a-z]{1,5}(\.[a-z]{1,5}){1,3}", fullmatch=True)
 
@@ -75,7 +75,7 @@ def test_nothing_else_is(listed, host, port):
     ],
 )
 def test_an_entry_that_says_something_else_is_refused(entry):
-    with pytest.raises(BadHost):
+    with pytest.raises(BadHostEntry):
         parse_host_list((entry,))
 
 

@@ -8,9 +8,9 @@ from handtools.text.token_budget import estimate_tokens
 from handtools.text.web.page_content import (
     estimate_page_tokens,
     page_cursor,
+    parse_page_cursor,
     passages_mentioning,
     portion_that_fits,
-    resume_page,
     section_titled,
     sections,
     table_of_contents,
@@ -83,11 +83,11 @@ def test_mentions_come_with_their_section_and_neighbours_once():
 
 def test_a_cursor_knows_its_text():
     there = page_cursor(TEXT, 10)
-    assert resume_page(TEXT, there) == (10, True)
-    assert resume_page(TEXT + "x", there) == (10, False)
-    assert resume_page("short", there) == (5, False)
+    assert parse_page_cursor(TEXT, there) == (10, True)
+    assert parse_page_cursor(TEXT + "x", there) == (10, False)
+    assert parse_page_cursor("short", there) == (5, False)
     with pytest.raises(ValueError, match="no cursor"):
-        resume_page(TEXT, "ten")
+        parse_page_cursor(TEXT, "ten")
 
 
 def test_a_portion_ends_with_a_line_where_it_can():

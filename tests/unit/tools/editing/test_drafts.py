@@ -25,10 +25,10 @@ class Shelf:
         name = path.removeprefix("./").removeprefix("/root/")
         return FileFacts(name, "file", 1, 0o750, 0.0) if name in self.files else None
 
-    def named(self, path):
+    def shown_path(self, path):
         return path.removeprefix("./").removeprefix("/root/")
 
-    async def seen(self, path):
+    async def last_read_bytes(self, path):
         self.asked += 1
 
 

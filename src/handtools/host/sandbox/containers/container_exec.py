@@ -26,16 +26,16 @@ from handtools.host.sandbox.containers.container_pool import (
 )
 from handtools.host.sandbox.containers.docker_engine import docker_errors
 from handtools.host.sandbox.orders import (
-    CommandEnd,
-    CommandRefused,
-    CommandReport,
+    CommandEndAnswer,
+    CommandEndReport,
     CommandStarted,
+    RefusalAnswer,
     StartOrder,
     SupervisorOrder,
 )
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
 from handtools.host.sandbox.processes.kill_tree import KILL_TIMEOUT_SECONDS, TERM_GRACE_SECONDS
-from handtools.host.sandbox.processes.resource_monitor import ExceededLimit, ResourceMonitor
+from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit, ResourceMonitor
 
 _OWN_PROCESSES = 2
 """How many processes of a container belong to no command: its first one and the wrapper."""
@@ -110,7 +110,7 @@ class DockerStreamDecoder:
     _head: bytearray = field(default_factory=bytearray)
     _said: bytearray = field(default_factory=bytearray)
 
-    def of(self, data: bytes) -> Iterator[memoryview | bytes]:
+    def decode_chunk(self, data: bytes) -> Iterator[memoryview | bytes]:
         """Decode the next bytes of the stream and yield the command's output in them."""
         if self.whole:
             if not self._begun:
@@ -141,7 +141,7 @@ class DockerStreamDecoder:
         return bool(self.word) and said.startswith(self.word)
 
     @property
-    def left(self) -> int | None:
+    def surviving_process_count(self) -> int | None:
         """How many processes the command left running; None when the wrapper has not reported it."""
         words = bytes(self._said).split()
         last = words[-2:]
@@ -219,7 +219,7 @@ def _signal_all(pids: Iterable[int], *numbers: signal.Signals) -> None:
 
 
 STREAM_READ_BYTES = 256 << 10
-PROCESS_LOOKUP_SECONDS = 0.05
+PROCESS_LOOKUP_DELAY_SECONDS = 0.05
 """Seconds after which a running command's process is looked up, to notice its end by that too."""
 INSPECT_INTERVAL_SECONDS = 1.0
 """Seconds between questions to the engine whether a command has ended, where its process can't be seen."""
@@ -236,13 +236,13 @@ class ContainerExecThread:
         self._thread = threading.Thread(target=self._bout.serve, name="handtools-container", daemon=True)
         self._thread.start()
 
-    def order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
+    def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
         """Tell it something; raises `PeerGone` when it is not there."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
         """Remove the container with everything in it, because the thread does not answer."""
-        self._bout.forsake()
+        self._bout.remove_own_container()
         self.dismiss()
 
     def dismiss(self) -> None:
@@ -290,19 +290,19 @@ class _ContainerExec:
         with self.line, contextlib.suppress(PeerGone):
             self.order, self.fds = receive_message(self.line)
             try:
-                answer: CommandEnd = self._run()
+                answer: CommandEndAnswer = self._run()
             except HostError as error:
-                answer = CommandRefused(refused=str(error).removesuffix("."))
+                answer = RefusalAnswer(refused=str(error).removesuffix("."))
             finally:
                 self._close()
             send_message(self.line, answer)
 
-    def forsake(self) -> None:
+    def remove_own_container(self) -> None:
         """Remove the container, which kills the command."""
         if self.container is not None:
             self.containers.remove(self.container)
 
-    def _run(self) -> CommandReport:
+    def _run(self) -> CommandEndReport:
         """Once more in a new one, when the kept one has died or what lies over private files has come off."""
         try:
             answer = self._run_in(self.containers.take(self.shape))
@@ -315,7 +315,7 @@ class _ContainerExec:
         assert answer is not None
         return answer
 
-    def _run_in(self, container: Container) -> CommandReport | None:
+    def _run_in(self, container: Container) -> CommandEndReport | None:
         """How it went; None when it did not begin."""
         self.container, clean = container, False
         self.frames = DockerStreamDecoder(
@@ -334,16 +334,16 @@ class _ContainerExec:
                 container.lift()
             code = self._code()
             peak = container.group.peak() if os.geteuid() == 0 else None
-            sure = container.seen or self.frames.left is not None
+            sure = container.has_visible_processes or self.frames.surviving_process_count is not None
             clean = sure and not survivors and not self.frames.refused and container.alive
         finally:
             self.containers.give_back(container, clean=clean)
         if self.frames.refused and not self.again:
             return None
-        return CommandReport(
+        return CommandEndReport(
             status=self._status(code),
             peak=max(peak - used, 0) if peak and used is not None else 0,
-            left=self.frames.left or 0,
+            left=self.frames.surviving_process_count or 0,
             starved=container.group.starved() > starved,
             survivors=survivors,
             over=self.over,
@@ -389,8 +389,8 @@ class _ContainerExec:
             *([self.fds[0]] if _has_input(self.fds[0]) else []),
         ):
             waiting.register(fd, select.POLLIN)
-        watch = ResourceMonitor.ordered(self.order, memory=None)
-        ask = time.monotonic() + PROCESS_LOOKUP_SECONDS
+        watch = ResourceMonitor.from_order(self.order, memory=None)
+        ask = time.monotonic() + PROCESS_LOOKUP_DELAY_SECONDS
         while True:
             until = min(ask, watch.due) if watch else ask
             ready = {fd for fd, _ in waiting.poll(max(until - time.monotonic(), 0) * 1000 + 1)}
@@ -421,7 +421,7 @@ class _ContainerExec:
     def _end(self, container: Container, stream: socket.socket, *, gently: bool) -> int:
         """Kill all processes left and read the rest of the output; returns how many could not be killed."""
         survivors = kill_all_in_container(container, gently=gently)
-        if not container.seen and (gently or self.frames.left is None):
+        if not container.has_visible_processes and (gently or self.frames.surviving_process_count is None):
             self.containers.kill(container)
         deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
         while not self._drained(stream, DRAIN_SECONDS):
@@ -439,7 +439,7 @@ class _ContainerExec:
         return bool(data)
 
     def _write(self, data: bytes) -> None:
-        for part in self.frames.of(data):
+        for part in self.frames.decode_chunk(data):
             view = memoryview(part)
             while view:
                 view = view[os.write(self.fds[1], view) :]
@@ -484,7 +484,7 @@ class _ContainerExec:
 
     def _status(self, code: int) -> int:
         """The exit code as a wait status: bash reports a signal as 128 plus its number."""
-        killed = self.frames.left is None and not self.frames.whole
+        killed = self.frames.surviving_process_count is None and not self.frames.whole
         by_signal = code - 128 if code > 128 and (killed or code - 128 == signal.SIGXFSZ) else 0
         return by_signal or code << 8
 

@@ -223,7 +223,7 @@ class Container:
         return not waiting.poll(0)
 
     @property
-    def seen(self) -> bool:
+    def has_visible_processes(self) -> bool:
         """Whether its processes can be seen from here: not if the engine runs in a virtual machine."""
         return self.pid in self.group.pids()
 
@@ -242,7 +242,7 @@ class ContainerPool:
         self._owner = 0
 
     @cached_property
-    def nothing(self) -> str:
+    def empty_mount_sources(self) -> str:
         """The path of a folder with an empty `file` and an empty `folder`, to be mounted over private paths."""
         made = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
         Path(made, "file").touch(0o000)
@@ -274,7 +274,7 @@ class ContainerPool:
         for each in gone:
             self.remove(each)
 
-    def leave(self, root: str) -> None:
+    def release_workspace(self, root: str) -> None:
         """Remove all idle containers of a workspace."""
         with self._lock:
             if self._owner != os.getpid():
@@ -289,7 +289,7 @@ class ContainerPool:
         with self._lock:
             roots = {each.shape.root for each in self._idle}
         for root in roots:
-            self.leave(root)
+            self.release_workspace(root)
         self.engine.close()
 
     def kill(self, container: Container) -> None:
@@ -327,7 +327,7 @@ class ContainerPool:
         """Create and start a new container of this spec."""
         folder = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
         try:
-            places = HostFolders(_make_fd_files_folder(folder, shape.user), self.nothing)
+            places = HostFolders(_make_fd_files_folder(folder, shape.user), self.empty_mount_sources)
             return self._start(shape, places, folder)
         except BaseException:
             _remove_folder(folder)

@@ -19,14 +19,14 @@ from handtools.host.files.temporary_file import is_temporary_name, temporary_nam
 from handtools.host.files.tree_watch import TreeWatch
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
 
-MOST_REFRESHED_BYTES = 32 << 20
+MOST_REFRESHED_FILE_BYTES = 32 << 20
 """How large a file may be that is copied for a job; a larger one stays as it was when the job first looked."""
 _PIECE_BYTES = 1 << 20
 
-LayerMark = tuple[int, int]
+LayerEntryStamp = tuple[int, int]
 """By which an entry of the layer is known again: its inode and change time."""
-_GONE_MARK: LayerMark = (0, 0)
-_FOLDER_MARK: LayerMark = (-1, -1)
+_GONE_MARK: LayerEntryStamp = (0, 0)
+_FOLDER_MARK: LayerEntryStamp = (-1, -1)
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class LayerRefresh:
     """The job's side of a socket pair, over which its process sends a handle of the mounted overlay."""
     seen: dict[str, int] = field(default_factory=dict)
     """Change times of the workspace's files as the job has got them, by path."""
-    made: dict[str, LayerMark] = field(default_factory=dict)
+    made: dict[str, LayerEntryStamp] = field(default_factory=dict)
     """The entries that we made in the layer, by path."""
     _line: socket.socket = field(init=False)
     _wake: tuple[int, int] = field(init=False)
@@ -71,7 +71,7 @@ class LayerRefresh:
         for fd in self._wake:
             os.close(fd)
 
-    def take_out(self) -> None:
+    def remove_unchanged_copies(self) -> None:
         """Remove from the layer what we put there and the job left as it was."""
         with FolderHandle.at(self.upper) as top:
             for path, mark in sorted(self.made.items(), reverse=True):
@@ -207,7 +207,7 @@ class _PathRefresh:
                 self.refresh.made[self.path] = _mark_of(entry)
 
 
-def _mark_of(entry: LayerEntry) -> LayerMark:
+def _mark_of(entry: LayerEntry) -> LayerEntryStamp:
     # All removals in a layer are links to one file, whose change time says nothing.
     if entry_meaning(entry) == "gone":
         return _GONE_MARK
@@ -229,7 +229,7 @@ def _remove_opaque_mark(entry: LayerEntry) -> None:
     """A folder that was made over one of the workspace is marked as if it replaced it; it does not."""
     for prefix in OVERLAY_XATTR_PREFIXES:
         with contextlib.suppress(OSError):
-            os.removexattr(entry.path, f"{prefix}opaque", follow_symlinks=False)
+            os.removexattr(entry.proc_fd_path, f"{prefix}opaque", follow_symlinks=False)
 
 
 def _own_like(folder: FolderHandle, name: str, found: os.stat_result) -> None:
@@ -245,7 +245,7 @@ def _copied(
         there.create_link(temporary, folder.link_target(name))
         _own_like(there, temporary, found)
         return True
-    if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_REFRESHED_BYTES:
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_REFRESHED_FILE_BYTES:
         return False
     source = folder.open_file(name)
     try:
@@ -265,7 +265,7 @@ def _copied(
 
 
 def _pieces(source: int) -> Iterator[bytes]:
-    left = MOST_REFRESHED_BYTES
+    left = MOST_REFRESHED_FILE_BYTES
     while left > 0 and (piece := os.read(source, min(_PIECE_BYTES, left))):
         left -= len(piece)
         yield piece

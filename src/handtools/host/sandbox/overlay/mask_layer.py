@@ -14,7 +14,7 @@ from pathlib import Path
 
 from handtools.host.files.backups import MASK_LAYER_NAME
 from handtools.host.sandbox.launch import Launch, Overlay
-from handtools.host.sandbox.overlay.capture import overlay_mount_options
+from handtools.host.sandbox.overlay.overlay_capture import overlay_mount_options
 
 _WHITEOUT = os.makedev(0, 0)
 
@@ -24,15 +24,16 @@ def with_mask_layer(launch: Launch, overlay: Overlay, paths: Sequence[str]) -> L
     as_root = os.geteuid() == 0
     layer = _Layer(Path(overlay.upper).with_name(MASK_LAYER_NAME), overlay.lower)
     for path in paths:
-        os.mknod(layer.place(path), stat.S_IFCHR, _WHITEOUT)
-    layer.close()
+        os.mknod(layer.prepare_mask_path(path), stat.S_IFCHR, _WHITEOUT)
+    layer.copy_folder_metadata()
     hiding = replace(overlay, masks=os.fspath(layer.top))
     before, after = (overlay_mount_options(each, as_root=as_root) for each in (overlay, hiding))
     mounts = tuple(
         replace(mount, options=after) if mount.options == before else mount for mount in launch.mounts
     )
     note = f"{len(paths):,} private paths are hidden from it, as if they were not there."
-    return replace(launch, overlay=hiding, mounts=mounts, notes=(*launch.notes, note))
+    overlays = tuple(hiding if each == overlay else each for each in launch.overlays)
+    return replace(launch, overlays=overlays, mounts=mounts, notes=(*launch.notes, note))
 
 
 class _Layer:
@@ -44,7 +45,7 @@ class _Layer:
         self._made: dict[Path, os.stat_result] = {}
         self._folder(top)
 
-    def place(self, path: str) -> Path:
+    def prepare_mask_path(self, path: str) -> Path:
         """The path in the layer for a workspace path; creates the folders above it."""
         place = self.top / os.path.relpath(path, self._root)
         for above in reversed(place.relative_to(self.top).parents):
@@ -52,7 +53,7 @@ class _Layer:
                 self._folder(self.top / above)
         return place
 
-    def close(self) -> None:
+    def copy_folder_metadata(self) -> None:
         """Give the layer's folders the owners, modes and times of the workspace's folders."""
         for folder, facts in self._made.items():
             if os.geteuid() == 0:

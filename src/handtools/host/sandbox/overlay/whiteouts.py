@@ -29,7 +29,7 @@ class LayerEntry:
         return stat.S_IMODE(self.found.st_mode)
 
     @property
-    def path(self) -> str:
+    def proc_fd_path(self) -> str:
         """A path of the entry through `/proc/self/fd`, for calls that take no directory descriptor."""
         return f"/proc/self/fd/{self.folder}/{self.name}"
 
@@ -53,7 +53,7 @@ def entry_meaning(spot: LayerEntry) -> EntryMeaning:
 def _overlay_xattr(spot: LayerEntry, word: str) -> bytes | None:
     for prefix in OVERLAY_XATTR_PREFIXES:
         try:
-            return os.getxattr(spot.path, prefix + word, follow_symlinks=False)
+            return os.getxattr(spot.proc_fd_path, prefix + word, follow_symlinks=False)
         except OSError:
             continue
     return None

@@ -70,14 +70,14 @@ class OutputBuffer:
         return max(self.bytes - self._front - self._ring, 0)
 
     @property
-    def kept(self) -> bool:
+    def has_output_file(self) -> bool:
         """Whether the output is also in a file: small outputs need none."""
         return self._file is not None
 
     @property
     def name(self) -> str:
         """The name of the output file; empty without one."""
-        return self._path.name if self.kept else ""
+        return self._path.name if self.has_output_file else ""
 
     def part(self, start: int, size: int) -> tuple[bytes, int]:
         """Read output from an offset; returns the bytes and their offset, which is later if those were lost."""

@@ -6,6 +6,7 @@ It runs in a supervisor's child only. A supervisor has one thread, so its child 
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import resource
@@ -56,7 +57,8 @@ def set_up_and_exec(order: StartOrder, fds: dict[int, int]) -> None:
     if order["terminal"]:
         size = struct.pack("HHHH", *order["terminal"], 0, 0)
         fcntl.ioctl(0, termios.TIOCSWINSZ, size)
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        if order["controls_terminal"]:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for name, value in order["limits"].items():
         _set_rlimit(name, value)
     join_namespaces(order["namespaces"])
@@ -65,8 +67,8 @@ def set_up_and_exec(order: StartOrder, fds: dict[int, int]) -> None:
     for source, target, kind, flags, options in order["mounts"]:
         mounting = (source.encode(), target.encode(), kind.encode() or None)
         _checked(_LIBC.mount(*mounting, ctypes.c_ulong(flags), options.encode() or None))
-    if order["view"]:
-        _send_folder_handle(*order["view"])
+    for line, folder in order["views"]:
+        _send_folder_handle(line, folder)
     os.chdir(order["cwd"])
     if order["user"]:
         user, group = order["user"]
@@ -116,6 +118,9 @@ def open_network(order: NetworkOrder, joined: Sequence[int]) -> tuple[list[int],
 
     A socket stays in the namespace in which it was made, whoever has it: so nobody has to enter to use one.
     """
+    if not order["unshare"] and not joined:
+        # It would open sockets in this machine's own network.
+        raise OSError(errno.EINVAL, "no namespace was given")
     join_namespaces(joined)
     made: list[int] = []
     if order["unshare"]:
@@ -128,6 +133,7 @@ def open_network(order: NetworkOrder, joined: Sequence[int]) -> tuple[list[int],
     for listening in sockets:
         listening.bind(("127.0.0.1", 0))
         listening.listen(LISTEN_BACKLOG)
+    sockets += [socket.socket(family) for family in order["connecting"]]
     return made, [each.detach() for each in sockets]
 
 

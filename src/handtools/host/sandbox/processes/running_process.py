@@ -22,16 +22,16 @@ from handtools.core.commands import OutputProgress
 from handtools.core.errors import HostError, ToolError
 from handtools.host.sandbox.launch import Launch, LaunchSupervisor
 from handtools.host.sandbox.orders import (
-    CommandEnd,
-    CommandReport,
+    CommandEndAnswer,
+    CommandEndReport,
     CommandStarted,
     EndOrder,
     SupervisorAnswer,
 )
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
+from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit
 from handtools.host.sandbox.processes.output_buffer import OutputBuffer
-from handtools.host.sandbox.processes.resource_monitor import ExceededLimit
 from handtools.host.sandbox.processes.supervisor_client import (
     RUN_ID_VARIABLE,
     SUPERVISORS,
@@ -123,8 +123,8 @@ LaunchStage = Callable[[Launch], AbstractContextManager[Launch]]
 OUTPUT_READ_BYTES = 256 << 10
 SHOW_INTERVAL_SECONDS = 0.1
 SHOWN_TAIL_BYTES = 4 << 10
-START_TIMEOUT_SECONDS = 120.0
-END_TIMEOUT_SECONDS = 8.0
+PROCESS_START_TIMEOUT_SECONDS = 120.0
+SUPERVISOR_END_TIMEOUT_SECONDS = 8.0
 """Seconds after which a supervisor that does not answer is killed."""
 
 
@@ -187,7 +187,7 @@ class RunningProcess:
         """The result, once the process has ended; None before."""
         return self._ended
 
-    def begun(self) -> None:
+    def wait_until_started(self) -> None:
         """Block until the process runs; raises when it could not be prepared."""
         self._begun.wait()
         if self._failure is not None:
@@ -258,16 +258,16 @@ class RunningProcess:
         self.output.close()
         return self._read(answer)
 
-    def _follow(self, hired: LaunchSupervisor, launch: Launch) -> CommandEnd:
+    def _follow(self, hired: LaunchSupervisor, launch: Launch) -> CommandEndAnswer:
         """Start it, read until it has ended, and give back what the supervisor says."""
-        hired.order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
+        hired.send_order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
         line, source = hired.line.fileno(), self._pipes.source
         waiting = select.poll()
         for fd in (line, source, self._wake):
             waiting.register(fd, select.POLLIN)
         shown = time.monotonic()
         # Its time begins when it runs: what carries it may have to be made first.
-        deadline = shown + START_TIMEOUT_SECONDS
+        deadline = shown + PROCESS_START_TIMEOUT_SECONDS
         while True:
             ready = {fd for fd, _ in waiting.poll(self._pause(shown, deadline))}
             if source in ready and not self._take():
@@ -283,18 +283,18 @@ class RunningProcess:
                 deadline = now + launch.allowance.seconds
             if self._wake in ready or now >= deadline:
                 self._how = self._wanted or "timeout"
-                hired.order(EndOrder(order="end", gently=True))
+                hired.send_order(EndOrder(order="end", gently=True))
                 return self._ending(hired)
             if self._show and now - shown >= SHOW_INTERVAL_SECONDS and self.output.bytes:
                 shown = now
                 self._tell(self._show)
 
-    def _ending(self, hired: LaunchSupervisor) -> CommandEnd:
+    def _ending(self, hired: LaunchSupervisor) -> CommandEndAnswer:
         """The last words of a supervisor that has been told to end it, without letting the pipe fill up."""
         waiting = select.poll()
         waiting.register(hired.line.fileno(), select.POLLIN)
         waiting.register(self._pipes.source, select.POLLIN)
-        deadline = time.monotonic() + END_TIMEOUT_SECONDS
+        deadline = time.monotonic() + SUPERVISOR_END_TIMEOUT_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             ready = {fd for fd, _ in waiting.poll(left * 1000)}
             if hired.line.fileno() in ready:
@@ -305,12 +305,12 @@ class RunningProcess:
                 waiting.unregister(self._pipes.source)
         raise PeerGone
 
-    def _lost(self, hired: LaunchSupervisor) -> CommandReport:
+    def _lost(self, hired: LaunchSupervisor) -> CommandEndReport:
         """The supervisor is gone or stuck: its child dies with it, the others are found by their mark."""
         hired.abandon()
         self._how = self._wanted or "killed"
         survivors = kill_by_environment(f"{RUN_ID_VARIABLE}={self._mark}")
-        return CommandReport(
+        return CommandEndReport(
             status=signal.SIGKILL, peak=0, left=0, survivors=survivors, starved=False, over=""
         )
 
@@ -344,7 +344,7 @@ class RunningProcess:
         output, clipped = self.output, self.output.bytes > SHOWN_TAIL_BYTES
         show(OutputProgress(text, output.bytes, output.lines, clipped=clipped, kept=output.name))
 
-    def _read(self, answer: CommandEnd) -> ProcessResult:
+    def _read(self, answer: CommandEndAnswer) -> ProcessResult:
         seconds = time.monotonic() - self.started
         if "refused" in answer:
             return ProcessResult(

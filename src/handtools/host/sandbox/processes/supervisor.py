@@ -17,11 +17,11 @@ import time
 from dataclasses import dataclass
 
 from handtools.host.sandbox.orders import (
-    CommandRefused,
-    CommandReport,
+    CommandEndReport,
     CommandStarted,
     NetworkOpened,
     NetworkOrder,
+    RefusalAnswer,
     StartOrder,
     SupervisorOrder,
 )
@@ -29,9 +29,9 @@ from handtools.host.sandbox.processes import cgroups, pre_exec
 from handtools.host.sandbox.processes.cgroups import Cgroup
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
 from handtools.host.sandbox.processes.kill_tree import descendants, kill_descendants, running_pids
-from handtools.host.sandbox.processes.resource_monitor import ExceededLimit, ResourceMonitor
+from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit, ResourceMonitor
 
-EXIT_GRACE_SECONDS = 0.02
+LEFTOVER_CHILD_GRACE_SECONDS = 0.02
 """Seconds that child processes get to end by themselves after the command has."""
 
 
@@ -90,7 +90,7 @@ class Supervisor:
             if self.wake in ready:
                 self.reap(0.0)
                 if self.child and self.child.status is not None:
-                    self.settle(gently=False)
+                    self.kill_rest_and_report(gently=False)
             self._look()
             if self.line.fileno() in ready:
                 message: SupervisorOrder
@@ -100,7 +100,7 @@ class Supervisor:
                 elif message["order"] == "network":
                     self.open_network(message, fds)
                 elif self.child:
-                    self.settle(gently=message["gently"])
+                    self.kill_rest_and_report(gently=message["gently"])
 
     def _pause(self) -> float | None:
         """Milliseconds until the next poll of limits; None when nothing is to be polled."""
@@ -112,7 +112,7 @@ class Supervisor:
         if child and child.watch and time.monotonic() >= child.watch.due:
             child.over = child.watch.look(lambda: running_pids(self.group))
             if child.over:
-                self.settle(gently=False)
+                self.kill_rest_and_report(gently=False)
 
     def start(self, order: StartOrder, fds: list[int]) -> None:
         """Fork and execute; the answer is that it runs, or why it does not."""
@@ -132,10 +132,10 @@ class Supervisor:
             os.close(fd)
         if refusal:
             os.waitpid(apprentice.pid, 0)
-            send_message(self.line, CommandRefused(refused=refusal))
+            send_message(self.line, RefusalAnswer(refused=refusal))
         else:
             memory = None if "memory" in kept else most
-            watch = ResourceMonitor.ordered(order, memory=memory)
+            watch = ResourceMonitor.from_order(order, memory=memory)
             self.child = SupervisedCommand(apprentice.pid, used, order["alone"], watch)
             send_message(self.line, CommandStarted(pid=apprentice.pid))
 
@@ -143,13 +143,13 @@ class Supervisor:
         """Have a child make or join a network namespace and pass on what it opened, or why it could not."""
         apprentice, self.next = self.next or _prefork(), None
         opened: list[int] = []
-        answer: NetworkOpened | CommandRefused
+        answer: NetworkOpened | RefusalAnswer
         with apprentice.line as line:
             try:
                 send_message(line, order, fds)
                 answer, opened = receive_message(line)
             except PeerGone:
-                answer = CommandRefused(refused="the process that was to open it is gone")
+                answer = RefusalAnswer(refused="the process that was to open it is gone")
         with contextlib.suppress(ChildProcessError):
             os.waitpid(apprentice.pid, 0)
         send_message(self.line, answer, opened)
@@ -166,7 +166,7 @@ class Supervisor:
                 return self._told(order, fds)
             return apprentice, b"".join(iter(lambda: line.recv(4096), b"")).decode()
 
-    def settle(self, *, gently: bool) -> None:
+    def kill_rest_and_report(self, *, gently: bool) -> None:
         """Kill what is left of the command, then report how it ended."""
         child = self.child
         assert child is not None
@@ -174,7 +174,7 @@ class Supervisor:
         survivors = kill_descendants(self.group, self.reap, gently=gently)
         self.child = None
         starved, self.starved = self.starved, self.group.starved()
-        report = CommandReport(
+        report = CommandEndReport(
             status=child.status,
             peak=self._peak(child),
             left=left,
@@ -208,7 +208,7 @@ class Supervisor:
 
     def _left_behind(self) -> int:
         """How many processes outlive the command, after a moment to end by themselves."""
-        deadline = time.monotonic() + EXIT_GRACE_SECONDS
+        deadline = time.monotonic() + LEFTOVER_CHILD_GRACE_SECONDS
         while self.reap(0.001) and time.monotonic() < deadline:
             pass
         return len(set(descendants(os.getpid())))
@@ -250,7 +250,7 @@ def _answer_network_order(line: socket.socket, order: NetworkOrder, fds: list[in
     try:
         made, sockets = pre_exec.open_network(order, fds)
     except OSError as failure:
-        send_message(line, CommandRefused(refused=f"{failure}"))
+        send_message(line, RefusalAnswer(refused=f"{failure}"))
     else:
         send_message(line, NetworkOpened(namespaces=len(made)), (*made, *sockets))
 

@@ -13,9 +13,9 @@ from handtools.core.errors import HostError
 from handtools.host.programs import Process, start_python, wait_or_kill
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.orders import (
-    CommandRefused,
     NetworkOpened,
     NetworkOrder,
+    RefusalAnswer,
     StartOrder,
     SupervisorOrder,
 )
@@ -36,7 +36,7 @@ class SupervisorHandle:
     folders: list[str]
     """The folders of the supervisor's control group, which contains everything it starts."""
 
-    def order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
+    def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
         """Tell it something; raises `PeerGone` when it is not there."""
         send_message(self.line, message, fds)
 
@@ -104,8 +104,8 @@ def open_network(order: NetworkOrder, namespaces: Sequence[int] = ()) -> tuple[l
     """
     hired = SUPERVISORS.take()
     try:
-        hired.order(order, tuple(namespaces))
-        answer: NetworkOpened | CommandRefused
+        hired.send_order(order, tuple(namespaces))
+        answer: NetworkOpened | RefusalAnswer
         answer, fds = receive_message(hired.line)
     except PeerGone:
         hired.abandon()
@@ -159,7 +159,7 @@ def default_memory_bytes() -> int:
 
 def start_order(launch: Launch, mark: str) -> StartOrder:
     """What a supervisor is told; descriptors go with it: three for input and output, then the extra ones."""
-    allowance, layer = launch.allowance, launch.overlay
+    allowance = launch.allowance
     limits: dict[str, int] = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": allowance.open_files or DEFAULT_OPEN_FILES}
     if allowance.written_bytes is not None:
         limits["RLIMIT_FSIZE"] = allowance.written_bytes
@@ -170,6 +170,7 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
         cwd=launch.cwd,
         fds=[0, 1, 2, *extra_fds(launch)],
         terminal=launch.terminal,
+        controls_terminal=launch.controls_terminal,
         limits=limits,
         memory=allowance.memory_bytes,
         usual_memory=default_memory_bytes(),
@@ -178,12 +179,14 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
         identity=launch.identity,
         namespaces=launch.namespaces,
         mounts=[(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
-        view=launch.view,
+        views=launch.views,
         user=launch.user,
         landlock=launch.landlock,
         seccomp=launch.seccomp.hex(),
         alone=launch.alone,
-        layer=(layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files) if layer else None,
+        layers=[
+            (layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files) for layer in launch.overlays
+        ],
         scratch=launch.scratch.quotas if launch.scratch else (),
         places=launch.places,
     )
@@ -192,5 +195,4 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
 def extra_fds(launch: Launch) -> tuple[int, ...]:
     """The descriptors of a launch beyond its standard streams."""
     rules = () if launch.landlock is None else (launch.landlock,)
-    view = () if launch.view is None else (launch.view[0],)
-    return (*launch.pass_fds, *rules, *launch.namespaces, *view)
+    return (*launch.pass_fds, *rules, *launch.namespaces, *(line for line, _ in launch.views))

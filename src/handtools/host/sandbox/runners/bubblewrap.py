@@ -1,6 +1,6 @@
 """The bubblewrap runner: a command in its own namespaces that sees only the workspace and system programs.
 
-ADR 55.
+ADR 55, 172.
 """
 
 import os
@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 
 from handtools.core.commands import CommandNetwork
@@ -23,10 +23,11 @@ from handtools.host.sandbox.runners import seccomp
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths, TmpfsSizes
 from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
 from handtools.host.sandbox.runners.identity_and_limits import (
+    allowance_with_default_limits,
     user_can_reach,
-    with_default_limits,
     workspace_owner,
 )
+from handtools.host.workspace_folders import shown_folders, workspace_folders
 
 _MIN_VERSION = (0, 8)
 _PROGRAM_NAME = "bwrap"
@@ -51,7 +52,8 @@ class BubblewrapRunner:
     )
     confined = True
     keeps_scratch = True
-    joins: frozenset[CommandNetwork] = frozenset({"off", "listed"})
+    can_mount_overlay = True
+    session_network_modes: frozenset[CommandNetwork] = frozenset({"off", "listed"})
 
     def __init__(
         self,
@@ -75,26 +77,27 @@ class BubblewrapRunner:
 
         The caller closes the descriptors that this adds: see `confined_launch`.
         """
-        if launch.root == "/" or any(Path(tree).is_relative_to(launch.root) for tree in ("/usr", "/etc")):
-            raise HostError(
-                f"{launch.root} can't be a workspace in a sandbox: the system itself lies in it."
-            )
+        for folder in workspace_folders(launch.root).values():
+            if folder == "/" or any(Path(tree).is_relative_to(folder) for tree in ("/usr", "/etc")):
+                raise HostError(
+                    f"{folder} can't be a workspace in a sandbox: the system itself lies in it."
+                )
+        tops = [folder for _, folder in shown_folders(launch.root)]
         user = launch.user or workspace_owner(launch.root)
         found = self._finders.found(launch.root, launch.private, launch.read_only)
         users_home = profile.private_home(launch)
         launch, scratch = with_reachable_scratch(launch, user)
-        closed = hidden.closed_paths(launch.root, found.private, launch.is_open)
+        closed = hidden.hidden_private_paths(launch.root, found.private, launch.is_open)
         private = hidden.private_masks(launch.root, closed)
         made: list[int] = []
         try:
-            if launch.overlay is not None and len(private.files) + len(private.folders) > _MOST_MASKS:
-                launch = with_mask_layer(launch, launch.overlay, (*private.files, *private.folders))
-                private = MaskedPaths()
-            kept = hidden.read_only_paths(launch.root, () if launch.overlay else found.read_only)
+            if launch.overlays and len(private.files) + len(private.folders) > _MOST_MASKS:
+                launch, private = _with_mask_layers(launch, private)
+            kept = hidden.read_only_paths(launch.root, () if launch.overlays else found.read_only)
             readable = outermost(
                 path
                 for path in (*profile.toolchain_folders(users_home), *self._readable, *launch.readable)
-                if not Path(launch.root).is_relative_to(path)
+                if not any(Path(top).is_relative_to(path) for top in tops)
                 and user_can_reach(path, user)
                 and profile.can_mount_at(path, scratch)
             )
@@ -107,13 +110,17 @@ class BubblewrapRunner:
                 *profile.system_args(
                     launch, home=home, sizes=self._sizes, readable=readable, scratch=scratch
                 ),
-                *profile.git_config_args(made[1]),
-                *profile.workspace_args(
-                    launch, filter(partial(profile.can_mount_at, scratch=scratch), kept)
+                *profile.git_config_mount_args(made[1]),
+                *profile.workspace_args(launch),
+                *profile.read_only_args(
+                    (path, place)
+                    for path in kept
+                    for place in hidden.with_aliases([path], launch.root)
+                    if profile.can_mount_at(place, scratch)
                 ),
                 *profile.mask_args(hide),
                 *profile.remount_read_only_args(launch.cwd),
-                *("--", *launch.argv),
+                *("--", *_terminal_args(launch), *launch.argv),
             ]
         except OSError as error:
             for fd in made:
@@ -123,7 +130,7 @@ class BubblewrapRunner:
             launch,
             argv=tuple(argv),
             env={
-                "GIT_CONFIG_SYSTEM": profile.SANDBOX_GIT_CONFIG,
+                "GIT_CONFIG_SYSTEM": profile.SANDBOX_GIT_CONFIG_PATH,
                 **profile.sandbox_environment(
                     launch.env,
                     home=home,
@@ -132,8 +139,9 @@ class BubblewrapRunner:
                 ),
             },
             pass_fds=(*launch.pass_fds, *made),
+            controls_terminal=False,
             user=user,
-            allowance=with_default_limits(launch.allowance),
+            allowance=allowance_with_default_limits(launch.allowance),
             alone=True,
             places=profile.tmpfs_folders(home, scratch),
             notes=(*launch.notes, *notes),
@@ -144,11 +152,12 @@ class BubblewrapRunner:
     ) -> tuple[MaskedPaths, tuple[str, ...]]:
         private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
         # Through an overlay a socket has no other end.
-        shown = readable if launch.overlay else (launch.root, *readable)
+        shown = readable if launch.overlays else (*workspace_folders(launch.root).values(), *readable)
         sockets = hidden.visible_sockets(*shown)
         system = hidden.system_secrets() if as_root else MaskedPaths()
-        files = (*private.files, *sockets, *system.files)
-        return MaskedPaths(tuple(dict.fromkeys(files)), (*private.folders, *system.folders)), notes
+        files = (*hidden.with_aliases((*private.files, *sockets), launch.root), *system.files)
+        folders = (*hidden.with_aliases(private.folders, launch.root), *system.folders)
+        return MaskedPaths(tuple(dict.fromkeys(files)), folders), notes
 
     @cached_property
     def _problem(self) -> str:
@@ -184,6 +193,22 @@ class BubblewrapRunner:
             said = done.errors.decode(errors="replace").strip().removeprefix("bwrap: ")
             return f"bwrap can't confine here: {said or done.code}"
         return ""
+
+
+def _with_mask_layers(launch: Launch, private: MaskedPaths) -> tuple[Launch, MaskedPaths]:
+    """The launch with a layer in each overlay that hides what is private below it, and what is still to be hidden.
+
+    A folder of the workspace that is private as a whole has no place in a layer of its own.
+    """
+    whole = tuple(path for path in private.folders if path in {each.lower for each in launch.overlays})
+    for overlay in launch.overlays:
+        below = [
+            path
+            for path in (*private.files, *private.folders)
+            if path.startswith(f"{overlay.lower.rstrip('/')}/")
+        ]
+        launch = with_mask_layer(launch, overlay, below) if below else launch
+    return launch, MaskedPaths((), whole)
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
@@ -224,7 +249,8 @@ def with_reachable_scratch(
 
 def _unused_folder(launch: Launch) -> str:
     """A folder of every system below which nothing lies that the launch shows; empty if there is none."""
-    shown = (launch.root, *launch.readable, *launch.writable)
+    tops = (folder for _, folder in shown_folders(launch.root))
+    shown = (*tops, *launch.readable, *launch.writable)
     for folder in ("/mnt", "/media", "/srv", "/sys"):
         if os.path.isdir(folder) and not any(Path(path).is_relative_to(folder) for path in shown):
             return folder
@@ -245,6 +271,20 @@ def _bwrap_path(root: str) -> str:
     if found is None:
         raise HostError("bubblewrap (bwrap) is not installed outside the workspace.")
     return found.file
+
+
+def _terminal_args(launch: Launch) -> tuple[str, ...]:
+    """What takes the terminal for the command, in a session of its own.
+
+    Ctrl-C is for the terminal's session: were bubblewrap in it, it would end and take the command with it before
+    that could clean up.
+    """
+    if launch.terminal is None:
+        return ()
+    found = programs.find_program("setsid", launch.root)
+    if found is None:
+        raise HostError("A terminal needs setsid, which is part of util-linux and is not installed here.")
+    return found.name, "-c"
 
 
 @cache

@@ -11,17 +11,20 @@ from pathlib import Path
 
 from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch, SessionFolders
+from handtools.host.workspace_folders import shown_folders, workspace_folders
 
 SANDBOX_SYSTEM_FOLDERS = ("/usr", "/etc", "/opt", "/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew")
 """System folders with programs and settings, mounted read-only where they exist."""
 _MERGED_USR_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Folders that are links into /usr on current systems, and real folders on older ones."""
-SANDBOX_GIT_CONFIG = "/run/gitconfig"
+SANDBOX_GIT_CONFIG_PATH = "/run/gitconfig"
 """Where a command's git finds whose commits it makes; a repository's own settings go before it."""
 _DEV_SHM, _TMP = "/dev/shm", "/tmp"  # noqa: S108
 _SCRATCH_PARENTS = ("/home", "/var/lib", "/srv")
 """Folders in which a lasting home folder may be shown: the first in which nothing else is shown."""
 _SCRATCH_HOME, _SCRATCH_CACHES = "sandbox", "caches"
+_LEAST_TMPFS_BYTES = 64 << 10
+"""The size of a folder in memory in which there are only other mounts."""
 _OWN_PROGRAMS = (".local/bin", ".cargo/bin", "go/bin")
 """Folders below a home folder to which programs are installed without root."""
 HOME_TOOLCHAINS = (
@@ -66,9 +69,7 @@ def namespace_args(launch: Launch, *, hostname: str = "sandbox") -> Iterator[str
     if launch.network != "on" and not launch.namespaces:
         yield "--unshare-net"
     yield from ("--disable-userns", "--cap-drop", "ALL", "--die-with-parent", "--hostname", hostname)
-    # On a terminal of its own it needs to stay in control of it; what it types there reaches only us.
-    if launch.terminal is None:
-        yield "--new-session"
+    yield "--new-session"
 
 
 def system_args(
@@ -111,9 +112,9 @@ def system_args(
         yield from ("--ro-bind", tree, tree)
 
 
-def git_config_args(fd: int) -> tuple[str, ...]:
+def git_config_mount_args(fd: int) -> tuple[str, ...]:
     """Arguments that put a git configuration, read from a descriptor, where git looks for the system's."""
-    return ("--perms", "0444", "--ro-bind-data", str(fd), SANDBOX_GIT_CONFIG)
+    return ("--perms", "0444", "--ro-bind-data", str(fd), SANDBOX_GIT_CONFIG_PATH)
 
 
 def tmpfs_folders(home: str, scratch: SessionFolders | None) -> tuple[str, ...]:
@@ -141,7 +142,7 @@ def scratch_home(launch: Launch, readable: Iterable[str]) -> str:
     Not the user's own: the workspace and toolchains lie below that one, and nothing must be mounted below a folder
     in which a command, earlier or at this moment, may have put a link.
     """
-    taken = [launch.root, *readable, *launch.writable]
+    taken = [*(folder for _, folder in shown_folders(launch.root)), *readable, *launch.writable]
     for parent in _SCRATCH_PARENTS:
         mounts = [f"{parent}/{name}" for name in (_SCRATCH_HOME, _SCRATCH_CACHES)]
         if not any(Path(path).is_relative_to(mount) for path in taken for mount in mounts):
@@ -149,7 +150,7 @@ def scratch_home(launch: Launch, readable: Iterable[str]) -> str:
     raise HostError(f"{launch.root} can't be a workspace in a sandbox: the home folder would lie over it.")
 
 
-def with_own_programs(path: str, *, home: str, users_home: str) -> str:
+def path_variable_with_home_bins(path: str, *, home: str, users_home: str) -> str:
     """PATH with the folders to which programs are installed in `home`, each before the user's own or last."""
     places = path.split(os.pathsep)
     for folder in _OWN_PROGRAMS:
@@ -158,14 +159,29 @@ def with_own_programs(path: str, *, home: str, users_home: str) -> str:
     return os.pathsep.join(filter(None, places))
 
 
-def workspace_args(launch: Launch, kept: Iterable[str]) -> Iterator[str]:
-    """Arguments that mount the workspace at its own path, writable unless frozen, and its read-only paths."""
-    source = launch.overlay.mounted_at if launch.overlay else launch.root
-    yield from ("--ro-bind" if launch.frozen else "--bind", source, launch.root)
+def workspace_args(launch: Launch) -> Iterator[str]:
+    """Arguments that mount the workspace at its own path, writable unless frozen.
+
+    Each of several folders is at its own path, where programs installed in it look for themselves, and by its name
+    below the workspace's. There it is a folder and no link, so that `find` and `grep -r` go into it.
+    """
+    how = "--ro-bind" if launch.frozen else "--bind"
+    folders = workspace_folders(launch.root)
+    for folder in folders.values():
+        yield from (how, folder, folder)
+    if "" not in folders:
+        yield from _tmpfs_args(launch.root, _LEAST_TMPFS_BYTES, "0755")
+        for name, folder in folders.items():
+            yield from (how, folder, f"{launch.root}/{name}")
+        yield from ("--remount-ro", launch.root)
     for path in launch.writable:
         yield from ("--bind", path, path)
-    for path in kept:
-        yield from ("--ro-bind", path, path)
+
+
+def read_only_args(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Arguments that mount paths read-only, each at a place that is given with it."""
+    for path, place in pairs:
+        yield from ("--ro-bind", path, place)
 
 
 def mask_args(masks: MaskedPaths) -> Iterator[str]:
@@ -201,7 +217,7 @@ def sandbox_environment(
     }
     kept |= {"HOME": home, "TMPDIR": _TMP}
     if users_home and home != users_home:
-        kept["PATH"] = with_own_programs(kept.get("PATH", ""), home=home, users_home=users_home)
+        kept["PATH"] = path_variable_with_home_bins(kept.get("PATH", ""), home=home, users_home=users_home)
     if root_inside:
         # Root of a namespace with one user in it can't give files to others, and tar as root would try.
         kept.setdefault("TAR_OPTIONS", "--no-same-owner")
@@ -211,7 +227,8 @@ def sandbox_environment(
 def private_home(launch: Launch) -> str:
     """The path of the home folder inside: the usual one, unless that is in the workspace."""
     home = os.path.normpath(launch.env.get("HOME", "") or "/")
-    inside = Path(home).is_relative_to(launch.root) and home != launch.root
+    tops = [folder for _, folder in shown_folders(launch.root)]
+    inside = any(Path(home).is_relative_to(top) and home != top for top in tops)
     usual = home.startswith("/") and home != "/" and not home.startswith(("/usr", "/etc", "/proc", "/dev"))
     return home if usual and not inside else "/home/sandbox"
 

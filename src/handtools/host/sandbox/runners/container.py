@@ -29,7 +29,11 @@ from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths
 from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
-from handtools.host.sandbox.runners.identity_and_limits import with_default_limits, workspace_owner
+from handtools.host.sandbox.runners.identity_and_limits import (
+    allowance_with_default_limits,
+    workspace_owner,
+)
+from handtools.host.workspace_folders import workspace_folders
 
 IMAGE_VARIABLE = "HANDTOOLS_IMAGE"
 """Environment variable with the image to use when none is named."""
@@ -56,7 +60,7 @@ class ContainerRunner:
     )
     confined = True
     keeps_scratch = False
-    joins: frozenset[CommandNetwork] = frozenset()
+    session_network_modes: frozenset[CommandNetwork] = frozenset()
 
     def __init__(self, *, image: str = "", address: str = "", sizes: ContainerSizes | None = None) -> None:
         self.image = image or os.environ.get(IMAGE_VARIABLE, "") or _DEFAULT_IMAGE
@@ -71,48 +75,50 @@ class ContainerRunner:
 
     def confine(self, launch: Launch) -> Launch:
         """The launch, set up to run in a container of this workspace."""
+        if "" not in workspace_folders(launch.root):
+            raise HostError("Containers take a workspace of one folder only; use another runner.")
         if launch.root in _SYSTEM_FOLDERS:
             raise HostError(
                 f"{launch.root} can't be a workspace in a container: the image's own lies there."
             )
         found = self._finders.found(launch.root, launch.private, launch.read_only)
-        closed = hidden.closed_paths(launch.root, found.private, launch.is_open)
+        closed = hidden.hidden_private_paths(launch.root, found.private, launch.is_open)
         hide, notes = self._hidden(launch, closed)
-        kept = tuple(hidden.read_only_paths(launch.root, () if launch.overlay else found.read_only))
-        if launch.overlay is None:
+        kept = tuple(hidden.read_only_paths(launch.root, () if launch.overlays else found.read_only))
+        if not launch.overlays:
             shape = self._shape(launch, hide, kept)
         else:
             # What lies in the workspace is covered anew with each layer; a worktree's record lies elsewhere.
             inner = [path for path in kept if Path(path).is_relative_to(launch.root)]
             shape = self._shape(launch, MaskedPaths(), tuple(path for path in kept if path not in inner))
-            covers = _mask_mounts(hide, inner, self._containers.nothing)
+            covers = _mask_mounts(hide, inner, self._containers.empty_mount_sources)
             launch = replace(launch, mounts=(*launch.mounts, *covers))
         return replace(
             launch,
             argv=(os.path.basename(launch.argv[0]), *launch.argv[1:]) if _is_bash(launch) else launch.argv,
             env=_container_environment(launch.env, as_root=shape.user[0] == 0),
             crew=ContainerExecThreads(self._containers, shape),
-            allowance=with_default_limits(launch.allowance),
+            allowance=allowance_with_default_limits(launch.allowance),
             notes=(*launch.notes, *notes),
         )
 
-    def leave(self, root: str) -> None:
+    def release_workspace(self, root: str) -> None:
         """Remove the idle containers of a workspace."""
-        self._containers.leave(root)
+        self._containers.release_workspace(root)
 
     def _hidden(self, launch: Launch, private_paths: Iterable[str]) -> tuple[MaskedPaths, tuple[str, ...]]:
         """The paths to mask, and notes about other files that are hidden with them."""
         every = hidden.private_masks(launch.root, private_paths)
         private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
         # Through a layer a socket has no other end.
-        sockets = hidden.visible_sockets(launch.root) if launch.overlay is None else []
+        sockets = [] if launch.overlays else hidden.visible_sockets(launch.root)
         inside = [path for path in sockets if Path(path).is_relative_to(launch.root)]
         files = tuple(dict.fromkeys((*private.files, *inside)))
         listed = (_NO_HOST_LIST,) if launch.network == "listed" else ()
         return MaskedPaths(files, private.folders), (*listed, *notes)
 
     def _shape(self, launch: Launch, hide: MaskedPaths, kept: tuple[str, ...]) -> ContainerSpec:
-        limits = with_default_limits(launch.allowance)
+        limits = allowance_with_default_limits(launch.allowance)
         return ContainerSpec(
             image=self.image,
             root=launch.root,
@@ -144,9 +150,13 @@ class ContainerRunner:
         with _probe_folder() as (root, word, _):
             return "" if self._read(root) == word else "Docker does not see the folders of this machine."
 
-    @cached_property
-    def layered(self) -> bool:
+    @property
+    def can_mount_overlay(self) -> bool:
         """Whether overlays can be mounted in containers: only by root, on the engine's own machine."""
+        return self._overlay_works
+
+    @cached_property
+    def _overlay_works(self) -> bool:
         if os.geteuid() != 0 or self._problem:
             return False
         with _probe_folder() as (root, _, other), contextlib.suppress(OSError, HostError):
@@ -163,7 +173,7 @@ class ContainerRunner:
             ended = running.result()
         finally:
             running.close()
-            self.leave(root)
+            self.release_workspace(root)
         if ended.fault:
             raise HostError(ended.fault)
         return ended.output.ends()[0].decode("utf-8", "replace")

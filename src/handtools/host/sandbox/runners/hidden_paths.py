@@ -18,6 +18,7 @@ from handtools.core.commands import PathPredicate
 from handtools.core.errors import HostError
 from handtools.host.files.git_repository import worktree_git_folder
 from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS, MaskedPaths
+from handtools.host.workspace_folders import path_in_workspace, shown_folders, workspace_folders
 from handtools.text.search.glob import GlobSet
 
 _REFRESH_SECONDS = 0.004
@@ -30,7 +31,7 @@ UNSEARCHED_FOLDERS = DEPENDENCY_FOLDERS | {".git", ".hg", ".jj", ".bzr"}
 """Folders that are not searched: dependencies and the data of version control."""
 _MOST_LOOKED_AT = 200
 """How many files of a private folder are looked at one by one; a larger folder is hidden whole."""
-EXCEPTION_MARK = "!"
+GLOB_EXCEPTION_PREFIX = "!"
 """Prefix of a glob that makes an exception: paths that match it are not hidden."""
 
 
@@ -48,8 +49,8 @@ class PolicyGlobs:
     def __init__(self, globs: Iterable[str]) -> None:
         groups: list[tuple[list[str], list[str]]] = [([], [])]
         for each in globs:
-            if each.startswith(EXCEPTION_MARK):
-                groups[-1][1].append(each.removeprefix(EXCEPTION_MARK))
+            if each.startswith(GLOB_EXCEPTION_PREFIX):
+                groups[-1][1].append(each.removeprefix(GLOB_EXCEPTION_PREFIX))
                 continue
             if groups[-1][1]:
                 groups.append(([], []))
@@ -81,8 +82,12 @@ class _GlobSet:
 class PolicyGlobFinder:
     """Finds the paths in a workspace that match the policy's globs, and keeps the result up to date."""
 
-    def __init__(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> None:
+    def __init__(
+        self, root: str, private: Iterable[str], read_only: Iterable[str], *, name: str = ""
+    ) -> None:
+        """`name` is that of the folder `root`, if the workspace has several."""
         self._root = root
+        self._prefix = f"{name}/" if name else ""
         self._private = PolicyGlobs(private)
         self._read_only = PolicyGlobs(read_only)
         self._folders: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
@@ -95,6 +100,8 @@ class PolicyGlobFinder:
 
         Large trees are rechecked in turns, so a new path may be found some calls later.
         """
+        if self._prefix and self._private.matches(self._prefix.rstrip("/"), folder=True):
+            return PolicyPaths((self._root,), ())
         if not self._folders:
             self._walk("")
         self._refresh("")
@@ -133,11 +140,12 @@ class PolicyGlobFinder:
             with os.scandir(os.path.join(self._root, folder)) as entries:
                 for entry in entries:
                     path = f"{folder}/{entry.name}" if folder else entry.name
+                    shown = self._prefix + path
                     is_folder = entry.is_dir(follow_symlinks=False)
-                    if self._private.matches(path, folder=is_folder):
+                    if self._private.matches(shown, folder=is_folder):
                         private.add(entry.path)
                         continue
-                    is_kept = folder in self._kept or self._read_only.matches(path, folder=is_folder)
+                    is_kept = folder in self._kept or self._read_only.matches(shown, folder=is_folder)
                     if is_kept and folder not in self._kept:
                         kept.add(entry.path)
                     if is_folder and entry.name not in UNSEARCHED_FOLDERS:
@@ -157,15 +165,18 @@ class PolicyPathFinder:
 
     def found(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> PolicyPaths:
         """The paths that the policy's globs match in a workspace; absolute paths are taken as they are."""
-        inside = f"{root}/"
+        folders = workspace_folders(root)
+        inside = tuple(f"{folder}/" for folder in folders.values())
         given = (tuple(private), tuple(read_only))
         globs = tuple(tuple(each for each in some if not each.startswith(inside)) for some in given)
         paths = [[each for each in some if each.startswith(inside)] for some in given]
-        key = (root, *globs)
-        if key not in self._finders:
-            self._finders[key] = PolicyGlobFinder(root, *globs)
-        found = self._finders[key].found() if any(globs) else PolicyPaths((), ())
-        return PolicyPaths((*found.private, *paths[0]), (*found.read_only, *paths[1]))
+        for name, folder in folders.items() if any(globs) else ():
+            key = (name, folder, *globs)
+            if key not in self._finders:
+                self._finders[key] = PolicyGlobFinder(folder, *globs, name=name)
+            found = self._finders[key].found()
+            paths = [[*paths[0], *found.private], [*paths[1], *found.read_only]]
+        return PolicyPaths(tuple(paths[0]), tuple(paths[1]))
 
 
 _UNIX_SOCKETS = "/proc/net/unix"
@@ -214,7 +225,7 @@ def private_masks(root: str, private: Iterable[str]) -> MaskedPaths:
     folders: list[str] = []
     for path in private:
         real = os.path.realpath(path)
-        if not Path(real).is_relative_to(root) or real == root:
+        if path_in_workspace(real, root) in {None, "."}:
             continue
         if os.path.isdir(real):
             folders.append(real)
@@ -234,7 +245,8 @@ def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPath
     notes = []
     while len(files) + len(folders) > most:
         held = Counter(os.path.dirname(path) for path in files)
-        held.pop(root, None)
+        for folder in workspace_folders(root).values():
+            held.pop(folder, None)
         if not held:
             raise HostError(
                 f"The workspace holds private files in {len(files) + len(folders):,} places; at most {most:,} "
@@ -245,23 +257,28 @@ def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPath
         files = [path for path in files if not path.startswith(f"{shut}/")]
         folders = [*(path for path in folders if not path.startswith(f"{shut}/")), shut]
         notes.append(
-            f"`{os.path.relpath(shut, root)}` is hidden from it whole: it holds too many private files."
+            f"`{path_in_workspace(shut, root)}` is hidden from it whole: it holds too many private files."
         )
     return MaskedPaths(tuple(files), tuple(folders)), tuple(notes)
 
 
-def closed_paths(root: str, private: Iterable[str], is_open: PathPredicate) -> list[str]:
+def hidden_private_paths(root: str, private: Iterable[str], is_open: PathPredicate) -> list[str]:
     """The private paths without those that may be seen; of a folder with some of them, its other files."""
     closed: list[str] = []
     for path in private:
         if not os.path.isdir(path) or os.path.islink(path):
-            closed += [] if is_open(os.path.relpath(path, root)) else [path]
+            closed += [] if is_open(_shown(path, root)) else [path]
             continue
         files = list(islice(_files_below(path), _MOST_LOOKED_AT + 1))
-        shut = [each for each in files if not is_open(os.path.relpath(each, root))]
+        shut = [each for each in files if not is_open(_shown(each, root))]
         whole = len(shut) == len(files) or len(files) > _MOST_LOOKED_AT
         closed += [path] if whole else shut
     return closed
+
+
+def _shown(path: str, root: str) -> str:
+    """An absolute path in the workspace as rules name it."""
+    return path_in_workspace(path, root) or os.path.relpath(path, root)
 
 
 def _files_below(folder: str) -> Iterator[str]:
@@ -274,10 +291,22 @@ def read_only_paths(root: str, read_only: Iterable[str]) -> list[str]:
     found = []
     for path in read_only:
         real = os.path.realpath(path)
-        if os.path.exists(real) and Path(real).is_relative_to(root) and real != root:
+        if os.path.exists(real) and path_in_workspace(real, root) not in {None, "."}:
             found.append(real)
-    record = _worktree_record(root)
-    return [*sorted(found), *([record] if record else [])]
+    records = map(_worktree_record, workspace_folders(root).values())
+    return [*sorted(found), *filter(None, records)]
+
+
+def with_aliases(paths: Iterable[str], root: str) -> tuple[str, ...]:
+    """Absolute paths, each followed by that at which it is shown in a workspace of several folders."""
+    shown = dict(shown_folders(root)) if "" not in workspace_folders(root) else {}
+    places: dict[str, None] = {}
+    for path in paths:
+        places[path] = None
+        inside = path_in_workspace(path, root) if shown else None
+        if inside not in {None, "."}:
+            places[os.path.join(shown[""], str(inside))] = None
+    return tuple(places)
 
 
 def _worktree_record(root: str) -> str | None:

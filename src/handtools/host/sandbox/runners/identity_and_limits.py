@@ -6,13 +6,14 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
-from handtools.core.commands import Allowance
+from handtools.core.commands import CommandLimits
+from handtools.host.workspace_folders import workspace_folders
 
 _MOST_PROCESSES = 1024
 _MOST_FILE_BYTES = 8 << 30
 
 
-def with_default_limits(allowance: Allowance) -> Allowance:
+def allowance_with_default_limits(allowance: CommandLimits) -> CommandLimits:
     """The allowance with default limits for what the caller left open.
 
     Not memory: where no control group counts it, a limit per process would break programs that only reserve a lot.
@@ -31,9 +32,11 @@ def workspace_owner(root: str) -> tuple[int, int] | None:
     """
     if os.geteuid() != 0:
         return None
-    status = os.stat(root)
+    folders = list(workspace_folders(root).values())
+    status = os.stat(folders[0])
     owner = (status.st_uid, status.st_gid)
-    return owner if owner[0] != 0 and user_can_reach(root, owner) else None
+    reached = owner[0] != 0 and all(user_can_reach(folder, owner) for folder in folders)
+    return owner if reached else None
 
 
 def user_can_reach(path: str, user: tuple[int, int] | None) -> bool:

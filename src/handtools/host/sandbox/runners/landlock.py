@@ -22,8 +22,8 @@ from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
 from handtools.host.sandbox.runners.identity_and_limits import (
+    allowance_with_default_limits,
     user_can_reach,
-    with_default_limits,
     workspace_owner,
 )
 from handtools.host.sandbox.runners.landlock_ruleset import (
@@ -35,6 +35,7 @@ from handtools.host.sandbox.runners.landlock_ruleset import (
     landlock_abi,
     landlock_syscall_filter,
 )
+from handtools.host.workspace_folders import workspace_folders
 
 _DEVICE_FILES = ("null", "zero", "full", "random", "urandom")
 _TERMINALS = ("tty", "ptmx", "pts")
@@ -54,7 +55,9 @@ class LandlockRunner:
     )
     confined = False
     keeps_scratch = True
-    joins: frozenset[CommandNetwork] = frozenset()
+    can_mount_overlay = False
+    """A rule is about a file, and an overlay has others: mounted over the workspace it would be closed whole."""
+    session_network_modes: frozenset[CommandNetwork] = frozenset()
 
     def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:
         """`root` is the workspace: helper programs are never taken from there."""
@@ -107,7 +110,7 @@ class LandlockRunner:
                     *(os.path.join(self._private, name) for name in ("home", "tmp")),
                 ):
                     os.chown(folder, *user)
-        sockets: seccomp.SocketAccess = "own" if launch.network == "on" else "none"
+        sockets: seccomp.SeccompSocketMode = "own" if launch.network == "on" else "none"
         env = profile.sandbox_environment(
             launch.env,
             home=home,
@@ -121,7 +124,7 @@ class LandlockRunner:
             user=user,
             landlock=self._ruleset(launch),
             seccomp=landlock_syscall_filter(sockets),
-            allowance=with_default_limits(launch.allowance),
+            allowance=allowance_with_default_limits(launch.allowance),
             notes=(*launch.notes, *((_NO_HOST_LIST,) if launch.network == "listed" else ())),
         )
 
@@ -148,7 +151,7 @@ class LandlockRunner:
         secret = hidden.system_secrets()
         parts = {"/etc", *(os.path.dirname(path) for path in (*secret.files, *secret.folders))}
         return (
-            *map(_file_identity, (*self._trees(launch), launch.root)),
+            *map(_file_identity, (*self._trees(launch), *workspace_folders(launch.root).values())),
             *map(_modified_at, sorted(parts)),
         )
 
@@ -173,7 +176,10 @@ class LandlockRunner:
         # A terminal of its own can't be told from the person's, so there is none unless it was asked for.
         for name in (*_DEVICE_FILES, *(_TERMINALS if launch.terminal else ())):
             yield f"/dev/{name}", DEVICE_ACCESS
-        yield launch.root, READ_ACCESS if launch.frozen else WRITE_ACCESS
+        for name, folder in workspace_folders(launch.root).items():
+            yield folder, READ_ACCESS if launch.frozen else WRITE_ACCESS
+            if name:
+                yield launch.root, READ_ACCESS  # the links to its folders are there
         for path in (self._private, *launch.writable):
             yield path, WRITE_ACCESS
 

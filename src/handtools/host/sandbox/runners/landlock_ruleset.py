@@ -25,7 +25,7 @@ _TCP, _SCOPES = 0x3, 0x3
 
 
 @cache
-def landlock_syscall_filter(sockets: seccomp.SocketAccess) -> bytes:
+def landlock_syscall_filter(sockets: seccomp.SeccompSocketMode) -> bytes:
     """The seccomp filter used together with Landlock."""
     return seccomp.assemble_filter(
         seccomp.syscall_rules(sockets=sockets, namespaces="host"),

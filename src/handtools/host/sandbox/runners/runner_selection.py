@@ -20,7 +20,8 @@ class UnconfinedRunner:
     boundary = "No boundary: a command can do whatever this user can. It is ended completely, and limited."
     confined = False
     keeps_scratch = False
-    joins: frozenset[CommandNetwork] = frozenset({"listed"})
+    can_mount_overlay = True
+    session_network_modes: frozenset[CommandNetwork] = frozenset({"listed"})
 
     def unavailable_reason(self) -> str:
         """Always empty: running commands unconfined works on every machine."""

@@ -185,12 +185,12 @@ _PROCESS_RULES = (
     SyscallRule("prlimit64", errno.EPERM, (ArgumentCheck(0, "outside", (0,)),)),
 )
 
-SocketAccess = Literal["own", "none"]
-NamespaceAccess = Literal["own", "host"]
+SeccompSocketMode = Literal["own", "none"]
+OwnOrHostNamespaces = Literal["own", "host"]
 
 
 def syscall_rules(
-    *, sockets: SocketAccess, namespaces: NamespaceAccess, countable: bool = False
+    *, sockets: SeccompSocketMode, namespaces: OwnOrHostNamespaces, countable: bool = False
 ) -> tuple[SyscallRule, ...]:
     """The denied system calls: more when sockets, shared memory or processes are shared with the machine.
 

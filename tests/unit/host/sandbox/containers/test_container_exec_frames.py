@@ -15,7 +15,7 @@ def framed(kind: int, data: bytes) -> bytes:
 def fed(frames: DockerStreamDecoder, data: bytes, cuts: list[int]) -> bytes:
     places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     pieces = [data[start:end] for start, end in pairwise(places)]
-    return b"".join(bytes(part) for piece in pieces for part in frames.of(piece))
+    return b"".join(bytes(part) for piece in pieces for part in frames.decode_chunk(piece))
 
 
 @given(
@@ -31,13 +31,13 @@ def test_the_output_comes_out_whole_however_it_is_cut(parts, cuts):
 def test_the_last_word_says_how_many_were_left(count, noise, cuts):
     frames = DockerStreamDecoder()
     fed(frames, framed(2, noise) + framed(2, b"\nleft %d\n" % count), cuts)
-    assert frames.left == count
+    assert frames.surviving_process_count == count
 
 
 def test_without_a_last_word_nothing_is_known():
     frames = DockerStreamDecoder()
     fed(frames, framed(1, b"left 3\n") + framed(2, b"Killed\n"), [])
-    assert frames.left is None
+    assert frames.surviving_process_count is None
 
 
 def test_a_terminal_has_no_frames():

@@ -29,7 +29,7 @@ def collected(tmp_path: Path, *pieces: bytes, limit: int = 1000) -> OutputBuffer
 def test_a_small_output_needs_no_file(tmp_path):
     output = collected(tmp_path, b"abc\n", b"d")
     assert output.ends() == (b"abc\nd", b"")
-    assert (output.bytes, output.lines, output.kept) == (5, 2, False)
+    assert (output.bytes, output.lines, output.has_output_file) == (5, 2, False)
     output.close()
     assert not (tmp_path / "out").exists()
 
@@ -48,7 +48,7 @@ def test_many_short_lines_are_kept_too(tmp_path, monkeypatch):
     monkeypatch.setattr(output_buffer, "SPILL_LINES", 3)
     output = collected(tmp_path, b"a\n", b"b\nc\nd\n", b"e\n")
     assert output.ends() == (b"a\nb\nc\nd\ne\n", b"")
-    assert output.kept
+    assert output.has_output_file
     output.close()
     assert (tmp_path / "out" / "kept.log").read_bytes() == b"a\nb\nc\nd\ne\n"
 

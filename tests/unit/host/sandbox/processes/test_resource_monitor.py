@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from handtools.host.sandbox.processes.resource_monitor import (
+from handtools.host.sandbox.processes.memory_and_disk_monitor import (
     MAX_POLL_SECONDS,
     MIN_POLL_SECONDS,
     ResourceMonitor,

@@ -101,19 +101,19 @@ async def test_memory_is_measured(tmp_path):
 
 @pytest.mark.parametrize(("limit", "code"), [(None, 0), (100 << 20, 1)])
 async def test_a_limit_on_memory_holds(tmp_path, limit, code):
-    from handtools.core.commands import Allowance
+    from handtools.core.commands import CommandLimits
 
     script = "python3 -c 'bytearray(300 << 20)' 2>/dev/null || exit 1"
-    allowance = Allowance(memory_bytes=limit)
+    allowance = CommandLimits(memory_bytes=limit)
     ended = await run_process(launch(tmp_path, script, allowance=allowance), tmp_path / "kept")
     assert ended.code == code
 
 
 async def test_a_limit_on_file_size_holds(tmp_path):
-    from handtools.core.commands import Allowance
+    from handtools.core.commands import CommandLimits
 
     script = "exec head -c 9000000 /dev/zero > big"
-    allowance = Allowance(written_bytes=1_000_000)
+    allowance = CommandLimits(written_bytes=1_000_000)
     ended = await run_process(launch(tmp_path, script, allowance=allowance), tmp_path / "kept")
     assert ended.how == "limit"
     assert (tmp_path / "big").stat().st_size == 1_000_000

@@ -10,20 +10,20 @@ from itertools import islice
 from typing import Any
 
 from handtools.core.errors import WrongKind
-from handtools.core.media import Preview
+from handtools.core.media import MediaPreview
 from handtools.host.media import UNREADABLE_HINT
 from handtools.text.encoding import decode
 from handtools.text.plurals import number_with_noun
 from handtools.text.truncation import one_line
 
-PREVIEW_ROWS = 10
-CELL_CHARS = 80
-MOST_TABLES = 50
+TABLE_PREVIEW_ROWS = 10
+TABLE_CELL_CHARS = 80
+MOST_DATABASE_TABLES = 50
 _SQLITE_STEPS = 2_000_000
 """How many SQLite virtual machine steps one query may take, so that counting a huge table is given up."""
 
 
-def preview(path: str, data: bytes) -> Preview | None:
+def preview(path: str, data: bytes) -> MediaPreview | None:
     """Preview the schema and the first rows of a table file; None when no reader of the format is installed."""
     if data.startswith(b"SQLite"):
         return _database(path, data)
@@ -32,23 +32,23 @@ def preview(path: str, data: bytes) -> Preview | None:
     return _separated(path, data)
 
 
-def _separated(path: str, data: bytes) -> Preview:
+def _separated(path: str, data: bytes) -> MediaPreview:
     text = decode(data).body
     tabbed = path.lower().endswith(".tsv")
     try:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabbed else _delimiter(text))
-        rows = list(islice(reader, PREVIEW_ROWS + 1))
+        rows = list(islice(reader, TABLE_PREVIEW_ROWS + 1))
         # Lines would not do: a cell in quotes may hold line ends.
         count = max(len(rows) - 1, 0) + sum(1 for _ in reader)
     except csv.Error as error:
         raise WrongKind(f"`{path}` can't be read as a table: {error}.", hint="Use view=text.") from error
     head, body = (rows[0], rows[1:]) if rows else ([], [])
-    return Preview(
+    return MediaPreview(
         kind="table",
         title=f"{'TSV' if tabbed else 'CSV'}, {number_with_noun(len(head), 'column')},"
         f" {number_with_noun(count, 'row')}",
         text=_rendered(head, body),
-        left_out=f"rows after the first {PREVIEW_ROWS}; use start_line or view=text"
+        left_out=f"rows after the first {TABLE_PREVIEW_ROWS}; use start_line or view=text"
         if count > len(body)
         else "",
     )
@@ -59,7 +59,7 @@ def _delimiter(text: str) -> str:
     return max(",;\t|", key=first.count)
 
 
-def _database(path: str, data: bytes) -> Preview:
+def _database(path: str, data: bytes) -> MediaPreview:
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
             # A copy in memory has no write-ahead log, whatever the header says.
@@ -68,16 +68,16 @@ def _database(path: str, data: bytes) -> Preview:
             connection.set_progress_handler(lambda: 1, _SQLITE_STEPS)
             query = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
             tables = connection.execute(query).fetchall()
-            shown = [_table(connection, name, sql) for name, sql in tables[:MOST_TABLES]]
+            shown = [_table(connection, name, sql) for name, sql in tables[:MOST_DATABASE_TABLES]]
         except sqlite3.Error as error:
             message = f"`{path}` can't be read as a SQLite database: {error}."
             raise WrongKind(message, hint=UNREADABLE_HINT) from error
-    more = len(tables) - MOST_TABLES
+    more = len(tables) - MOST_DATABASE_TABLES
     left_out = [f"{more} more tables"] * (more > 0)
-    left_out += [f"rows after the first {PREVIEW_ROWS} of each"] * any(
-        count > PREVIEW_ROWS for _, count in shown
+    left_out += [f"rows after the first {TABLE_PREVIEW_ROWS} of each"] * any(
+        count > TABLE_PREVIEW_ROWS for _, count in shown
     )
-    return Preview(
+    return MediaPreview(
         kind="table",
         title=f"SQLite database, {len(tables)} tables and views",
         text="\n\n".join(text for text, _ in shown),
@@ -89,7 +89,7 @@ def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[
     """The schema and first rows of a database table as text, and its number of rows."""
     quoted = '"' + name.replace('"', '""') + '"'
     try:
-        rows = connection.execute(f"SELECT * FROM {quoted} LIMIT {PREVIEW_ROWS}")
+        rows = connection.execute(f"SELECT * FROM {quoted} LIMIT {TABLE_PREVIEW_ROWS}")
         head, body = [column[0] for column in rows.description], rows.fetchall()
         count = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]
     except sqlite3.Error as error:
@@ -97,25 +97,25 @@ def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[
     return f"{sql or name}\n-- {number_with_noun(count, 'row')}\n{_rendered(head, body)}", count
 
 
-def _parquet(path: str, data: bytes) -> Preview:
+def _parquet(path: str, data: bytes) -> MediaPreview:
     # A reader that people bring along: nothing of ours installs it.
     from pyarrow import ArrowException, BufferReader  # pyright: ignore[reportMissingImports]
     from pyarrow.parquet import ParquetFile  # pyright: ignore[reportMissingImports]
 
     try:
         file = ParquetFile(BufferReader(data))
-        first = next(file.iter_batches(batch_size=PREVIEW_ROWS), None)
+        first = next(file.iter_batches(batch_size=TABLE_PREVIEW_ROWS), None)
     except (ArrowException, OSError) as error:
         raise WrongKind(f"`{path}` can't be read as Parquet: {error}.", hint=UNREADABLE_HINT) from error
     schema = file.schema_arrow
     rows = [list(row.values()) for row in first.to_pylist()] if first is not None else []
     count = file.metadata.num_rows
     types = "\n".join(f"{field.name}: {field.type}" for field in schema)
-    return Preview(
+    return MediaPreview(
         kind="table",
         title=f"Parquet, {number_with_noun(len(schema), 'column')}, {number_with_noun(count, 'row')}",
         text=f"{types}\n\n{_rendered(schema.names, rows)}",
-        left_out=f"rows after the first {PREVIEW_ROWS}" if count > len(rows) else "",
+        left_out=f"rows after the first {TABLE_PREVIEW_ROWS}" if count > len(rows) else "",
     )
 
 
@@ -126,4 +126,4 @@ def _rendered(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def _cell(value: Any) -> str:
     text = f"({len(value)} bytes)" if isinstance(value, bytes) else "" if value is None else str(value)
-    return one_line(text, CELL_CHARS)
+    return one_line(text, TABLE_CELL_CHARS)

@@ -10,7 +10,7 @@ import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,11 +24,11 @@ from handtools.host.files.backups import (
     BackupItem,
     FolderBackups,
 )
-from handtools.host.files.folder_handle import FolderHandle, open_inner_folder, walk_tree
+from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder, walk_tree
 from handtools.host.sandbox.change_capture import CapturedChanges
 from handtools.host.sandbox.launch import Launch, Mount, Overlay
 from handtools.host.sandbox.overlay.layer_refresh import LayerRefresh
-from handtools.host.sandbox.overlay.upper_layer import UpperLayerDiff, UpperLayerSanitizer
+from handtools.host.sandbox.overlay.upper_layer_changes import UpperLayerDiff, UpperLayerSanitizer
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
@@ -38,7 +38,7 @@ _SELF_CONTAINED_OPTIONS = ("redirect_dir=off", "metacopy=off", "index=off", "xin
 
 
 def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
-    """The launch with an overlay mounted over the workspace, so that its writes go to the upper layer."""
+    """The launch with an overlay over a folder of the workspace, so that its writes go to the upper layer."""
     as_root = os.geteuid() == 0
     private = Mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
     layer = Mount(
@@ -50,7 +50,7 @@ def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
     )
     return replace(
         launch,
-        overlay=overlay,
+        overlays=(*launch.overlays, overlay),
         unshare=launch.unshare | CLONE_NEWNS | (0 if as_root else CLONE_NEWUSER),
         identity=launch.identity if as_root else (os.geteuid(), os.getegid()),
         mounts=(private, layer, *launch.mounts),
@@ -92,12 +92,18 @@ class LayerQuota:
 
 
 class OverlayCapture:
-    """Captures changes by giving every command an overlay with its own upper layer over the workspace."""
+    """Captures changes by giving every command an overlay with its own upper layer over the workspace.
 
-    apart = True
+    `name` is that of the folder, if the workspace has several.
+    """
 
-    def __init__(self, root: str | Path, vault: FolderBackups, *, quota: LayerQuota | None = None) -> None:
+    has_isolated_writes = True
+
+    def __init__(
+        self, root: str | Path, vault: FolderBackups, *, quota: LayerQuota | None = None, name: str = ""
+    ) -> None:
         self._root = os.path.realpath(root)
+        self.name = name
         self._spare: list[BackupItem] = []
         self._lock = threading.Lock()
         self.vault = vault
@@ -116,7 +122,7 @@ class OverlayCapture:
         overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root, most, self.quota.files)
         captured = OverlayCommandCapture(with_overlay(launch, overlay), overlay, item, self)
         if launch.refreshed is not None:
-            captured.start_refresh(launch.refreshed)
+            captured.start_refresh_while_running(launch.refreshed)
         return captured
 
     def give_back(self, item: BackupItem, *, written: bool) -> None:
@@ -141,7 +147,7 @@ class OverlayCapture:
             self._let_go(item)
 
     def _let_go(self, item: BackupItem) -> None:
-        self.vault.clear(item.name)
+        self.vault.delete_item_leftovers(item.name)
         item.release()
 
     def _room(self) -> BackupItem:
@@ -151,7 +157,7 @@ class OverlayCapture:
             if _reset_work_folder(spare.path / OVERLAY_WORK_NAME):
                 return spare
             self._let_go(spare)
-        item = self.vault.item()
+        item = self.vault.create_item()
         for folder in (UPPER_LAYER_NAME, OVERLAY_WORK_NAME):
             (item.path / folder).mkdir(0o700)
         return item
@@ -179,18 +185,20 @@ class OverlayCommandCapture:
         """The name of the backup item that contains the layer."""
         return self.item.name
 
-    def start_refresh(self, wanted: Callable[[str], bool]) -> None:
+    def start_refresh_while_running(self, wanted: Callable[[str], bool]) -> None:
         """Bring what others change in the workspace into the layer, from now until the end of the command."""
-        self.refresh = LayerRefresh(self.overlay.lower, self.overlay.upper, self.since, wanted)
+        self.refresh = LayerRefresh(
+            self.overlay.lower, self.overlay.upper, self.since, lambda path: wanted(self._shown(path))
+        )
         view = (self.refresh.handle_socket.fileno(), self.overlay.mounted_at)
-        self.launch = replace(self.launch, view=view)
+        self.launch = replace(self.launch, views=(*self.launch.views, view))
         self.refresh.start()
 
     def finish(self) -> CapturedChanges:
         """List the command's file changes from its upper layer, ready to be applied."""
         if self.refresh is not None:
             self.refresh.stop()
-            self.refresh.take_out()
+            self.refresh.remove_unchanged_copies()
         # It may have closed the workspace's own folder. That does not land, and we have to look into it.
         os.chmod(self.overlay.upper, stat.S_IMODE(os.stat(self.overlay.lower).st_mode) | stat.S_IRWXU)
         over = self._over_quota()
@@ -204,9 +212,18 @@ class OverlayCommandCapture:
             UpperLayerSanitizer(owner),
             shown=self.refresh.seen if self.refresh else {},
         )
-        changes = tuple(listing.of(self.overlay.upper, self.overlay.lower))
+        changes = listing.list_changes(self.overlay.upper, self.overlay.lower)
         self.written = bool(changes)
-        return CapturedChanges(changes, "overlay", notes=tuple(self._notes(listing)))
+        if self.capture.name:
+            changes = [Change(self._shown(each.path), each.before, each.after) for each in changes]
+        return CapturedChanges(tuple(changes), "overlay", notes=tuple(self._notes(listing)))
+
+    def _shown(self, path: str) -> str:
+        """A path in the folder as a path in the workspace."""
+        return join_path(self.capture.name, path)
+
+    def _quoted(self, paths: Iterable[str]) -> str:
+        return _shortened_list([f"`{self._shown(path)}`" for path in paths])
 
     def discard(self) -> None:
         """Delete the layer; replaced files that are needed for undo stay."""
@@ -233,22 +250,18 @@ class OverlayCommandCapture:
         cleaner = listing.cleaner
         notes: list[str] = []
         if cleaner.refused:
-            refused = [f"`{path}` ({kind})" for path, kind in cleaner.refused.items()]
+            refused = [f"`{self._shown(path)}` ({kind})" for path, kind in cleaner.refused.items()]
             notes.append(f"Not kept, being no files: {_shortened_list(refused)}.")
         if cleaner.stripped:
-            notes.append(
-                f"Privileges were taken from {_shortened_list([f'`{path}`' for path in cleaner.stripped])}."
-            )
+            notes.append(f"Privileges were taken from {self._quoted(cleaner.stripped)}.")
         if listing.stuck:
-            notes.append(
-                f"Pipes, sockets or devices stay: {_shortened_list([f'`{path}`' for path in listing.stuck])}."
-            )
+            notes.append(f"Pipes, sockets or devices stay: {self._quoted(listing.stuck)}.")
         if listing.closed:
-            closed = _shortened_list([f"`{path}`" for path in listing.closed])
+            closed = self._quoted(listing.closed)
             notes.append(f"Folders that can't be looked into stay as they are: {closed}.")
         if listing.conflicts:
             kept = self._keep(listing)
-            told = _shortened_list([f"`{path}`" for path in listing.conflicts])
+            told = self._quoted(listing.conflicts)
             where = f" What the command wrote there is kept in {kept}." if kept else ""
             notes.append(
                 f"Changed by someone else while the command ran, and left as they are: {told}.{where}"

@@ -24,7 +24,7 @@ from handtools.core.syntax import (
     enclosing_symbols,
 )
 from handtools.host.syntax.grammar import ERROR_NODE, DefinitionRule, Grammar
-from handtools.host.syntax.languages import grammar_of, language_of
+from handtools.host.syntax.languages import grammar_of_language, language_of
 from handtools.text import lines
 from handtools.text.encoding import decode, without_surrogates
 
@@ -98,7 +98,7 @@ class _OpenSymbol:
     children: list[Symbol] = field(default_factory=list)
 
 
-def outline_of(root: "SgNode", grammar: Grammar) -> Outline:
+def outline_of_tree(root: "SgNode", grammar: Grammar) -> Outline:
     """The outline (nested symbols, lines with syntax errors) of a syntax tree."""
     whole, definitions = root.range().end, grammar.definitions
     around = [_OpenSymbol("", "namespace", 0, 0, 0, None, 0, whole.index + 1)]
@@ -106,7 +106,7 @@ def outline_of(root: "SgNode", grammar: Grammar) -> Outline:
     wrapper: Range | None = None
     local_until = 0
     """The end offset of the function that is being passed, inside which most definitions don't count."""
-    for node in root.find_all(grammar.outline_rule):
+    for node in root.find_all(grammar.outline_nodes_rule):
         kind, span = node.kind(), node.range()
         define = definitions.get(kind)
         if define is None:
@@ -209,7 +209,7 @@ def roles_at(
     by_line: dict[int, list[TextPosition]] = {}
     for spot in found:
         by_line.setdefault(spot.line, []).append(spot)
-    for node in root.find_all(grammar.role_rule):
+    for node in root.find_all(grammar.role_nodes_rule):
         span = node.range()
         lines = range(span.start.line + 1, span.end.line + 2)
         if not _touched(by_line, lines):
@@ -259,7 +259,7 @@ def last_dotted_name(node: "SgNode") -> "SgNode":
     return node
 
 
-def pattern_matches(root: "SgNode", grammar: Grammar, pattern: str) -> list[StructuralMatch]:
+def find_structural_matches(root: "SgNode", grammar: Grammar, pattern: str) -> list[StructuralMatch]:
     """The places where an ast-grep pattern matches, in order; raises for an invalid pattern."""
     if _is_broken(pattern, grammar):
         said = f"The pattern is no whole piece of {grammar.language}: the parser can't read it."
@@ -327,7 +327,7 @@ class TreeSyntax:
         root = _parsed(data, grammar)
         if root is None:
             return None
-        found = outline_of(root, grammar)
+        found = outline_of_tree(root, grammar)
         self._keep(key, found)
         return found
 
@@ -352,7 +352,7 @@ class TreeSyntax:
         await checkpoint()
         grammar = _grammar(path, data)
         root = grammar and _parsed(data, grammar)
-        return pattern_matches(root, grammar, pattern) if grammar and root else None
+        return find_structural_matches(root, grammar, pattern) if grammar and root else None
 
     def _keep(self, key: bytes, found: Outline) -> None:
         with self._lock:
@@ -368,7 +368,7 @@ def _grammar(path: str, data: bytes) -> Grammar | None:
     if len(data) > MOST_PARSED_BYTES:
         return None
     language = language_of(path, data)
-    return None if language is None else grammar_of(language)
+    return None if language is None else grammar_of_language(language)
 
 
 def _parsed(data: bytes, grammar: Grammar) -> "SgNode | None":

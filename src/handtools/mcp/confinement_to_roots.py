@@ -1,12 +1,14 @@
 """MCP roots: ask the client for its root folders, and confine the tools to those that lie in the workspace."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import anyio
 
+from handtools.host.workspace_folders import path_in_workspace, workspace_folders
 from handtools.mcp.protocol_json import Json
 from handtools.mcp.tool_calls import ConnectionTools
 from handtools.runtime.policy.rules import Rule
@@ -27,7 +29,7 @@ ROOTS_REQUEST: Json = {
 GLOB_SPECIALS = re.compile(r"([*?\[\]{}!\\])")
 
 
-class ClientRoots:
+class ClientRootsEnforcer:
     """Asks the client for its root folders before the first tool call, and again after they changed.
 
     The answer becomes a policy rule.
@@ -71,29 +73,59 @@ class ClientRoots:
         self._asked = True
 
     def _rules(self, uris: list[str]) -> list[Rule]:
-        """The policy rule that confines tools to the roots inside the workspace.
+        """The policy rules that confine tools to the roots inside the workspace.
 
-        None if a root contains the workspace, or no root lies in it.
+        None if roots contain the workspace, or no root lies in it. Of several folders each may be in one.
         """
         folders = [Path(unquote(urlsplit(uri).path)).resolve() for uri in uris if uri.startswith("file://")]
-        if any(self._root.is_relative_to(folder) for folder in folders):
+        around = [
+            name
+            for name, top in workspace_folders(self._root).items()
+            if any(Path(top).is_relative_to(folder) for folder in folders)
+        ]
+        inside = [path_in_workspace(str(folder), self._root) for folder in folders]
+        named = dict.fromkeys((*around, *(path for path in inside if path is not None)))
+        if len(around) == len(workspace_folders(self._root)) or "." in named:
             return []
-        inside = [folder.relative_to(self._root) for folder in folders if folder.is_relative_to(self._root)]
-        return [deny_outside_rule(inside)] if inside else []
+        return deny_outside_rules(list(named))
 
 
-def deny_outside_rule(folders: list[Path]) -> Rule:
-    """A policy rule that denies everything outside these folders of the workspace."""
-    names = [GLOB_SPECIALS.sub(r"\\\1", folder.as_posix()) for folder in folders]
-    above = [GLOB_SPECIALS.sub(r"\\\1", part.as_posix()) for folder in folders for part in folder.parents]
-    kept = [f"/{name}" for name in names] + [f"/{name}/**" for name in names]
-    return Rule(
-        "roots",
-        "deny",
-        f"The client works on {', '.join(str(folder) for folder in folders)} only.",
-        paths=("**",),
-        but=(*kept, *(f"/{name}" for name in above if name != ".")),
-    )
+def deny_outside_rules(folders: Collection[str]) -> list[Rule]:
+    """Policy rules that deny everything outside these folders of the workspace.
+
+    There is one for the top and one for each folder above one of them, in which only the way down is open: an
+    exception covers all that is below it.
+    """
+    told = ", ".join(folders)
+    ways: dict[str, set[str]] = {}
+    for folder in folders:
+        parts = folder.split("/")
+        for depth in range(len(parts)):
+            ways.setdefault("/".join(parts[:depth]), set()).add("/".join(parts[: depth + 1]))
+    closed = {above: inner for above, inner in ways.items() if not _is_below_any(above, folders)}
+    return [
+        Rule(
+            "roots",
+            "deny",
+            f"The client works on {told} only.",
+            paths=(f"/{_escaped(above)}/**" if above else "**",),
+            but=tuple(glob for path in sorted(inner) for glob in _whole(path)),
+        )
+        for above, inner in closed.items()
+    ]
+
+
+def _is_below_any(path: str, folders: Collection[str]) -> bool:
+    return any(f"{path}/".startswith(f"{folder}/") for folder in folders)
+
+
+def _whole(path: str) -> tuple[str, str]:
+    """Globs of a folder and all that is in it."""
+    return f"/{_escaped(path)}", f"/{_escaped(path)}/**"
+
+
+def _escaped(path: str) -> str:
+    return GLOB_SPECIALS.sub(r"\\\1", path)
 
 
 def _asks_by_result(ctx: "ServerRequestContext[Any, Any]") -> bool:

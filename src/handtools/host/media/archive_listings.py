@@ -9,11 +9,11 @@ import zipfile
 import zlib
 
 from handtools.core.errors import TooLarge, WrongKind
-from handtools.core.media import Preview
+from handtools.core.media import MediaPreview
 from handtools.text.search.result_pages import path_on_one_line
 
-MOST_ENTRIES = 2_000
-UNPACKED_BYTES = 256 << 20
+MOST_ARCHIVE_ENTRIES = 2_000
+MOST_UNPACKED_TAR_BYTES = 256 << 20
 """How many bytes a compressed tar may unpack to; a larger one is a bomb or a backup."""
 _FAILURES = (
     zipfile.BadZipFile,
@@ -26,7 +26,7 @@ _FAILURES = (
 )
 
 
-def preview(path: str, data: bytes) -> Preview:
+def preview(path: str, data: bytes) -> MediaPreview:
     """List the names and sizes of an archive's entries."""
     try:
         shape, entries = ("zip", _zipped(data)) if data.startswith(b"PK") else _tarred(data)
@@ -35,19 +35,21 @@ def preview(path: str, data: bytes) -> Preview:
         hint = "If it is one packed file and no archive, unpack it with a command." if packed else ""
         raise WrongKind(f"`{path}` looks like an archive but can't be read: {error}.", hint=hint) from error
     total = sum(size for _, size in entries)
-    rows = [f"{size:>12,}  {path_on_one_line(name)}" for name, size in entries[:MOST_ENTRIES]]
-    more = len(entries) > MOST_ENTRIES
-    return Preview(
+    rows = [f"{size:>12,}  {path_on_one_line(name)}" for name, size in entries[:MOST_ARCHIVE_ENTRIES]]
+    more = len(entries) > MOST_ARCHIVE_ENTRIES
+    return MediaPreview(
         kind="archive",
         title=f"{shape} archive, {len(rows):,}{'+' * more} entries, {total:,} bytes",
         text="\n".join(rows),
-        left_out=f"entries after the first {MOST_ENTRIES:,}" if more else "",
+        left_out=f"entries after the first {MOST_ARCHIVE_ENTRIES:,}" if more else "",
     )
 
 
 def _zipped(data: bytes) -> list[tuple[str, int]]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return [(entry.filename, entry.file_size) for entry in archive.infolist()[: MOST_ENTRIES + 1]]
+        return [
+            (entry.filename, entry.file_size) for entry in archive.infolist()[: MOST_ARCHIVE_ENTRIES + 1]
+        ]
 
 
 def _tarred(data: bytes) -> tuple[str, list[tuple[str, int]]]:
@@ -56,7 +58,7 @@ def _tarred(data: bytes) -> tuple[str, list[tuple[str, int]]]:
     with tarfile.open(fileobj=_Bounded(stream), mode="r|") as archive:
         for member in archive:
             entries.append((member.name + "/" * member.isdir(), member.size))
-            if len(entries) > MOST_ENTRIES:
+            if len(entries) > MOST_ARCHIVE_ENTRIES:
                 break
     return shape, entries
 
@@ -77,13 +79,13 @@ class _Bounded(io.BufferedIOBase):
 
     def __init__(self, stream: io.BufferedIOBase) -> None:
         self._stream = stream
-        self._left = UNPACKED_BYTES
+        self._left = MOST_UNPACKED_TAR_BYTES
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read the next bytes; raises when there were too many."""
         found = self._stream.read(size)
         self._left -= len(found)
         if self._left < 0:
-            message = f"The archive unpacks to more than {UNPACKED_BYTES >> 20} MB."
+            message = f"The archive unpacks to more than {MOST_UNPACKED_TAR_BYTES >> 20} MB."
             raise TooLarge(message, hint="List it with a command.")
         return found

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from handtools.core.errors import UsageError
-from handtools.host.files.os_errors import as_tool_error
+from handtools.host.files.os_errors import os_error_as_tool_error
 
 _BLOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _CREATE_FLAGS = (
@@ -41,7 +41,7 @@ class FolderBlobStore:
                 raise
             self._sync()
         except OSError as error:
-            raise as_tool_error(error, name) from error
+            raise os_error_as_tool_error(error, name) from error
 
     def get(self, name: str) -> bytes:
         """The stored bytes of a name; raises `KeyError` when there are none."""
@@ -50,7 +50,7 @@ class FolderBlobStore:
         except FileNotFoundError:
             raise KeyError(name) from None
         except OSError as error:
-            raise as_tool_error(error, name) from error
+            raise os_error_as_tool_error(error, name) from error
 
     def part(self, name: str, start: int, size: int | None) -> bytes:
         """A part of the stored bytes of a name, from `start`, without reading the rest into memory."""
@@ -61,7 +61,7 @@ class FolderBlobStore:
         except FileNotFoundError:
             raise KeyError(name) from None
         except OSError as error:
-            raise as_tool_error(error, name) from error
+            raise os_error_as_tool_error(error, name) from error
 
     def size(self, name: str) -> int:
         """The number of bytes stored under a name; raises `KeyError` when there are none."""
@@ -70,7 +70,7 @@ class FolderBlobStore:
         except FileNotFoundError:
             raise KeyError(name) from None
 
-    def room(self, name: str) -> Path:
+    def blob_path(self, name: str) -> Path:
         """The path of a name's file, for a caller that writes it bit by bit; it can be read meanwhile."""
         return self._path(name)
 
@@ -95,7 +95,7 @@ class FolderBlobStore:
         try:
             self._path(name).unlink(missing_ok=True)
         except OSError as error:
-            raise as_tool_error(error, name) from error
+            raise os_error_as_tool_error(error, name) from error
 
     def names(self) -> list[str]:
         """All names under which bytes are stored."""

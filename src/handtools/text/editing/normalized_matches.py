@@ -53,7 +53,7 @@ class LineMatch:
         """Sort key of a match: smaller means that fewer differences to the file were ignored."""
         return self.blanks_differ, self.edges_differ, self.loss
 
-    def is_closer(self, other: "LineMatch") -> bool:
+    def is_closer_to_file(self, other: "LineMatch") -> bool:
         """Whether this match differs from the file in fewer ways than the other, and in no additional way."""
         return (self.rank != other.rank or self.losses != other.losses) and (
             self.losses <= other.losses
@@ -85,9 +85,9 @@ def find_match_candidates(page: LineIndex, old: list[str]) -> list[LineMatch]:
     return found
 
 
-def closest_matches(found: list[LineMatch]) -> list[LineMatch]:
+def least_lossy_matches(found: list[LineMatch]) -> list[LineMatch]:
     """Give the matches that no other match beats; different kinds of difference are not comparable."""
-    return [match for match in found if not any(other.is_closer(match) for other in found)]
+    return [match for match in found if not any(other.is_closer_to_file(match) for other in found)]
 
 
 def is_recognizable(old: list[str], match: LineMatch) -> bool:
@@ -101,7 +101,7 @@ def is_recognizable(old: list[str], match: LineMatch) -> bool:
 def _laid(page: LineIndex, old: list[str], filled: list[int], rows: list[int]) -> LineMatch | None:
     worst = MatchLoss.NOTHING
     for index, row in zip(filled, rows, strict=True):
-        least = line_match_loss(old[index], page.bare[row])
+        least = line_match_loss(old[index], page.lines_without_ends[row])
         if least is None:
             return None
         worst = max(worst, least)
@@ -112,7 +112,11 @@ def _laid(page: LineIndex, old: list[str], filled: list[int], rows: list[int]) -
     edges = _lay_edges(page, old, filled, places)
     known = [place for place in places if place is not None]
     lost = frozenset[MatchLoss]().union(
-        *(all_line_match_losses(old[i], page.bare[p]) for i, p in enumerate(places) if p is not None)
+        *(
+            all_line_match_losses(old[i], page.lines_without_ends[p])
+            for i, p in enumerate(places)
+            if p is not None
+        )
     )
     worst = max(worst, max(lost, default=MatchLoss.NOTHING))
     return LineMatch(tuple(places), min(known), max(known) + 1, worst, inside, edges, lost)
@@ -139,7 +143,7 @@ def _lay_edges(page: LineIndex, old: list[str], filled: list[int], places: list[
         for index in range(start + direction, stop, direction):
             assert row is not None
             row += direction
-            if not 0 <= row < len(page.bare) or not is_blank(page.bare[row]):
+            if not 0 <= row < len(page.lines_without_ends) or not is_blank(page.lines_without_ends[row]):
                 return True
             places[index] = row
     return False
@@ -163,8 +167,8 @@ def _within(page: LineIndex, row: int, scope: str) -> bool:
     """Whether a row lies in the block that the line `scope` opens, judged by indentation."""
     wanted = scope.strip()
     depth: int | None = None
-    for index in range(min(row, len(page.bare) - 1), -1, -1):
-        line = page.bare[index]
+    for index in range(min(row, len(page.lines_without_ends) - 1), -1, -1):
+        line = page.lines_without_ends[index]
         if is_blank(line):
             continue
         if depth is None or len(leading_blanks(line)) <= depth:

@@ -8,23 +8,25 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Literal
 
 from handtools.core.changes import (
     WHOLE_FOLDER_ITEMS,
     Change,
+    FolderItem,
     Node,
     change_apply_order,
+    combine_folder_changes,
     folder_item,
     folder_node,
     parent_folders,
-    with_whole_folders,
 )
+from handtools.host.files.change_detection import tree_item
 from handtools.host.files.folder_handle import (
     LIST_FLAGS,
     FolderHandle,
-    Subtree,
+    SubfolderCache,
+    TreeEntry,
     join_path,
     kind_of_mode,
     open_child,
@@ -33,7 +35,7 @@ from handtools.host.files.folder_handle import (
 from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import NodeReader
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
-from handtools.text.git_names import git_folder
+from handtools.text.git_names import enclosing_git_folder
 
 _SETID_BITS = stat.S_ISUID | stat.S_ISGID
 _CAPABILITY_XATTR = "security.capability"
@@ -78,7 +80,7 @@ class UpperLayerSanitizer:
             wanted |= spot.mode & above.st_mode & stat.S_ISGID
         if wanted != spot.mode:
             self.stripped.append(path)
-            os.chmod(spot.path, wanted)
+            os.chmod(spot.proc_fd_path, wanted)
         return wanted
 
     def _own(self, spot: LayerEntry, below: LayerEntry | None) -> None:
@@ -90,20 +92,20 @@ class UpperLayerSanitizer:
 
     def _unmark(self, path: str, spot: LayerEntry) -> None:
         with contextlib.suppress(OSError):
-            for attribute in os.listxattr(spot.path, follow_symlinks=False):
+            for attribute in os.listxattr(spot.proc_fd_path, follow_symlinks=False):
                 if attribute.startswith(OVERLAY_XATTR_PREFIXES) or attribute == _CAPABILITY_XATTR:
-                    os.removexattr(spot.path, attribute, follow_symlinks=False)
+                    os.removexattr(spot.proc_fd_path, attribute, follow_symlinks=False)
                     if attribute == _CAPABILITY_XATTR:
                         self.stripped.append(path)
 
 
 RefForPath = Callable[[str], str]
-FolderState = Literal["merged", "new", "gone", "gone as one"]
+FolderPresence = Literal["merged", "new", "gone", "gone as one"]
 """Where a folder exists: in both layer and workspace, only in the layer, or only in the workspace.
 
 One that is gone and large is moved to the backups as one. Its files are known by size and time, and not read.
 """
-_FolderToVisit = tuple[str, FolderState]
+_FolderToVisit = tuple[str, FolderPresence]
 _UNREADABLE_ERRNOS = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 """Errors for a workspace folder without permission, or replaced meanwhile: it is skipped."""
 
@@ -131,14 +133,14 @@ class UpperLayerDiff:
     changes: list[Change] = field(default_factory=list)
     _opened: list[tuple[str, int]] = field(default_factory=list)
     """New folders that were made accessible for reading, and their original modes."""
-    _layer: Subtree = field(init=False)
-    _workspace: Subtree = field(init=False)
+    _layer: SubfolderCache = field(init=False)
+    _workspace: SubfolderCache = field(init=False)
 
-    def of(self, upper: str, lower: str) -> list[Change]:
+    def list_changes(self, upper: str, lower: str) -> list[Change]:
         """List all changes in `upper` compared with `lower`, removals first; large folders as one change."""
         with ExitStack() as stack:
             self._layer, self._workspace = (
-                stack.enter_context(Subtree(stack.enter_context(FolderHandle.at(top))))
+                stack.enter_context(SubfolderCache(stack.enter_context(FolderHandle.at(top))))
                 for top in (upper, lower)
             )
             self._walk("", "merged")
@@ -149,14 +151,16 @@ class UpperLayerDiff:
         self._add_repository_conflicts()
         spoilt = self._spoilt()
         clean = [change for change in self.changes if change.path not in spoilt]
-        return with_whole_folders(sorted(clean, key=change_apply_order), apart=self.cleaner.refused)
+        return combine_folder_changes(sorted(clean, key=change_apply_order), apart=self.cleaner.refused)
 
     def _add_repository_conflicts(self) -> None:
         """Count all changes of a repository as conflicts if one is: half of a commit is worse than none."""
         known = set(self.conflicts)
-        clashes = {folder for path in known if (folder := git_folder(path))}
+        clashes = {folder for path in known if (folder := enclosing_git_folder(path))}
         paths = (change.path for change in self.changes)
-        self.conflicts += [path for path in paths if path not in known and git_folder(path) in clashes]
+        self.conflicts += [
+            path for path in paths if path not in known and enclosing_git_folder(path) in clashes
+        ]
 
     def _spoilt(self) -> set[str]:
         """The conflicting paths, and the folders that can't be removed because one is inside."""
@@ -165,7 +169,7 @@ class UpperLayerDiff:
         staying = {c.path for c in self.changes if c.after is None or c.after.kind != "folder"} & above
         return theirs | staying
 
-    def _walk(self, start: str, how: FolderState) -> None:
+    def _walk(self, start: str, how: FolderPresence) -> None:
         """Collect the changes of a folder and all below it, with a queue instead of recursion."""
         waiting: deque[_FolderToVisit] = deque([(start, how)])
         while waiting:
@@ -177,7 +181,7 @@ class UpperLayerDiff:
                     raise
                 self.closed.append(path)
 
-    def _looked(self, path: str, way: FolderState) -> list[_FolderToVisit]:
+    def _looked(self, path: str, way: FolderPresence) -> list[_FolderToVisit]:
         """Collect the changes of one folder's entries; returns the subfolders to visit next."""
         tasks: list[_FolderToVisit] = []
         is_gone = way in {"gone", "gone as one"}
@@ -188,7 +192,7 @@ class UpperLayerDiff:
             if upper:
                 tasks += self._entry(inside, spot, _entry_named(lower, spot.name))
             elif not is_temporary_name(spot.name):  # that is another call's at work
-                tasks += self._leave(inside, spot, None, unread=way == "gone as one")
+                tasks += self._leave(inside, spot, None, within=way)
         return tasks
 
     def _entry(self, path: str, up: LayerEntry, low: LayerEntry | None) -> list[_FolderToVisit]:
@@ -202,7 +206,7 @@ class UpperLayerDiff:
         if not up.is_folder:
             return self._thing(path, up, low, mode)
         if mode & stat.S_IRWXU != stat.S_IRWXU:
-            os.chmod(up.path, mode | stat.S_IRWXU)  # things are to be moved out of it
+            os.chmod(up.proc_fd_path, mode | stat.S_IRWXU)  # things are to be moved out of it
         if low is None or not low.is_folder:
             if mode & stat.S_IRWXU != stat.S_IRWXU:
                 self._opened.append((path, mode))
@@ -235,28 +239,57 @@ class UpperLayerDiff:
         return []
 
     def _leave(
-        self, path: str, low: LayerEntry, after: Node | None, *, unread: bool = False
+        self, path: str, low: LayerEntry, after: Node | None, *, within: FolderPresence | None = None
     ) -> list[_FolderToVisit]:
-        """Collect the removal of a workspace entry, or its replacement by `after`."""
+        """Collect the removal of a workspace entry, or its replacement by `after`.
+
+        `within` is where the folder around it exists, if that is gone itself.
+        """
         if kind_of_mode(low.found.st_mode) is None:
             self.stuck.append(path)
             return []
-        unread = unread or (low.is_folder and after is None and self._is_large(path))
+        unread = within == "gone as one"
+        if low.is_folder and after is None and not unread:
+            found, alone = self._tree_items(path)
+            unread = len(found) > WHOLE_FOLDER_ITEMS
+            if unread and alone and not within:
+                self.changes.append(
+                    Change(path, folder_node(found, mode=low.mode, ref=self.old(path)), None)
+                )
+                return []
         reader = _UNREAD if unread else self.notary
         before = reader.node(low.folder, low.name, low.found, ref=self.old(path))
         self._changed(path, low, before, after)
         return [(path, "gone as one" if unread else "gone")] if low.is_folder else []
 
-    def _is_large(self, path: str) -> bool:
-        """Whether a workspace folder has so many items that it is moved as one."""
+    def _tree_items(self, path: str) -> tuple[list[FolderItem], bool]:
+        """The items below a workspace folder, and whether all of them may go."""
         above, _, name = path.rpartition("/")
+        items: list[FolderItem] = []
+        closed: list[str] = []
+        kept = False
         # By handles of its own: those of the walk around it are closed when many others are asked for.
         with (
             contextlib.suppress(OSError),
             open_child(self._workspace.folder(above), name, LIST_FLAGS) as top,
         ):
-            return any(True for _ in islice(walk_tree(top), WHOLE_FOLDER_ITEMS, None))
-        return False
+            for found in walk_tree(top, skipped=closed):
+                items.append(tree_item(found))
+                kept = kept or self._must_stay(f"{path}/{found.path}", found)
+            return items, not kept and not closed
+        return items, False
+
+    def _must_stay(self, path: str, found: TreeEntry) -> bool:
+        kind = kind_of_mode(found.facts.st_mode)
+        return (
+            kind is None
+            or (kind != "folder" and self._is_newer(path, found.facts))
+            or is_temporary_name(found.name)
+        )
+
+    def _is_newer(self, path: str, facts: os.stat_result) -> bool:
+        """Whether someone else changed a workspace file since the command began or was shown it."""
+        return facts.st_ctime_ns > self.shown.get(path, self.since)
 
     def _permitted(self, path: str, low: LayerEntry, mode: int) -> None:
         if mode != low.mode:
@@ -282,7 +315,7 @@ class UpperLayerDiff:
             if not (before_node and before_node.same(after_node)):
                 self.changes.append(Change(below, before_node, after_node))
 
-    def _apart(self, path: str, how: FolderState) -> dict[str, Change]:
+    def _apart(self, path: str, how: FolderPresence) -> dict[str, Change]:
         """Walk a folder and return its changes by path, without adding them to `changes`."""
         kept, self.changes = self.changes, []
         self._walk(path, how)
@@ -294,7 +327,7 @@ class UpperLayerDiff:
 
     def _changed(self, path: str, low: LayerEntry, before: Node, after: Node | None) -> None:
         self.changes.append(Change(path, before, after))
-        if low.found.st_ctime_ns > self.shown.get(path, self.since) and not low.is_folder:
+        if not low.is_folder and self._is_newer(path, low.found):
             self.conflicts.append(path)
 
     def _old(self, path: str, low: LayerEntry) -> Node:

@@ -73,7 +73,7 @@ def _nearly(body: str, found: EditApplied) -> EditRefused:
     )
 
 
-def extended_to_line_end(body: str, old: str, new: str) -> str:
+def old_string_with_line_end(body: str, old: str, new: str) -> str:
     """Extend an `old_string` of whole lines by its line end when `new` is empty, so that no blank line is left."""
     if new or not old or old.endswith("\n"):
         return old

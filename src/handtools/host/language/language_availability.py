@@ -21,6 +21,7 @@ from handtools.core.language import (
 )
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.sandbox.launch import PersistentRunner, Runner
+from handtools.host.workspace_folders import workspace_folders
 
 
 class NoLanguage:
@@ -33,7 +34,7 @@ class NoLanguage:
         """Always false: there is no language server for any file."""
         return False
 
-    def missing(self, path: str) -> str:
+    def missing_server_sentence(self, path: str) -> str:
         """The reason why there are no language servers."""
         return self._reason
 
@@ -55,7 +56,7 @@ class NoLanguage:
         """Refuse the question with `Unavailable` and the reason."""
         raise Unavailable(self._reason, hint=NO_SERVER_HINT)
 
-    def speakers(self) -> list[KnownServer]:
+    def known_servers(self) -> list[KnownServer]:
         """An empty list of servers."""
         return []
 
@@ -73,14 +74,18 @@ def choose_language(root: str | Path | None, state: Path, commands: HostCommands
         return NoLanguage()
     if os.environ.get(LANGUAGE_SWITCH_VARIABLE, "").lower() in {"off", "0", "no"}:
         return NoLanguage(f"Language servers are switched off ({LANGUAGE_SWITCH_VARIABLE}).")
+    if "" not in workspace_folders(root):
+        return NoLanguage(
+            "Language servers work in a workspace of one folder only, and this one has several."
+        )
     from handtools.host.language.local_language import LocalLanguage
 
     return LocalLanguage(
-        root, cache=state / "language", runner=partial(host_program_runner, commands, root)
+        root, cache=state / "language", runner=partial(confined_program_runner, commands, root)
     )
 
 
-def host_program_runner(commands: HostCommands, root: str | Path) -> Runner:
+def confined_program_runner(commands: HostCommands, root: str | Path) -> Runner:
     """The runner that confines language servers and formatters: that of commands, unless it is a container's."""
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 

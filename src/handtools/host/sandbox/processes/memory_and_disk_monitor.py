@@ -21,7 +21,7 @@ ExceededLimit = Literal["", "memory", "bytes", "files", "scratch"]
 
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.01, 0.25
 """Shortest and longest time between two polls, in seconds."""
-PAUSE_FACTOR = 30
+POLL_PAUSE_COST_FACTOR = 30
 """The pause after a poll is this many times as long as the poll took."""
 MEMORY_GROWTH_BYTES_PER_SECOND = 4 << 30
 """Assumed largest growth of memory, in bytes per second: near the limit, polls come sooner."""
@@ -52,9 +52,9 @@ class ResourceMonitor:
         self.due = time.monotonic() + MIN_POLL_SECONDS
 
     @classmethod
-    def ordered(cls, order: StartOrder, *, memory: int | None) -> "ResourceMonitor | None":
+    def from_order(cls, order: StartOrder, *, memory: int | None) -> "ResourceMonitor | None":
         """As an order has it; None when there is nothing to watch."""
-        folders = [WatchedFolder(*order["layer"])] if order["layer"] else []
+        folders = [WatchedFolder(*layer) for layer in order["layers"]]
         folders += [
             WatchedFolder(path, "", size, files, scratch=True) for path, size, files in order["scratch"]
         ]
@@ -65,9 +65,9 @@ class ResourceMonitor:
         began = time.monotonic()
         over = self._memory_over(tree)
         for folder in self.folders:
-            over = over or folder.over(tree)
+            over = over or folder.exceeded_limit(tree)
         now = time.monotonic()
-        pause = min((now - began) * PAUSE_FACTOR, self._room / MEMORY_GROWTH_BYTES_PER_SECOND)
+        pause = min((now - began) * POLL_PAUSE_COST_FACTOR, self._room / MEMORY_GROWTH_BYTES_PER_SECOND)
         self.due = now + min(max(pause, MIN_POLL_SECONDS), MAX_POLL_SECONDS)
         return over
 
@@ -101,7 +101,7 @@ class WatchedFolder:
     def __post_init__(self) -> None:
         self._free = _free_space(self.path)
 
-    def over(self, tree: Callable[[], Sequence[int]]) -> ExceededLimit:
+    def exceeded_limit(self, tree: Callable[[], Sequence[int]]) -> ExceededLimit:
         """The limit that is exceeded now, or none; it is counted only when that is due."""
         if not self._fuller():
             return ""
@@ -120,7 +120,7 @@ class WatchedFolder:
     def _fuller(self) -> bool:
         """Whether to count now: when the file system has filled noticeably, or the last count is old."""
         since = time.monotonic() - self.counted
-        if since < self._costs * PAUSE_FACTOR:
+        if since < self._costs * POLL_PAUSE_COST_FACTOR:
             return False
         free_bytes, free_files = _free_space(self.path)
         filled = (

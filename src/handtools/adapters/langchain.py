@@ -1,0 +1,99 @@
+"""LangChain and LangGraph: structured tools, `create_agent(model, tools(coding(".")), checkpointer=…)`.
+
+A call that needs approval interrupts the graph with the question as JSON; `Command(resume=…)` takes true, false or
+`{"allow": true, "remember": "session", "message": "…", "args": {…}}`, also after the toolbox was closed and opened
+again. ADR 190.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from langchain.tools import ToolRuntime
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import StructuredTool
+from langgraph.types import interrupt
+
+from handtools.adapters.provider_calls import (
+    content_parts,
+    provider_call,
+    question_to_json,
+    reply_from_json,
+)
+from handtools.core.approval import Approval
+from handtools.core.call import Call
+from handtools.core.result import Document, Image, Result
+from handtools.toolbox import Toolbox, ToolDefinition
+
+
+def tools(toolbox: Toolbox) -> list[StructuredTool]:
+    """Return the offered tools of a toolbox; they are async, as `ainvoke` and `astream` call them."""
+    return [_tool(toolbox, one) for one in toolbox.definitions()]
+
+
+def _tool(toolbox: Toolbox, definition: ToolDefinition) -> StructuredTool:
+    async def run(runtime: ToolRuntime = None, **args: Any) -> Any:  # type: ignore[assignment]
+        configured = (runtime.config if runtime else {}).get("configurable", {})
+        provider_id = (runtime.tool_call_id if runtime else "") or ""
+        call = provider_call(definition.name, args, provider_id, str(configured.get("thread_id") or ""))
+        result = await _answered(toolbox, call)
+        content = content_parts(result, _text, _image, _file)
+        if not provider_id:
+            return content
+        return ToolMessage(
+            content,
+            tool_call_id=provider_id,
+            name=definition.name,
+            artifact={"call_id": call.id, "status": result.status},
+            status="success" if result.ok else "error",
+        )
+
+    return StructuredTool(
+        name=definition.name,
+        description=definition.description,
+        args_schema=dict(definition.input_schema),
+        coroutine=run,
+        metadata={"reads_only": definition.reads_only},
+    )
+
+
+async def _answered(toolbox: Toolbox, call: Call) -> Result[Any]:
+    """Run a call; each question interrupts the graph, which comes here again from the start with the answer."""
+    result = await toolbox.call(call)
+    while result.request is not None:
+        answer = _ask(result.request)
+        reply = reply_from_json(answer)
+        edited = answer.get("args") if isinstance(answer, Mapping) else None
+        if reply.allow and edited is not None and dict(edited) != dict(call.args):
+            await toolbox.withdraw(call.id)
+            other = provider_call(call.tool, edited, call.id, call.session)
+            call = replace(other, metadata=call.metadata)
+        result = await toolbox.call(call, reply=replace(reply, fingerprint=_asked_of(result, call)))
+    return result
+
+
+def _ask(approval: Approval) -> Any:
+    return interrupt(question_to_json(approval))
+
+
+def _asked_of(result: Result[Any], call: Call) -> str:
+    """Return the fingerprint of the question that was answered; a call with edited arguments asks its own."""
+    asked = result.request
+    return asked.fingerprint if asked is not None and asked.call_id == call.id else ""
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _image(block: Image) -> dict[str, Any]:
+    return {"type": "image", "base64": block.base64, "mime_type": block.media_type}
+
+
+def _file(block: Document) -> dict[str, Any]:
+    return {
+        "type": "file",
+        "base64": block.base64,
+        "mime_type": block.media_type,
+        "extras": {"filename": block.name},
+    }

@@ -1,0 +1,84 @@
+"""What the adapters share: calls with a provider's ids, questions as JSON, replies, and questions to withdraw.
+
+ADR 190.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+from handtools.core.approval import Approval, Reply, approval_to_json
+from handtools.core.call import Call, derived_call_id, new_call_id
+from handtools.core.result import Document, Image, Result, Text
+from handtools.text.encoding import without_surrogates
+from handtools.toolbox import Toolbox
+
+Part = TypeVar("Part")
+PROVIDER_ID_KEY = "provider_call_id"
+CONVERSATION_KEY = "conversation"
+"""Keys in the metadata of a call: the provider's own id of it, and the conversation to which it belongs."""
+
+
+def provider_call(
+    tool: str, args: Mapping[str, Any], provider_id: str, conversation: str = "", turn: str = ""
+) -> Call:
+    """Make the call of a tool that a model asked for; the same one again is the same call.
+
+    Without a provider's id each is a new one.
+    """
+    known = derived_call_id(conversation, provider_id, tool, dict(args)) if provider_id else new_call_id()
+    return Call(
+        tool=tool,
+        args=args,
+        id=known,
+        session=conversation or "default",
+        turn=turn,
+        metadata={PROVIDER_ID_KEY: provider_id, CONVERSATION_KEY: conversation},
+    )
+
+
+def content_parts(
+    result: Result[Any],
+    text: Callable[[str], Part],
+    image: Callable[[Image], Part],
+    document: Callable[[Document], Part],
+) -> list[Part]:
+    """Convert the content of a result with an SDK's own constructors."""
+    found = []
+    for block in result.safe_content:
+        if isinstance(block, Text):
+            found.append(text(block.text))
+        else:
+            found.append(image(block) if isinstance(block, Image) else document(block))
+    return found
+
+
+def question_to_json(approval: Approval) -> dict[str, Any]:
+    """Convert an approval request to JSON values that any encoder takes, for an SDK's stored pause."""
+    value = approval_to_json(approval)
+    return {key: without_surrogates(item) if isinstance(item, str) else item for key, item in value.items()}
+
+
+def reply_from_json(value: Any) -> Reply:
+    """Build a reply from true, false or an object with the fields of `Reply`; any other value is a no."""
+    if not isinstance(value, Mapping):
+        return Reply(value is True)
+    remember: Any = value.get("remember")
+    return Reply(
+        value.get("allow") is True,
+        remember if remember in {"session", "project"} else "once",
+        str(value.get("message") or ""),
+    )
+
+
+async def withdraw_questions(
+    toolbox: Toolbox, conversation: str, provider_ids: Collection[str], *, but: str = ""
+) -> None:
+    """Withdraw what calls of a conversation still ask, by the provider's ids; `but` is a call id to leave."""
+    for approval in await toolbox.waiting():
+        known = approval.metadata
+        if (
+            known.get(CONVERSATION_KEY) == conversation
+            and known.get(PROVIDER_ID_KEY) in provider_ids
+            and approval.call_id != but
+        ):
+            await toolbox.withdraw(approval.call_id)

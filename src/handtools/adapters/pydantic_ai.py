@@ -1,0 +1,99 @@
+"""Pydantic AI: a toolset, `Agent(model, toolsets=[Toolset(coding("."))])`.
+
+A call that needs approval raises `ApprovalRequired`, so the run ends with `DeferredToolRequests` if that is one of
+the agent's output types; the answer in `DeferredToolResults` runs it, also after the toolbox
+was closed and opened again. ADR 190.
+"""
+
+from typing import Any
+
+from pydantic_ai import ApprovalRequired, BinaryContent, RunContext, ToolDefinition, ToolReturn
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import ToolReturnPart
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_core import SchemaValidator, core_schema
+
+from handtools.adapters.provider_calls import (
+    content_parts,
+    provider_call,
+    question_to_json,
+    reply_from_json,
+    withdraw_questions,
+)
+from handtools.core.approval import Reply
+from handtools.core.result import Document, Image
+from handtools.toolbox import Toolbox
+from handtools.toolbox import ToolDefinition as OurDefinition
+
+ANY_OBJECT = SchemaValidator(core_schema.dict_schema(keys_schema=core_schema.str_schema()))
+"""Takes any arguments: the toolbox validates them, and names every problem at once."""
+MAX_RETRIES = 3
+
+
+class Toolset(AbstractToolset[Any]):
+    """The tools of a toolbox as a toolset; `id` tells several apart."""
+
+    def __init__(self, toolbox: Toolbox, *, id: str = "handtools") -> None:  # noqa: A002 - the SDK's word
+        self.toolbox = toolbox
+        self._id = id
+
+    @property
+    def id(self) -> str:
+        """Name of the toolset, unique among those of an agent."""
+        return self._id
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """Return the offered tools; questions that were answered without us are withdrawn before that."""
+        await self._withdraw_denied(ctx)
+        return {one.name: self._tool(one) for one in self.toolbox.definitions()}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], _tool: ToolsetTool[Any]
+    ) -> Any:
+        """Run a tool; raises `ApprovalRequired` when a person is to be asked, and `ToolFailed` for an error."""
+        conversation = ctx.conversation_id or ""
+        call = provider_call(name, tool_args, ctx.tool_call_id or "", conversation, ctx.run_id or "")
+        reply = _reply(ctx)
+        if reply is not None:
+            # A person may have edited the arguments: then another call waits.
+            await withdraw_questions(self.toolbox, conversation, {ctx.tool_call_id or ""}, but=call.id)
+        result = await self.toolbox.call(call, reply=reply)
+        if result.request is not None:
+            raise ApprovalRequired(metadata=question_to_json(result.request))
+        said = content_parts(result, str, _binary, _binary)
+        if not result.ok:
+            raise ToolFailed("\n".join(part for part in said if isinstance(part, str)))
+        return ToolReturn(said[0] if len(said) == 1 else said, metadata={"call_id": call.id})
+
+    def _tool(self, one: OurDefinition) -> ToolsetTool[Any]:
+        definition = ToolDefinition(
+            name=one.name,
+            description=one.description,
+            parameters_json_schema=dict(one.input_schema),
+            metadata={"reads_only": one.reads_only},
+        )
+        return ToolsetTool(
+            toolset=self, tool_def=definition, max_retries=MAX_RETRIES, args_validator=ANY_OBJECT
+        )
+
+    async def _withdraw_denied(self, ctx: RunContext[Any]) -> None:
+        """A denial is told to the model by the SDK, and to us by the history alone."""
+        settled = {
+            part.tool_call_id
+            for message in ctx.messages or ()
+            for part in message.parts
+            if isinstance(part, ToolReturnPart)
+        }
+        if settled:
+            await withdraw_questions(self.toolbox, ctx.conversation_id or "", settled)
+
+
+def _reply(ctx: RunContext[Any]) -> Reply | None:
+    """Return the person's yes; `remember` may stand in the metadata of the deferred results."""
+    if not ctx.tool_call_approved:
+        return None
+    return reply_from_json({"allow": True, **(ctx.tool_call_metadata or {})})
+
+
+def _binary(block: Image | Document) -> BinaryContent:
+    return BinaryContent(block.data, media_type=block.media_type)

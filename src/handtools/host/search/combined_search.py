@@ -1,0 +1,108 @@
+"""Search of a workspace of several folders: ripgrep in each of them, one after another; walks over all at once.
+
+ADR 168.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from handtools.core.search import (
+    FolderTree,
+    FoundPaths,
+    Hits,
+    HostSearch,
+    MatchCounts,
+    PathFilter,
+    SearchGaps,
+    SearchPatterns,
+    SearchScope,
+    WantedKind,
+)
+from handtools.host.search.folder_walk import FolderWalker
+from handtools.host.search.ripgrep import RipgrepSearch
+from handtools.host.workspace_folders import workspace_folders
+
+
+def local_search(root: str | Path) -> HostSearch:
+    """The search of a workspace on this machine's disk, whether it is one folder or several."""
+    names = workspace_folders(root)
+    if "" in names:
+        return RipgrepSearch(root)
+    return CombinedSearch(root, {name: RipgrepSearch(root, name=name) for name in names})
+
+
+class CombinedSearch:
+    """The HostSearch port over several folders, in the order of their names."""
+
+    def __init__(self, root: str | Path, folders: dict[str, RipgrepSearch]) -> None:
+        self._folders = folders
+        self._walker = FolderWalker(Path(os.path.realpath(root)))
+
+    async def hits(
+        self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
+    ) -> Hits:
+        """The first `most` matching lines, ordered by path."""
+        every: list[Hits] = []
+        for folder in self._searched(scope):
+            left = most - sum(len(each.hits) for each in every)
+            every.append(await folder.hits(patterns, scope, most=left, admit=admit))
+            if every[-1].gaps.capped:
+                break
+        return Hits(
+            tuple(hit for each in every for hit in each.hits), _gaps_of_all([each.gaps for each in every])
+        )
+
+    async def tallies(
+        self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
+    ) -> MatchCounts:
+        """The first `most` files with matches, and the number of matches in each."""
+        every: list[MatchCounts] = []
+        for folder in self._searched(scope):
+            left = most - sum(len(each.tallies) for each in every)
+            every.append(await folder.tallies(patterns, scope, most=left, admit=admit))
+            if every[-1].gaps.capped:
+                break
+        found = tuple(tally for each in every for tally in each.tallies)
+        return MatchCounts(found, _gaps_of_all([each.gaps for each in every]))
+
+    async def paths(
+        self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
+    ) -> FoundPaths:
+        """The most recently modified paths of all folders, and how many there are in all."""
+        if wanted != "file":
+            return await self._walker.paths(scope, wanted=wanted, most=most, admit=admit)
+        every = [
+            await folder.paths(scope, wanted=wanted, most=most, admit=admit)
+            for folder in self._searched(scope)
+        ]
+        newest = sorted(
+            (entry for each in every for entry in each.found),
+            key=lambda entry: (-(entry.modified or 0.0), entry.path),
+        )
+        total = sum(each.total for each in every)
+        return FoundPaths(tuple(newest[:most]), total, _gaps_of_all([each.gaps for each in every]))
+
+    async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
+        """The tree below a folder up to a depth; the top of it are the folders of the workspace."""
+        return await self._walker.tree(scope, depth=depth, most=most, admit=admit)
+
+    async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
+        """Those of some paths that ignore files exclude."""
+        return await self._walker.find_ignored_paths(paths)
+
+    def _searched(self, scope: SearchScope) -> list[RipgrepSearch]:
+        name = scope.root.partition("/")[0]
+        return [self._folders[name]] if name in self._folders else list(self._folders.values())
+
+
+def _gaps_of_all(gaps: Sequence[SearchGaps]) -> SearchGaps:
+    """What several searches left out, together."""
+    return SearchGaps(
+        capped=any(each.capped for each in gaps),
+        timed_out=any(each.timed_out for each in gaps),
+        unreadable=sum(each.unreadable for each in gaps),
+        binary=sum(each.binary for each in gaps),
+        withheld=sum(each.withheld for each in gaps),
+        example=next((each.example for each in gaps if each.example), ""),
+    )
