@@ -92,23 +92,28 @@ class Site:
     def send(self, raw, *, wait=10.0):
         """Bytes as they are, and what came back until the server closed or fell silent."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as connection:
-            got = b""
-            try:
-                connection.sendall(raw)
-                while part := connection.recv(65536):
-                    got += part
-                    if b"\r\n\r\n" in got and b"content-length: " in got.lower():
-                        head, _, body = got.partition(b"\r\n\r\n")
-                        size = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-                        if len(body) >= size:
-                            break
-            except (ConnectionResetError, BrokenPipeError):
-                pass
-            return got
+            return ask(connection, raw)
 
     def healthy(self):
         raw = f"GET /health HTTP/1.1\r\nhost: 127.0.0.1:{self.port}\r\n\r\n"
         return b'{"status": "ok"}' in self.send(raw.encode())
+
+
+def ask(connection, raw):
+    """Send the bytes, and read one whole answer: its head and its body may come apart."""
+    got = b""
+    try:
+        connection.sendall(raw)
+        while part := connection.recv(65536):
+            got += part
+            head, ended, body = got.partition(b"\r\n\r\n")
+            if ended and b"content-length: " in head.lower():
+                size = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                if len(body) >= size:
+                    break
+    except (ConnectionResetError, BrokenPipeError):
+        pass
+    return got
 
 
 @contextmanager
