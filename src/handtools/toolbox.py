@@ -61,7 +61,7 @@ from handtools.runtime.executor import Executor, decide_hypothetical_call
 from handtools.runtime.observability import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule
-from handtools.runtime.workspace import Workspace
+from handtools.runtime.workspace_ports import Workspace
 from handtools.tools.attach import attach
 from handtools.tools.bash import bash
 from handtools.tools.edit import edit

@@ -202,14 +202,14 @@ def folder_node(leaves: Sequence[FolderItem], *, mode: int, ref: str) -> Node:
     return Node("folder", data, mode, held)
 
 
-def is_whole_folder(node: Node | None) -> bool:
+def is_folder_moved_as_one(node: Node | None) -> bool:
     """Whether a node stands for a folder moved as one with all its items."""
     return node is not None and node.kind == "folder" and node.held is not None
 
 
 def paths_in_moved_folders(change: Change) -> list[str]:
     """List the paths of all items in the folders that a change moves as one."""
-    folders = [node for node in (change.before, change.after) if node and is_whole_folder(node)]
+    folders = [node for node in (change.before, change.after) if node and is_folder_moved_as_one(node)]
     leaves = {leaf.path for node in folders for leaf in unpack_folder(node.data)}
     return [f"{change.path}/{path}" for path in sorted(leaves)]
 
@@ -221,7 +221,7 @@ def links_created(changes: Iterable[Change]) -> dict[str, str]:
         node = change.after
         if node and node.kind == "link":
             found[change.path] = node.data.decode(errors="surrogateescape")
-        elif node and is_whole_folder(node):
+        elif node and is_folder_moved_as_one(node):
             leaves = (leaf for leaf in unpack_folder(node.data) if leaf.kind == "link")
             found |= {f"{change.path}/{leaf.path}": leaf.mark for leaf in leaves}
     return found
@@ -229,7 +229,7 @@ def links_created(changes: Iterable[Change]) -> dict[str, str]:
 
 def split_folder_change(change: Change) -> list[Change]:
     """Split a change of a folder moved as one into changes of its items; other changes are returned unchanged."""
-    if not is_whole_folder(change.before) and not is_whole_folder(change.after):
+    if not is_folder_moved_as_one(change.before) and not is_folder_moved_as_one(change.after):
         return [change]
     before, after = _nodes(change.before), _nodes(change.after)
     own = _own(change)
@@ -323,7 +323,7 @@ def _node(leaf: FolderItem, ref: str) -> Node:
 def _own(change: Change) -> Change:
     """Return the change of the folder itself, without its items."""
     before, after = (
-        Node("folder", mode=node.mode) if node and is_whole_folder(node) else node
+        Node("folder", mode=node.mode) if node and is_folder_moved_as_one(node) else node
         for node in (change.before, change.after)
     )
     return Change(change.path, before, after)

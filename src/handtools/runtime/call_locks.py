@@ -1,4 +1,4 @@
-"""Scheduler of calls in one process: shared reads and exclusive writes by path, first come first served."""
+"""CallLocks of calls in one process: shared reads and exclusive writes by path, first come first served."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -12,19 +12,19 @@ import anyio
 class _Turn:
     """One holder of, or waiter for, locked keys."""
 
-    scheduler: "Scheduler"
+    locks: "CallLocks"
     keys: frozenset[str]
     exclusive: bool
     ready: anyio.Event | None = None
 
     async def __aenter__(self) -> None:
-        await self.scheduler.enter(self)
+        await self.locks.enter(self)
 
     async def __aexit__(self, *_: object) -> None:
-        self.scheduler.leave(self)
+        self.locks.leave(self)
 
 
-class Scheduler:
+class CallLocks:
     """Reader/writer locks by key within one process; a call takes all its keys at once, so no deadlocks."""
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ from handtools.runtime.after_call import (
 )
 from handtools.runtime.approval.gate import ApprovalGate, ApprovalPending, answers_request, settle_reply
 from handtools.runtime.arguments import validate_arguments
-from handtools.runtime.call_locks import Scheduler
+from handtools.runtime.call_locks import CallLocks
 from handtools.runtime.guards.callbacks import guarded_callbacks, only_own_cancellation
 from handtools.runtime.guards.commands import GuardedCommands, drop_held_command
 from handtools.runtime.guards.files import LOCK_TIMEOUT_SECONDS, GuardedFiles, GuardedSkills
@@ -62,7 +62,7 @@ from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
 from handtools.runtime.transaction import recover_transactions
 from handtools.runtime.undo import GuardedHistory
-from handtools.runtime.workspace import Workspace
+from handtools.runtime.workspace_ports import Workspace
 from handtools.text.paths import similar_names
 from handtools.text.token_budget import estimate_tokens
 
@@ -146,7 +146,7 @@ class Executor:
     """Default time limit of a call in seconds."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Other names under which tools are offered to the model, by our own."""
-    _scheduler: Scheduler = field(default_factory=Scheduler)
+    _call_locks: CallLocks = field(default_factory=CallLocks)
     _repeats: RepeatGuard = field(default_factory=RepeatGuard)
     _running: dict[str, _Running] = field(default_factory=dict)
     _recovered: bool = False
@@ -372,11 +372,11 @@ class Executor:
         if not named:
             return await self._work(tool, params, files, end)
         if tool.reads_only:
-            async with self._scheduler.turn(named, exclusive=False):
+            async with self._call_locks.turn(named, exclusive=False):
                 return await self._work(tool, params, files, end)
         located = await self._located(named)
         locks = self.workspace.locks.hold(sorted(located), timeout=LOCK_TIMEOUT_SECONDS)
-        async with self._scheduler.turn(located.union(named), exclusive=True), locks:
+        async with self._call_locks.turn(located.union(named), exclusive=True), locks:
             files.held = frozenset(located)
             return await self._work(tool, params, files, end)
 

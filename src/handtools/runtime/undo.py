@@ -14,7 +14,7 @@ from handtools.core.changes import (
     RecordedChanges,
     TouchedPath,
     change_apply_order,
-    is_whole_folder,
+    is_folder_moved_as_one,
     parent_folders,
     paths_in_moved_folders,
     split_folder_change,
@@ -26,7 +26,7 @@ from handtools.runtime.journal import RecordedTouch
 from handtools.runtime.journal.change_entries import ChangeEntryKind, Transaction, action_of
 from handtools.runtime.policy.command_rules import judge_reversal
 from handtools.runtime.transaction import node_at, node_bytes
-from handtools.runtime.workspace import Workspace
+from handtools.runtime.workspace_ports import Workspace
 from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
 from handtools.text.encoding import decode, is_binary
 from handtools.text.git_names import enclosing_git_folder
@@ -334,7 +334,9 @@ def reversal_parts(
                 for each in split_folder_change(change)
                 if _folder_is_used(workspace, each, within)
             ]
-        elif (is_whole_folder(before) or is_whole_folder(after)) and not _whole(workspace, change, paths):
+        elif (is_folder_moved_as_one(before) or is_folder_moved_as_one(after)) and not _whole(
+            workspace, change, paths
+        ):
             every += [ReversalPart(piece, touch.id, at) for piece in split_folder_change(change)]
         else:
             every.append(ReversalPart(change, touch.id, at))

@@ -16,9 +16,9 @@ from handtools.host.media.local_media import LocalMedia
 from handtools.host.skills import SkillFolders
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.host.web.local_web import NoWeb
-from handtools.runtime.call_locks import Scheduler
+from handtools.runtime.call_locks import CallLocks
 from handtools.runtime.journal import Journal
-from handtools.runtime.workspace import Workspace
+from handtools.runtime.workspace_ports import Workspace
 from handtools.testing.memory_files_and_search import MEMORY_ROOT, MemoryFiles, MemorySearch
 from handtools.toolbox import CODING, Toolbox
 
@@ -58,14 +58,14 @@ class MemoryLocks:
     """In-memory locks for one process."""
 
     def __init__(self) -> None:
-        self._scheduler = Scheduler()
+        self._call_locks = CallLocks()
 
     @asynccontextmanager
     async def hold(self, keys: Sequence[str], *, timeout: float) -> AsyncIterator[None]:  # noqa: ASYNC109
         """Lock all keys for a block; raises `Busy` after `timeout` seconds."""
         from handtools.core.errors import Busy
 
-        turn = self._scheduler.turn(keys, exclusive=True)
+        turn = self._call_locks.turn(keys, exclusive=True)
         with anyio.move_on_after(max(timeout, 0.001)) as scope:
             await turn.__aenter__()
         if scope.cancelled_caught:

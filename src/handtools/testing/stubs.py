@@ -251,7 +251,7 @@ def _output(data: bytes, name: str) -> CommandOutput:
     )
 
 
-ErrorFinder = Callable[[str, str], Sequence[tuple[int, str]]]
+StubErrorFinder = Callable[[str, str], Sequence[tuple[int, str]]]
 """Function from path and text to errors, each with line and message."""
 STUB_INSTALL_COMMAND = "pip install example-server"
 
@@ -266,7 +266,7 @@ def find_errors_in_marked_lines(path: str, body: str) -> list[tuple[int, str]]:
 class MemoryLanguage:
     """Stub of the language server port; a function finds the errors in a text."""
 
-    check: ErrorFinder = find_errors_in_marked_lines
+    check: StubErrorFinder = find_errors_in_marked_lines
     suffix: str = ".py"
     unknown: str = ""
     """Why all reports are unknown; empty if they are sure."""

@@ -329,7 +329,7 @@ class LocalFormatters:
 
     async def _run(self, job: _FormatterRun, data: bytes) -> bytes:
         # Loaded with the first file that is formatted: most workspaces never get there.
-        from handtools.host.sandbox.stdin_filter import StdinFilterProgram, run_stdin_filter
+        from handtools.host.sandbox.confined_filter import StdinFilterProgram, run_stdin_filter
 
         seconds = job.deadline - time.monotonic()
         if seconds <= 0:

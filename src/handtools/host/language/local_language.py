@@ -122,7 +122,7 @@ class LocalLanguage:
         """The output of a command, run confined as the language server would be."""
         if not self._runner.confined:
             return _unconfined_output(command, self._workspace)
-        from handtools.host.sandbox.stdin_filter import StdinFilterProgram, run_stdin_filter
+        from handtools.host.sandbox.confined_filter import StdinFilterProgram, run_stdin_filter
 
         readable = folders_needed_by_program(command[0], self._workspace)
         asked = StdinFilterProgram(tuple(command), self._workspace, self._workspace, (), readable)

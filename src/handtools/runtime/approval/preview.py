@@ -6,7 +6,7 @@ ADR 121.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from handtools.core.changes import Change, ChangeSet, Node, is_whole_folder, unpack_folder
+from handtools.core.changes import Change, ChangeSet, Node, is_folder_moved_as_one, unpack_folder
 from handtools.core.effects import CommandRun, Delegation, Delivery, Effect, Publication, effect_targets
 from handtools.core.web import Visit
 from handtools.text.diffs.unified_diff import diff_without_carriage_returns, unified_diff
@@ -165,7 +165,7 @@ def _node_in_words(node: Node | None) -> str:
         return "nothing"
     if node.kind == "link":
         return f"a link to {node.data.decode(errors='replace')}"
-    if is_whole_folder(node):
+    if is_folder_moved_as_one(node):
         return f"a folder with {len(unpack_folder(node.data)):,} things in it, {node.bytes:,} bytes"
     if node.kind == "folder":
         return "a folder"

@@ -12,7 +12,7 @@ from handtools.core.changes import (
     Change,
     ChangeSet,
     change_apply_order,
-    is_whole_folder,
+    is_folder_moved_as_one,
     links_created,
     parent_folders,
     paths_in_moved_folders,
@@ -306,7 +306,7 @@ def _paths_made(changes: Iterable[Change]) -> set[str]:
         if change.after is not None
         for path in (
             change.path,
-            *(paths_in_moved_folders(change) if is_whole_folder(change.after) else ()),
+            *(paths_in_moved_folders(change) if is_folder_moved_as_one(change.after) else ()),
         )
     }
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from handtools.core.changes import Change, Node, is_whole_folder, parent_folders, split_folder_change
+from handtools.core.changes import Change, Node, is_folder_moved_as_one, parent_folders, split_folder_change
 from handtools.core.commands import PathPredicate
-from handtools.runtime.policy.git_config_keys import git_config_keys_to_ask
+from handtools.runtime.policy.harmless_git_settings import git_config_keys_to_ask
 from handtools.text.git_config import BadGitConfig, GitConfig, parse_git_config
 from handtools.text.git_names import GIT_FOLDER, enclosing_git_folder
 
@@ -109,7 +109,7 @@ def judge_git_changes(delta: Sequence[Change], view: WorkspaceView) -> GitJudgem
 
 def _leaves(change: Change) -> list[Change]:
     """The change, or the changes of a folder that moves as one, if a repository may be in it."""
-    packed = [node.data for node in (change.before, change.after) if node and is_whole_folder(node)]
+    packed = [node.data for node in (change.before, change.after) if node and is_folder_moved_as_one(node)]
     inside = GIT_FOLDER in change.path.split("/")
     if packed and not inside and not any(b".git" in data or b'HEAD"' in data for data in packed):
         return [change]

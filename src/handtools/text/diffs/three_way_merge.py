@@ -132,15 +132,19 @@ def _lines(rows: list[str], edit: LineEdit) -> list[str]:
 def _zone(base: list[str], other: list[str], edit: LineEdit) -> tuple[int, int]:
     """Give the range of base lines over which an insertion or deletion can slide along equal lines."""
     if edit.start_b == edit.end_b:
-        found = [outside < edit.start_a for outside, _ in sliding_rows(base, edit.start_a, edit.end_a)]
+        found = [
+            outside < edit.start_a for outside, _ in shifts_of_equal_rows(base, edit.start_a, edit.end_a)
+        ]
     elif edit.start_a == edit.end_a:
-        found = [outside < edit.start_b for outside, _ in sliding_rows(other, edit.start_b, edit.end_b)]
+        found = [
+            outside < edit.start_b for outside, _ in shifts_of_equal_rows(other, edit.start_b, edit.end_b)
+        ]
     else:
         found = []
     return edit.start_a - sum(found), edit.end_a + len(found) - sum(found)
 
 
-def sliding_rows(rows: list[str], start: int, end: int) -> Iterator[tuple[int, int]]:
+def shifts_of_equal_rows(rows: list[str], start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield pairs of equal lines, one outside and one inside a run, by which the run can slide up or down."""
     up = 1
     while start - up >= 0 and rows[start - up] == rows[end - up]:

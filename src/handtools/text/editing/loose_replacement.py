@@ -13,7 +13,7 @@ from typing import Literal
 from rapidfuzz.fuzz import ratio
 
 from handtools.text import lines
-from handtools.text.diffs.three_way_merge import sliding_rows
+from handtools.text.diffs.three_way_merge import shifts_of_equal_rows
 from handtools.text.diffs.unified_diff import LineEdit, diff_line_edits
 from handtools.text.editing.edit_outcome import UnclearEdit
 from handtools.text.editing.indentation import INDENT_SAMPLE_LINES, IndentationMap
@@ -380,7 +380,7 @@ class _Replay:
         """Raise `UnclearEdit` if a removed line equals a kept one in `old_string` but not in the file."""
         for start, end in _runs(self.ops, "drop"):
             first, last = self.ops[start].old, self.ops[end - 1].old + 1
-            for outside, inside in sliding_rows(self.old, first, last):
+            for outside, inside in shifts_of_equal_rows(self.old, first, last):
                 if self._filed(outside) != self._filed(inside):
                     raise UnclearEdit(
                         "unclear", "Two lines are the same in old_string but not in the file."
@@ -388,7 +388,7 @@ class _Replay:
         for start, end in _runs(self.ops, "add"):
             first, last = self.ops[start].new, self.ops[end - 1].new + 1
             kept = {op.new: op.old for op in self.ops if op.kind == "keep"}
-            for outside, inside in sliding_rows(self.new, first, last):
+            for outside, inside in shifts_of_equal_rows(self.new, first, last):
                 if outside in kept and self._filed(kept[outside]) not in (
                     None,
                     self._added(self.new[inside]),

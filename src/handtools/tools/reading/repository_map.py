@@ -24,7 +24,7 @@ _DEFINING: frozenset[SymbolKind] = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class RepositorySurvey:
+class DefinitionSurvey:
     """Result of a survey: definitions, words of each file, and number of files."""
 
     definitions: tuple[MappedDefinition, ...]
@@ -33,7 +33,7 @@ class RepositorySurvey:
     gaps: SearchGaps
 
 
-async def survey_repository(search: Search, syntax: Syntax, root: str) -> RepositorySurvey:
+async def survey_repository(search: Search, syntax: Syntax, root: str) -> DefinitionSurvey:
     """Parse the source files below a folder in batches and collect definitions and words; hidden files are
     left out.
     """
@@ -56,7 +56,7 @@ async def survey_repository(search: Search, syntax: Syntax, root: str) -> Reposi
                 for way in symbol_chains(outline.symbols)
                 if _is_defined(way)
             ]
-    return RepositorySurvey(tuple(definitions), mentions, found.total, found.gaps)
+    return DefinitionSurvey(tuple(definitions), mentions, found.total, found.gaps)
 
 
 def _is_defined(way: tuple[Symbol, ...]) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.runtime.policy.git_changes import WorkspaceView, judge_git_changes
-from handtools.runtime.policy.git_config_keys import PLAIN_KEYS, git_config_keys_to_ask
+from handtools.runtime.policy.harmless_git_settings import PLAIN_KEYS, git_config_keys_to_ask
 from handtools.text.git_config import parse_git_config
 from handtools.text.git_names import is_git_folder_lookalike
 

@@ -3,7 +3,7 @@
 import anyio
 from anyio.lowlevel import checkpoint
 
-from handtools.runtime.call_locks import Scheduler
+from handtools.runtime.call_locks import CallLocks
 
 
 async def settle_down():
@@ -13,7 +13,7 @@ async def settle_down():
 
 class Log:
     def __init__(self):
-        self.scheduler = Scheduler()
+        self.scheduler = CallLocks()
         self.running = []
         self.ended = []
         self.gates = {}
@@ -56,7 +56,7 @@ async def test_writes_of_other_paths_do_not_wait():
 
 
 async def test_crossing_sets_of_keys_never_deadlock():
-    scheduler = Scheduler()
+    scheduler = CallLocks()
     done = []
 
     async def work(index):
