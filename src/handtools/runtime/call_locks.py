@@ -1,4 +1,4 @@
-"""CallLocks of calls in one process: shared reads and exclusive writes by path, first come first served."""
+"""Locks of calls in one process: shared reads and exclusive writes by path, first come first served."""
 
 from collections import deque
 from collections.abc import Iterable
