@@ -281,10 +281,8 @@ class GlobPrefilter:
             odd = {path for path in paths if not path.isascii()}
             return odd | self.possible_matches([path for path in paths if path.isascii()])
         whole = whole.lower()
-        bundles = [needles for pattern, needles in self._bundles if pattern.search(whole)]
-        if not bundles:
-            return set()
-        present = [needle for needles in bundles for needle in needles if needle in whole]
+        # One that begins within another is passed over; the path of both is found by the other.
+        present = {needle for bundle in self._bundles for needle in bundle.findall(whole)}
         return {path for path in paths if any(needle in path.lower() for needle in present)}
 
 
@@ -296,13 +294,13 @@ def _needle(glob: str) -> str:
     return max(runs, key=lambda run: (run.startswith("."), len(run)), default="").lower()
 
 
-def _bundles(needles: Iterable[str]) -> list[tuple[re.Pattern[str], list[str]]]:
+def _bundles(needles: Iterable[str]) -> list[re.Pattern[str]]:
     """Combine literal texts that begin alike into one regex each, for a fast search through all paths."""
     alike: dict[str, list[str]] = {}
     for needle in sorted(needles):
         # A sign is rare enough by itself, a letter is not.
         alike.setdefault(needle[: 3 if needle[0].isalnum() else 1], []).append(needle)
-    return [(_any_of(start, bundle), bundle) for start, bundle in alike.items()]
+    return [_any_of(start, bundle) for start, bundle in alike.items()]
 
 
 def _any_of(start: str, needles: Sequence[str]) -> re.Pattern[str]:
