@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from math import inf
 from pathlib import Path
+from threading import Lock
 
 from handtools.core.commands import PathPredicate
 from handtools.core.errors import HostError
@@ -101,26 +103,38 @@ class PolicyGlobFinder:
         self._kept: set[str] = set()
         """Folders that are read-only, or inside one: they are searched for private paths only."""
         self._waiting: list[str] = []
+        self._searched_once = False
+        self._lock = Lock()
 
     def found(self) -> PolicyPaths:
         """The matching paths now.
 
-        Large trees are rechecked in turns, so a new path may be found some calls later.
+        Large trees are rechecked in turns, so a new path may be found some calls later. What was searched first is
+        rechecked whole the next time: that may have been long before the first command.
         """
         if self._prefix and self._private.matches(self._prefix.rstrip("/"), folder=True):
             return PolicyPaths((self._root,), ())
-        if not self._folders:
-            self._walk("")
+        # Who comes while the tree is searched must not go by the part that is known so far.
+        with self._lock:
+            if self._folders:
+                self._recheck(whole=self._searched_once)
+            self._searched_once = not self._folders
+            if self._searched_once:
+                self._walk("")
+            seen = self._folders.values()
+            return PolicyPaths(
+                tuple(sorted(path for _, private, _ in seen for path in private)),
+                tuple(sorted(path for _, _, kept in seen for path in kept)),
+            )
+
+    def _recheck(self, *, whole: bool) -> None:
+        """Search folders again that have changed: all, or those whose turn it is."""
         self._refresh("")
+        self._waiting = [] if whole else self._waiting
         self._waiting = self._waiting or list(self._folders)
-        deadline = time.monotonic() + _REFRESH_SECONDS
+        deadline = inf if whole else time.monotonic() + _REFRESH_SECONDS
         while self._waiting and time.monotonic() < deadline:
             self._refresh(self._waiting.pop())
-        seen = self._folders.values()
-        return PolicyPaths(
-            tuple(sorted(path for _, private, _ in seen for path in private)),
-            tuple(sorted(path for _, _, kept in seen for path in kept)),
-        )
 
     def _refresh(self, folder: str) -> None:
         known = self._folders.get(folder)
