@@ -31,7 +31,9 @@ def arguments_from_json(text: str | bytes) -> dict[str, Any]:
         # Not strict: models write line breaks into strings as they are, and those can't mean anything else.
         value = json.loads(text or "{}", strict=False)
     except (ValueError, RecursionError) as problem:
-        raise InvalidInput(f"The arguments are not a JSON object: {problem}.", hint=MALFORMED_HINT) from problem
+        raise InvalidInput(
+            f"The arguments are not a JSON object: {problem}.", hint=MALFORMED_HINT
+        ) from problem
     if not isinstance(value, dict):
         raise InvalidInput("The arguments are JSON, but not a JSON object.", hint=MALFORMED_HINT)
     return value
