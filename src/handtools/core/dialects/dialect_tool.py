@@ -43,6 +43,7 @@ NUMBER: Mapping[str, Any] = {"type": "number"}
 INTEGER: Mapping[str, Any] = {"type": "integer"}
 INTEGERS: Mapping[str, Any] = {"type": "array", "items": INTEGER}
 BOOLEAN: Mapping[str, Any] = {"type": "boolean"}
+MAX_DESCRIPTION_CHARS = 200
 
 
 def object_schema(properties: Mapping[str, Any], *required: str, closed: bool = False) -> dict[str, Any]:
@@ -120,11 +121,6 @@ def with_text(result: Result[Any], text: str) -> Result[Any]:
     )
 
 
-def said(text: str) -> Rendering:
-    """Render every success as the same text."""
-    return lambda result, _: with_text(result, text)
-
-
 def seconds(name: str) -> Callable[[float], Mapping[str, Any]]:
     """Map milliseconds to our seconds; 0 is none given."""
     return lambda value: {name: value / 1000} if value > 0 else {}
@@ -133,3 +129,8 @@ def seconds(name: str) -> Callable[[float], Mapping[str, Any]]:
 def if_true(**arguments: Any) -> Callable[[bool], Mapping[str, Any]]:
     """Map a flag to arguments of ours where it is set."""
     return lambda value: arguments if value else {}
+
+
+def short_description(text: str) -> dict[str, Any]:
+    """Map what a command is for to our shorter description of it."""
+    return {"description": text[:MAX_DESCRIPTION_CHARS]} if text else {}
