@@ -1,6 +1,6 @@
 """The `Toolbox`: tools, workspace and policy put together; async, or blocking as `BlockingToolbox`.
 
-ADR 2, 190.
+ADR 2, 190, 212.
 """
 
 import copy
@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial, wraps
 from importlib.metadata import entry_points
@@ -24,7 +24,9 @@ from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call, CancelToken
 from handtools.core.callbacks import Callbacks
 from handtools.core.commands import HostCommands
-from handtools.core.errors import UsageError
+from handtools.core.dialects.all_dialects import DIALECTS, DialectName
+from handtools.core.dialects.dialect_tool import DialectTool
+from handtools.core.errors import ToolError, UsageError
 from handtools.core.events import EventListener
 from handtools.core.files import HostFiles
 from handtools.core.language import Formatters, HostLanguage, NoFormatters
@@ -35,6 +37,7 @@ from handtools.core.tool import (
     SchemaDialect,
     Tool,
     json_schema,
+    narrowed_schema,
     schema_with_tool_names,
     with_tool_names,
 )
@@ -57,6 +60,7 @@ from handtools.host.web.local_web import LocalWeb
 from handtools.host.web.page_cache import PageCache
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.local_journal import open_local_journal
+from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls_of_ours
 from handtools.runtime.executor import Executor, decide_hypothetical_call
 from handtools.runtime.guards.commands import hidden_globs, read_only_globs
 from handtools.runtime.observability import EventAnnouncer
@@ -79,6 +83,7 @@ from handtools.tools.patch import patch
 from handtools.tools.read import read
 from handtools.tools.skill import skill
 from handtools.tools.task import task
+from handtools.tools.text_editor import text_editor
 from handtools.tools.think import think
 from handtools.tools.undo import undo
 from handtools.tools.web_search import web_search
@@ -90,6 +95,8 @@ CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
 EVERYTHING: tuple[AnyTool, ...] = (*CODING, lsp, edit_agent, skill, fetch, web_search, attach, task)
+EDITORS: tuple[AnyTool, ...] = (text_editor("text_editor_20250124"), text_editor("text_editor_20250728"))
+"""Tools that only a dialect has; a toolbox gets them with it."""
 RUNNER_VARIABLE = "HANDTOOLS_RUNNER"
 """Environment variable that names the default command runner."""
 INSTALLATION_REASON = "handtools itself runs from there: what is changed runs outside every boundary."
@@ -112,6 +119,8 @@ class ToolDefinition:
     reads_only: bool
     type: str = ""
     """The vendor's type name of a built-in tool; empty for all others."""
+    vendor_definition: Mapping[str, Any] = field(default_factory=dict)
+    """What a request names instead of name, description and schema, if the vendor's API has the tool built in."""
 
 
 class Toolbox:
@@ -148,7 +157,9 @@ class Toolbox:
         )
         self._cancels: dict[str, list[CancelToken]] = {}
         self._meant: dict[str, str] = {}
-        """Our names of tools by those under which they are offered."""
+        """Names of tools as they are here, by those under which they are offered."""
+        self._dialect: dict[str, DialectTool] = {}
+        """The tools of a vendor, by name, that are offered in place of ours."""
 
     async def call(
         self,
@@ -167,11 +178,16 @@ class Toolbox:
         fresh = isinstance(tool, str)
         call = Call(tool=tool, args=args or {}) if isinstance(tool, str) else tool
         call = replace(call, tool=self._meant[call.tool]) if call.tool in self._meant else call
-        with (
-            self._cancellable(call.id, cancel) as token,
-            self._executor.announcer.listen_to_call(call.id, listener),
-        ):
-            return await self._executor.call(call, token, fresh=fresh, reply=reply)
+        with self._cancellable(call.id, cancel) as token:
+
+            async def run(ours: Call, reply: Reply | None) -> Result[Any]:
+                with self._executor.announcer.listen_to_call(ours.id, listener):
+                    return await self._executor.call(ours, token, fresh=fresh, reply=reply)
+
+            row = self._dialect.get(call.tool)
+            if row is None:
+                return await run(call, reply)
+            return await call_in_dialect(row, call, run, reply=reply, settled=self._executor.is_settled)
 
     async def resume(
         self,
@@ -220,15 +236,46 @@ class Toolbox:
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
         """Return the policy's decision on a hypothetical call; nothing happens, and nothing is raised."""
-        return await decide_hypothetical_call(
-            self._executor, Call(tool=self._meant.get(tool, tool), args=args)
-        )
+        call = Call(tool=self._meant.get(tool, tool), args=args)
+        if row := self._dialect.get(call.tool):
+            try:
+                call = call_of_ours(call, 0, next(calls_of_ours(row, call)))
+            except ToolError as failure:
+                return Decision("deny", "not a valid call", str(failure))
+        return await decide_hypothetical_call(self._executor, call)
 
-    def definitions(self, dialect: SchemaDialect = "plain") -> list[ToolDefinition]:
-        """Return the definitions of the offered tools for a model, in a schema dialect."""
+    def definitions(self, dialect: SchemaDialect | DialectName = "plain") -> list[ToolDefinition]:
+        """Return the definitions of the offered tools for a model, in a dialect of schemas or of a vendor's tools.
+
+        The shapes of a vendor are called on `in_dialect`.
+        """
+        match dialect:
+            case "plain" | "strict" | "gemini":
+                return self._definitions(dialect)
+            case _:
+                return self.in_dialect(dialect).definitions()
+
+    def _definitions(self, dialect: SchemaDialect) -> list[ToolDefinition]:
         offered = self._executor.offered()
-        beside = {tool.name for tool in offered}
+        beside = {tool.name: tool for tool in offered}
+        if self._dialect:
+            rows = (row for row in self._dialect.values() if beside.keys() >= set(row.tools))
+            return [self._vendor_definition(row, dialect, beside) for row in rows]
         return [self._definition(tool, dialect, beside) for tool in offered]
+
+    def _vendor_definition(
+        self, row: DialectTool, dialect: SchemaDialect, offered: Mapping[str, AnyTool]
+    ) -> ToolDefinition:
+        shown = {name: other for other, name in self._meant.items()}
+        return ToolDefinition(
+            shown.get(row.name, row.name),
+            row.description,
+            narrowed_schema(row.schema, dialect),
+            json_schema(offered[row.tools[0]].details),
+            all(offered[name].reads_only for name in row.tools),
+            row.definition.get("type", ""),
+            copy.deepcopy(dict(row.definition)),
+        )
 
     def _definition(self, tool: AnyTool, dialect: SchemaDialect, beside: Collection[str]) -> ToolDefinition:
         names, own = self._executor.names, set(tool.params.model_fields)
@@ -261,12 +308,32 @@ class Toolbox:
         Prompts name each other's tools by the new names, and `call` takes them. Policy and journal know our own.
         """
         new = names if callable(names) else lambda name: names.get(name, name)
-        shown = {name: new(name) for name in self.tools}
+        shown = {name: new(name) for name in self._dialect or self.tools}
         if len(set(shown.values())) != len(shown):
             raise UsageError("Two tools would have the same name; give a toolbox each name once.")
         view = copy.copy(self)
         view._meant = {other: name for name, other in shown.items()}  # noqa: SLF001 - a toolbox like this one
-        view._executor = replace(self._executor, names=shown)  # noqa: SLF001
+        if not self._dialect:
+            view._executor = replace(self._executor, names=shown)  # noqa: SLF001
+        return view
+
+    def in_dialect(self, dialect: DialectName) -> "Toolbox":
+        """Return a toolbox that offers the tools in a vendor's shape, `call` taking it and results having it.
+
+        A tool is offered where those of ours are that do its work. Policy and journal know ours, and `call` takes
+        ours too where the dialect has no tool of that name.
+        """
+        if dialect not in DIALECTS:
+            raise UsageError(f"There is no dialect {dialect!r}; there are {', '.join(DIALECTS)}.")
+        rows = {row.name: row for row in DIALECTS[dialect]}
+        needed = {name for row in rows.values() for name in row.tools}
+        view = copy.copy(self)
+        view.tools = self.tools | {
+            tool.name: tool for tool in EDITORS if tool.name in needed and tool.name not in self.tools
+        }
+        view._dialect, view._meant = rows, {}  # noqa: SLF001 - a toolbox like this one
+        names = {row.tools[0]: row.name for row in reversed(rows.values())}
+        view._executor = replace(self._executor, tools=view.tools, names=names)  # noqa: SLF001
         return view
 
     def owned_by(self, owner: str) -> "Toolbox":
