@@ -1,4 +1,4 @@
-"""An agent for editors that speak the Agent Client Protocol; its model is a script. Run by the editor over stdio."""
+"""An agent for editors that speak the Agent Client Protocol, which start it; its model is a script."""
 
 import asyncio
 import secrets
@@ -12,10 +12,11 @@ from handtools.adapters.agent_client_protocol import EditorSession
 from handtools.core.result import Result
 
 
-async def model(results: list[Result[Any]]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Yield the next call of a tool, as a model would that was told the results so far."""
+async def model(task: str, results: list[Result[Any]]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    """Yield the next call of a tool, as a model would that was told the task and the results so far."""
+    yield "think", {"thought": f"I am asked: {task}"}
     yield "grep", {"pattern": "TODO", "mode": "files"}
-    if results[-1].details.total:
+    if results[-1].details.files:
         path = results[-1].details.files[0].path
         yield "edit", {"path": path, "old_string": "TODO", "new_string": "done"}
 
@@ -32,7 +33,7 @@ class EditorAgent(acp.Agent):
         self, protocol_version: int, client_capabilities: ClientCapabilities | None = None, **_: Any
     ) -> InitializeResponse:
         self.capabilities = client_capabilities
-        return InitializeResponse(protocol_version=acp.PROTOCOL_VERSION)
+        return InitializeResponse(protocol_version=min(protocol_version, acp.PROTOCOL_VERSION))
 
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
         session_id = secrets.token_hex(8)
@@ -41,7 +42,8 @@ class EditorAgent(acp.Agent):
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
         results: list[Result[Any]] = []
-        async for tool, args in model(results):
+        task = " ".join(block.text for block in prompt if block.type == "text")
+        async for tool, args in model(task, results):
             results.append(await self.sessions[session_id].call(tool, args))
             if results[-1].status == "cancelled":
                 return PromptResponse(stop_reason="cancelled")

@@ -189,7 +189,10 @@ async def test_what_the_person_types_meanwhile_is_not_overwritten(root, unsaved)
 
 async def test_a_new_file_is_the_editors_to_create_and_undo_removes_it(root):
     editor = Editor({})
-    script = [("write", {"path": "src/new.py", "content": "x = 1\n"}, "w"), ("undo", {"name": "src/new.py"})]
+    script = [
+        ("write", {"path": "src/new.py", "content": "x = 1\n"}, "w"),
+        ("undo", {"name": "src/new.py"}),
+    ]
     made, undone = await run(editor, Agent(*script), root)
     assert made.ok
     assert str(root / "src/new.py") in editor.asked  # whether an unsaved text is there
@@ -221,7 +224,12 @@ async def test_yes_once_is_asked_again_and_always_is_remembered(root, unsaved, a
     assert [result.status for result in results] == ["ok", "ok"]
     assert len(editor.questions) == asked
     tool_call, options = editor.questions[0]
-    assert [option.kind for option in options] == ["allow_once", "allow_always", "allow_always", "reject_once"]
+    assert [option.kind for option in options] == [
+        "allow_once",
+        "allow_always",
+        "allow_always",
+        "reject_once",
+    ]
     assert "+2" in tool_call.content[0].content.text
     other = Editor(editor.buffers, answer)
     third = ("edit", {"path": "a.txt", "old_string": "not", "new_string": "never"})
@@ -342,7 +350,9 @@ async def test_several_folders_have_the_editors_paths(root, tmp_path):
     (other / "b.txt").write_text("b\n")
     editor = Editor({str(other / "b.txt"): "unsaved b\n"})
     edit = ("edit", {"path": "other/b.txt", "old_string": "unsaved", "new_string": "changed"})
-    found, edited = await run(editor, Agent(("grep", {"pattern": "unsaved"}), edit), root, more=[str(other)])
+    found, edited = await run(
+        editor, Agent(("grep", {"pattern": "unsaved"}), edit), root, more=[str(other)]
+    )
     assert "other/b.txt" in found.text
     assert edited.ok, edited.text
     assert editor.buffers == {str(other / "b.txt"): "changed b\n"}
@@ -362,7 +372,9 @@ async def test_the_example_edits_an_unsaved_text_in_another_process(root, monkey
         await client.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=FS)
         session = await client.new_session(cwd=str(root), mcp_servers=[])
         async with asyncio.timeout(WAIT):
-            said = await client.prompt(session_id=session.session_id, prompt=[acp.text_block("Finish the TODO.")])
+            said = await client.prompt(
+                session_id=session.session_id, prompt=[acp.text_block("Finish the TODO.")]
+            )
     assert said.stop_reason == "end_turn"
     assert editor.buffers == {str(root / "a.txt"): "one\ntwo done\n"}
     assert (root / "a.txt").read_text() == "one\ntwo\n"

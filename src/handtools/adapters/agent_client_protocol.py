@@ -177,7 +177,7 @@ class ClientBuffers:
             raise UsageError("The editor is asked from worker threads: this one reads its answers.")
         try:
             return from_thread.run(ask, token=self._token)
-        except CancelledError:
+        except (asyncio.CancelledError, CancelledError):
             raise caller_cancelled_error() from None
         except (TimeoutError, ConnectionError) as failure:
             raise Unavailable("The editor does not answer.", hint="Tell the person.") from failure
