@@ -28,9 +28,10 @@ from handtools.core.dialects.all_dialects import DIALECTS, DialectName
 from handtools.core.dialects.dialect_tool import DialectTool
 from handtools.core.errors import ToolError, UsageError
 from handtools.core.events import EventListener
-from handtools.core.files import HostFiles
+from handtools.core.files import EditorBuffers, HostFiles
 from handtools.core.language import Formatters, HostLanguage, NoFormatters
 from handtools.core.result import Result
+from handtools.core.search import HostSearch
 from handtools.core.skills import HostSkills
 from handtools.core.tool import (
     AnyTool,
@@ -43,6 +44,7 @@ from handtools.core.tool import (
 )
 from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import LocalCommands
+from handtools.host.files.editor_files import EditorFiles
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.local_files import LocalFiles
 from handtools.host.files.named_blobs import FolderBlobStore
@@ -53,6 +55,7 @@ from handtools.host.programs import installation_folders_in_workspace
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.search.combined_search import local_search
 from handtools.host.search.copied_files_search import CopiedFilesSearch
+from handtools.host.search.editor_files_search import EditorFilesSearch
 from handtools.host.search.ripgrep import RipgrepSearch
 from handtools.host.skills import SkillFolders, package_skill_folders, user_skill_folders
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
@@ -373,6 +376,7 @@ def local_workspace(
     root: OneOrMoreFolders,
     *,
     files: HostFiles | None = None,
+    buffers: EditorBuffers | None = None,
     state: str | Path | None = None,
     commands: HostCommands | None = None,
     runner: str = "",
@@ -386,6 +390,7 @@ def local_workspace(
     """Make a workspace of a local folder, with its journal in the user's state folder.
 
     Several folders make one workspace, in which each is shown by its name and paths begin with it.
+    `files` are another host's, in place of the folder's; `buffers` an editor's, before what is on disk.
     `runner` names how commands run, such as `container:IMAGE`; by default the strongest sandbox that works.
     `readable` are paths outside the folder that commands may read; programs on PATH they can read anyway.
     `settings` are those of `load_configuration`, or a program's own; without them nothing of the person's is read.
@@ -394,7 +399,9 @@ def local_workspace(
     root = combined_workspace(root)
     record = open_local_journal(root, state)
     folder, outputs = record.state, FolderBlobStore(record.state / "outputs")
-    held, syntax = files or record.files, TreeSyntax()
+    on_disk = EditorFiles(record.files, buffers) if buffers else record.files
+    held, syntax = files or on_disk, TreeSyntax()
+    is_served_elsewhere = files is not None or buffers is not None
     ran = commands or LocalCommands(
         root,
         state=folder,
@@ -413,7 +420,7 @@ def local_workspace(
         journal=record.journal,
         outputs=outputs,
         kept=RipgrepSearch(folder / "outputs", workspace=root),
-        search=local_search(root) if isinstance(held, LocalFiles) else CopiedFilesSearch(held, root),
+        search=_search(held, root),
         syntax=syntax,
         media=LocalMedia(root),
         skills=skills
@@ -427,16 +434,22 @@ def local_workspace(
         web=web
         or LocalWeb(pages=PageCache(FolderBlobStore(folder / "pages")), proxy=settings.proxy, root=root),
         commands=ran,
-        language=language or choose_language(None if files else root, folder, ran),
+        language=language or choose_language(None if is_served_elsewhere else root, folder, ran),
         formatters=formatters
         or (
             NoFormatters()
-            if files
+            if is_served_elsewhere
             else LocalFormatters(root, syntax, runner=partial(confined_program_runner, ran, root))
         ),
         rules=() if files else _installation_rules(root),
         folders=tuple(filter(None, workspace_folders(root))),
     )
+
+
+def _search(files: HostFiles, root: str | Path) -> HostSearch:
+    if isinstance(files, EditorFiles):
+        return EditorFilesSearch(files, root)
+    return local_search(root) if isinstance(files, LocalFiles) else CopiedFilesSearch(files, root)
 
 
 def _installation_rules(root: str | Path) -> tuple[Rule, ...]:
