@@ -1,6 +1,6 @@
 """The suites need an SDK each, in an environment of its own: `.ci/adapters` names it; else none is collected.
 
-There run the contract, if the adapter has a driver for it, the adapter's own tests, if there are any, and what all share.
+There run the contract and the examples, if the adapter has a driver, its own tests, and what all share.
 """
 
 import json

@@ -1,7 +1,9 @@
 """Agent Client Protocol: the tools of an agent that runs in an editor, over the editor's unsaved buffers.
 
 An agent makes an `EditorSession` in `session/new` and has it run the model's calls: text files are the editor's if
-it offers them (`fs`), approvals are its permission requests, and calls are reported with `session/update`. ADR 216.
+it offers them (`fs`), approvals are its permission requests, and calls are reported with `session/update`.
+
+ADR 216.
 """
 
 import asyncio
