@@ -9,7 +9,8 @@ from pathlib import Path
 from tests.adapters.drivers import CELLS
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "tests" / "adapters" / "results"
+DRIVERS = ROOT / "tests" / "adapters"
+RESULTS = DRIVERS / "results"
 REQUIREMENTS = ROOT / "requirements" / "adapters"
 PAGE = ROOT / "docs" / "reference" / "adapters.md"
 HEAD = """# What each adapter does
@@ -24,8 +25,8 @@ test is run too and must fail, so that a limit that is gone is noticed.
 
 
 def adapters() -> list[str]:
-    """The names of the adapters that have environments."""
-    return sorted(path.stem for path in REQUIREMENTS.glob("*.txt") if not path.stem.endswith("-floor"))
+    """The names of the adapters that the contract is run through: those with a driver."""
+    return sorted(path.stem.removeprefix("driver_") for path in DRIVERS.glob("driver_*.py"))
 
 
 def found(name: str) -> dict[str, dict[str, str]]:
