@@ -1,9 +1,10 @@
 """Tool `jobs`: lists background jobs, shows output, sends input, kills, publishes ports. ADR 52, 169."""
 
 import time
-from typing import Literal
+from functools import partial
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from handtools.core.commands import Job
 from handtools.core.context import Context
@@ -35,14 +36,16 @@ class JobsParams(BaseModel):
     """What the model sends."""
 
     action: Literal["list", "output", "screen", "wait", "send", "kill", "publish", "unpublish"] = Field(
-        "list", description="All but list need `job`."
+        "list", title="All but list need `job`."
     )
-    job: str | None = Field(None, description="The job's id.")
-    since: int | None = Field(None, ge=0, description="Output from this cursor on.")
-    timeout: float = Field(30.0, ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait.")
-    text: str = Field("", max_length=100_000, description="To send.")
-    keys: list[str] = Field(default=[], description="To send after the text: enter, up, ctrl-c …")
-    port: int | None = Field(None, description="To publish or not; else its only one.")
+    job: str | None = Field(None, title="The job's id.")
+    since: int | None = Field(None, ge=0, title="Output from this cursor on.")
+    timeout: Annotated[float, AfterValidator(partial(min, MAX_WAIT_SECONDS))] = Field(
+        30.0, ge=0, title="Seconds to wait."
+    )
+    text: str = Field("", max_length=100_000, title="To send.")
+    keys: list[str] = Field(default=[], title="To send after the text: enter, up, ctrl-c …")
+    port: int | None = Field(None, title="To publish or not; else its only one.")
 
 
 class JobsDetails(BaseModel):

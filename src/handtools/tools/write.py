@@ -27,13 +27,13 @@ WRITTEN_DIFF_SHOWN_LINES = 60
 class WriteParams(BaseModel):
     """What the model sends."""
 
-    path: str = Field(description="File to write, relative to the workspace root.")
-    content: str = Field(description="The whole content.")
+    path: str = Field(title="File to write, relative to the workspace root.")
+    content: str = Field(title="The whole content.")
     # `either` is for dialects, whose vendors have no modes: no schema offers it.
     mode: Literal["create", "overwrite"] | SkipJsonSchema[Literal["either"]] = Field(
-        "create", description="create: the file must not exist yet. overwrite: it must exist."
+        "create", title="create: the file must not exist yet. overwrite: it must exist."
     )
-    description: str = Field("", description="One line on what this is for.")
+    description: str = Field("", title="One line on what this is for.")
 
 
 class WriteDetails(BaseModel):
