@@ -254,7 +254,8 @@ def _skill_mention(skill: Skill, path: str) -> str:
     return f"(The skill `{skill.name}` is about files like `{path}`: {short} Its instructions: `{skill.file}`.)"
 
 
-MAX_RESULT_TEXT_BYTES = 60_000
+MAX_RESULT_TEXT_BYTES = 70_000
+"""A whole page of `read`, 50,000 bytes and the numbers of 2,000 lines, is not cut again."""
 MAX_RESULT_TEXT_LINES = 2_500
 
 

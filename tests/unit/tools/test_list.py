@@ -24,7 +24,9 @@ async def test_folders_come_first_each_by_name(root):
     result = await listed(FILES, path=root)
     assert result.text == "docs/\nsrc/\na.txt"
     inside = await listed(FILES, path="src")
-    assert inside.text == "src/Z/\nsrc/a.py\nsrc/b.py"
+    assert inside.text == "src/\n  Z/\n  a.py\n  b.py"
+    deep = await listed(FILES, path="./src/", depth=2)
+    assert deep.text == "src/\n  Z/\n    z.py\n  a.py\n  b.py"
 
 
 @pytest.mark.claim("list.tree")
