@@ -19,18 +19,22 @@ async def mend(
     folder: Path, client: BaseChatClient, person: Callable[[str, str], bool], sessions: Path
 ) -> str:
     """Let an agent work in a folder; `person` is shown a title and a preview, and says yes or no."""
-    stored, session = sessions / "mend.json", AgentSession()
-    sessions.mkdir(exist_ok=True)
+    session = AgentSession()
     async with coding(folder, policy=LOOK_FIRST) as toolbox:
         agent = Agent(client, context_providers=[ToolboxProvider(toolbox)])
         done = await agent.run(TASK, session=session)
         while requests := done.user_input_requests:
             # Here the process may end: another one goes on from the stored session and the answers.
-            stored.write_text(json.dumps(session.to_dict()))
-            session = AgentSession.from_dict(json.loads(stored.read_text()))
+            store(session, sessions)
             answers = [answer(one, person) for one in requests]
             done = await agent.run(Message(role="user", contents=answers), session=session)
         return done.text
+
+
+def store(session: AgentSession, sessions: Path) -> None:
+    """Write down a paused session; `AgentSession.from_dict` makes it again."""
+    sessions.mkdir(exist_ok=True)
+    (sessions / "mend.json").write_text(json.dumps(session.to_dict()))
 
 
 def answer(request, person):

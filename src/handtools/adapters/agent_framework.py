@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework: a context provider, `Agent(client, context_providers=[ToolboxProvider(coding("."))])`.
+"""Microsoft Agent Framework: a provider, `Agent(client, context_providers=[ToolboxProvider(coding("."))])`.
 
 A call that needs approval ends the run with a `function_approval_request`, which has the question under
 `additional_properties["handtools"]`; `to_function_approval_response` answers it, also in a new process with the
@@ -20,6 +20,7 @@ from agent_framework import (
 )
 
 from handtools.adapters.provider_calls import (
+    arguments_from_json,
     call_with_questions,
     content_parts,
     provider_call,
@@ -27,6 +28,7 @@ from handtools.adapters.provider_calls import (
 )
 from handtools.core.approval import Approval
 from handtools.core.call import Call
+from handtools.core.errors import InvalidInput
 from handtools.core.result import Document, Image, Result
 from handtools.toolbox import Toolbox, ToolDefinition
 
@@ -76,10 +78,14 @@ class ToolboxMiddleware(FunctionMiddleware):
         if context.function.name not in self.names:
             await call_next()
             return
+        try:
+            args = _arguments(context)
+        except InvalidInput as problem:
+            context.result = [Content.from_text(str(problem), additional_properties={STATUS_KEY: "error"})]
+            return
         conversation = context.session.session_id if context.session else ""
-        args = context.arguments if isinstance(context.arguments, Mapping) else {}
         call = provider_call(
-            context.function.name, dict(args), str(context.metadata.get("call_id") or ""), conversation
+            context.function.name, args, str(context.metadata.get("call_id") or ""), conversation
         )
         response = context.metadata.get("approval_response")
 
@@ -111,6 +117,14 @@ def _tool(definition: ToolDefinition) -> FunctionTool:
         func=unreachable,
         input_model=dict(definition.input_schema),
     )
+
+
+def _arguments(context: FunctionInvocationContext) -> dict[str, Any]:
+    """Return the arguments; the framework keeps those that it could not parse as text under `raw`."""
+    args = dict(context.arguments) if isinstance(context.arguments, Mapping) else {}
+    if set(args) == {"raw"} and "raw" not in context.function.parameters().get("properties", {}):
+        return arguments_from_json(str(args["raw"]))
+    return args
 
 
 def _request(context: FunctionInvocationContext, call: Call, approval: Approval) -> Content:

@@ -1,14 +1,16 @@
-"""What the adapters share: calls with a provider's ids, questions as JSON, and answers to them.
+"""What the adapters share: arguments as models write them, calls with a provider's ids, questions and replies.
 
-ADR 190.
+ADR 190, 214.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from handtools.core.approval import Approval, Reply, approval_to_json
 from handtools.core.call import Call, CancelToken, derived_call_id, new_call_id
+from handtools.core.errors import InvalidInput
 from handtools.core.result import Document, Image, Result, Text
 from handtools.text.encoding import without_surrogates
 from handtools.toolbox import Toolbox
@@ -17,6 +19,25 @@ Part = TypeVar("Part")
 PROVIDER_ID_KEY = "provider_call_id"
 CONVERSATION_KEY = "conversation"
 """Keys in the metadata of a call: the provider's own id of it, and the conversation to which it belongs."""
+
+MALFORMED_HINT = "Nothing was run. Send the call again with one whole JSON object."
+
+
+def arguments_from_json(text: str | bytes) -> dict[str, Any]:
+    """Parse the arguments of a call from the text that a model wrote; empty text stands for no arguments.
+
+    Raises `InvalidInput`, whose text is for the model to read.
+    """
+    try:
+        # Not strict: models write line breaks into strings as they are, and those can't mean anything else.
+        value = json.loads(text or "{}", strict=False)
+    except (ValueError, RecursionError) as problem:
+        raise InvalidInput(
+            f"The arguments are not a JSON object: {problem}.", hint=MALFORMED_HINT
+        ) from problem
+    if not isinstance(value, dict):
+        raise InvalidInput("The arguments are JSON, but not a JSON object.", hint=MALFORMED_HINT)
+    return value
 
 
 def provider_call(

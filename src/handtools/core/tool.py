@@ -196,10 +196,16 @@ def _built_schema(model: type[BaseModel], dialect: SchemaDialect) -> dict[str, A
     plain.pop("$defs", None)
     plain.pop("description", None)
     plain.setdefault("properties", {})
+    return narrowed_schema(plain, dialect)
+
+
+def narrowed_schema(plain: Mapping[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
+    """Return a copy of a plain JSON schema with what a dialect permits."""
+    copied: dict[str, Any] = from_json(to_json(plain))
     if dialect == "strict":
-        narrowed: dict[str, Any] = _strict(plain)
+        narrowed: dict[str, Any] = _strict(copied)
         return narrowed
-    return _gemini(plain) if dialect == "gemini" else plain
+    return _gemini(copied) if dialect == "gemini" else copied
 
 
 def _inline(node: Any, definitions: dict[str, Any]) -> Any:
