@@ -2,7 +2,8 @@
 
 import importlib
 import json
-import os
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -69,13 +70,20 @@ def openai_shapes() -> dict[str, Any]:
     }
 
 
+def numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:3])
+
+
 PACKAGES = {"anthropic": anthropic_shapes, "openai": openai_shapes}
 
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_the_kept_shapes_are_those_of_the_package(name: str) -> None:
     pytest.importorskip(name, reason=f"machine: {name} is in another environment")
-    assert PACKAGES[name]() == recorded(name)["shapes"]
+    kept = recorded(name)
+    if numbers(version(name)) < numbers(kept["version"]):
+        pytest.skip("machine: the oldest version that we take, whose shapes are not kept")
+    assert PACKAGES[name]() == kept["shapes"]
 
 
 def test_the_grammar_is_that_of_the_package_but_that_a_file_may_only_be_moved() -> None:
@@ -92,12 +100,14 @@ def anyio_backend() -> str:
 
 
 @pytest.mark.anyio
-async def test_answers_are_items_that_the_package_takes(tmp_path: Any) -> None:
+async def test_answers_are_items_that_the_package_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("openai", reason="machine: openai is in another environment")
     from openai.types.responses import response_input_item_param as items
     from pydantic import TypeAdapter
 
-    os.environ["HANDTOOLS_STATE"] = str(tmp_path / "state")
+    monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
     work = tmp_path / "work"
     work.mkdir()
     async with coding(work) as box:
