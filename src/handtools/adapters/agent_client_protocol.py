@@ -1,9 +1,7 @@
 """Agent Client Protocol: the tools of an agent that runs in an editor, over the editor's unsaved buffers.
 
 An agent makes an `EditorSession` in `session/new` and has it run the model's calls: text files are the editor's if
-it offers them (`fs`), approvals are its permission requests, and calls are reported with `session/update`.
-
-ADR 216.
+it offers them (`fs`), approvals are its permission requests, and calls reported with `session/update`. ADR 216.
 """
 
 import asyncio
@@ -122,10 +120,9 @@ class EditorSession:
             return None
         if answer.outcome.outcome == "cancelled":
             raise caller_cancelled_error()
-        chosen: Any = answer.outcome.option_id
-        allow = chosen in offered
+        remember = next((scope for scope in offered if scope == answer.outcome.option_id), None)
         await self._update(acp.update_tool_call(approval.call_id, status="in_progress"))
-        return Reply(allow, chosen if allow else "once", fingerprint=approval.fingerprint)
+        return Reply(remember is not None, remember or "once", fingerprint=approval.fingerprint)
 
     def _heard(self, event: Event) -> None:
         if isinstance(event, Progressed):
@@ -168,7 +165,8 @@ class ClientBuffers:
         try:
             self._wait(self._client.write_text_file, path, content=text)
         except acp.RequestError as refusal:
-            raise StorageFault(f"The editor did not write `{path}`: {refusal}.") from refusal
+            said = f"The editor did not write `{path}`: {refusal}."
+            raise StorageFault(said, hint="Ask the person to look at it.") from refusal
 
     def _wait(self, method: Callable[..., Awaitable[Any]], path: str, **content: str) -> Any:
         async def ask() -> Any:
