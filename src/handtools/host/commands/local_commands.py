@@ -1,4 +1,7 @@
-"""The Commands port: run bash commands on this machine, confined and captured; and `NoCommands`, which refuses."""
+"""The Commands port: run bash commands on this machine, confined and captured; and `NoCommands`, which refuses.
+
+ADR 200.
+"""
 
 # ruff: noqa: ARG002 — whatever is asked, the answer is the same
 

@@ -1,7 +1,7 @@
 """Paths that a command must not read or write: matches of the policy's globs, system secrets, sockets.
 
 A mount needs a path, and a policy speaks in globs. So the tree is looked through once and then kept up to date by
-folders' change times: a command in a large tree must not wait for a walk each time.
+folders' change times: a command in a large tree must not wait for a walk each time. ADR 200.
 """
 
 import os
