@@ -1,32 +1,49 @@
-"""Beside what a user would pick instead: the same jobs and edits through other MCP servers, answers checked.
+"""Beside what a user would pick instead: the same jobs and edits through other tools, answers checked.
 
-`--quick` has the edits alone.
+`--quick` has the edits alone, through the servers of npm. `--page` writes the table and the plot of
+docs/explanation/peers.md.
 """
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from bench.figures import Figure
-from bench.peers.edit_trials import edit_figures
-from bench.peers.job_times import time_figures
-from bench.peers.servers import install_servers, versions
+from bench.peers.edit_trials import edit_figures, try_edits
+from bench.peers.job_times import measure_jobs, time_figures
+from bench.peers.page import write_page
+from bench.peers.python_peers import LIBRARIES, MCP_SERVERS, Environments, library_servers, python_servers
+from bench.peers.servers import install_servers, npm_servers, npm_versions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, help="rounds of each job (15)")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of each job (15)")
     parser.add_argument("--only", choices=("edits", "times"), help="one half")
     parser.add_argument("--cases", action="store_true", help="name every edit that is not right")
+    parser.add_argument("--page", action="store_true", help="write the table and the plot of the page")
 
 
 def run(options: argparse.Namespace) -> Iterable[Figure]:
     installed = install_servers()
-    if not options.json:
-        print("beside " + ", ".join(f"{name} {version}" for name, version in versions(installed).items()))
-    with tempfile.TemporaryDirectory(prefix="peers-") as folder:
+    servers, libraries, versions = npm_servers(installed), {}, npm_versions(installed)
+    if not options.quick:
+        environments = Environments([*MCP_SERVERS, *LIBRARIES])
+        servers |= python_servers(environments)
+        libraries = library_servers(environments)
+        versions |= environments.versions()
+        for name, reason in environments.failed.items():
+            print(f"{name} does not install: {reason}", file=sys.stderr)
+    print("beside " + ", ".join(f"{name} {version}" for name, version in versions.items()), file=sys.stderr)
+    times = ends = None
+    with tempfile.TemporaryDirectory(prefix="peers-", ignore_cleanup_errors=True) as folder:
         # Times of other people's programs on a machine that is shared close no gate.
         if options.only != "edits" and not options.quick:
-            yield from time_figures(Path(folder), installed, options.rounds or 15)
+            times = measure_jobs(Path(folder, "times"), servers, options.rounds)
+            yield from time_figures(times)
         if options.only != "times":
-            yield from edit_figures(Path(folder), installed, tell=options.cases)
+            ends = try_edits(Path(folder, "edits"), servers | libraries, tell=options.cases)
+            yield from edit_figures(ends)
+    if options.page and times and ends:
+        write_page(times, ends, versions)

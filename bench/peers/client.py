@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,12 @@ def peer_environment() -> dict[str, str]:
 class PeerClient:
     """One server, spoken to in order; an answer is waited for before the next request is sent."""
 
-    def __init__(self, command: Sequence[str], cwd: Path) -> None:
+    def __init__(self, command: Sequence[str], cwd: Path, environment: Mapping[str, str] = {}) -> None:
         self.started = time.perf_counter()
         self._process = subprocess.Popen(
             command,
             cwd=cwd,
-            env=peer_environment(),
+            env=peer_environment() | dict(environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,7 +1,8 @@
 """How long each job takes through each server, and what the answer costs a model.
 
 Every server has a copy of one project, the modules of Python's own library under git, and takes its turn in every
-round. A job that a server has no tool for is left out of its row.
+round. A job that a server has no tool for is left out of its row. A ratio is the median over rounds, in which both
+stood beside each other.
 """
 
 import json
@@ -18,15 +19,26 @@ from pathlib import Path
 
 from bench.figures import Figure
 from bench.peers.client import PeerClient, peer_environment
-from bench.peers.servers import Server, servers
+from bench.peers.servers import FILESYSTEM, OURS, Server, ServerMakers
+from handtools.host.sandbox.environment_variables import command_environment
+from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.runners.runner_selection import confined_launch, runners_by_strength
 from handtools.text.token_budget import estimate_tokens
 
-OURS, FILESYSTEM, BARE = "ours", "filesystem", "rg"
+RIPGREP, BUBBLEWRAP = "rg", "bwrap"
+"""What ours is made of, alone: on all cores, and with the same boundary."""
+TOOLS_LISTED, FIRST_ANSWER = "start to the list of tools", "start to the first answer"
+FIRST_COMMAND, COMMAND, RARE_GREP, CREATE = "first command", "command", "grep, rare", "create"
 MIXED_CALLS = 200
-TIMES_OF_FILESYSTEM = {"start to the first answer": 1.0, "create": 2.0, f"{MIXED_CALLS} mixed calls": 1.2}
-"""At most so many times what the filesystem server takes, which neither records nor confines."""
-TIMES_OF_RIPGREP = 1.1
-"""A rare pattern, at most so many times ripgrep on all cores."""
+MIXED = f"{MIXED_CALLS} mixed calls"
+GOALS = {
+    FIRST_ANSWER: (FILESYSTEM, 1.0),
+    CREATE: (FILESYSTEM, 2.0),
+    MIXED: (FILESYSTEM, 1.2),
+    RARE_GREP: (RIPGREP, 1.1),
+    COMMAND: (BUBBLEWRAP, 1.5),
+}
+"""Ours takes at most so many times what the other takes for the job."""
 FIRST_COMMAND_MS = 60.0
 DEFINITION_TOKENS = 3_500
 RARE, COMMON = "def _candidate_tempdir_list", "import sys"
@@ -45,66 +57,91 @@ class Row:
     def ms(self) -> float:
         return statistics.median(self.seconds) * 1000
 
+    @property
+    def tokens(self) -> int:
+        return estimate_tokens(self.answer)
 
-Table = dict[tuple[str, str], Row]
-"""By job and server."""
+    def over(self, other: "Row") -> float:
+        """How many times the other's time, in the median of the rounds."""
+        return statistics.median(
+            mine / theirs for mine, theirs in zip(self.seconds, other.seconds, strict=True)
+        )
 
 
-def time_figures(base: Path, installed: Path, rounds: int) -> Iterator[Figure]:
+@dataclass(slots=True)
+class JobTimes:
+    """What was measured."""
+
+    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
+    """By job and server."""
+    memory_mb: dict[str, float] = field(default_factory=dict)
+    """By server, after all jobs."""
+    definition_tokens: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def jobs(self) -> list[str]:
+        return list(dict.fromkeys(job for job, _ in self.rows))
+
+    def take(self, job: str, name: str, action: Callable[[], str]) -> str:
+        """Time an action."""
+        row = self.rows.setdefault((job, name), Row())
+        began = time.perf_counter()
+        row.answer = action()
+        row.seconds.append(time.perf_counter() - began)
+        return row.answer
+
+
+def measure_jobs(base: Path, makers: ServerMakers, rounds: int) -> JobTimes:
     """All jobs of all servers in turns."""
-    table: Table = {}
-    roots = {server.name: _project(base / server.name) for server in servers(installed, base)}
-    peers = [next(s for s in servers(installed, root) if s.name == name) for name, root in roots.items()]
+    times = JobTimes()
+    peers = [make(_project(base / name)) for name, make in makers.items()]
     for _ in range(max(3, rounds // 2)):
         for server in peers:
-            _start(table, server, roots[server.name])
+            _start(times, server)
     with ExitStack() as stack:
         clients: dict[str, PeerClient] = {}
         for server in peers:
-            clients[server.name] = client = PeerClient(
-                server.command(roots[server.name]), roots[server.name]
-            )
+            clients[server.name] = client = server.start()
             stack.callback(client.close)
             client.greet()
             if "command" in server.jobs:
-                _take(table, "first command", server, partial(client.call, *server.jobs["command"]("true")))
+                times.take(
+                    FIRST_COMMAND, server.name, partial(client.call, *server.jobs["command"]("true"))
+                )
         for turn in range(rounds):
             for server in peers:
-                _jobs(table, server, clients[server.name], turn)
-            _bare_grep(table, roots[OURS])
+                _jobs(times, server, clients[server.name], turn)
+            _bare(times, peers[0].root)
         for turn in range(max(2, rounds // 4)):
             for server in peers:
-                if {"read", "edit", "create", "list"} <= server.jobs.keys():
-                    mixed = partial(_mixed, server, clients[server.name], turn)
-                    _take(table, f"{MIXED_CALLS} mixed calls", server, mixed)
-        memory = {name: client.memory_mb() for name, client in clients.items()}
-        told = {name: json.dumps(client.tools(), separators=(",", ":")) for name, client in clients.items()}
-    yield from _figures(table)
-    for name, mb in memory.items():
+                if server.edits and {"read", "create", "list"} <= server.jobs.keys():
+                    times.take(MIXED, server.name, partial(_mixed, server, clients[server.name], turn))
+        for name, client in clients.items():
+            times.memory_mb[name] = client.memory_mb()
+            told = json.dumps(client.tools(), separators=(",", ":"))
+            times.definition_tokens[name] = estimate_tokens(told)
+    return times
+
+
+def time_figures(times: JobTimes) -> Iterator[Figure]:
+    """Every row, those with a goal beside what they are held against."""
+    for (job, name), row in times.rows.items():
+        tokens = f", {row.tokens:,} tokens" if row.answer else ""
+        value, baseline, goal = row.ms, None, None
+        if name == OURS and job in GOALS:
+            other, goal = GOALS[job]
+            baseline = times.rows[job, other].ms
+            value = baseline * row.over(times.rows[job, other])
+        elif name == OURS and job == FIRST_COMMAND:
+            goal = FIRST_COMMAND_MS
+        yield Figure(
+            name=f"{job}: {name}{tokens}", value=round(value, 2), unit="ms", baseline=baseline, goal=goal
+        )
+    for name, mb in times.memory_mb.items():
         yield Figure(name=f"memory after all: {name}", value=round(mb, 1), unit="MB")
-    for name, text in told.items():
+    for name, number in times.definition_tokens.items():
         goal = DEFINITION_TOKENS if name == OURS else None
-        yield Figure(name=f"definitions: {name}", value=estimate_tokens(text), unit="tokens", goal=goal)
-
-
-def _figures(table: Table) -> Iterator[Figure]:
-    for job in dict.fromkeys(job for job, _ in table):
-        for name in (name for other, name in table if other == job):
-            row, baseline, goal = table[job, name], None, None
-            if name == OURS and job in TIMES_OF_FILESYSTEM:
-                baseline, goal = table[job, FILESYSTEM].ms, TIMES_OF_FILESYSTEM[job]
-            if name == OURS and job == "grep, rare":
-                baseline, goal = table[job, BARE].ms, TIMES_OF_RIPGREP
-            if name == OURS and job == "first command":
-                goal = FIRST_COMMAND_MS
-            tokens = f", {estimate_tokens(row.answer):,} tokens" if row.answer else ""
-            yield Figure(
-                name=f"{job}: {name}{tokens}",
-                value=round(row.ms, 2),
-                unit="ms",
-                baseline=baseline,
-                goal=goal,
-            )
+        yield Figure(name=f"definitions: {name}", value=number, unit="tokens", goal=goal)
 
 
 def _project(root: Path) -> Path:
@@ -118,59 +155,56 @@ def _project(root: Path) -> Path:
         root, root / "vendored" / "python", symlinks=True, ignore=shutil.ignore_patterns("vendored")
     )
     subprocess.run(["git", "init", "-q", str(root)], check=True)
+    # One of them searches only what git has.
+    subprocess.run(["git", "-C", str(root), "add", "."], check=True)
     return root
 
 
-def _start(table: Table, server: Server, root: Path) -> None:
+def _start(times: JobTimes, server: Server) -> None:
     """From the start of the process to the list of tools, and, in another, to the first answer without a pause."""
 
     def first_answer(client: PeerClient) -> object:
-        return client.call(*server.jobs["list"]("json"))
+        kind, argument = ("list", ("json",)) if "list" in server.jobs else ("read", (LONG, 100))
+        return client.call(*server.jobs[kind](*argument))
 
-    for job, ask in (
-        ("start to the list of tools", PeerClient.tools),
-        ("start to the first answer", first_answer),
-    ):
-        client = PeerClient(server.command(root), root)
+    for job, ask in ((TOOLS_LISTED, PeerClient.tools), (FIRST_ANSWER, first_answer)):
+        client = server.start()
         try:
             client.greet()
             assert ask(client)
-            table.setdefault((job, server.name), Row()).seconds.append(time.perf_counter() - client.started)
+            row = times.rows.setdefault((job, server.name), Row())
+            row.seconds.append(time.perf_counter() - client.started)
         finally:
             client.close()
 
 
-def _jobs(table: Table, server: Server, client: PeerClient, turn: int) -> None:
+def _jobs(times: JobTimes, server: Server, client: PeerClient, turn: int) -> None:
     """Each job once; an answer without what was asked for is no answer."""
     for job, kind, arguments, wanted in (
         ("read of 2,000 lines", "read", (LONG, 2_000), "import"),
         ("read of 100 lines", "read", (LONG, 100), "import"),
-        ("edit of 100 kB", "edit", (MIDDLE, _version(turn), _version(turn + 1)), ""),
-        ("create", "create", (f"made/new{turn}.txt", "some text\n" * 20), ""),
-        ("grep, rare", "grep", (RARE,), "tempfile.py"),
-        ("grep, common", "grep", (COMMON,), COMMON),
+        (CREATE, "create", (f"made/new{turn}.txt", "some text\n" * 20), ""),
+        (RARE_GREP, "grep", (RARE,), "tempfile.py"),
+        ("grep, common", "grep", (COMMON,), ".py"),
         ("glob", "glob", ("test_a*.py",), "test_argparse.py"),
         ("list", "list", ("json",), "decoder.py"),
-        ("command", "command", ("true",), ""),
+        (COMMAND, "command", ("true",), ""),
     ):
         if kind not in server.jobs:
             continue
-        answer = _take(table, job, server, partial(client.call, *server.jobs[kind](*arguments)))
+        answer = times.take(job, server.name, partial(client.call, *server.jobs[kind](*arguments)))
         if wanted not in answer:
             raise ValueError(f"{server.name} did not do {job!r}: {answer[:300]}")
+    if server.edits:
+        edit = partial(server.edit, client, MIDDLE, _version(turn), _version(turn + 1))
+        times.take("edit of 100 kB", server.name, edit)
+        if _version(turn + 1) not in (server.root / MIDDLE).read_text():
+            raise ValueError(f"{server.name} did not edit")
 
 
 def _version(turn: int) -> str:
     """Text of the edited file, as it is before each turn: what one edit writes the next replaces."""
     return "# Author: Steven J. Bethard" + (f" (edition {turn})" if turn else "")
-
-
-def _take(table: Table, job: str, server: Server, action: Callable[[], str]) -> str:
-    row = table.setdefault((job, server.name), Row())
-    began = time.perf_counter()
-    row.answer = action()
-    row.seconds.append(time.perf_counter() - began)
-    return row.answer
 
 
 def _mixed(server: Server, client: PeerClient, turn: int) -> str:
@@ -179,16 +213,23 @@ def _mixed(server: Server, client: PeerClient, turn: int) -> str:
         path = f"made/{turn}-{number}.txt"
         client.call(*server.jobs["create"](path, f"first {number}\nsecond\n"))
         client.call(*server.jobs["read"](path, 100))
-        client.call(*server.jobs["edit"](path, f"first {number}", f"third {number}"))
+        server.edit(client, path, f"first {number}", f"third {number}")
         client.call(*server.jobs["list"]("json"))
     return ""
 
 
-def _bare_grep(table: Table, root: Path) -> None:
-    row = table.setdefault(("grep, rare", BARE), Row())
-    began = time.perf_counter()
-    found = subprocess.run(
-        ["rg", "--json", RARE, "."], cwd=root, env=peer_environment(), capture_output=True, check=True
-    ).stdout
-    row.seconds.append(time.perf_counter() - began)
-    assert b"tempfile.py" in found
+def _bare(times: JobTimes, root: Path) -> None:
+    """The programs that ours is made of, without us."""
+
+    def run(argv: list[str], pass_fds: tuple[int, ...] = (), **environment: str) -> str:
+        env = environment or peer_environment()
+        done = subprocess.run(argv, cwd=root, env=env, pass_fds=pass_fds, capture_output=True, check=True)
+        return done.stdout.decode()
+
+    found = times.take(RARE_GREP, RIPGREP, partial(run, ["rg", "--json", RARE, "."]))
+    assert "tempfile.py" in found
+    env = command_environment({}, frozenset(), terminal=False)
+    launch = Launch(argv=("bash", "-c", "true"), env=env, cwd=str(root), root=str(root))
+    with confined_launch(next(iter(runners_by_strength())), launch) as ready:
+        argv = partial(run, list(ready.argv), tuple(ready.pass_fds), **ready.env)
+        times.take(COMMAND, BUBBLEWRAP, argv)

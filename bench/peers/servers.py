@@ -1,4 +1,4 @@
-"""MCP servers that a user would pick instead, as npm has them, and the words each has for one job."""
+"""MCP servers that a user would pick instead, as npm and PyPI have them, and the words each has for one job."""
 
 import json
 import os
@@ -6,23 +6,26 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.peers.client import NODE, peer_environment
+from bench.peers.client import NODE, PeerClient, peer_environment
 
 Request = tuple[str, dict[str, Any]]
 """A tool's name and its arguments."""
 Jobs = dict[str, Callable[..., Request]]
+EditInTurns = Callable[[PeerClient, str, str, str], str]
+"""An edit that takes more than one call: client, path, old text, new text."""
+OURS, FILESYSTEM = "ours", "filesystem"
 PACKAGES = {
-    "filesystem": "@modelcontextprotocol/server-filesystem@2026.8.31",
+    FILESYSTEM: "@modelcontextprotocol/server-filesystem@2026.8.31",
     "commander": "@wonderwhy-er/desktop-commander@0.2.12",
     "shell": "mcp-server-commands@0.5.0",
 }
 _PROGRAMS = {
-    "filesystem": "mcp-server-filesystem",
+    FILESYSTEM: "mcp-server-filesystem",
     "commander": "desktop-commander",
     "shell": "mcp-server-commands",
 }
@@ -34,12 +37,34 @@ class Server:
     """A program that serves one folder, and how each job is asked for; a job it has no tool for is left out."""
 
     name: str
-    command: Callable[[Path], Sequence[str]]
+    argv: Sequence[str]
+    root: Path
     jobs: Jobs = field(repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    edit_in_turns: EditInTurns | None = None
+
+    @property
+    def edits(self) -> bool:
+        """Whether it has a tool for edits."""
+        return "edit" in self.jobs or self.edit_in_turns is not None
+
+    def start(self) -> PeerClient:
+        """Start the server in its folder."""
+        return PeerClient(self.argv, self.root, self.environment)
+
+    def edit(self, client: PeerClient, path: str, old: str, new: str) -> str:
+        """Have it replace a text in a file; what it said."""
+        if self.edit_in_turns is not None:
+            return self.edit_in_turns(client, path, old, new)
+        return client.call(*self.jobs["edit"](path, old, new))
+
+
+ServerMakers = dict[str, Callable[[Path], Server]]
+"""Each server by its name, for the project in a folder."""
 
 
 def install_servers() -> Path:
-    """Install the peers into a folder of their own, or take those of an earlier run."""
+    """Install npm's servers into a folder of their own, or take those of an earlier run."""
     folder = Path(tempfile.gettempdir(), f"peer-servers-{os.getuid()}")
     if not all((folder / "node_modules/.bin" / program).exists() for program in _PROGRAMS.values()):
         folder.mkdir(mode=0o755, exist_ok=True)
@@ -55,20 +80,17 @@ def install_servers() -> Path:
     return folder
 
 
-def servers(folder: Path, root: Path) -> list[Server]:
-    """Ours first, then the others, each for the project in `root`."""
+def npm_servers(folder: Path) -> ServerMakers:
+    """Ours first, then npm's."""
     programs = folder / "node_modules/.bin"
     ours = str(Path(sys.executable).with_name("handtools"))
-    return [
-        Server("ours", lambda root: [ours, "mcp", str(root)], _ours()),
-        Server(
-            "filesystem",
-            lambda root: [str(programs / "mcp-server-filesystem"), str(root)],
-            _filesystem(root),
-        ),
-        Server("commander", lambda _root: [str(programs / "desktop-commander")], _commander(root)),
-        Server("shell", lambda _root: [str(programs / "mcp-server-commands")], _shell(root)),
-    ]
+    filesystem, commander, shell = (str(programs / program) for program in _PROGRAMS.values())
+    return {
+        OURS: lambda root: Server(OURS, [ours, "mcp", str(root)], root, _ours()),
+        FILESYSTEM: lambda root: Server(FILESYSTEM, [filesystem, str(root)], root, _filesystem(root)),
+        "commander": lambda root: Server("commander", [commander], root, _commander(root)),
+        "shell": lambda root: Server("shell", [shell], root, _shell(root)),
+    }
 
 
 def _ours() -> Jobs:
@@ -130,8 +152,8 @@ def _shell(root: Path) -> Jobs:
     }
 
 
-def versions(folder: Path) -> dict[str, str]:
-    """Each peer with the version that was installed."""
+def npm_versions(folder: Path) -> dict[str, str]:
+    """Each of npm's servers with the version that was installed."""
     found = {}
     for name, package in PACKAGES.items():
         file = folder / "node_modules" / package.rpartition("@")[0] / "package.json"
