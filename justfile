@@ -46,7 +46,7 @@ docs:
 # Resolve dependencies anew and export the lock: hashes, no hosts (docs/adr/0003-slim-and-full.md).
 lock:
     uv lock --upgrade
-    uv export -q --no-emit-workspace --all-extras --no-extra anthropic --no-extra langchain --no-extra openai-agents --no-extra pydantic-ai --format requirements-txt > requirements/dev.txt
+    uv export -q --no-emit-workspace --all-extras --no-extra anthropic --no-extra google-adk --no-extra langchain --no-extra openai-agents --no-extra pydantic-ai --format requirements-txt > requirements/dev.txt
     echo uv | uv pip compile -q --generate-hashes --no-header --no-annotate - > requirements/uv.txt
 
 # Gather changelog.d/ into CHANGELOG.md.
