@@ -1,4 +1,7 @@
-"""The suites need an SDK each, in an environment of its own: `.ci/adapters` names it; else none is collected."""
+"""The suites need an SDK each, in an environment of its own: `.ci/adapters` names it; else none is collected.
+
+There run the contract and the examples, if the adapter has a driver, its own tests, and what all share.
+"""
 
 import json
 import os
@@ -11,7 +14,12 @@ import pytest
 NAME = os.environ.get("HANDTOOLS_ADAPTER", "")
 RESULTS = os.environ.get("HANDTOOLS_ADAPTER_RESULTS", "")
 """A file for what was found; `.ci/adapters` names it, and `python -m tests.docs.adapters_page` reads it."""
-collect_ignore_glob = [] if NAME else ["test_*.py"]
+HERE = Path(__file__).parent
+OTHERS = {path.stem for path in (HERE.parents[1] / "requirements" / "adapters").glob("*.txt")} - {NAME}
+collect_ignore_glob = [f"test_{other}.py" for other in OTHERS] if NAME else ["test_*.py"]
+HAS_DRIVER = (HERE / f"driver_{NAME}.py").exists()
+if not HAS_DRIVER:
+    collect_ignore_glob += ["test_contract.py", "test_examples.py"]
 
 
 def limits() -> dict[str, str]:
@@ -23,7 +31,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    if not NAME:
+    if not HAS_DRIVER:
         return
     known = limits()
     for item in items:
@@ -34,7 +42,7 @@ def pytest_collection_modifyitems(items):
 
 def pytest_sessionfinish(session, exitstatus):
     """Write the results of a whole run without a failure."""
-    if not (NAME and RESULTS) or exitstatus != 0:
+    if not (HAS_DRIVER and RESULTS) or exitstatus != 0:
         return
     from tests.adapters.drivers import CELLS
 

@@ -23,7 +23,7 @@ class FakeModel(GenericFakeChatModel):
         return self
 
 
-def model(*steps):
+def scripted_model(*steps):
     return FakeModel(messages=iter([spoken(step) for step in steps]))
 
 
@@ -44,7 +44,9 @@ def spoken(step):
 @asynccontextmanager
 async def agent(database, box, *steps):
     async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
-        yield create_agent(model(*steps), tools(box), middleware=[MalformedCalls()], checkpointer=saver)
+        yield create_agent(
+            scripted_model(*steps), tools(box), middleware=[MalformedCalls()], checkpointer=saver
+        )
 
 
 def new_database():

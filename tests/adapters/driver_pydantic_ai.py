@@ -22,7 +22,7 @@ from tests.adapters.drivers import Said
 VERSION = "pydantic-ai-slim"
 
 
-def agent(box, *steps):
+def scripted_model(*steps):
     left = iter(steps)
 
     def speak(messages, info):
@@ -31,7 +31,11 @@ def agent(box, *steps):
             return ModelResponse(parts=[TextPart(step)])
         return ModelResponse(parts=[ToolCallPart(one.tool, one.args, tool_call_id=one.id) for one in step])
 
-    return Agent(FunctionModel(speak), toolsets=[Toolset(box)], output_type=[str, DeferredToolRequests])
+    return FunctionModel(speak)
+
+
+def agent(box, *steps):
+    return Agent(scripted_model(*steps), toolsets=[Toolset(box)], output_type=[str, DeferredToolRequests])
 
 
 def said(messages):

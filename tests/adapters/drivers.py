@@ -1,9 +1,10 @@
 """What the contract asks of an adapter's driver: run scripted calls through the real SDK, and its pause.
 
-A driver is `tests/adapters/driver_NAME.py`, where NAME is the module's name in `handtools.adapters` and the name of the
-files `requirements/adapters/NAME.txt` and `NAME-floor.txt`. It has a class `Driver` and `VERSION`, the names of the
-packages whose versions stand in the table, with spaces between them. A driver uses the SDK as a user would, with the
-SDK's own double for the model; everything that reaches a tool passes through `handtools.adapters.NAME`.
+A driver is `tests/adapters/driver_NAME.py`, where NAME is the module's name in `handtools.adapters` and that of
+`requirements/adapters/NAME.txt` and `NAME-floor.txt`. It has a class `Driver`; `VERSION`, the names of the
+packages whose versions stand in the table, with spaces between them; and, for the example of the SDK,
+`scripted_model(*steps)`, the SDK's double, which says the steps one after another (a list of `Wanted`, or a text).
+A driver uses the SDK as a user would; everything that reaches a tool passes through `handtools.adapters.NAME`.
 """
 
 from collections.abc import Mapping

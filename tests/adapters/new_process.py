@@ -1,4 +1,4 @@
-"""The process that a person's answer reaches: `python -m tests.adapters.new_process FOLDER PAUSED`, with the answer yes."""
+"""The process in which a person says yes: `python -m tests.adapters.new_process FOLDER PAUSED`."""
 
 import json
 import os

@@ -1,5 +1,6 @@
 """One contract for every adapter: what a model reads, what a person is asked, what is left behind."""
 
+import asyncio
 import json
 import os
 import secrets
@@ -252,11 +253,11 @@ class Sleeper:
         self.marker = f"7{secrets.randbelow(10**6)}.5"
         self.command = f"echo begun; test -e go || sleep {self.marker}; echo x >> count.txt"
         self.begun = anyio.Event()
-        self._loop = anyio.lowlevel.current_token()
+        self._loop = asyncio.get_running_loop()
 
     def hear(self, event) -> None:
         if isinstance(event, Progressed) and "begun" in event.text:
-            anyio.from_thread.run_sync(self.begun.set, token=self._loop)
+            self._loop.call_soon_threadsafe(self.begun.set)
 
     def processes(self) -> list[str]:
         found = []

@@ -1,8 +1,10 @@
 """Properties of searching: ignore files as ripgrep reads them, and nothing hidden in any answer."""
 
+import os
 import string
 import subprocess
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import anyio
@@ -82,7 +84,7 @@ def consistent(paths: list[str]) -> dict[str, bytes]:
     for path in paths:
         inner = any(path.startswith(f"{other}/") or other.startswith(f"{path}/") for other in kept)
         if not inner:
-            kept[path] = b"needle in " + path.encode() + b" only\n"
+            kept[path] = b"needle in " + os.fsencode(path) + b" only\n"
     return kept
 
 
@@ -196,6 +198,36 @@ def test_no_answer_holds_a_private_or_excluded_path(paths, ignores, glob, includ
         assert not shown.keys() & forbidden
         assert not any(POLICY.hides(f"{path}/") for path, kind in shown.items() if kind == "directory")
         assert not any(f"needle in {path} only" in result.text for path in forbidden)
+
+
+SORTED_NAMES = st.sampled_from(["a", "a-b", "a.b", "B", "ab", "é", "😀", "\udcff", "\udc80", "a b"])
+
+
+@settings(IN_FEW_SECONDS, max_examples=25)
+@given(
+    st.lists(st.lists(SORTED_NAMES, min_size=1, max_size=3).map("/".join), min_size=1, max_size=9),
+    st.integers(1, 4),
+    st.integers(1, 30),
+)
+@example(["a/a", "a-b", "a.b/a", "ab", "\udcff", "😀", "é"], 2, 14)
+@example(["a/a", "a-b", "a.b/a", "ab", "\udcff", "😀", "é"], 2, 13)
+def test_hits_and_counts_are_the_first_in_the_order_of_paths_however_many_there_are(paths, lines, most):
+    files = dict.fromkeys(consistent(paths), b"needle\n\n" * lines)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        lay_out(root, files)
+        rg = [ripgrep_process.find_ripgrep(root).file, "--sort", "path", "--null"]
+        told = subprocess.run([*rg, "-n", "needle", "./"], cwd=root, capture_output=True, check=True).stdout
+        search = RipgrepSearch(root)
+        asked = SearchPatterns(patterns=("needle",)), SearchScope()
+        hits = anyio.run(lambda: search.hits(*asked, most=most, admit=everything))
+        counts = anyio.run(lambda: search.tallies(*asked, most=most, admit=everything))
+    rows = [row.partition(b"\0") for row in told.splitlines()]
+    every = [(os.fsdecode(path)[2:], int(rest.partition(b":")[0])) for path, _, rest in rows]
+    of_files = list(Counter(path for path, _ in every).items())
+    assert [(hit.path, hit.line) for hit in hits.hits] == every[:most]
+    assert [(tally.path, tally.matches) for tally in counts.tallies] == of_files[:most]
+    assert (hits.gaps.capped, counts.gaps.capped) == (len(every) > most, len(of_files) > most)
 
 
 TEXT = st.text(st.sampled_from("abAB.*?/[]{},\\!-~ké"), min_size=1, max_size=8)

@@ -64,7 +64,7 @@ def _tool(toolbox: Toolbox, definition: ToolDefinition) -> StructuredTool:
 class MalformedCalls(AgentMiddleware[Any, Any, Any]):
     """Middleware that answers calls whose arguments are no JSON; `create_agent` would end the run with them."""
 
-    @hook_config(can_jump_to=["model"])
+    @hook_config(can_jump_to=["model"])  # type: ignore[untyped-decorator]
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Tell the model what is wrong with such calls, and let it speak again if it made no others."""
         del runtime

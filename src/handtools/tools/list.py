@@ -1,10 +1,13 @@
-"""Tool `list`: lists a folder's entries, as paths or as a tree. ADR 98."""
+"""Tool `list`: lists a folder's entries below its path, several levels as a tree. ADR 98."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from handtools.core.context import Context
 from handtools.core.result import Result
@@ -21,6 +24,7 @@ MAX_LIST_DEPTH = 10
 MAX_LIST_RESULT_TOKENS = 12_000
 MAX_RESUMED_LIST_ENTRIES = 100_000
 LINK_SIGN = "@"
+INDENT = "  "
 BUILD_FOLDERS = frozenset({
     "node_modules", "bower_components", "__pycache__", ".venv", "venv", "env", ".tox", ".nox", ".eggs",
     ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".gradle", ".next", ".nuxt", ".turbo",
@@ -33,12 +37,16 @@ BUILD_FOLDERS = frozenset({
 class ListParams(BaseModel):
     """What the model sends."""
 
-    path: str = Field(".", description="Folder to list; empty or `.` is the workspace.")
-    depth: int = Field(1, ge=1, le=MAX_LIST_DEPTH, description="Levels to show; more than 1 gives a tree.")
-    include_ignored: bool = Field(default=False, description="Also ignored files and build folders.")
-    limit: int = Field(MAX_ENTRIES, ge=1, le=MAX_ENTRIES, description="Entries at the most.")
-    cursor: str | None = Field(None, description="Go on after this entry, as the last page says.")
-    max_tokens: int | None = Field(None, ge=100, description="Size of the answer.")
+    path: str = Field(".", title="Folder to list; empty or `.` is the workspace.")
+    depth: Annotated[int, AfterValidator(partial(min, MAX_LIST_DEPTH))] = Field(
+        1, ge=1, title="Levels to show; more than 1 gives a tree."
+    )
+    include_ignored: bool = Field(default=False, title="Also ignored files and build folders.")
+    limit: Annotated[int, AfterValidator(partial(min, MAX_ENTRIES))] = Field(
+        MAX_ENTRIES, ge=1, title="Entries at the most."
+    )
+    cursor: str | None = Field(None, description="From the last page.")
+    max_tokens: SkipJsonSchema[int | None] = Field(None, ge=100, title="Size of the answer.")
 
 
 @dataclass(slots=True)
@@ -78,14 +86,17 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
     tree = await ctx.search.tree(scope, depth=params.depth, most=most)
     found = _after(tree.every, params.cursor)
     page = found.first(params.limit)
-    rows = each_path_on_one_line(_nested(page) if tree.below else _flat(page))
+    above = _folder(tree.entries.paths)
+    rows = each_path_on_one_line(_nested(page, above) if tree.below else _flat(page, above))
     page = page.first(count_rows_that_fit(rows, params.max_tokens or MAX_LIST_RESULT_TOKENS))
     left, cursor = tree.left_out + len(found) - len(page), page.paths[-1:]
     if tree.below:
         order = _order(page.paths)
         page, rows = page.select_indexes(order), [rows[number] for number in order]
     details = _details(params, tree, page, left=left, cursor=cursor)
-    return Result("\n".join([*rows[: len(page)], *_notes(details, resumed=bool(params.cursor))]), details)
+    head = each_path_on_one_line([above]) if above and page else []
+    notes = _notes(details, resumed=bool(params.cursor))
+    return Result("\n".join([*head, *rows[: len(page)], *notes]), details)
 
 
 def _after(found: FolderListing, cursor: str | None) -> FolderListing:
@@ -101,23 +112,33 @@ def _place(path: str) -> tuple[int, list[str], bool, str]:
     return above.count("/") + bool(above), above.split("/"), path[-1] != "/", name
 
 
-def _flat(page: FolderListing) -> Sequence[str]:
-    """Format a single folder's entries as one path per line."""
+def _folder(paths: Sequence[str]) -> str:
+    """Return the path of the folder that all of some entries are in; empty for the workspace."""
+    return paths[0][: paths[0].rfind("/", 0, -1) + 1] if paths else ""
+
+
+def _flat(page: FolderListing, above: str) -> Sequence[str]:
+    """Format a single folder's entries as one name per line, below the folder's path if that is said."""
+    rows = _with_link_signs(page)
+    return [f"{INDENT}{row[len(above) :]}" for row in rows] if above else rows
+
+
+def _with_link_signs(page: FolderListing) -> Sequence[str]:
     if "link" not in page.kinds:
         return page.paths
     return [path + LINK_SIGN * (kind == "link") for path, kind in zip(page.paths, page.kinds, strict=True)]
 
 
-def _nested(page: FolderListing) -> list[str]:
-    """Format entries as a tree: full paths, or names below a folder that is listed too."""
-    levels: dict[str, int] = {}
+def _nested(page: FolderListing, above: str) -> list[str]:
+    """Format entries as a tree: full paths, or names below a folder that is shown too."""
+    levels = {above: 0} if above else {}
     rows = []
-    for path, row in zip(page.paths, _flat(page), strict=True):
+    for path, row in zip(page.paths, _with_link_signs(page), strict=True):
         start = path.rfind("/", 0, -1) + 1
         level = levels.get(path[:start], -1) + 1
         if path[-1] == "/":
             levels[path] = level
-        rows.append("  " * level + row[start:] if level else row)
+        rows.append(INDENT * level + row[start:] if level else row)
     return rows
 
 

@@ -57,6 +57,15 @@ async def test_a_long_file_stops_at_the_limits_and_says_how_to_go_on():
     assert wide.details.clipped
 
 
+@pytest.mark.parametrize("start", [1, 123_456])
+async def test_a_whole_page_is_not_cut_a_second_time(start):
+    line = b"x" * (MAX_BYTES // MAX_LINES - 1) + b"\n"
+    files = {"a": b"\n" * (start - 1) + line * (MAX_LINES + 1)}
+    page = await read(files, path="a", start_line=start, limit=MAX_LINES)
+    assert page.details.end_line == start + MAX_LINES - 1
+    assert "Shortened" not in page.text
+
+
 @pytest.mark.claim("read.long_lines")
 async def test_an_overlong_line_is_shortened_and_says_so():
     result = await read({"a": b"z" * (MAX_LINE_CHARS + 5_000) + b"\nnext\n"}, path="a")

@@ -1,7 +1,7 @@
 """Search a workspace on this machine's disk with ripgrep, and confirm every hit.
 
 ripgrep opens files by name, and a link may have been swapped in at that moment. So a hit counts only if its very
-bytes are in the file that was judged, opened by us through no link. ADR 10, 114.
+bytes are in the file that was judged, opened by us through no link. ADR 10, 114, 205.
 """
 
 import os
@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeVar
+
+from anyio import to_thread
 
 from handtools.core.errors import SymlinkInPath
 from handtools.core.search import (
@@ -202,10 +204,11 @@ class RipgrepSearch:
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
         """The first `most` matching lines, ordered by path, in files that `admit` lets through."""
-        options = ["--json", "--sort", "path", *argv.search_args(patterns, self._local(scope), self._root)]
+        # Of each file rg keeps the hits until it has searched it, so it is told how many can matter.
+        limit = ["--json", "--max-count", str(most + 1)]
         sieve = HitFilter(scope, admit)
 
-        def collect(running: RipgrepRun, stream: IO[bytes]) -> tuple[list[Hit], int, list[str]]:
+        def collect(running: RipgrepRun, stream: IO[bytes]) -> tuple[list[tuple[str, bytes]], int]:
             found: list[tuple[str, bytes]] = []
             path, wanted, binary = "", False, 0
             for record in iter_records(stream):
@@ -218,23 +221,29 @@ class RipgrepSearch:
                 elif record.startswith(BEGIN_RECORD):
                     path = join_path(self._name, path_of_record(parse_ripgrep_record(record)))
                     wanted = sieve.takes(path)
-                elif record.startswith(END_RECORD) and path != scope.root:
+                elif record.startswith(END_RECORD) and wanted and path != scope.root:
                     # A file that is named itself is searched to its end.
                     binary += parse_ripgrep_record(record)["binary_offset"] is not None
-            # Hits are read only now: meanwhile rg comes to its end.
-            with HitConfirmation(self._root_folder) as confirmed:
-                told = [(path, parse_ripgrep_record(record)) for path, record in found]
-                every = [
-                    hit
-                    for path, data in told
-                    if confirmed.holds(path, data)
-                    for hit in hits_of_record(path, data)
-                ]
-            running.capped = running.capped or len(every) > most
-            return every[:most], binary, confirmed.refused
+            found.sort(key=lambda each: _walk_order(each[0]))
+            return found, binary
 
-        (found, binary, refused), gaps = await self._run(options, scope, collect)
-        return Hits(tuple(found), _with_changed(replace(gaps, binary=binary), refused))
+        options = [*limit, *argv.search_args(patterns, self._local(scope), self._root)]
+        (records, binary), gaps = await self._run_by_path(options, scope, collect)
+        found, refused = await to_thread.run_sync(self._confirmed, records)
+        gaps = replace(gaps, binary=binary, capped=gaps.capped or len(found) > most)
+        return Hits(tuple(found[:most]), _with_changed(gaps, refused))
+
+    def _confirmed(self, records: Sequence[tuple[str, bytes]]) -> tuple[list[Hit], list[str]]:
+        """The hits of match records that are really there, and the paths of those that are not."""
+        with HitConfirmation(self._root_folder) as confirmed:
+            told = [(path, parse_ripgrep_record(record)) for path, record in records]
+            found = [
+                hit
+                for path, data in told
+                if confirmed.holds(path, data)
+                for hit in hits_of_record(path, data)
+            ]
+        return found, confirmed.refused
 
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
@@ -251,18 +260,14 @@ class RipgrepSearch:
                         running.kill_since_enough_found()
                         break
                     found.append(MatchCount(name, count))
+            found.sort(key=lambda each: _walk_order(each.path))
             return found
 
-        options = [
-            *COUNT_ARGS,
-            "--sort",
-            "path",
-            *argv.search_args(patterns, self._local(scope), self._root),
-        ]
+        options = [*COUNT_ARGS, *argv.search_args(patterns, self._local(scope), self._root)]
         since = (
             time.time_ns() if is_local_filesystem(str(self._root)) else 0
         )  # another machine has its own clock
-        found, gaps = await self._run(options, scope, collect)
+        found, gaps = await self._run_by_path(options, scope, collect)
         counts = {tally.path: tally.matches for tally in found}
         # A count can't be looked up again as a hit can: where names have changed meanwhile, it is counted again.
         folders = UnchangedFolderCheck(self._root_folder, since)
@@ -325,6 +330,15 @@ class RipgrepSearch:
         inside = scope.root.removeprefix(self._name).strip("/") if scope.root != "." else ""
         anywhere = tuple(glob for glob in scope.exclude if "/" not in glob.removeprefix("**/").rstrip("/"))
         return replace(scope, root=inside or ".", exclude=anywhere)
+
+    async def _run_by_path(
+        self, options: list[str], scope: SearchScope, collect: CollectRipgrepOutput[T]
+    ) -> tuple[T, SearchGaps]:
+        """Run `rg` on all cores; if it was stopped, again in the order of paths, so that the first are found."""
+        found, gaps = await self._run(options, scope, collect)
+        if gaps.capped:
+            return await self._run(["--sort", "path", *options], scope, collect)
+        return found, gaps
 
     async def _run(
         self,
@@ -397,6 +411,11 @@ def _is_internal(path: str, root: str) -> bool:
     return is_temporary_name(path.rpartition("/")[2]) or not argv.VERSION_CONTROL_FOLDERS.isdisjoint(
         below.split("/")
     )
+
+
+def _walk_order(path: str) -> list[bytes]:
+    """The sort key of a path in the order of `rg --sort path`: folder by folder, names as bytes."""
+    return os.fsencode(path).split(b"/")
 
 
 def _listed_names(stream: IO[bytes], root: str) -> list[str]:

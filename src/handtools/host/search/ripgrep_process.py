@@ -404,7 +404,7 @@ class RipgrepRun:
             capped=self.capped,
             timed_out=self.timed_out and not self.capped,
             unreadable=len(skipped),
-            example=skipped[0].removeprefix("./") if skipped else "",
+            example=min(skipped).removeprefix("./") if skipped else "",
         )
 
 

@@ -39,6 +39,7 @@ def children() -> set[str]:
 def fake(folder: Path, script: str) -> Path:
     """A program that stands in for rg."""
     path = folder / "rg"
+    folder.mkdir(exist_ok=True)
     (folder / "a").write_text("needle\n")
     path.write_text(f"#!{sys.executable}\n{script}")
     path.chmod(0o755)
@@ -223,6 +224,31 @@ async def test_a_full_page_kills_the_process_at_once(tmp_path):
         found = await hits(RipgrepSearch(tmp_path, program=fake(tmp_path, lines)), "needle", most=20)
     assert (len(found.hits), found.gaps.capped) == (20, True)
     assert not children()
+
+
+@pytest.mark.parametrize("multiline", [False, True])
+async def test_pages_are_the_same_whether_a_search_was_stopped_or_not(tmp_path, multiline):
+    for number in range(30):
+        (tmp_path / f"d{number % 7}").mkdir(exist_ok=True)
+        (tmp_path / f"d{number % 7}" / f"{number}.py").write_text("needle\nneedle(\n  needle)\n\n" * 3)
+    search, pattern = RipgrepSearch(tmp_path), r"needle(\(\s+needle)?" if multiline else "needle"
+    every = await hits(search, pattern, most=999, multiline=multiline)
+    assert not every.gaps.capped
+    for most in (1, 7, len(every.hits) - 1, len(every.hits)):
+        some = await hits(search, pattern, most=most, multiline=multiline)
+        assert some.hits == every.hits[:most]
+        assert some.gaps.capped == (most < len(every.hits))
+
+
+async def test_a_file_full_of_hits_is_not_kept_in_the_memory_of_ripgrep(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("needle\n" * 3_000_000)
+    (tmp_path / "other").write_text("needle\n")
+    limited = f"import os, resource, sys\nresource.setrlimit(resource.RLIMIT_AS, ({256 << 20},) * 2)\n"
+    real = RipgrepSearch(tmp_path)._program.file
+    program = fake(tmp_path / "bin", f"{limited}os.execv({real!r}, sys.argv)")
+    found = await hits(RipgrepSearch(tmp_path, program=program), "needle", most=3, exclude=("bin",))
+    assert [hit.line for hit in found.hits] == [1, 2, 3]
 
 
 async def test_cancellation_kills_and_reaps(tmp_path):
