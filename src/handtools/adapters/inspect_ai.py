@@ -31,8 +31,6 @@ from handtools.text.encoding import without_surrogates
 from handtools.toolbox import Toolbox, ToolDefinition
 
 CONVERSATION = "handtools:conversation"
-NO_SAMPLE = Context().run(store)
-"""The store that everything outside of a sample has."""
 
 
 def tools(toolbox: Toolbox, *, approver: Approver | None = None, conversation: str = "") -> list[ToolDef]:
@@ -81,7 +79,8 @@ def _call(tool: str, args: dict[str, Any], conversation: str) -> Call:
 def _sample() -> str:
     """Return the name of the sample's conversation, which is kept in its store and so in its checkpoints."""
     kept = store()
-    if kept is NO_SAMPLE:
+    # In a context of nobody there is the store that everything outside of samples shares.
+    if kept is Context().run(store):
         return ""
     if not kept.get(CONVERSATION):
         kept.set(CONVERSATION, new_call_id())
