@@ -59,12 +59,20 @@ def _tool(
         run,
         name=definition.name,
         description=definition.description,
-        parameters=ToolParams.model_validate(dict(definition.input_schema)),
+        parameters=_parameters(definition),
         # Others are run in the order in which the model wrote them.
         parallel=definition.reads_only,
         # The toolbox bounds its output, and keeps the whole.
         max_output=0,
     )
+
+
+def _parameters(definition: ToolDefinition) -> ToolParams:
+    """Return the parameters; Inspect wants a description of each, where ours has none if the name says it."""
+    parameters = ToolParams.model_validate(dict(definition.input_schema))
+    for name, parameter in parameters.properties.items():
+        parameter.description = parameter.description or name.replace("_", " ")
+    return parameters
 
 
 def _call(tool: str, args: dict[str, Any], conversation: str) -> Call:
