@@ -9,6 +9,7 @@ from pathlib import Path
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
@@ -41,12 +42,17 @@ def spoken(step):
     return AIMessage("", tool_calls=whole, invalid_tool_calls=broken)
 
 
+@tool
+async def noop() -> str:
+    """Do nothing."""
+    return "Nothing was done."
+
+
 @asynccontextmanager
-async def agent(database, box, *steps):
+async def agent(database, offered, *steps):
     async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
-        yield create_agent(
-            scripted_model(*steps), tools(box), middleware=[MalformedCalls()], checkpointer=saver
-        )
+        model = scripted_model(*steps)
+        yield create_agent(model, offered, middleware=[MalformedCalls()], checkpointer=saver)
 
 
 def new_database():
@@ -74,26 +80,30 @@ class Driver:
     async def run(self, box, *calls, conversation=""):
         conversation = conversation or secrets.token_hex(4)
         database = self.databases[conversation] = new_database()
-        async with agent(database, box, list(calls), "done") as made:
+        async with agent(database, tools(box), list(calls), "done") as made:
             state = await made.ainvoke({"messages": "go"}, thread(conversation))
         assert state["messages"][-1].content == "done"
         return said(state)
 
+    async def run_own(self, *calls):
+        async with agent(new_database(), [noop], list(calls), "done") as made:
+            await made.ainvoke({"messages": "go"}, thread("one"))
+
     async def go_on(self, box, *calls, conversation):
-        async with agent(self.databases[conversation], box, "done") as made:
+        async with agent(self.databases[conversation], tools(box), "done") as made:
             state = await made.ainvoke(None, thread(conversation))
         assert state["messages"][-1].content == "done"
         return said(state)
 
     async def ask(self, box, call):
         database, conversation = new_database(), secrets.token_hex(4)
-        async with agent(database, box, [call]) as made:
+        async with agent(database, tools(box), [call]) as made:
             state = await made.ainvoke({"messages": "go"}, thread(conversation))
         return (database, conversation), state["__interrupt__"][0].value
 
     async def answer(self, box, paused, *, allow, args=None):
         database, conversation = paused
-        async with agent(database, box, "done") as made:
+        async with agent(database, tools(box), "done") as made:
             answer = Command(resume={"allow": allow, "args": args})
             return said(await made.ainvoke(answer, thread(conversation)))
 

@@ -34,6 +34,11 @@ def scripted_model(*steps):
     return FunctionModel(speak)
 
 
+async def noop() -> str:
+    """Do nothing."""
+    return "Nothing was done."
+
+
 def agent(box, *steps):
     return Agent(scripted_model(*steps), toolsets=[Toolset(box)], output_type=[str, DeferredToolRequests])
 
@@ -57,6 +62,9 @@ class Driver:
         done = await agent(box, calls, "done").run("go", conversation_id=conversation or None)
         assert done.output == "done"
         return said(done.new_messages())
+
+    async def run_own(self, *calls):
+        await Agent(scripted_model(calls, "done"), tools=[noop]).run("go")
 
     async def go_on(self, box, *calls, conversation):
         spoken = ModelResponse(

@@ -90,3 +90,9 @@ class Driver(Protocol):
 
         Where the SDK keeps nothing of a cancelled run, the model makes the same calls once more, as `run` does.
         """
+
+    async def run_own(self, *calls: Wanted) -> None:
+        """Let a model make these calls of `noop`, a tool without arguments that is written with the SDK itself.
+
+        For `python -m bench adapters`, which takes off what the SDK's own tools cost; the run is made as in `run`.
+        """
