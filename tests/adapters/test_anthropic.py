@@ -7,8 +7,10 @@ import pytest
 if os.environ.get("HANDTOOLS_ADAPTER") != "anthropic":
     pytest.skip("needs Anthropic's package", allow_module_level=True)
 
+from anthropic.lib.tools.agent_toolset import AgentToolContext, beta_agent_toolset_20260401
+
 from handtools import coding
-from handtools.adapters.anthropic import tool_results, tools
+from handtools.adapters.anthropic import definitions, tool_results, tools
 from tests.adapters.driver_anthropic import content, said, scripted_model
 from tests.adapters.drivers import Wanted
 from tests.adapters.new_process import ASK
@@ -86,3 +88,21 @@ async def test_a_call_that_was_cut_off_is_not_run(root):
 async def test_a_message_without_calls_has_no_results(root):
     async with coding(root) as box:
         assert (await tool_results(box, {"role": "assistant", "content": "done"})).content == []
+
+
+async def test_tools_in_anthropics_own_shapes_are_sent_by_their_type_and_run(root):
+    async with coding(root) as box:
+        own = box.in_dialect("anthropic")
+        assert {"type": "bash_20250124", "name": "bash"} in definitions(own)
+        [done] = await run_tools(tools(own), Wanted("bash", {"command": "echo x > made.txt"}, "call_1"))
+    assert not done.error
+    assert (root / "made.txt").read_text() == "x\n"
+
+
+async def test_a_worker_can_be_given_the_toolset_of_a_managed_agent(root):
+    theirs = beta_agent_toolset_20260401(AgentToolContext(workdir=str(root)))
+    async with coding(root) as box:
+        ours = {one.name: one for one in tools(box.in_dialect("agent_toolset_20260401"))}
+        assert {one.name for one in theirs} <= set(ours)
+        await ours["write"].call({"file_path": str(root / "made.txt"), "content": "x\n"})
+    assert (root / "made.txt").read_text() == "x\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, ToolError
-from anthropic.types import ToolParam, ToolResultBlockParam
+from anthropic.types import ToolResultBlockParam, ToolUnionParam
 
 from handtools.adapters.provider_calls import (
     arguments_from_json,
@@ -42,7 +42,7 @@ class ToolResults:
         return {"role": "user", "content": self.content}
 
 
-def definitions(toolbox: Toolbox) -> list[ToolParam]:
+def definitions(toolbox: Toolbox) -> list[ToolUnionParam]:
     """Return the offered tools for the parameter `tools` of `messages.create`."""
     return [_definition(one) for one in toolbox.definitions()]
 
@@ -130,7 +130,7 @@ class RunnerTool(BetaAsyncBuiltinFunctionTool):
         self._conversation = conversation
         self._ask = ask
 
-    def to_dict(self) -> ToolParam:
+    def to_dict(self) -> Any:
         """Return the definition that is sent to the API."""
         return _definition(self._definition)
 
@@ -154,8 +154,10 @@ def content_blocks(result: Result[Any]) -> list[Any]:
     return content_parts(result, _text, _image, _document)
 
 
-def _definition(one: ToolDefinition) -> ToolParam:
-    return {"name": one.name, "description": one.description, "input_schema": dict(one.input_schema)}
+def _definition(one: ToolDefinition) -> Any:
+    # Tools of Anthropic's own are named by their type.
+    ours = {"name": one.name, "description": one.description, "input_schema": dict(one.input_schema)}
+    return dict(one.vendor_definition) or ours
 
 
 def _field(message: Any, name: str) -> Any:
