@@ -41,13 +41,23 @@ bench name *options:
 docs:
     {{bin}}/python -m tests.docs.tool_pages
     {{bin}}/python -m tests.docs.walls_page
+    {{bin}}/python -m tests.docs.adapters_page
+    {{bin}}/python -m tests.docs.api_page
     {{bin}}/pytest tests/snapshot -q -p no:randomly --update-snapshots
 
 # Resolve dependencies anew and export the lock: hashes, no hosts (docs/adr/0003-slim-and-full.md).
 lock:
     uv lock --upgrade
-    uv export -q --no-emit-workspace --all-extras --no-extra langchain --no-extra pydantic-ai --format requirements-txt > requirements/dev.txt
+    uv export -q --no-emit-workspace --all-extras --no-extra agent-client-protocol --no-extra agent-framework --no-extra anthropic --no-extra claude-agent-sdk --no-extra google-adk --no-extra inspect-ai --no-extra langchain --no-extra openai-agents --no-extra pydantic-ai --no-extra strands --format requirements-txt > requirements/dev.txt
     echo uv | uv pip compile -q --generate-hashes --no-header --no-annotate - > requirements/uv.txt
+
+# Resolve the SDKs of the adapters anew, newest and floor: `just lock-adapters langchain`, or all.
+lock-adapters *names:
+    .ci/lock-adapters uv {{names}}
+
+# The contract of the adapters with the real SDKs, newest and floor: `just adapters langchain langchain-floor`, or all.
+adapters *names:
+    .ci/adapters uv {{names}}
 
 # Gather changelog.d/ into CHANGELOG.md.
 changelog version:

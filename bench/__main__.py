@@ -28,6 +28,8 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     # Benches that are not about language servers start none, whatever is installed.
     os.environ["HANDTOOLS_LANGUAGE"] = "off"
+    # An installed program has its bytecode; where it is never written, each start of a server would compile all.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     bench = importlib.import_module(f"bench.{arguments[0]}")
     parser = argparse.ArgumentParser(prog=f"python -m bench {arguments[0]}", description=bench.__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object per line")

@@ -1,6 +1,6 @@
 """The `Toolbox`: tools, workspace and policy put together; async, or blocking as `BlockingToolbox`.
 
-ADR 2, 190.
+ADR 2, 190, 212.
 """
 
 import copy
@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial, wraps
 from importlib.metadata import entry_points
@@ -24,22 +24,27 @@ from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call, CancelToken
 from handtools.core.callbacks import Callbacks
 from handtools.core.commands import HostCommands
-from handtools.core.errors import UsageError
+from handtools.core.dialects.all_dialects import DIALECTS, DialectName
+from handtools.core.dialects.dialect_tool import DialectTool
+from handtools.core.errors import ToolError, UsageError
 from handtools.core.events import EventListener
-from handtools.core.files import HostFiles
+from handtools.core.files import EditorBuffers, HostFiles
 from handtools.core.language import Formatters, HostLanguage, NoFormatters
 from handtools.core.result import Result
+from handtools.core.search import HostSearch
 from handtools.core.skills import HostSkills
 from handtools.core.tool import (
     AnyTool,
     SchemaDialect,
     Tool,
     json_schema,
+    narrowed_schema,
     schema_with_tool_names,
     with_tool_names,
 )
 from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import LocalCommands
+from handtools.host.files.editor_files import EditorFiles
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.local_files import LocalFiles
 from handtools.host.files.named_blobs import FolderBlobStore
@@ -50,6 +55,7 @@ from handtools.host.programs import installation_folders_in_workspace
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.search.combined_search import local_search
 from handtools.host.search.copied_files_search import CopiedFilesSearch
+from handtools.host.search.editor_files_search import EditorFilesSearch
 from handtools.host.search.ripgrep import RipgrepSearch
 from handtools.host.skills import SkillFolders, package_skill_folders, user_skill_folders
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
@@ -57,7 +63,9 @@ from handtools.host.web.local_web import LocalWeb
 from handtools.host.web.page_cache import PageCache
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.local_journal import open_local_journal
+from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls_of_ours
 from handtools.runtime.executor import Executor, decide_hypothetical_call
+from handtools.runtime.guards.commands import hidden_globs, read_only_globs
 from handtools.runtime.observability import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule
@@ -78,6 +86,7 @@ from handtools.tools.patch import patch
 from handtools.tools.read import read
 from handtools.tools.skill import skill
 from handtools.tools.task import task
+from handtools.tools.text_editor import text_editor
 from handtools.tools.think import think
 from handtools.tools.undo import undo
 from handtools.tools.web_search import web_search
@@ -89,6 +98,8 @@ CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
 EVERYTHING: tuple[AnyTool, ...] = (*CODING, lsp, edit_agent, skill, fetch, web_search, attach, task)
+EDITORS: tuple[AnyTool, ...] = (text_editor("text_editor_20250124"), text_editor("text_editor_20250728"))
+"""Tools that only a dialect has; a toolbox gets them with it."""
 RUNNER_VARIABLE = "HANDTOOLS_RUNNER"
 """Environment variable that names the default command runner."""
 INSTALLATION_REASON = "handtools itself runs from there: what is changed runs outside every boundary."
@@ -111,6 +122,8 @@ class ToolDefinition:
     reads_only: bool
     type: str = ""
     """The vendor's type name of a built-in tool; empty for all others."""
+    vendor_definition: Mapping[str, Any] = field(default_factory=dict)
+    """What a request names instead of name, description and schema, if the vendor's API has the tool built in."""
 
 
 class Toolbox:
@@ -147,7 +160,9 @@ class Toolbox:
         )
         self._cancels: dict[str, list[CancelToken]] = {}
         self._meant: dict[str, str] = {}
-        """Our names of tools by those under which they are offered."""
+        """Names of tools as they are here, by those under which they are offered."""
+        self._dialect: dict[str, DialectTool] = {}
+        """The tools of a vendor, by name, that are offered in place of ours."""
 
     async def call(
         self,
@@ -166,11 +181,16 @@ class Toolbox:
         fresh = isinstance(tool, str)
         call = Call(tool=tool, args=args or {}) if isinstance(tool, str) else tool
         call = replace(call, tool=self._meant[call.tool]) if call.tool in self._meant else call
-        with (
-            self._cancellable(call.id, cancel) as token,
-            self._executor.announcer.listen_to_call(call.id, listener),
-        ):
-            return await self._executor.call(call, token, fresh=fresh, reply=reply)
+        with self._cancellable(call.id, cancel) as token:
+
+            async def run(ours: Call, reply: Reply | None) -> Result[Any]:
+                with self._executor.announcer.listen_to_call(ours.id, listener):
+                    return await self._executor.call(ours, token, fresh=fresh, reply=reply)
+
+            row = self._dialect.get(call.tool)
+            if row is None:
+                return await run(call, reply)
+            return await call_in_dialect(row, call, run, reply=reply, settled=self._executor.is_settled)
 
     async def resume(
         self,
@@ -219,15 +239,46 @@ class Toolbox:
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
         """Return the policy's decision on a hypothetical call; nothing happens, and nothing is raised."""
-        return await decide_hypothetical_call(
-            self._executor, Call(tool=self._meant.get(tool, tool), args=args)
-        )
+        call = Call(tool=self._meant.get(tool, tool), args=args)
+        if row := self._dialect.get(call.tool):
+            try:
+                call = call_of_ours(call, 0, next(calls_of_ours(row, call)))
+            except ToolError as failure:
+                return Decision("deny", "not a valid call", str(failure))
+        return await decide_hypothetical_call(self._executor, call)
 
-    def definitions(self, dialect: SchemaDialect = "plain") -> list[ToolDefinition]:
-        """Return the definitions of the offered tools for a model, in a schema dialect."""
+    def definitions(self, dialect: SchemaDialect | DialectName = "plain") -> list[ToolDefinition]:
+        """Return the definitions of the offered tools for a model, in a dialect of schemas or of a vendor's tools.
+
+        The shapes of a vendor are called on `in_dialect`.
+        """
+        match dialect:
+            case "plain" | "strict" | "gemini":
+                return self._definitions(dialect)
+            case _:
+                return self.in_dialect(dialect).definitions()
+
+    def _definitions(self, dialect: SchemaDialect) -> list[ToolDefinition]:
         offered = self._executor.offered()
-        beside = {tool.name for tool in offered}
+        beside = {tool.name: tool for tool in offered}
+        if self._dialect:
+            rows = (row for row in self._dialect.values() if beside.keys() >= set(row.tools))
+            return [self._vendor_definition(row, dialect, beside) for row in rows]
         return [self._definition(tool, dialect, beside) for tool in offered]
+
+    def _vendor_definition(
+        self, row: DialectTool, dialect: SchemaDialect, offered: Mapping[str, AnyTool]
+    ) -> ToolDefinition:
+        shown = {name: other for other, name in self._meant.items()}
+        return ToolDefinition(
+            shown.get(row.name, row.name),
+            row.description,
+            narrowed_schema(row.schema, dialect),
+            json_schema(offered[row.tools[0]].details),
+            all(offered[name].reads_only for name in row.tools),
+            row.definition.get("type", ""),
+            copy.deepcopy(dict(row.definition)),
+        )
 
     def _definition(self, tool: AnyTool, dialect: SchemaDialect, beside: Collection[str]) -> ToolDefinition:
         names, own = self._executor.names, set(tool.params.model_fields)
@@ -260,12 +311,32 @@ class Toolbox:
         Prompts name each other's tools by the new names, and `call` takes them. Policy and journal know our own.
         """
         new = names if callable(names) else lambda name: names.get(name, name)
-        shown = {name: new(name) for name in self.tools}
+        shown = {name: new(name) for name in self._dialect or self.tools}
         if len(set(shown.values())) != len(shown):
             raise UsageError("Two tools would have the same name; give a toolbox each name once.")
         view = copy.copy(self)
         view._meant = {other: name for name, other in shown.items()}  # noqa: SLF001 - a toolbox like this one
-        view._executor = replace(self._executor, names=shown)  # noqa: SLF001
+        if not self._dialect:
+            view._executor = replace(self._executor, names=shown)  # noqa: SLF001
+        return view
+
+    def in_dialect(self, dialect: DialectName) -> "Toolbox":
+        """Return a toolbox that offers the tools in a vendor's shape, `call` taking it and results having it.
+
+        A tool is offered where those of ours are that do its work. Policy and journal know ours, and `call` takes
+        ours too where the dialect has no tool of that name.
+        """
+        if dialect not in DIALECTS:
+            raise UsageError(f"There is no dialect {dialect!r}; there are {', '.join(DIALECTS)}.")
+        rows = {row.name: row for row in DIALECTS[dialect]}
+        needed = {name for row in rows.values() for name in row.tools}
+        view = copy.copy(self)
+        view.tools = self.tools | {
+            tool.name: tool for tool in EDITORS if tool.name in needed and tool.name not in self.tools
+        }
+        view._dialect, view._meant = rows, {}  # noqa: SLF001 - a toolbox like this one
+        names = {row.tools[0]: row.name for row in reversed(rows.values())}
+        view._executor = replace(self._executor, tools=view.tools, names=names)  # noqa: SLF001
         return view
 
     def owned_by(self, owner: str) -> "Toolbox":
@@ -274,6 +345,15 @@ class Toolbox:
         view.workspace = self.workspace.owned_by(owner)
         view._executor = replace(self._executor, workspace=view.workspace)  # noqa: SLF001 - a toolbox like this one
         return view
+
+    def look_ahead(self) -> None:
+        """Begin in the background what the first command would wait for, if commands are offered."""
+        commands = self.workspace.commands
+        if isinstance(commands, LocalCommands) and any(
+            "run" in tool.effects for tool in self._executor.offered()
+        ):
+            policy = self.policy
+            commands.look_ahead(private=hidden_globs(policy), read_only=read_only_globs(policy))
 
     async def aclose(self) -> None:
         """Close files and processes; the toolbox reopens them if used again."""
@@ -296,6 +376,7 @@ def local_workspace(
     root: OneOrMoreFolders,
     *,
     files: HostFiles | None = None,
+    buffers: EditorBuffers | None = None,
     state: str | Path | None = None,
     commands: HostCommands | None = None,
     runner: str = "",
@@ -309,6 +390,7 @@ def local_workspace(
     """Make a workspace of a local folder, with its journal in the user's state folder.
 
     Several folders make one workspace, in which each is shown by its name and paths begin with it.
+    `files` are another host's, in place of the folder's; `buffers` an editor's, before what is on disk.
     `runner` names how commands run, such as `container:IMAGE`; by default the strongest sandbox that works.
     `readable` are paths outside the folder that commands may read; programs on PATH they can read anyway.
     `settings` are those of `load_configuration`, or a program's own; without them nothing of the person's is read.
@@ -317,7 +399,9 @@ def local_workspace(
     root = combined_workspace(root)
     record = open_local_journal(root, state)
     folder, outputs = record.state, FolderBlobStore(record.state / "outputs")
-    held, syntax = files or record.files, TreeSyntax()
+    on_disk = EditorFiles(record.files, buffers) if buffers else record.files
+    held, syntax = files or on_disk, TreeSyntax()
+    is_served_elsewhere = files is not None or buffers is not None
     ran = commands or LocalCommands(
         root,
         state=folder,
@@ -336,7 +420,7 @@ def local_workspace(
         journal=record.journal,
         outputs=outputs,
         kept=RipgrepSearch(folder / "outputs", workspace=root),
-        search=local_search(root) if isinstance(held, LocalFiles) else CopiedFilesSearch(held, root),
+        search=_search(held, root),
         syntax=syntax,
         media=LocalMedia(root),
         skills=skills
@@ -350,16 +434,22 @@ def local_workspace(
         web=web
         or LocalWeb(pages=PageCache(FolderBlobStore(folder / "pages")), proxy=settings.proxy, root=root),
         commands=ran,
-        language=language or choose_language(None if files else root, folder, ran),
+        language=language or choose_language(None if is_served_elsewhere else root, folder, ran),
         formatters=formatters
         or (
             NoFormatters()
-            if files
+            if is_served_elsewhere
             else LocalFormatters(root, syntax, runner=partial(confined_program_runner, ran, root))
         ),
         rules=() if files else _installation_rules(root),
         folders=tuple(filter(None, workspace_folders(root))),
     )
+
+
+def _search(files: HostFiles, root: str | Path) -> HostSearch:
+    if isinstance(files, EditorFiles):
+        return EditorFilesSearch(files, root)
+    return local_search(root) if isinstance(files, LocalFiles) else CopiedFilesSearch(files, root)
 
 
 def _installation_rules(root: str | Path) -> tuple[Rule, ...]:

@@ -1,14 +1,18 @@
 """Pydantic AI with its `FunctionModel`."""
 
+import json
+
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessagesTypeAdapter,
+    ModelRequest,
     ModelResponse,
     RetryPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
+    UserPromptPart,
 )
 from pydantic_ai.models.function import FunctionModel
 
@@ -18,7 +22,7 @@ from tests.adapters.drivers import Said
 VERSION = "pydantic-ai-slim"
 
 
-def agent(box, *steps):
+def scripted_model(*steps):
     left = iter(steps)
 
     def speak(messages, info):
@@ -27,7 +31,11 @@ def agent(box, *steps):
             return ModelResponse(parts=[TextPart(step)])
         return ModelResponse(parts=[ToolCallPart(one.tool, one.args, tool_call_id=one.id) for one in step])
 
-    return Agent(FunctionModel(speak), toolsets=[Toolset(box)], output_type=[str, DeferredToolRequests])
+    return FunctionModel(speak)
+
+
+def agent(box, *steps):
+    return Agent(scripted_model(*steps), toolsets=[Toolset(box)], output_type=[str, DeferredToolRequests])
 
 
 def said(messages):
@@ -40,13 +48,23 @@ def said(messages):
                 text = "\n".join(str(one) for one in content if not isinstance(one, BinaryContent))
                 found.append(Said(text, part.outcome != "success", media))
             elif isinstance(part, RetryPromptPart):
-                found.append(Said(str(part.content), True))
+                found.append(Said(part.model_response(), True))
     return found
 
 
 class Driver:
     async def run(self, box, *calls, conversation=""):
         done = await agent(box, calls, "done").run("go", conversation_id=conversation or None)
+        assert done.output == "done"
+        return said(done.new_messages())
+
+    async def go_on(self, box, *calls, conversation):
+        spoken = ModelResponse(
+            parts=[ToolCallPart(one.tool, one.args, tool_call_id=one.id) for one in calls],
+            conversation_id=conversation,
+        )
+        history = [ModelRequest(parts=[UserPromptPart("go")], conversation_id=conversation), spoken]
+        done = await agent(box, "done").run(message_history=history, conversation_id=conversation)
         assert done.output == "done"
         return said(done.new_messages())
 
@@ -63,3 +81,11 @@ class Driver:
             deferred_tool_results=DeferredToolResults(approvals={call_id: answer}),
         )
         return said(done.new_messages())
+
+    def dump(self, paused):
+        history, call_id = paused
+        return json.dumps([history.decode(), call_id]).encode()
+
+    def load(self, data):
+        history, call_id = json.loads(data)
+        return history.encode(), call_id

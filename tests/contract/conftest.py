@@ -11,6 +11,7 @@ from handtools.core.changes import Change, Node
 from handtools.core.files import FileFacts, HostFiles, PlannedWrite
 from handtools.host.files import syscalls
 from handtools.host.files.backups import FolderBackups
+from handtools.host.files.editor_files import EditorFiles
 from handtools.host.files.local_files import LocalFiles
 from handtools.host.workspace_folders import combined_workspace
 from handtools.testing.memory_files_and_search import MEMORY_ROOT, MemoryFiles
@@ -109,6 +110,26 @@ class OneOfSeveral:
         return "." if path == self._name else path.removeprefix(f"{self._name}/")
 
 
+class SavingEditor:
+    """An editor that has unsaved texts of some files, and saves what it is told to write."""
+
+    def __init__(self, root: Path, unsaved: Mapping[str, str] | None = None) -> None:
+        self.root = root
+        self.unsaved = dict(unsaved or {})
+        self.asked: list[str] = []
+
+    def read(self, path: str) -> str | None:
+        self.asked.append(path)
+        try:
+            return self.unsaved[path] if path in self.unsaved else (self.root / path).read_bytes().decode()
+        except OSError:
+            return None
+
+    def write(self, path: str, text: str) -> None:
+        self.unsaved.pop(path, None)
+        (self.root / path).write_bytes(text.encode())
+
+
 def three_folders(folder: Path, *others: Path) -> Path:
     """Make a workspace of a folder and two others, in which there are files of the same names."""
     for other in others:
@@ -116,7 +137,7 @@ def three_folders(folder: Path, *others: Path) -> Path:
     return combined_workspace([folder, *others])
 
 
-@pytest.fixture(params=[*LOCAL, *LARGE, *SEVERAL, "memory"])
+@pytest.fixture(params=[*LOCAL, *LARGE, *SEVERAL, "editor", "memory"])
 def make_files(request, tmp_path, monkeypatch) -> MakeFiles:
     """Build a workspace that holds some files."""
     if request.param == "memory":
@@ -135,6 +156,8 @@ def make_files(request, tmp_path, monkeypatch) -> MakeFiles:
             return OneOfSeveral(LocalFiles(whole, **large if "large" in request.param else {}), root.name)
         if request.param in LARGE:
             return LocalFiles(root, **large)
+        if request.param == "editor":
+            return EditorFiles(LocalFiles(root), SavingEditor(root))
         return LocalFiles(root, kernel=request.param == "kernel")
 
     return make

@@ -7,9 +7,10 @@ import pytest
 from handtools.core.changes import BackupRef, Change, Node, change_apply_order, sha256_hex
 from handtools.core.errors import Stale
 from handtools.host.files.backups import FolderBackups
+from handtools.host.files.editor_files import EditorFiles
 from handtools.host.files.local_files import LocalFiles
 from handtools.testing.memory_files_and_search import MemoryFiles
-from tests.contract.conftest import OneOfSeveral
+from tests.contract.conftest import OneOfSeveral, SavingEditor
 
 TREE = {
     "a": b"old",
@@ -26,6 +27,9 @@ def files(make_files, tmp_path):
     made = make_files(TREE)
     if isinstance(made, MemoryFiles):
         return made
+    if isinstance(made, EditorFiles):
+        root = tmp_path / "workspace"
+        return EditorFiles(LocalFiles(root, vault=FolderBackups(tmp_path / "vault")), SavingEditor(root))
     if isinstance(made, OneOfSeveral):
         return made.with_backups(FolderBackups(tmp_path / "vault"))
     return LocalFiles(made.root, vault=FolderBackups(tmp_path / "vault"), kernel=made._root._kernel)

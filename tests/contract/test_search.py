@@ -1,4 +1,4 @@
-"""The contract of a search: ripgrep over a disk, the same over a copy of other files, and the one in memory."""
+"""The contract of a search: ripgrep over a disk, over a copy of other files, with unsaved text, and in memory."""
 
 from dataclasses import replace
 
@@ -7,11 +7,15 @@ import pytest
 from handtools.core.changes import Node
 from handtools.core.errors import InvalidInput
 from handtools.core.search import SearchPatterns, SearchScope
+from handtools.host.files.editor_files import EditorFiles
+from handtools.host.files.local_files import LocalFiles
 from handtools.host.search.combined_search import local_search
 from handtools.host.search.copied_files_search import CopiedFilesSearch
+from handtools.host.search.editor_files_search import EditorFilesSearch
 from handtools.host.search.ripgrep import RipgrepSearch
 from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
-from tests.contract.conftest import lay_out, three_folders
+from handtools.text.search.gitignore import IGNORE_FILES
+from tests.contract.conftest import SavingEditor, lay_out, three_folders
 
 TREE = {
     "a.py": b"import os\nneedle = 1\n",
@@ -78,7 +82,7 @@ class OneOfSeveral:
         ]
 
 
-@pytest.fixture(params=["ripgrep", "several", "copied", "memory"])
+@pytest.fixture(params=["ripgrep", "several", "copied", "editor", "memory"])
 def make_search(request, tmp_path, monkeypatch):
     """Build the search of a workspace that holds some files."""
 
@@ -93,12 +97,31 @@ def make_search(request, tmp_path, monkeypatch):
             whole = three_folders(tmp_path / "here", tmp_path / "one", tmp_path / "two")
             return OneOfSeveral(local_search(whole), "here")
         lay_out(tmp_path, content)
+        if request.param == "editor":
+            return editor_search(tmp_path, content)
         return RipgrepSearch(tmp_path)
 
     return make
 
 
-FROM_THE_TOP = pytest.mark.parametrize("make_search", ["ripgrep", "copied", "memory"], indirect=True)
+def editor_search(root, content):
+    """As if every other file were not saved yet, and something else were on the disk."""
+    unsaved = {}
+    for path in list(content)[::2]:
+        data = content[path] if isinstance(content[path], bytes) else b"\0"
+        if (
+            not path.endswith(tuple(IGNORE_FILES))
+            and b"\0" not in data
+            and data.decode("utf-8", "ignore").encode() == data
+        ):
+            unsaved[path] = data.decode()
+            (root / path).write_text("old needle\n" * 3)
+    return EditorFilesSearch(EditorFiles(LocalFiles(root), SavingEditor(root, unsaved)), root)
+
+
+FROM_THE_TOP = pytest.mark.parametrize(
+    "make_search", ["ripgrep", "copied", "editor", "memory"], indirect=True
+)
 """For globs that are read from the workspace's top too, which is not the folder that is asked about in several."""
 
 

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, TypeAdapter
+
 from handtools.core.tool import AnyTool, json_schema
 from handtools.toolbox import EVERYTHING
 from handtools.tools.text_editor import text_editor
@@ -49,13 +51,14 @@ def _page(tool: AnyTool) -> str:
         f"May do to the world: {_effects(tool)}.",
         "## What the model is told",
         "\n".join(f"> {line}" for line in tool.prompt.splitlines()),
+        *(["## What its answers tell", tool.told_by_answers] if tool.told_by_answers else []),
         "## Parameters",
-        _table(json_schema(tool.params)),
+        _parameters(tool.params),
         "## Details",
         "What programs get beside the text:",
-        _table(json_schema(tool.details)),
+        _details(json_schema(tool.details)),
         "## Promises",
-        "Each is in the prompt above and carried by a test of the same id:",
+        "Each is above and carried by a test of the same id:",
         ", ".join(f"`{claim}`" for claim in sorted(tool.claims)) or "none",
     ]
     return "\n\n".join(parts) + "\n"
@@ -69,14 +72,29 @@ def _effects(tool: AnyTool) -> str:
     return ", ".join(sorted(tool.effects)) or "nothing"
 
 
-def _table(fields: dict[str, Any]) -> str:
-    required = fields.get("required", [])
+def _parameters(model: type[BaseModel]) -> str:
+    """Every parameter, those that no model is told of included, with what people are told of it."""
+    told = json_schema(model)["properties"]
     rows = ["| name | type | required | default | meaning |", "|---|---|---|---|---|"]
-    for name, field in fields["properties"].items():
-        default = f"`{json.dumps(field['default'])}`" if "default" in field else ""
-        needed = "yes" if name in required else "no"
-        meaning = field.get("description", "").replace("|", "\\|")
-        rows.append(f"| `{name}` | {_kind(field)} | {needed} | {default} | {meaning} |")
+    for name, field in model.model_fields.items():
+        required = field.is_required()
+        default = "" if required or field.default is None else f"`{json.dumps(field.default)}`"
+        meaning = (field.title or field.description or "").replace("|", "\\|")
+        shown = field.alias or name
+        if shown not in told:
+            meaning += " For programs: models are not told of it."
+        kind = _kind(told.get(shown) or TypeAdapter(field.annotation).json_schema())
+        rows.append(f"| `{shown}` | {kind} | {'yes' if required else 'no'} | {default} | {meaning} |")
+    return "\n".join(rows)
+
+
+def _details(fields: dict[str, Any]) -> str:
+    rows = ["| name | type | always there |", "|---|---|---|"]
+    required = fields.get("required", [])
+    rows += [
+        f"| `{name}` | {_kind(field)} | {'yes' if name in required else 'no'} |"
+        for name, field in fields["properties"].items()
+    ]
     return "\n".join(rows)
 
 

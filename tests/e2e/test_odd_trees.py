@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+import threading
 
 import pytest
 
@@ -152,6 +153,21 @@ async def test_many_private_files_are_hidden_and_stop_no_command(base, count):
     assert not (base / "work" / "moved").exists()
     assert (base / "work" / ".env").read_text() == "SECRET\n"
     assert ("401 private paths are hidden from it" in result.text) == (count > 256)
+
+
+async def test_a_private_file_made_after_the_look_ahead_is_hidden_from_the_first_command(base):
+    (base / "work" / "deep" / "er").mkdir(parents=True)
+    async with box(base) as toolbox:
+        if not toolbox.workspace.commands.confined:
+            pytest.skip("machine: nothing here confines commands")
+        toolbox.look_ahead()
+        for thread in threading.enumerate():
+            if thread.name == "handtools-look-ahead":
+                thread.join()
+        (base / "work" / "deep" / "er" / ".env").write_text("SECRET\n")
+        result = await toolbox.call("bash", {"command": "cat deep/er/.env; ls -a deep/er"})
+    assert "SECRET" not in result.text
+    assert ".env" in result.text
 
 
 async def test_private_files_in_very_many_folders_are_hidden_and_nothing_else_changes(base):

@@ -98,6 +98,13 @@ async def test_the_person_reaches_a_published_port_after_one_question(box, asked
     assert len(asked) == 1, "what is published already is not asked about again"
 
 
+async def test_a_server_that_was_only_just_started_is_waited_for(box):
+    late = f"sleep 0.5; exec {interpreter()} -m http.server 0 --bind 127.0.0.1"
+    job = (await bash(box, late, background=True)).details.job
+    result = await jobs(box, "publish", job)
+    assert await fetched(f"{result.details.urls[0]}page") == "from the job"
+
+
 async def test_it_ends_with_unpublish_and_can_come_back(box):
     job, _, url = await published(box)
     ended = await jobs(box, "unpublish", job)
@@ -204,11 +211,11 @@ async def test_commands_of_the_session_do_not_reach_this_machine_through_it(box,
 async def test_only_a_port_on_which_the_job_listens_can_be_published(box, asked):
     one, port = await serving(box)
     other, far = await serving(box)
-    refused = await jobs(box, "publish", one, port=int(far))
+    refused = await jobs(box, "publish", one, port=int(far), timeout=0)
     assert refused.fault.code == "invalid_input"
     assert refused.fault.hint == f"It listens on {port}."
     silent = (await bash(box, "sleep 1000", background=True)).details.job
-    missing = await jobs(box, "publish", silent)
+    missing = await jobs(box, "publish", silent, timeout=0)
     assert missing.fault.hint == f"{silent} listens on no port yet."
     await jobs(box, "kill", other)
     gone = await jobs(box, "publish", other, port=int(far))

@@ -1,6 +1,7 @@
 """One network for the commands and jobs of a session: they reach one another, and nobody else does."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -54,13 +55,13 @@ async def bash(box, script, session="s", **args):
 
 
 async def serving(box, session="s") -> tuple[str, str]:
-    """A server in the background, and its port, which is in its first line."""
+    """A server in the background, and its port, by its first line or by ours on the job."""
     job = (await bash(box, SERVE, session, background=True)).details.job
     with anyio.fail_after(60):
         while True:
             seen = await box.call(Call(tool="jobs", args={"action": "output", "job": job}, session=session))
-            if " port " in seen.text:
-                return job, seen.text.split(" port ")[1].split()[0]
+            if found := re.search(r" port (\d+)", seen.text):
+                return job, found[1]
             await anyio.lowlevel.checkpoint()
 
 

@@ -1,6 +1,7 @@
 """One workspace of three folders: every tool over all of them, and none past what the policy keeps apart."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -264,7 +265,10 @@ async def test_the_command_line_takes_several_folders(folders):
     edit = handtools("call", "edit", "path=web/main.py", "old_string=web", "new_string=changed")
     assert edit.returncode == 0, edit.stderr
     assert "web/main.py" in handtools("log").stdout
-    assert handtools("undo").returncode == 0
+    suggested = shlex.split(edit.stderr.partition("Take it back: handtools ")[2])
+    assert sorted(suggested[2:]) == sorted(words)
+    words = suggested[2:]
+    assert handtools(*suggested[:2]).returncode == 0
     assert (folders["web"] / "main.py").read_text() == "name = 'web'\n"
     inner = folders["vault"] / "deep"
     words += ["-C", str(inner)]

@@ -31,6 +31,7 @@ def test_a_missing_part_fails_in_ci_and_is_skipped_at_the_desk(
 ) -> None:
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(TESTS, "utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")  # not what lies somewhere above
     command = [
         sys.executable,
         "-m",

@@ -4,12 +4,12 @@ import ast
 import re
 from pathlib import Path
 
-from handtools.core.tool import PROMPT_CLAIM_MARK, PROMPT_WITH_TOOL_MARK
+from handtools.core.tool import PROMPT_CLAIM_MARK, PROMPT_END_MARK, PROMPT_WITH_TOOL_MARK
 from handtools.text.token_budget import estimate_tokens
 from tests.shape.reading import defined, functions, modules, package, tree
 
-PROMPT_TOKENS = 300
-ALL_PROMPT_TOKENS = 2_500
+PROMPT_TOKENS = 200
+ALL_PROMPT_TOKENS = 1_800
 
 
 def stems(root: Path) -> list[str]:
@@ -60,7 +60,7 @@ def prompt_tokens(root: Path) -> list[str]:
 def _prompt(root: Path, stem: str) -> str:
     """The prompt about as the model gets it: marks out, a number for each limit."""
     path = package(root) / "tools" / f"{stem}.md"
-    prose = path.read_text("utf-8") if path.is_file() else ""
+    prose = PROMPT_END_MARK.split(path.read_text("utf-8"))[0] if path.is_file() else ""
     return re.sub(r"\{[A-Z_]+\}", "50,000", PROMPT_WITH_TOOL_MARK.sub("", PROMPT_CLAIM_MARK.sub("", prose)))
 
 

@@ -2,19 +2,22 @@
 
 A call that needs approval interrupts the graph with the question as JSON; `Command(resume=…)` takes true, false or
 `{"allow": true, "remember": "session", "message": "…", "args": {…}}`, also after the toolbox was closed and opened
-again. ADR 190.
+again. `middleware=[MalformedCalls()]` lets a run go on after arguments that are no JSON. ADR 190, 214.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import StructuredTool
 from langgraph.types import interrupt
 
 from handtools.adapters.provider_calls import (
+    MALFORMED_HINT,
+    arguments_from_json,
     content_parts,
     provider_call,
     question_to_json,
@@ -22,6 +25,7 @@ from handtools.adapters.provider_calls import (
 )
 from handtools.core.approval import Approval
 from handtools.core.call import Call
+from handtools.core.errors import InvalidInput
 from handtools.core.result import Document, Image, Result
 from handtools.toolbox import Toolbox, ToolDefinition
 
@@ -55,6 +59,33 @@ def _tool(toolbox: Toolbox, definition: ToolDefinition) -> StructuredTool:
         coroutine=run,
         metadata={"reads_only": definition.reads_only},
     )
+
+
+class MalformedCalls(AgentMiddleware[Any, Any, Any]):
+    """Middleware that answers calls whose arguments are no JSON; `create_agent` would end the run with them."""
+
+    @hook_config(can_jump_to=["model"])  # type: ignore[untyped-decorator]
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Tell the model what is wrong with such calls, and let it speak again if it made no others."""
+        del runtime
+        spoken = state["messages"][-1]
+        answers = [
+            ToolMessage(
+                _why_malformed(one), tool_call_id=one["id"], name=one["name"] or "unknown", status="error"
+            )
+            for one in getattr(spoken, "invalid_tool_calls", ())
+        ]
+        if not answers:
+            return None
+        return {"messages": answers} | ({} if spoken.tool_calls else {"jump_to": "model"})
+
+
+def _why_malformed(call: Mapping[str, Any]) -> str:
+    try:
+        arguments_from_json(call["args"] or "")
+    except InvalidInput as problem:
+        return str(problem)
+    return f"{call['error']} {MALFORMED_HINT}"
 
 
 async def _answered(toolbox: Toolbox, call: Call) -> Result[Any]:

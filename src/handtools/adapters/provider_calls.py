@@ -1,13 +1,16 @@
-"""What the adapters share: calls with a provider's ids, questions as JSON, replies, and questions to withdraw.
+"""What the adapters share: arguments as models write them, calls with a provider's ids, questions and replies.
 
-ADR 190.
+ADR 190, 214.
 """
 
-from collections.abc import Callable, Collection, Mapping
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from handtools.core.approval import Approval, Reply, approval_to_json
-from handtools.core.call import Call, derived_call_id, new_call_id
+from handtools.core.call import Call, CancelToken, derived_call_id, new_call_id
+from handtools.core.errors import InvalidInput
 from handtools.core.result import Document, Image, Result, Text
 from handtools.text.encoding import without_surrogates
 from handtools.toolbox import Toolbox
@@ -16,6 +19,25 @@ Part = TypeVar("Part")
 PROVIDER_ID_KEY = "provider_call_id"
 CONVERSATION_KEY = "conversation"
 """Keys in the metadata of a call: the provider's own id of it, and the conversation to which it belongs."""
+
+MALFORMED_HINT = "Nothing was run. Send the call again with one whole JSON object."
+
+
+def arguments_from_json(text: str | bytes) -> dict[str, Any]:
+    """Parse the arguments of a call from the text that a model wrote; empty text stands for no arguments.
+
+    Raises `InvalidInput`, whose text is for the model to read.
+    """
+    try:
+        # Not strict: models write line breaks into strings as they are, and those can't mean anything else.
+        value = json.loads(text or "{}", strict=False)
+    except (ValueError, RecursionError) as problem:
+        raise InvalidInput(
+            f"The arguments are not a JSON object: {problem}.", hint=MALFORMED_HINT
+        ) from problem
+    if not isinstance(value, dict):
+        raise InvalidInput("The arguments are JSON, but not a JSON object.", hint=MALFORMED_HINT)
+    return value
 
 
 def provider_call(
@@ -68,6 +90,31 @@ def reply_from_json(value: Any) -> Reply:
         remember if remember in {"session", "project"} else "once",
         str(value.get("message") or ""),
     )
+
+
+async def call_with_questions(
+    toolbox: Toolbox,
+    call: Call,
+    ask: Callable[[Approval], Awaitable[Any]],
+    cancel: CancelToken | None = None,
+) -> Result[Any]:
+    """Run a call and put each of its questions to `ask`; for SDKs that run a tool again from its start.
+
+    An answer is what `reply_from_json` takes; `args` in it are arguments that the person edited.
+    """
+    result = await toolbox.call(call, cancel=cancel)
+    while (asked := result.request) is not None:
+        answer = await ask(asked)
+        reply = replace(reply_from_json(answer), fingerprint=asked.fingerprint)
+        edited = answer.get("args") if isinstance(answer, Mapping) else None
+        if reply.allow and edited is not None and dict(edited) != dict(call.args):
+            await toolbox.withdraw(call.id)
+            other = provider_call(call.tool, edited, call.id, call.session)
+            call = replace(other, metadata=call.metadata)
+            # The edited call asks a question of its own, to which the answer was given with the arguments.
+            reply = replace(reply, fingerprint="")
+        result = await toolbox.call(call, reply=reply, cancel=cancel)
+    return result
 
 
 async def withdraw_questions(

@@ -2,18 +2,18 @@
 
 A call that needs approval raises `ApprovalRequired`, so the run ends with `DeferredToolRequests` if that is one of
 the agent's output types; the answer in `DeferredToolResults` runs it, also after the toolbox
-was closed and opened again. ADR 190.
+was closed and opened again. ADR 190, 214.
 """
 
 from typing import Any
 
-from pydantic_ai import ApprovalRequired, BinaryContent, RunContext, ToolDefinition, ToolReturn
+from pydantic_ai import ApprovalRequired, BinaryContent, ModelRetry, RunContext, ToolDefinition, ToolReturn
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ToolReturnPart
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
-from pydantic_core import SchemaValidator, core_schema
 
 from handtools.adapters.provider_calls import (
+    arguments_from_json,
     content_parts,
     provider_call,
     question_to_json,
@@ -21,13 +21,26 @@ from handtools.adapters.provider_calls import (
     withdraw_questions,
 )
 from handtools.core.approval import Reply
+from handtools.core.errors import InvalidInput
 from handtools.core.result import Document, Image
 from handtools.toolbox import Toolbox
 from handtools.toolbox import ToolDefinition as OurDefinition
 
-ANY_OBJECT = SchemaValidator(core_schema.dict_schema(keys_schema=core_schema.str_schema()))
-"""Takes any arguments: the toolbox validates them, and names every problem at once."""
 MAX_RETRIES = 3
+
+
+class AnyArguments:
+    """Validator that takes any object: the toolbox validates arguments, and names every problem at once."""
+
+    def validate_json(self, text: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
+        """Parse arguments; raises `ModelRetry`, which the model reads, for what is no JSON object."""
+        try:
+            return arguments_from_json(bytes(text) if isinstance(text, bytearray) else text)
+        except InvalidInput as problem:
+            raise ModelRetry(str(problem)) from problem
+
+    def validate_python(self, args: Any, **_: Any) -> dict[str, Any]:
+        return dict(args)
 
 
 class Toolset(AbstractToolset[Any]):
@@ -73,7 +86,7 @@ class Toolset(AbstractToolset[Any]):
             metadata={"reads_only": one.reads_only},
         )
         return ToolsetTool(
-            toolset=self, tool_def=definition, max_retries=MAX_RETRIES, args_validator=ANY_OBJECT
+            toolset=self, tool_def=definition, max_retries=MAX_RETRIES, args_validator=AnyArguments()
         )
 
     async def _withdraw_denied(self, ctx: RunContext[Any]) -> None:

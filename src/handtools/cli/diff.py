@@ -64,7 +64,7 @@ def _print_stat(
     record: WorkspaceJournal, subject: str, touches: list["RecordedTouch"], *, as_json: bool
 ) -> None:
     changes, gone = net_changes(record, touches)
-    rows = [FileDiffStat(change.path, *_line_counts(change)) for change in changes]
+    rows = [FileDiffStat(change.path, *line_counts(change)) for change in changes]
     rows += [FileDiffStat(path, None, None) for path in gone]
     added, removed = sum(row.added or 0 for row in rows), sum(row.removed or 0 for row in rows)
     if as_json:
@@ -92,7 +92,7 @@ def _print_stat(
     console.print(f"{number_with_noun(len(rows), 'file')}, {lines}")
 
 
-def _line_counts(change: "Change") -> tuple[int, int] | tuple[None, None]:
+def line_counts(change: "Change") -> tuple[int, int] | tuple[None, None]:
     """How many lines a change of one file adds and removes; None for what is no text."""
     from handtools.core.changes import ChangeSet
     from handtools.runtime.approval.preview import changes_diff

@@ -14,6 +14,7 @@ from handtools.cli.doctor import doctor
 from handtools.cli.install import install, uninstall
 from handtools.cli.log import log
 from handtools.cli.mcp_serve import mcp, serve
+from handtools.cli.report import report
 from handtools.cli.results import EXIT_FAILED
 from handtools.cli.sessions import sessions
 from handtools.cli.show import show
@@ -27,7 +28,7 @@ from handtools.cli.why import why
 from handtools.core.errors import HandtoolsError, ToolError, UsageError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(log, sessions, show, diff, versions),
+    *(log, sessions, show, diff, versions, report),
     *(undo, redo, forget),
     *(pending, approve, deny),
     *(call, tools, skills, tokens, why),

@@ -42,9 +42,13 @@ class WorkspaceJournal:
     def suggested_command(self, *words: str) -> str:
         """A `handtools` command line to suggest to the person as the next step.
 
-        It has `-C FOLDER` when the workspace is not the current folder.
+        It has `-C FOLDER` when the workspace is not the current folder, and one for each of several folders.
         """
-        where = [] if self.path == Path() else ["-C", str(self.path)]
+        from handtools.host.workspace_folders import workspace_folders
+
+        folders = workspace_folders(self.path)
+        named = [str(self.path)] if "" in folders else folders.values()
+        where = [] if self.path == Path() else [word for folder in named for word in ("-C", folder)]
         return shlex.join(["handtools", *words, *where])
 
     def find_call_id(self, name: str) -> str:

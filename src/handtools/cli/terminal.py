@@ -5,9 +5,9 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from handtools.core.approval import Approval, RememberScope, Reply
 from handtools.core.errors import HandtoolsError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+T = TypeVar("T")
 
 PIPE_COLUMNS = 1_000
 """Width of tables, in characters, when the output is not a terminal."""
@@ -115,6 +116,17 @@ def coloured_diff(diff: str) -> "Text":
         text.append(f"{line}\n", style)
     text.right_crop(1)
     return text
+
+
+def with_progress_bar(items: Sequence[T], label: str) -> Iterator[T]:
+    """Yield items, with a bar on stderr that goes when they are done; none where stderr is no terminal."""
+    console = stderr_console()
+    if not console.is_terminal:
+        yield from items
+        return
+    from rich.progress import track
+
+    yield from track(items, label, console=console, transient=True)
 
 
 def make_plain_table(*columns: str) -> "Table":

@@ -154,6 +154,18 @@ class HostFiles(Protocol):
         ...
 
 
+class EditorBuffers(Protocol):
+    """Port of an editor for the text it shows of workspace files, saved or not; blocking, from worker threads."""
+
+    def read(self, path: str) -> str | None:
+        """Return the text that the editor shows of a file; None if it can't tell, or has no such file."""
+        ...
+
+    def write(self, path: str, text: str) -> None:
+        """Have the editor change its text of a file, or create the file; raises a `ToolError` if it does not."""
+        ...
+
+
 class Locks(Protocol):
     """Port for exclusive locks that hold across all processes that use a workspace."""
 

@@ -28,6 +28,8 @@ PROMPT_WITH_TOOL_MARK = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
 """Marks a prompt line that is included only when the named other tool is offered too."""
 _QUOTED_NAME = re.compile(r"`(\w+)`")
 PROMPT_CLAIM_MARK = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
+PROMPT_END_MARK = re.compile(r"^<!--\s*told by the answer\s*-->$", re.MULTILINE)
+"""Ends the prompt: what comes after it is promised and tested, but a model sees it in the answers. ADR 203."""
 
 
 @dataclass(frozen=True)
@@ -65,20 +67,26 @@ class Tool(Generic[P, D]):
         """
         rows = (
             row
-            for row in self._filled.splitlines()
+            for row in self._filled[0].splitlines()
             if all(name in offered for name in PROMPT_WITH_TOOL_MARK.findall(row))
         )
         return PROMPT_WITH_TOOL_MARK.sub("", "\n".join(rows)).strip()
 
+    @property
+    def told_by_answers(self) -> str:
+        """What is promised beside the prompt: a model need not know it before it sees an answer."""
+        return "".join(self._filled[1:]).strip()
+
     @cached_property
-    def _filled(self) -> str:
+    def _filled(self) -> list[str]:
+        """The prompt, and what the answers tell."""
         module = sys.modules[self.run.__module__]
         filled = re.sub(r"\{([A-Z_]+)\}", lambda m: f"{getattr(module, m[1]):,}", self._prose)
-        return PROMPT_CLAIM_MARK.sub("", filled)
+        return PROMPT_END_MARK.split(PROMPT_CLAIM_MARK.sub("", filled))
 
     @cached_property
     def claims(self) -> frozenset[str]:
-        """Ids of the claims marked in the prompt, each of which a test must prove."""
+        """Ids of the claims marked in the prompt and after its end, each of which a test must prove."""
         return frozenset(PROMPT_CLAIM_MARK.findall(self._prose))
 
     @cached_property
@@ -174,11 +182,19 @@ GEMINI_KEYS = {
     "required",
     "anyOf",
 }
-STRICT_DROPS = {"default", "minLength", "maxLength", "format", "examples"}
+STRICT_DROPS = {"default", "format", "examples"}
+UNTOLD_KEYWORDS = {
+    "title", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+    "minItems", "maxItems", "pattern",
+}  # fmt: skip
+"""Names, and limits that a refusal names when they matter: a model pays for its schemas in every request."""
+EVIDENT_DEFAULTS: tuple[Any, ...] = (None, False, "", ".", [])
 
 
 def json_schema(model: type[BaseModel], dialect: SchemaDialect = "plain") -> dict[str, Any]:
-    """Return the JSON schema of a pydantic model with references inlined and titles removed, in a dialect."""
+    """Return the JSON schema of a pydantic model in a dialect: references inlined, and nothing that says nothing
+    to a model (titles, limits, evident defaults). ADR 203.
+    """
     # A copy, since SDKs change the schemas that they are given.
     copied: dict[str, Any] = from_json(_schema_text(model, dialect))
     return copied
@@ -196,10 +212,16 @@ def _built_schema(model: type[BaseModel], dialect: SchemaDialect) -> dict[str, A
     plain.pop("$defs", None)
     plain.pop("description", None)
     plain.setdefault("properties", {})
+    return narrowed_schema(plain, dialect)
+
+
+def narrowed_schema(plain: Mapping[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
+    """Return a copy of a plain JSON schema with what a dialect permits."""
+    copied: dict[str, Any] = from_json(to_json(plain))
     if dialect == "strict":
-        narrowed: dict[str, Any] = _strict(plain)
+        narrowed: dict[str, Any] = _strict(copied)
         return narrowed
-    return _gemini(plain) if dialect == "gemini" else plain
+    return _gemini(copied) if dialect == "gemini" else copied
 
 
 def _inline(node: Any, definitions: dict[str, Any]) -> Any:
@@ -210,9 +232,24 @@ def _inline(node: Any, definitions: dict[str, Any]) -> Any:
     if reference := node.get("$ref"):
         beside = {key: value for key, value in node.items() if key != "$ref"}
         return _inline(definitions[reference.rpartition("/")[2]] | beside, definitions)
-    # A property may be called "title": only the keyword is dropped, and that is never a schema.
-    kept = {k: v for k, v in node.items() if not (k == "title" and isinstance(v, str))}
-    return _optional({key: _inline(value, definitions) for key, value in kept.items()})
+    kept = {
+        key: _inline(value, definitions) for key, value in node.items() if not _says_nothing(key, value)
+    }
+    return _without_evident_default(_optional(kept))
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    """Whether a keyword is of no use to a model; a property may be called the same, but its value is a schema."""
+    untold = key in UNTOLD_KEYWORDS or (key == "additionalProperties" and value is False)
+    return untold and not isinstance(value, dict)
+
+
+def _without_evident_default(node: dict[str, Any]) -> dict[str, Any]:
+    """Leave out a default that anyone expects: false, nothing, here, or the first of the values to choose from."""
+    choice = node.get("enum")
+    first = choice[:1] if isinstance(choice, list) else []
+    evident = "default" in node and node["default"] in (*EVIDENT_DEFAULTS, *first)
+    return {key: value for key, value in node.items() if key != "default"} if evident else node
 
 
 def _optional(node: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -68,9 +68,15 @@ def is_in_workspace(path: str | os.PathLike[str], root: str | os.PathLike[str]) 
 
 def path_in_workspace(path: str, root: str | os.PathLike[str]) -> str | None:
     """The path in the workspace of an absolute path, which is taken as it is; None outside. `.` is all of it."""
-    for name, folder in shown_folders(root):
-        if path == folder or path.startswith(f"{folder.rstrip('/')}/"):
-            return os.path.normpath(os.path.join(name, os.path.relpath(path, folder)))
+    return path_in_folders(path, shown_folders(root))
+
+
+def path_in_folders(path: str, shown: Iterable[tuple[str, str]]) -> str | None:
+    """The same of many paths: for folders that `shown_folders` has looked up once."""
+    for name, folder in shown:
+        above = f"{folder.rstrip('/')}/"
+        if path == folder or path.startswith(above):
+            return os.path.normpath(os.path.join(name, path[len(above) :]))
     return None
 
 

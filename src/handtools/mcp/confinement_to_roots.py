@@ -109,7 +109,8 @@ def deny_outside_rules(folders: Collection[str]) -> list[Rule]:
             "deny",
             f"The client works on {told} only.",
             paths=(f"/{_escaped(above)}/**" if above else "**",),
-            but=tuple(glob for path in sorted(inner) for glob in _whole(path)),
+            # A search begins at the top and finds only what is open below it.
+            but=(*(() if above else ("/[.]",)), *(glob for path in sorted(inner) for glob in _whole(path))),
         )
         for above, inner in closed.items()
     ]

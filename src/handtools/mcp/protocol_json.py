@@ -42,27 +42,20 @@ def tool_list(toolbox: Toolbox) -> list[Json]:
 def _tool_json(definition: ToolDefinition, tool: AnyTool) -> Json:
     return {
         "name": definition.name,
-        "title": tool_title(definition.name),
         "description": definition.description,
         "inputSchema": dict(definition.input_schema),
         "annotations": tool_annotations(tool),
     }
 
 
-def tool_title(name: str) -> str:
-    """A tool's name for display: spaces for underscores, first letter in upper case."""
-    return name.replace("_", " ").capitalize()
-
-
 def tool_annotations(tool: AnyTool) -> Json:
-    """The MCP annotations of a tool (`readOnlyHint`, `destructiveHint` …), derived from its declared effects."""
-    return {
-        "title": tool_title(tool.name),
-        "readOnlyHint": tool.reads_only,
-        "destructiveHint": not tool.reads_only,
-        "idempotentHint": tool.reads_only,
-        "openWorldHint": bool(tool.effects & {"run", "visit", "deliver", "delegate"}),
-    }
+    """The MCP annotations of a tool, derived from its declared effects: the hints that are true.
+
+    Those that clients act on are said even where they are the protocol's default, as not all of them keep to it.
+    """
+    hints = {"readOnlyHint" if tool.reads_only else "destructiveHint": True}
+    reaches_out = tool.effects & {"run", "visit", "deliver", "delegate"}
+    return hints | ({"openWorldHint": True} if reaches_out else {})
 
 
 def call_result(result: Result[Any], call_id: str, *, details: bool = False) -> Json:

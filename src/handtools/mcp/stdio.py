@@ -2,7 +2,7 @@
 
 The SDK's own transport hands every line to a worker thread, three times per call; that is most of what a call
 costs there. It is used only where stdin and stdout are not pipes (a file, another system). Nothing heavy is
-imported at the top: a client waits for the first answer. ADR 70.
+imported at the top: a client waits for the first answer. ADR 70, 200.
 """
 
 import asyncio
@@ -232,6 +232,10 @@ async def _serve(open_toolbox: Callable[[], "Toolbox"], root: Path | None, liste
 
     @cache
     def desk() -> "ConnectionTools":
+        from pydantic import BaseModel
+
+        # The SDK and the tools define 400 models, and a session uses some dozen: each is built when it is used.
+        BaseModel.model_config["defer_build"] = True
         from handtools.mcp.tool_calls import ConnectionTools
 
         # Request ids begin anew with each process, so they count within this one only.

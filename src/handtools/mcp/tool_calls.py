@@ -208,6 +208,7 @@ class ConnectionTools:
     @asynccontextmanager
     async def open(self) -> AsyncIterator["ConnectionTools"]:
         """Serve calls until the block ends; calls that still run then are cancelled, and recorded as such."""
+        self.toolbox.look_ahead()
         async with anyio.create_task_group() as group:
             self._group = group
             try:

@@ -4,7 +4,7 @@ ADR 94.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -22,7 +22,6 @@ from handtools.core.skills import GUIDE_FILE, Skill
 from handtools.runtime.guards.commands import hidden_globs
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
 from handtools.runtime.guards.language import visible_review
-from handtools.runtime.journal.change_entries import Transaction
 from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import decode, without_surrogates
 from handtools.text.truncation import clip_text
@@ -60,11 +59,11 @@ def _with_last_line(content: Sequence[ContentBlock], line: str) -> list[ContentB
     return [*before, Text(f"{ended}\n{line}" if ended else line)]
 
 
-def net_changes(landed: Sequence[Transaction]) -> ChangeSet:
-    """What several changes come to, as far as they are regular files whose bytes are known."""
+def net_changes(changes: Iterable[Change]) -> ChangeSet:
+    """What changes after each other come to, as far as they are regular files whose bytes are known."""
     every: dict[str, Change] = {}
     again: set[str] = set()
-    for change in (change for each in landed for change in each.changes):
+    for change in changes:
         first = every.get(change.path)
         every[change.path] = change if first is None else Change(change.path, first.before, change.after)
         again |= {change.path} if first else set()
@@ -88,7 +87,7 @@ async def format_files(files: GuardedFiles, deadline: float) -> str:
     written = [each for each in files.changed if each.kind == "change" and each.coverage == "declared"]
     said: list[str] = []
     until = min(deadline, time.monotonic() + FORMAT_SECONDS)
-    for change in net_changes(written):
+    for change in net_changes(change for each in written for change in each.changes):
         if change.after is None or not files.workspace.formatters.formats(change.path):
             continue
         if time.monotonic() > until:
@@ -124,7 +123,7 @@ async def _format_file(files: GuardedFiles, change: Change) -> str:
 async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
     """Ask language servers about the changed files and return the diagnostics as text."""
     language, policy = files.workspace.language, files.gate.policy
-    changes = net_changes(files.changed)
+    changes = net_changes(change for each in files.changed for change in each.changes)
     if not any(language.speaks(change.path) for change in changes):
         return ""
 

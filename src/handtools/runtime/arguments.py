@@ -8,6 +8,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from handtools.core.dialects.dialect_tool import DialectTool
 from handtools.core.errors import InvalidInput
 from handtools.core.tool import AnyTool
 from handtools.text.paths import similar_names
@@ -140,7 +141,7 @@ def _snake(name: str) -> str:
     return _HUMP.sub("_", name).replace("-", "_").lower()
 
 
-def validate_arguments(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
+def validate_arguments(tool: AnyTool | DialectTool, args: Mapping[str, Any]) -> BaseModel:
     """Validate arguments and return the tool's params model; raises `InvalidInput` naming all problems."""
     model: type[BaseModel] = tool.params
     known = parameters_of(model)
@@ -170,7 +171,9 @@ def _empty_path(params: BaseModel) -> list[str]:
     return ["`path` is empty."] if empty else []
 
 
-def _parse_json_text(tool: AnyTool, args: Mapping[str, Any], failure: ValidationError) -> BaseModel | None:
+def _parse_json_text(
+    tool: AnyTool | DialectTool, args: Mapping[str, Any], failure: ValidationError
+) -> BaseModel | None:
     """Retry validation with lists and objects parsed from JSON strings; None if that does not help."""
     wanted = {"list_type", "dict_type", "model_type", "model_attributes_type"}
     mended = dict(args)

@@ -201,6 +201,13 @@ class Executor:
         granted = kept.granted | {kept.approval.fingerprint}
         return await self._first(kept.call, cancel or CancelToken(), granted)
 
+    def is_settled(self, call_id: str) -> bool:
+        """Whether the record has the last word of a call: it neither waits nor would it run again."""
+        value = self.workspace.journal.calls.recall(call_id)
+        return (
+            value is not None and value["status"] != "pending" and not _runs_again(result_from_json(value))
+        )
+
     async def withdraw(self, call_id: str, reason: str) -> bool:
         """Take back the question of a pending call; False if none waits."""
         kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
@@ -214,7 +221,7 @@ class Executor:
     async def _dropped(self, call: Call, why: ToolError) -> Result[Any]:
         """End a pending call without running it."""
         await to_thread.run_sync(drop_held_command, self.workspace, call.id)
-        return await self._settle(call, _result_of_error(why), None, time.time(), 0.0)
+        return await self._settle(call, result_of_error(why), None, time.time(), 0.0)
 
     async def run_until_effect(self, call: Call, files: GuardedFiles) -> Decision:
         """Run a call whose files stop at the first effect that is not an allowed read; reaching the end means
@@ -289,7 +296,7 @@ class Executor:
                 result = await self._guarded(call, files, cancel)
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
-                    result = _result_of_error(caller_cancelled_error())
+                    result = result_of_error(caller_cancelled_error())
                     await self._settle(call, result, files, started, clock)
                 raise
             # What was done is recorded, also when the call is cancelled just now.
@@ -326,7 +333,7 @@ class Executor:
             text = "\n".join(filter(None, (out.so_far, _approval_pending_text(out.approval))))
             return Result(text, None, status="pending", request=out.approval)
         except ToolError as failure:
-            return _result_of_error(failure)
+            return result_of_error(failure)
         except HostError as failure:
             return _host_fault_result(failure)
         except (
@@ -468,7 +475,8 @@ class Executor:
         return tool.effects <= {"read"} and result.status != "pending"
 
 
-def _result_of_error(failure: ToolError) -> Result[Any]:
+def result_of_error(failure: ToolError) -> Result[Any]:
+    """Return the result of a call that failed as expected."""
     status: Any = failure.status
     fault = CallFailure(failure.code, failure.message, failure.hint)
     return Result(str(failure), None, status=status, fault=fault)

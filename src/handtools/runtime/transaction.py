@@ -107,7 +107,8 @@ async def recover_transactions(
         try:
             keys = [key for key in lock_keys(paths) if key not in held]
             async with workspace.locks.hold(keys, timeout=0):
-                told.append(_recover_entry(workspace, entry))
+                # In a thread: files may be asked of an editor, which answers over this event loop.
+                told.append(await to_thread.run_sync(_recover_entry, workspace, entry))
         except Busy:
             continue
     return [sentence for sentence in told if sentence]

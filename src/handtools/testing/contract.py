@@ -118,7 +118,7 @@ class ToolContract:
         assert plain["type"] == "object"
         assert set(json_schema(self.tool.params, "strict")["required"]) == set(plain["properties"])
         assert set(json_schema(self.tool.params, "gemini")["properties"]) == set(plain["properties"])
-        assert all(field.get("description") for field in plain["properties"].values())
+        assert all(field.title or field.description for field in self.tool.params.model_fields.values())
 
     def _box(self, **options: Any) -> Toolbox:
         tools = [self.tool] if self.tool.name == undo.name else [self.tool, undo]

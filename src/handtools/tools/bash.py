@@ -25,25 +25,34 @@ ROWS, COLUMNS = 40, 120
 class BashParams(BaseModel):
     """What the model sends."""
 
-    command: str = Field(min_length=1, max_length=1_000_000, description="The script.")
+    command: str = Field(min_length=1, max_length=1_000_000, title="The script.")
     description: str = Field("", max_length=200, description="What it does, in five to ten words.")
     cwd: str | None = Field(
-        None, description="Folder to run in, relative to the workspace root; stays for the next call."
+        None,
+        title="Folder to run in, relative to the workspace root; stays for the next call.",
+        description="Stays for the next call.",
     )
-    timeout: float | None = Field(None, gt=0, description="Seconds until it is killed.")
-    background: bool = Field(default=False, description="Return at once with a job id; see `jobs`.")
+    timeout: float | None = Field(None, gt=0, title="Seconds until it is killed.")
+    background: bool = Field(default=False, title="Return at once with a job id; see `jobs`.")
     pty: bool = Field(
-        default=False, description="With background: give it a terminal, for REPLs and prompts."
+        default=False,
+        title="With background: give it a terminal, for REPLs and prompts.",
+        description="A terminal for a job.",
     )
     live: bool = Field(
         default=False,
-        description="With background: write in place, where others see it at once; a person may be asked.",
+        title="With background: write in place, where others see it at once; a person may be asked.",
     )
-    review: bool = Field(default=False, description="Hold its changes until a person has approved them.")
+    review: bool = Field(
+        default=False,
+        title="Hold its changes until a person has approved them.",
+        description="A person approves its changes.",
+    )
     hosts: list[str] = Field(
         [],
         max_length=20,
-        description="Hosts it must reach, such as a package index; a person may be asked.",
+        title="Hosts it must reach, such as a package index; a person may be asked.",
+        description="Hosts to reach; a person may be asked.",
     )
 
 

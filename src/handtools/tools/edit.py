@@ -19,11 +19,11 @@ from handtools.tools.editing.drafts import (
 class EditParams(BaseModel):
     """What the model sends."""
 
-    path: str = Field(description="File to edit, relative to the workspace root.")
-    old_string: str = Field(description="Text to replace; must be in the file once.")
-    new_string: str = Field(description="Text to put in its place.")
-    replace_all: bool = Field(default=False, description="Replace every exact occurrence.")
-    description: str = Field("", description="One line on what this is for.")
+    path: str = Field(title="File to edit, relative to the workspace root.")
+    old_string: str = Field(title="Text to replace; must be in the file once.")
+    new_string: str = Field(title="Text to put in its place.")
+    replace_all: bool = Field(default=False, title="Replace every exact occurrence.")
+    description: str = Field("", title="One line on what this is for.")
 
 
 class EditDetails(BaseModel):

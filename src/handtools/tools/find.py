@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import takewhile
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput, OutsideWorkspace
@@ -30,15 +32,17 @@ WANTED_KINDS: dict[str, WantedKind] = {"file": "file", "directory": "folder", "a
 class FindParams(BaseModel):
     """What the model sends."""
 
-    pattern: str = Field(description="Glob: `*.py`, `src/**/test_*.{ts,tsx}`, `[ab]*`.", min_length=1)
-    path: str = Field(".", description="Folder to look in.")
-    type: Literal["file", "directory", "any"] = Field("file", description="What to find.")
-    case_sensitive: bool = Field(default=True, description="Whether `A` differs from `a`.")
-    include_ignored: bool = Field(default=False, description="Also hidden and ignored files.")
-    limit: int = Field(FIND_PAGE_PATHS, ge=1, le=MAX_FIND_PAGE_PATHS, description="Paths on a page.")
-    offset: int = Field(0, ge=0, le=100_000, description="Paths to skip.")
-    cursor: str | None = Field(None, description="Where the last page ended, instead of `offset`.")
-    max_tokens: int | None = Field(None, ge=100, description="Size of the answer.")
+    pattern: str = Field(title="Glob: `*.py`, `src/**/test_*.{ts,tsx}`, `[ab]*`.", min_length=1)
+    path: str = Field(".", title="Folder to look in.")
+    type: Literal["file", "directory", "any"] = Field("file", title="What to find.")
+    case_sensitive: bool = Field(default=True, title="Whether `A` differs from `a`.")
+    include_ignored: bool = Field(default=False, title="Also hidden and ignored files.")
+    limit: Annotated[int, AfterValidator(partial(min, MAX_FIND_PAGE_PATHS))] = Field(
+        FIND_PAGE_PATHS, ge=1, title="Paths on a page."
+    )
+    offset: int = Field(0, ge=0, le=100_000, title="Paths to skip.")
+    cursor: str | None = Field(None, description="From the last page.")
+    max_tokens: SkipJsonSchema[int | None] = Field(None, ge=100, title="Size of the answer.")
 
 
 class FindEntry(BaseModel):

@@ -1,9 +1,11 @@
 """Tool `grep`: searches file contents and shows matching lines with their enclosing symbols."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
@@ -26,6 +28,7 @@ from handtools.tools.search import ranked_hits
 
 PAGE = 20
 MAX_GREP_PAGE_HITS = 200
+MAX_GREP_CONTEXT_LINES = 50
 MAX_GREP_RESULT_TOKENS = 10_000
 FOOTER_TOKENS = 45
 """Estimated tokens of the result's last line, without notes."""
@@ -40,25 +43,27 @@ class GrepParams(BaseModel):
     """What the model sends."""
 
     pattern: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(min_length=1)] = Field(
-        description="What to look for; several find any of them."
+        title="What to look for; several find any of them."
     )
-    path: str = Field(".", description="File or folder to search.")
-    include: str | None = Field(
-        None, description="Glob of files, such as `*.{ts,tsx}`; `!` before it leaves out."
-    )
+    path: str = Field(".", title="File or folder to search.")
+    include: str | None = Field(None, description="Glob of files; `!` before it leaves out.")
     syntax: Literal["regex", "literal", "structure"] = Field(
-        "regex", description="How to read the pattern; `structure` is ast-grep: `open($FILE, $$$)`."
+        "regex", title="How to read the pattern; `structure` is ast-grep: `open($FILE, $$$)`."
     )
-    kind: SyntaxRole | None = Field(None, description="Only where the match is this to the parser.")
-    mode: Literal["content", "files", "counts"] = Field("content", description="Lines, paths, or numbers.")
-    case_sensitive: bool = Field(default=True, description="Whether `A` differs from `a`.")
-    multiline: bool = Field(default=False, description="Let a match go over line ends.")
-    context: int | None = Field(None, ge=0, le=50, description="Lines before and after each hit.")
-    include_ignored: bool = Field(default=False, description="Also hidden and ignored files.")
-    limit: int = Field(PAGE, ge=1, le=MAX_GREP_PAGE_HITS, description="Hits on a page.")
-    offset: int = Field(0, ge=0, le=10_000, description="Hits to skip.")
-    cursor: str | None = Field(None, description="Where the last page ended, instead of `offset`.")
-    max_tokens: int | None = Field(None, ge=100, description="Size of the answer.")
+    kind: SyntaxRole | None = Field(None, title="Only where the match is this to the parser.")
+    mode: Literal["content", "files", "counts"] = Field("content", title="Lines, paths, or numbers.")
+    case_sensitive: bool = Field(default=True, title="Whether `A` differs from `a`.")
+    multiline: bool = Field(default=False, title="Let a match go over line ends.")
+    context: Annotated[int, AfterValidator(partial(min, MAX_GREP_CONTEXT_LINES))] | None = Field(
+        None, ge=0, title="Lines before and after each hit."
+    )
+    include_ignored: bool = Field(default=False, title="Also hidden and ignored files.")
+    limit: Annotated[int, AfterValidator(partial(min, MAX_GREP_PAGE_HITS))] = Field(
+        PAGE, ge=1, title="Hits on a page."
+    )
+    offset: int = Field(0, ge=0, le=10_000, title="Hits to skip.")
+    cursor: str | None = Field(None, description="From the last page.")
+    max_tokens: SkipJsonSchema[int | None] = Field(None, ge=100, title="Size of the answer.")
 
 
 @dataclass(slots=True)

@@ -1,8 +1,10 @@
 """Tool `jobs`: lists background jobs, shows output, sends input, kills, publishes ports. ADR 52, 169."""
 
-from typing import Literal
+import time
+from functools import partial
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from handtools.core.commands import Job
 from handtools.core.context import Context
@@ -26,19 +28,24 @@ MAX_WAIT_SECONDS = 300
 REACTION_SECONDS = 0.3
 """Seconds to wait after sending input before the output is read."""
 
+LISTEN_SECONDS = 5.0
+"""Longest wait for a job to listen before its port is published."""
+
 
 class JobsParams(BaseModel):
     """What the model sends."""
 
     action: Literal["list", "output", "screen", "wait", "send", "kill", "publish", "unpublish"] = Field(
-        "list", description="All but list need `job`."
+        "list", title="All but list need `job`."
     )
-    job: str | None = Field(None, description="The job's id.")
-    since: int | None = Field(None, ge=0, description="Output from this cursor on.")
-    timeout: float = Field(30.0, ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait.")
-    text: str = Field("", max_length=100_000, description="To send.")
-    keys: list[str] = Field(default=[], description="To send after the text: enter, up, ctrl-c …")
-    port: int | None = Field(None, description="To publish or not; else its only one.")
+    job: str | None = Field(None, title="The job's id.")
+    since: int | None = Field(None, ge=0, title="Output from this cursor on.")
+    timeout: Annotated[float, AfterValidator(partial(min, MAX_WAIT_SECONDS))] = Field(
+        30.0, ge=0, title="Seconds to wait."
+    )
+    text: str = Field("", max_length=100_000, title="To send.")
+    keys: list[str] = Field(default=[], title="To send after the text: enter, up, ctrl-c …")
+    port: int | None = Field(None, title="To publish or not; else its only one.")
 
 
 class JobsDetails(BaseModel):
@@ -67,7 +74,7 @@ async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
     if not params.job:
         raise InvalidInput("`job` is missing.", hint="`action=list` names the jobs.")
     if params.action == "publish":
-        return await _published(ctx, params.job, params.port)
+        return await _published(ctx, params)
     if params.action == "unpublish":
         job = await ctx.commands.unpublish(params.job, params.port)
         return Result(_row(job), _details(job, job.output.bytes))
@@ -90,9 +97,10 @@ def _typed(params: JobsParams) -> str:
         raise InvalidInput(f"No key is called {unknown}.", hint=hint) from None
 
 
-async def _published(ctx: Context, job_id: str, port: int | None) -> Result[JobsDetails]:
+async def _published(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
+    job_id, port = str(params.job), params.port
+    ports = await _ports_once_it_listens(ctx, job_id, port, min(params.timeout, LISTEN_SECONDS))
     if port is None:
-        ports = (await ctx.commands.job(job_id)).ports
         if len(ports) != 1:
             listens = f"{job_id} listens on {', '.join(map(str, ports)) or 'no port yet'}."
             raise InvalidInput("`port` is missing.", hint=listens)
@@ -102,6 +110,17 @@ async def _published(ctx: Context, job_id: str, port: int | None) -> Result[Jobs
     other = "" if where.host_port == port else f" ({port} itself can't be used there)"
     said = f"The person reaches port {port} of {job_id} at {where.url}{other}."
     return Result(f"{said}\n{_row(job)}", _details(job, job.output.bytes))
+
+
+async def _ports_once_it_listens(
+    ctx: Context, job_id: str, port: int | None, seconds: float
+) -> tuple[int, ...]:
+    """The ports of a job that was perhaps started a moment ago."""
+    until = time.monotonic() + seconds
+    while True:
+        job = await ctx.commands.job(job_id, timeout=min(max(until - time.monotonic(), 0.0), 0.1))
+        if job.exit or time.monotonic() >= until or (port in job.ports if port else job.ports):
+            return job.ports
 
 
 async def _output(ctx: Context, job: Job, since: int | None) -> Result[JobsDetails]:

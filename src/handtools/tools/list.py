@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from handtools.core.context import Context
 from handtools.core.result import Result
@@ -34,12 +37,16 @@ BUILD_FOLDERS = frozenset({
 class ListParams(BaseModel):
     """What the model sends."""
 
-    path: str = Field(".", description="Folder to list; empty or `.` is the workspace.")
-    depth: int = Field(1, ge=1, le=MAX_LIST_DEPTH, description="Levels to show; more than 1 gives a tree.")
-    include_ignored: bool = Field(default=False, description="Also ignored files and build folders.")
-    limit: int = Field(MAX_ENTRIES, ge=1, le=MAX_ENTRIES, description="Entries at the most.")
-    cursor: str | None = Field(None, description="Go on after this entry, as the last page says.")
-    max_tokens: int | None = Field(None, ge=100, description="Size of the answer.")
+    path: str = Field(".", title="Folder to list; empty or `.` is the workspace.")
+    depth: Annotated[int, AfterValidator(partial(min, MAX_LIST_DEPTH))] = Field(
+        1, ge=1, title="Levels to show; more than 1 gives a tree."
+    )
+    include_ignored: bool = Field(default=False, title="Also ignored files and build folders.")
+    limit: Annotated[int, AfterValidator(partial(min, MAX_ENTRIES))] = Field(
+        MAX_ENTRIES, ge=1, title="Entries at the most."
+    )
+    cursor: str | None = Field(None, description="From the last page.")
+    max_tokens: SkipJsonSchema[int | None] = Field(None, ge=100, title="Size of the answer.")
 
 
 @dataclass(slots=True)

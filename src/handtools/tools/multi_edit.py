@@ -21,25 +21,25 @@ class SingleEdit(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    path: str | None = Field(None, description="File of this edit, where it is not the call's `path`.")
+    path: str | None = Field(None, description="If not the call's.")
     old_string: str = Field(
-        "", description="Text to replace, once in the file. Empty in a file's first edit: create it."
+        "", title="Text to replace, once in the file. Empty in a file's first edit: create it."
     )
-    new_string: str = Field(description="Text to put in its place.")
-    replace_all: bool = Field(default=False, description="Replace every exact occurrence.")
+    new_string: str = Field(title="Text to put in its place.")
+    replace_all: bool = Field(default=False, title="Replace every exact occurrence.")
     insert_line: int | None = Field(
-        None, ge=1, description="Instead of replacing: new_string becomes this line (1 to lines + 1)."
+        None, ge=1, title="Instead of replacing: new_string becomes this line (1 to lines + 1)."
     )
 
 
 class MultiEditParams(BaseModel):
     """What the model sends."""
 
-    path: str | None = Field(None, description="File to edit, relative to the workspace root.")
+    path: str | None = Field(None, title="File to edit, relative to the workspace root.")
     edits: list[SingleEdit] = Field(
-        min_length=1, max_length=MOST_EDITS, description="Edits, each on what the ones before it left."
+        min_length=1, max_length=MOST_EDITS, title="Edits, each on what the ones before it left."
     )
-    description: str = Field("", description="One line on what this is for.")
+    description: str = Field("", title="One line on what this is for.")
 
 
 class MultiEditFile(BaseModel):

@@ -13,7 +13,7 @@ from handtools.core.tool import tool
 class NowParams(BaseModel):
     """What the model sends."""
 
-    zone: Literal["local", "utc"] = Field("local", description="Which clock.")
+    zone: Literal["local", "utc"] = Field("local", title="Which clock.")
 
 
 class NowDetails(BaseModel):

@@ -28,9 +28,9 @@ _SIGNS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
 class PatchParams(BaseModel):
     """What the model sends."""
 
-    patch: str = Field(description="`*** Begin Patch` … `*** End Patch`, or a unified diff.")
-    reverse: bool = Field(default=False, description="Apply it backwards, to take it back.")
-    description: str = Field("", description="One line on what this is for.")
+    patch: str = Field(title="`*** Begin Patch` … `*** End Patch`, or a unified diff.")
+    reverse: bool = Field(default=False, title="Apply it backwards, to take it back.")
+    description: str = Field("", title="One line on what this is for.")
 
 
 class PatchedFile(BaseModel):

@@ -1,6 +1,7 @@
 """Tool `read`: shows files or parts of them as lines, outline, folded code, repository map or pictures."""
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from handtools.core.context import Context
 from handtools.core.errors import NotFound, ToolError
@@ -24,16 +25,18 @@ LEFT_OUT_PART_TOKENS = 20
 class ReadParams(BaseModel):
     """What the model sends."""
 
-    path: str = Field(description="File to read, relative to the workspace root.")
-    start_line: int | None = Field(None, description="First line, from 1; negative counts from the end.")
-    end_line: int | None = Field(None, description="Last line, included.")
-    limit: int | None = Field(None, ge=1, description="At most this many lines.")
+    path: str = Field(title="File to read, relative to the workspace root.")
+    start_line: int | None = Field(None, description="Negative counts from the end.")
+    end_line: int | None = Field(None, title="Last line, included.")
+    limit: int | None = Field(None, ge=1, title="At most this many lines.")
     also: list[str] = Field(
-        default=[], max_length=MAX_READ_PARTS, description="More files or parts for the same answer."
+        default=[], max_length=MAX_READ_PARTS, title="More files or parts for the same answer."
     )
-    view: file_view.ViewKind = Field("auto", description="How to show it.")
-    pages: str | None = Field(None, pattern=r"^\d+(-\d*)?$", description="Pages of a PDF: 3, 3-5 or 3-.")
-    max_tokens: int | None = Field(None, ge=100, description="Fit the answer into this many tokens.")
+    view: file_view.ViewKind = Field("auto", title="How to show it.")
+    pages: str | None = Field(None, pattern=r"^\d+(-\d*)?$", description="Of a PDF: 3-5 or 3-.")
+    max_tokens: SkipJsonSchema[int | None] = Field(
+        None, ge=100, title="Fit the answer into this many tokens."
+    )
 
 
 class ReadDetails(ViewFacts):

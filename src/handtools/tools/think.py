@@ -10,7 +10,7 @@ from handtools.core.tool import tool
 class ThinkParams(BaseModel):
     """What the model sends."""
 
-    thought: str = Field(description="The thought.")
+    thought: str = Field(title="The thought.")
 
 
 class ThinkDetails(BaseModel):

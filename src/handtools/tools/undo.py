@@ -24,19 +24,22 @@ class UndoParams(BaseModel):
 
     scope: Literal["last", "call", "turn", "session", "path"] | None = Field(
         None,
-        description="What to take back; without it `name` is a path, and without that the last change.",
+        title="What to take back; without it `name` is a path, and without that the last change.",
+        description="Without it: path if there is a name, else last.",
     )
-    name: str = Field("", description="Number of a change or id of a call; `session/turn`; session; path.")
-    since: str = Field("", description="Instead: this change and all that its session did after it.")
-    dry_run: bool = Field(default=False, description="Only say what it would do.")
+    name: str = Field("", description="Number or id of a call, session/turn, session or path.")
+    since: str = Field("", title="Instead: this change and all that its session did after it.")
+    dry_run: bool = Field(default=False, title="Only say what it would do.")
     version: int | None = Field(
-        None, description="With scope=path: back to this version; 0 is the original."
+        None,
+        title="With scope=path: back to this version; 0 is the original.",
+        description="0 is the original.",
     )
-    action: Literal["undo", "redo", "versions"] = Field(
-        "undo", description="versions lists those of a path."
-    )
+    action: Literal["undo", "redo", "versions"] = Field("undo", title="versions lists those of a path.")
     merge: bool = Field(
-        default=False, description="Where a file changed since, merge instead of keeping it as it is."
+        default=False,
+        title="Where a file changed since, merge instead of keeping it as it is.",
+        description="Where a file changed since.",
     )
 
 

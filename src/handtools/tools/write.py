@@ -3,6 +3,7 @@
 from typing import Literal
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.context import Context
@@ -26,12 +27,13 @@ WRITTEN_DIFF_SHOWN_LINES = 60
 class WriteParams(BaseModel):
     """What the model sends."""
 
-    path: str = Field(description="File to write, relative to the workspace root.")
-    content: str = Field(description="The whole content.")
-    mode: Literal["create", "overwrite"] = Field(
-        "create", description="create: the file must not exist yet. overwrite: it must exist."
+    path: str = Field(title="File to write, relative to the workspace root.")
+    content: str = Field(title="The whole content.")
+    # `either` is for dialects, whose vendors have no modes: no schema offers it.
+    mode: Literal["create", "overwrite"] | SkipJsonSchema[Literal["either"]] = Field(
+        "create", title="create: the file must not exist yet. overwrite: it must exist."
     )
-    description: str = Field("", description="One line on what this is for.")
+    description: str = Field("", title="One line on what this is for.")
 
 
 class WriteDetails(BaseModel):
@@ -79,7 +81,7 @@ async def _present(ctx: Context, params: WriteParams) -> tuple[bytes | None, str
     if params.path.endswith("/") or (facts is not None and facts.kind == "folder"):
         hint = "Give the path of a file; the folders above it are made."
         raise WrongKind(f"`{params.path}` is the name of a folder.", hint=hint)
-    if params.mode == "create":
+    if params.mode == "create" or (params.mode == "either" and facts is None):
         if facts is not None:
             hint = "Edit it, or write with mode=overwrite."
             raise AlreadyExists(f"`{params.path}` exists already.", hint=hint)

@@ -115,7 +115,7 @@ def test_the_model_is_offered_ours_and_theirs_only_where_they_were_kept(installe
         whole = place.env | place.own_env | env | installed.env | {"PATH": path}
         setup = [HANDTOOLS, "install", installed.name, choice, "--yes", "-C", str(place.work)]
         subprocess.run(setup, env=whole, check=True, capture_output=True, timeout=60)
-        printed = _run([*client.command, *words], whole, place)
+        printed = run_until_it_ends([*client.command, *words], whole, place)
     assert model.offered, f"{model.report()}\n{printed[-4000:]}"
     offered = set(model.offered[0])
     ours = {name.removeprefix(client.prefix) for name in offered if name.startswith(client.prefix)}
@@ -125,7 +125,7 @@ def test_the_model_is_offered_ours_and_theirs_only_where_they_were_kept(installe
     assert TEA.splitlines()[-1] in client.unframed(model.returned[0])
 
 
-def _run(command: list[str], env: dict[str, str], place: Place) -> str:
+def run_until_it_ends(command: list[str], env: dict[str, str], place: Place) -> str:
     """The client until it has said what it has to say, and nothing of it afterwards."""
     with (place.root / "printed").open("wb") as printed:
         process = subprocess.Popen(

@@ -82,7 +82,7 @@ def test_the_doctor_sees_a_field_that_holds_no_text(run, tmp_path):
 
 def test_the_tokens_of_all_definitions_are_told(run):
     told = json.loads(run("tokens", "--json").stdout)
-    assert told["total"] == sum(told["tokens"].values()) <= 6_000
+    assert told["total"] == sum(told["tokens"].values()) <= 3_500
 
 
 @pytest.mark.parametrize(

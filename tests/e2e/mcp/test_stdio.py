@@ -312,6 +312,10 @@ async def test_a_root_deep_in_the_workspace_opens_nothing_beside_it(on_stdio, fo
     async with on_stdio(era, list_roots_callback=roots) as client:
         assert not (await client.call_tool("read", {"path": "packages/app/f.txt"})).is_error
         assert "app" in text(await client.call_tool("list", {"path": "packages"}))
+        assert text(await client.call_tool("list", {})).startswith("packages/")
+        found = text(await client.call_tool("grep", {"pattern": "text"}))
+        assert "packages/app/f.txt" in found
+        assert "1 of 1 match" in found
         for path in ("packages/other/f.txt", "packages/f.txt", "packages/packages/app/f.txt"):
             assert (await client.call_tool("read", {"path": path})).is_error, path
 

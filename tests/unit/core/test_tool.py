@@ -5,7 +5,7 @@ from pydantic import BaseModel
 
 from handtools import Context, Result, UsageError, tool
 from handtools.tools.edit import EditDetails, EditParams, edit
-from handtools.tools.read import MAX_LINES, read
+from handtools.tools.read import MAX_BYTES, MAX_LINES, read
 
 
 def test_name_types_and_prompt_come_from_the_function_and_its_page():
@@ -18,6 +18,14 @@ def test_name_types_and_prompt_come_from_the_function_and_its_page():
 def test_limits_are_filled_into_the_prompt():
     assert f"{MAX_LINES:,} lines" in read.prompt
     assert "{" not in read.prompt
+
+
+def test_what_the_answers_tell_is_promised_but_not_in_the_prompt():
+    assert "edit.bytes" in edit.claims
+    assert "byte for byte" in edit.told_by_answers
+    assert "byte for byte" not in edit.prompt
+    assert "told by the answer" not in edit.prompt + edit.told_by_answers
+    assert f"{MAX_BYTES:,} bytes" in read.told_by_answers
 
 
 def test_the_docstring_is_the_prompt_where_there_is_no_page():

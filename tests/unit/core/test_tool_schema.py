@@ -1,8 +1,8 @@
 """Schemas in the dialects that providers accept."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from handtools.core.tool import json_schema
 
@@ -20,13 +20,45 @@ class Outer(BaseModel):
     inner: list[Inner] = Field([], description="More.")
 
 
+class Defaults(BaseModel):
+    nothing: str = Field("", title="For people.")
+    here: str = "."
+    no: bool = False
+    yes: bool = True
+    first: Literal["a", "b"] = "a"
+    second: Literal["a", "b"] = "b"
+    count: int = Field(5, ge=1, le=9)
+    named: dict[str, int] = {}
+    either: Literal["a", "b"] | None = "b"
+
+
 def test_plain_has_no_references_titles_or_nulls_and_keeps_a_field_called_title():
     plain = json_schema(Outer)
     assert plain["required"] == ["path"]
-    assert plain["properties"]["limit"] == {"type": "integer", "minimum": 1, "description": "At most."}
+    assert plain["properties"]["limit"] == {"type": "integer", "description": "At most."}
     assert plain["properties"]["inner"]["items"]["properties"]["title"]["type"] == "string"
     assert "$" not in str(plain)
     assert "description" not in plain
+
+
+def test_limits_and_evident_defaults_are_left_out_and_others_are_told():
+    assert json_schema(Defaults)["properties"] == {
+        "nothing": {"type": "string"},
+        "here": {"type": "string"},
+        "no": {"type": "boolean"},
+        "yes": {"type": "boolean", "default": True},
+        "first": {"type": "string", "enum": ["a", "b"]},
+        "second": {"type": "string", "enum": ["a", "b"], "default": "b"},
+        "count": {"type": "integer", "default": 5},
+        "named": {"type": "object", "additionalProperties": {"type": "integer"}, "default": {}},
+        "either": {"anyOf": [{"enum": ["a", "b"], "type": "string"}, {"type": "null"}], "default": "b"},
+    }
+
+
+def test_parameters_called_like_keywords_stay():
+    names = ("default", "enum", "minimum", "pattern", "title", "additionalProperties")
+    called = create_model("Called", **dict.fromkeys(names, (Any, False)))
+    assert set(json_schema(called)["properties"]) == set(names)
 
 
 def test_strict_requires_everything_and_makes_the_optional_nullable():

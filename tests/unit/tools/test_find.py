@@ -10,6 +10,7 @@ from handtools.runtime.policy import Policy
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.text.token_budget import estimate_tokens
 from handtools.toolbox import READING
+from handtools.tools.find import MAX_FIND_PAGE_PATHS
 from handtools.tools.find import find as find_tool
 
 FILES = {
@@ -202,3 +203,10 @@ async def test_several_searches_at_once_answer_as_each_would_alone():
         for glob in globs:
             group.start_soon(search, glob)
     assert [together[glob] for glob in globs] == alone
+
+
+async def test_a_page_larger_than_the_largest_is_the_largest_one():
+    files = {f"{n}": b"" for n in range(MAX_FIND_PAGE_PATHS + 9)}
+    page = await find(files, pattern="*", limit=100_000)
+    assert len(page.details.entries) == MAX_FIND_PAGE_PATHS
+    assert page.details.cursor

@@ -9,7 +9,7 @@ from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.text.search.result_pages import LINE_CHARS
 from handtools.text.token_budget import estimate_tokens
 from handtools.toolbox import READING, Toolbox, local_workspace
-from handtools.tools.grep import PAGE
+from handtools.tools.grep import MAX_GREP_PAGE_HITS, PAGE
 from handtools.tools.search.ranked_hits import RANKING_BLOCK
 
 CODE = b"""import os
@@ -90,6 +90,14 @@ async def test_pages_follow_each_other_without_gap_or_repetition():
     assert sorted(seen) == sorted((path, line) for path in files for line in range(1, 8))
     assert len(seen) == len(set(seen)) == 231
     assert "(Showing 221-231 of 231 matches.)" in page.text
+
+
+async def test_a_page_larger_than_the_largest_is_the_largest_one():
+    files = {"a.txt": b"".join(b"hit %d\n" % n for n in range(MAX_GREP_PAGE_HITS + 9))}
+    page = await grep(files, pattern="hit", limit=10_000, context=0)
+    assert len(page.details.hits) == MAX_GREP_PAGE_HITS
+    assert page.details.cursor
+    assert (await grep(files, pattern="hit 7$", context=10_000)).ok
 
 
 async def test_offsets_count_hits_however_they_are_shown():

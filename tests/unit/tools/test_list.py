@@ -5,7 +5,7 @@ import pytest
 from handtools.runtime.policy import Policy
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import READING, Toolbox, local_workspace
-from handtools.tools.list import BUILD_FOLDERS, MAX_ENTRIES
+from handtools.tools.list import BUILD_FOLDERS, MAX_ENTRIES, MAX_LIST_DEPTH
 
 FILES = {"src/b.py": b"123", "src/a.py": b"", "src/Z/z.py": b"", "docs/x.md": b"", "a.txt": b"12345"}
 
@@ -185,3 +185,9 @@ async def test_what_is_known_is_found_in_one_call_that_a_list_would_not_show(too
     files = {**FILES, "src/Z/z.py": b"needle\n"}
     assert "src/Z/z.py" not in paths(await listed(files))
     assert "src/Z/z.py" in (await memory_toolbox(files).call(tool, args)).text
+
+
+async def test_a_tree_deeper_than_the_deepest_and_a_page_larger_than_the_largest_are_those():
+    files = {"/".join("abcdefghijklm"): b""} | {f"many/{n}": b"" for n in range(MAX_ENTRIES + 9)}
+    assert len((await listed(files, depth=99, path="a")).details.entries) == MAX_LIST_DEPTH
+    assert len((await listed(files, path="many", limit=100_000)).details.entries) == MAX_ENTRIES

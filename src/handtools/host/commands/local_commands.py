@@ -1,15 +1,20 @@
-"""The Commands port: run bash commands on this machine, confined and captured; and `NoCommands`, which refuses."""
+"""The Commands port: run bash commands on this machine, confined and captured; and `NoCommands`, which refuses.
+
+ADR 200.
+"""
 
 # ruff: noqa: ARG002 — whatever is asked, the answer is the same
 
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
+from threading import Thread
 from typing import NoReturn
 
 from anyio import to_thread
@@ -46,7 +51,8 @@ from handtools.host.sandbox.change_capture import Capture, NoCapture
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
 from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
-from handtools.host.sandbox.runners.runner_selection import choose_runner
+from handtools.host.sandbox.processes.supervisor_client import SUPERVISORS
+from handtools.host.sandbox.runners.runner_selection import choose_runner, confined_launch
 from handtools.host.sandbox.search_path import folders_needed_by_path_programs, validate_readable_path
 from handtools.host.sandbox.session_network import SessionNetworks
 from handtools.host.workspace_folders import path_in_workspace
@@ -206,6 +212,31 @@ class LocalCommands:
     def missing(self) -> str:
         """Why commands can't run here; empty on Linux, which has what supervisors need."""
         return "" if sys.platform.startswith("linux") else "Commands run on Linux only, so far."
+
+    def look_ahead(self, *, private: Sequence[str], read_only: Sequence[str]) -> None:
+        """Begin in the background what the first command would wait for; what fails there, that command says."""
+        if not self.missing:
+            for look in (SUPERVISORS.start_ahead, partial(self._look_ahead, private, read_only)):
+                Thread(target=_quietly, args=(look,), name="handtools-look-ahead", daemon=True).start()
+
+    def _look_ahead(self, private: Sequence[str], read_only: Sequence[str]) -> None:
+        """Prepare a launch that is never made: the runner, the capture and the search of the tree are kept."""
+        if isinstance(self.runner, PersistentRunner) or not self._apart():
+            return
+        slip = ShellStateFile(ShellState(), "")
+        try:
+            launch = self._launch(
+                Command(script=""),
+                ShellState(),
+                slip,
+                private=private,
+                read_only=read_only,
+                is_open=matches_no_path,
+            )
+            with confined_launch(self.runner, launch):
+                pass
+        finally:
+            slip.close()
 
     async def run(
         self,
@@ -412,6 +443,11 @@ class LocalCommands:
         cwd = path_in_workspace(notes.cwd, self._root) or "."
         self._sessions.keep(session, notes, cwd)
         return cwd
+
+
+def _quietly(look: Callable[[], None]) -> None:
+    with suppress(HostError):
+        look()
 
 
 def _visits_only(show: ProgressListener) -> ProgressListener:

@@ -12,7 +12,6 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -246,8 +245,22 @@ def _packed_ref(shared: Path, name: str) -> str:
 _MOST_INDEX_BYTES = 64 << 20
 
 
-def is_in_git_index(root: str, path: str, data: bytes) -> bool:
-    """Whether the index of the repository that a path lies in lists these bytes.
+def git_index_above(root: str, path: str) -> bytes:
+    """The index of the nearest repository above a path, no further up than `root`; empty if there is none."""
+    folder = path
+    while folder:
+        folder = os.path.dirname(folder)
+        place = os.path.join(root, folder, ".git")
+        if not os.path.lexists(place):
+            continue
+        link = Path(place)
+        own = link if _is_folder(link) else worktree_git_folder(link) or _submodule_git_folder(root, link)
+        return b"" if own is None else _index_bytes(os.fspath(own / "index"))
+    return b""
+
+
+def git_index_lists(index: bytes, data: bytes) -> bool:
+    """Whether an index lists these bytes.
 
     Listed by their hash, not by a name: who can write such a line has the bytes already, so an index that
     a command has made says nothing that it did not know. ADR 164.
@@ -256,21 +269,7 @@ def is_in_git_index(root: str, path: str, data: bytes) -> bool:
     digests = (hashlib.sha1(header, usedforsecurity=False), hashlib.sha256(header))
     for digest in digests:
         digest.update(data)
-    return any(digest.digest() in content for digest in digests for content in _indexes_above(root, path))
-
-
-def _indexes_above(root: str, path: str) -> Iterator[bytes]:
-    """Yield the index of the nearest repository above a path, no further up than the workspace."""
-    for folder in Path(path).parents:
-        place = Path(root, folder, ".git")
-        if not os.path.lexists(place):
-            continue
-        own = (
-            place if _is_folder(place) else worktree_git_folder(place) or _submodule_git_folder(root, place)
-        )
-        if own is not None:
-            yield _index_bytes(os.fspath(own / "index"))
-        return
+    return any(digest.digest() in index for digest in digests)
 
 
 def _submodule_git_folder(root: str, link: Path) -> Path | None:

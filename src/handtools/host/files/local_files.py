@@ -171,12 +171,12 @@ class LocalFiles:
 
     def is_tracked_by_git(self, path: str) -> bool:
         """Whether git tracks the content of the file at a path."""
-        inside = self._root.relative_located_path(path)
-        facts = self.facts(path)
+        _, top, below = self._root.split(self._root.relative_located_path(path))
+        index = git_repository.git_index_above(top, below)
+        facts = self.facts(path) if index else None
         if facts is None or facts.kind != "file" or facts.bytes > MOST_GIT_CHECKED_BYTES:
             return False
-        _, top, below = self._root.split(inside)
-        return git_repository.is_in_git_index(top, below, self.read(path))
+        return git_repository.git_index_lists(index, self.read(path))
 
     def writable(self, path: str) -> bool:
         """Whether this user has write permission for the file at a path."""

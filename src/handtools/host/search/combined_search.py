@@ -50,7 +50,7 @@ class CombinedSearch:
             if every[-1].gaps.capped:
                 break
         return Hits(
-            tuple(hit for each in every for hit in each.hits), _gaps_of_all([each.gaps for each in every])
+            tuple(hit for each in every for hit in each.hits), gaps_of_all([each.gaps for each in every])
         )
 
     async def tallies(
@@ -64,7 +64,7 @@ class CombinedSearch:
             if every[-1].gaps.capped:
                 break
         found = tuple(tally for each in every for tally in each.tallies)
-        return MatchCounts(found, _gaps_of_all([each.gaps for each in every]))
+        return MatchCounts(found, gaps_of_all([each.gaps for each in every]))
 
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
@@ -81,7 +81,7 @@ class CombinedSearch:
             key=lambda entry: (-(entry.modified or 0.0), entry.path),
         )
         total = sum(each.total for each in every)
-        return FoundPaths(tuple(newest[:most]), total, _gaps_of_all([each.gaps for each in every]))
+        return FoundPaths(tuple(newest[:most]), total, gaps_of_all([each.gaps for each in every]))
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
         """The tree below a folder up to a depth; the top of it are the folders of the workspace."""
@@ -96,7 +96,7 @@ class CombinedSearch:
         return [self._folders[name]] if name in self._folders else list(self._folders.values())
 
 
-def _gaps_of_all(gaps: Sequence[SearchGaps]) -> SearchGaps:
+def gaps_of_all(gaps: Sequence[SearchGaps]) -> SearchGaps:
     """What several searches left out, together."""
     return SearchGaps(
         capped=any(each.capped for each in gaps),

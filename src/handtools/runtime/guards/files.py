@@ -127,11 +127,7 @@ class GuardedFiles:
             await self.gate.admit(ReadEffect((path,)))
             return await to_thread.run_sync(self._of_skill, path, start, size)
         found: bytes | str | None = None
-        if (
-            self.workspace.files.is_fast_to_read
-            and start == 0
-            and (size is None or size > UNTHREADED_READ_BYTES)
-        ):
+        if self._is_near and start == 0 and (size is None or size > UNTHREADED_READ_BYTES):
             found = self._read_if_allowed(path, 0, UNTHREADED_READ_BYTES + 1)
         if found is None or len(found) > UNTHREADED_READ_BYTES:
             found = await to_thread.run_sync(self._read_if_allowed, path, start, size)
@@ -148,23 +144,29 @@ class GuardedFiles:
         if path.startswith(SKILL_SCHEME):
             await self.gate.admit(ReadEffect((path,)))
             return await to_thread.run_sync(self.workspace.skills.facts, *split_skill_path(path))
-        return await self._looked(path, self.workspace.files.facts)
+        return await self._looked(path, self.workspace.files.facts, threaded=not self._is_near)
 
     async def names(self, path: str) -> list[FileFacts]:
         """List a folder's entries by name, without those that the policy hides."""
         if path.startswith(READ_ONLY_SCHEMES):
             return []
-        found = await self._looked(path, self.workspace.files.names)
+        found = await self._looked(path, self.workspace.files.names, threaded=True)
         return [facts for facts in found if not self.gate.policy.hides(facts.path)]
 
-    async def _looked(self, path: str, look: Callable[[str], T]) -> T:
+    @property
+    def _is_near(self) -> bool:
+        """Whether a look at one path waits for nothing: then a thread would cost more than the look."""
+        return self.workspace.files.is_fast_to_read
+
+    async def _looked(self, path: str, look: Callable[[str], T], *, threaded: bool) -> T:
         """Locate and judge a path, then run `look` on it; start again if a link appeared in between."""
         tries = MAX_PATH_OPEN_TRIES
+        locate = self.workspace.files.locate
         while True:
-            located = await to_thread.run_sync(self.workspace.files.locate, path)
+            located = locate(path) if self._is_near else await to_thread.run_sync(locate, path)
             await self.gate.admit(ReadEffect((located,)))
             try:
-                return await to_thread.run_sync(look, located)
+                return await to_thread.run_sync(look, located) if threaded else look(located)
             except SymlinkInPath:
                 tries -= 1
                 if not tries:

@@ -6,6 +6,7 @@ ADR 10.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from anyio import to_thread
 
@@ -109,7 +110,9 @@ class GuardedSearch:
         if scope.root in {"", "."}:
             await self.gate.admit(ReadEffect((".",)))
             return self._inside(scope, ".")
-        located, facts = await to_thread.run_sync(self._facts, scope.root)
+        near = self.workspace.files.is_fast_to_read
+        look = partial(self._facts, scope.root)
+        located, facts = look() if near else await to_thread.run_sync(look)
         await self.gate.admit(ReadEffect((located,)))
         if facts is None:
             hint = "List the folder above it, or search from `.`."

@@ -172,6 +172,12 @@ class ChangeEntries:
             ).fetchall()
         return [ChangeEntry(*row) for row in rows]
 
+    def changes_of_call(self, call_id: str) -> list[Change]:
+        """List what a call has changed, in order; raises `KeyError` if bytes are no longer kept."""
+        done = [entry.id for entry in self.of_call(call_id) if entry.state == "done"]
+        touches = [touch for entry in done for touch in self.touches(entry)]
+        return [Change(touch.path, self.node(touch.before), self.node(touch.after)) for touch in touches]
+
     def open(self) -> list[ChangeEntry]:
         """List entries that are intended but not finished: left by a crash, or of a running call."""
         with self._database.reading() as connection:

@@ -259,7 +259,8 @@ def _quoted(path: str, *, tab: bool = False) -> str:
 def _hunks(before: str, after: str | SplicedText, context: int, same: KnownCommonEnds) -> Iterator[str]:
     window = changed_rows(before, after, context, same)
     edits = align_lines(window.old, window.new)
-    if not all(map(_replaces, edits)):
+    # In a file that is new or gone there is nothing to slide along.
+    if len(before) and len(after) and not all(map(_replaces, edits)):
         window, edits = _slid(before, after, context, same)
     for group in _grouped(edits, context):
         yield _render(group, window, context)

@@ -140,3 +140,11 @@ def _inverted(hunk: Hunk, growth: int) -> Hunk:
         start = hunk.line if hunk.old else hunk.line + 1
         line = start + growth - (not hunk.new)
     return Hunk(rows, line, hunk.scopes, hunk.at_end)
+
+
+def patch_of_one_file(
+    action: Literal["Add", "Update", "Delete"], path: str, diff: str = "", *, move_to: str = ""
+) -> str:
+    """Return the `*** Begin Patch` text that does one thing to one file."""
+    rows = [f"*** {action} File: {path}", f"*** Move to: {move_to}" if move_to else "", diff.rstrip("\n")]
+    return "\n".join(["*** Begin Patch", *(row for row in rows if row), "*** End Patch", ""])

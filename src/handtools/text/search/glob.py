@@ -74,11 +74,10 @@ def glob_in_folder(pattern: str, folder: str) -> str:
 class GlobSet:
     """A set of glob patterns that is matched fast against many paths."""
 
-    __slots__ = ("_folds", "_globs", "_match", "_match_all", "_names", "_prefixes", "_suffixes", "_tails")
+    __slots__ = ("_asked", "_flags", "_folds", "_match", "_names", "_prefixes", "_suffixes", "_tails")
 
     def __init__(self, patterns: Iterable[str], *, case_sensitive: bool = True) -> None:
-        self._globs = tuple(Glob(each, case_sensitive=case_sensitive) for each in patterns)
-        asked = dict.fromkeys(each.pattern for each in self._globs)
+        self._asked = asked = tuple(dict.fromkeys(patterns))
         # Most patterns are a name, `*.suffix`, `prefix*` or `**/folder/name`, where looking up beats any regex.
         # Without regard to case it does so for ASCII only: which other letters are the same, the regex knows.
         self._folds = not case_sensitive
@@ -94,14 +93,14 @@ class GlobSet:
             if above:
                 self._tails.setdefault(name, []).append(above)
         others = tuple(each for each in asked if not fixed.get(each))
-        flags = re.NOFLAG if case_sensitive else re.IGNORECASE
-        self._match = _compiled(others, flags).match if others else None
-        self._match_all = _compiled(tuple(asked), flags).match if simple and not case_sensitive else None
+        self._flags = re.NOFLAG if case_sensitive else re.IGNORECASE
+        self._match = _compiled(others, self._flags).match if others else None
 
     def matches(self, path: str, *, folder: bool = False) -> bool:
         """Whether any pattern matches a relative POSIX path."""
         if self._folds and not path.isascii():
-            match = self._match_all or self._match
+            # Compiled for the first such path: a policy has a thousand globs, and most trees have none.
+            match = _compiled(self._asked, self._flags).match if self._asked else None
             return bool(match and match(path + "/" if folder else path))
         names = (path.lower() if self._folds else path).split("/")
         if not self._names.isdisjoint(names) or any(map(self._is_like, names)):
@@ -125,12 +124,15 @@ class GlobSet:
 
     def which(self, path: str, *, folder: bool = False) -> str | None:
         """Give the first pattern that matches a path; None when none does."""
-        hits = (each.pattern for each in self._globs if each.matches(path, folder=folder))
+        shown = path + "/" if folder else path
+        hits = (each for each in self._asked if _compiled((each,), self._flags).match(shown))
         return next(hits, None)
 
 
 def _fixed(pattern: str) -> list[str]:
     """Give the components of a simple pattern (a name with a star at one end, or `**/` and names), else none."""
+    if len(pattern) > _MOST_CHARS:
+        return []
     if len(pattern) > 1 and (_WILD.isdisjoint(pattern[1:]) or _WILD.isdisjoint(pattern[:-1])):
         ends = pattern[0] + pattern[-1]
         return [pattern] if _WILD.isdisjoint(ends.replace("*", "", 1)) else []
@@ -279,10 +281,8 @@ class GlobPrefilter:
             odd = {path for path in paths if not path.isascii()}
             return odd | self.possible_matches([path for path in paths if path.isascii()])
         whole = whole.lower()
-        bundles = [needles for pattern, needles in self._bundles if pattern.search(whole)]
-        if not bundles:
-            return set()
-        present = [needle for needles in bundles for needle in needles if needle in whole]
+        # One that begins within another is passed over; the path of both is found by the other.
+        present = {needle for bundle in self._bundles for needle in bundle.findall(whole)}
         return {path for path in paths if any(needle in path.lower() for needle in present)}
 
 
@@ -294,13 +294,13 @@ def _needle(glob: str) -> str:
     return max(runs, key=lambda run: (run.startswith("."), len(run)), default="").lower()
 
 
-def _bundles(needles: Iterable[str]) -> list[tuple[re.Pattern[str], list[str]]]:
+def _bundles(needles: Iterable[str]) -> list[re.Pattern[str]]:
     """Combine literal texts that begin alike into one regex each, for a fast search through all paths."""
     alike: dict[str, list[str]] = {}
     for needle in sorted(needles):
         # A sign is rare enough by itself, a letter is not.
         alike.setdefault(needle[: 3 if needle[0].isalnum() else 1], []).append(needle)
-    return [(_any_of(start, bundle), bundle) for start, bundle in alike.items()]
+    return [_any_of(start, bundle) for start, bundle in alike.items()]
 
 
 def _any_of(start: str, needles: Sequence[str]) -> re.Pattern[str]:

@@ -64,16 +64,25 @@ class SupervisorPool:
     def take(self) -> SupervisorHandle:
         """Take an idle supervisor, or start one."""
         with self._lock:
-            if self._owner != os.getpid():
-                # After a fork they are our parent's.
-                self._idle, self._owner = [], os.getpid()
-                atexit.register(self.close)
+            self._drop_our_parents()
             while self._idle:
                 hired = self._idle.pop()
                 if hired.process.poll() is None:
                     return hired
                 hired.dismiss()
         return _start_supervisor()
+
+    def start_ahead(self) -> None:
+        """Have one idle before it is needed; who needs it meanwhile waits for this one."""
+        with self._lock:
+            self._drop_our_parents()
+            self._idle = self._idle or [_start_supervisor()]
+
+    def _drop_our_parents(self) -> None:
+        """After a fork, the idle ones are our parent's."""
+        if self._owner != os.getpid():
+            self._idle, self._owner = [], os.getpid()
+            atexit.register(self.close)
 
     def give_back(self, hired: SupervisorHandle) -> None:
         """Return a supervisor whose command has ended to the pool."""

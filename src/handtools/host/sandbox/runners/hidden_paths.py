@@ -1,25 +1,32 @@
 """Paths that a command must not read or write: matches of the policy's globs, system secrets, sockets.
 
 A mount needs a path, and a policy speaks in globs. So the tree is looked through once and then kept up to date by
-folders' change times: a command in a large tree must not wait for a walk each time.
+folders' change times: a command in a large tree must not wait for a walk each time. ADR 200.
 """
 
 import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from math import inf
 from pathlib import Path
+from threading import Lock
 
 from handtools.core.commands import PathPredicate
 from handtools.core.errors import HostError
 from handtools.host.files.git_repository import worktree_git_folder
 from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS, MaskedPaths
-from handtools.host.workspace_folders import path_in_workspace, shown_folders, workspace_folders
-from handtools.text.search.glob import GlobSet
+from handtools.host.workspace_folders import (
+    path_in_folders,
+    path_in_workspace,
+    shown_folders,
+    workspace_folders,
+)
+from handtools.text.search.glob import GlobPrefilter, GlobSet
 
 _REFRESH_SECONDS = 0.004
 """Seconds that one call may spend on looking for changed folders."""
@@ -83,37 +90,51 @@ class PolicyGlobFinder:
     """Finds the paths in a workspace that match the policy's globs, and keeps the result up to date."""
 
     def __init__(
-        self, root: str, private: Iterable[str], read_only: Iterable[str], *, name: str = ""
+        self, root: str, private: Sequence[str], read_only: Sequence[str], *, name: str = ""
     ) -> None:
         """`name` is that of the folder `root`, if the workspace has several."""
         self._root = root
         self._prefix = f"{name}/" if name else ""
         self._private = PolicyGlobs(private)
         self._read_only = PolicyGlobs(read_only)
+        meant = (each for each in (*private, *read_only) if not each.startswith(GLOB_EXCEPTION_PREFIX))
+        self._likely = GlobPrefilter(meant)
         self._folders: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
         self._kept: set[str] = set()
         """Folders that are read-only, or inside one: they are searched for private paths only."""
         self._waiting: list[str] = []
+        self._searched_once = False
+        self._lock = Lock()
 
     def found(self) -> PolicyPaths:
         """The matching paths now.
 
-        Large trees are rechecked in turns, so a new path may be found some calls later.
+        Large trees are rechecked in turns, so a new path may be found some calls later. What was searched first is
+        rechecked whole the next time: that may have been long before the first command.
         """
         if self._prefix and self._private.matches(self._prefix.rstrip("/"), folder=True):
             return PolicyPaths((self._root,), ())
-        if not self._folders:
-            self._walk("")
+        # Who comes while the tree is searched must not go by the part that is known so far.
+        with self._lock:
+            if self._folders:
+                self._recheck(whole=self._searched_once)
+            self._searched_once = not self._folders
+            if self._searched_once:
+                self._walk("")
+            seen = self._folders.values()
+            return PolicyPaths(
+                tuple(sorted(path for _, private, _ in seen for path in private)),
+                tuple(sorted(path for _, _, kept in seen for path in kept)),
+            )
+
+    def _recheck(self, *, whole: bool) -> None:
+        """Search folders again that have changed: all, or those whose turn it is."""
         self._refresh("")
+        self._waiting = [] if whole else self._waiting
         self._waiting = self._waiting or list(self._folders)
-        deadline = time.monotonic() + _REFRESH_SECONDS
+        deadline = inf if whole else time.monotonic() + _REFRESH_SECONDS
         while self._waiting and time.monotonic() < deadline:
             self._refresh(self._waiting.pop())
-        seen = self._folders.values()
-        return PolicyPaths(
-            tuple(sorted(path for _, private, _ in seen for path in private)),
-            tuple(sorted(path for _, _, kept in seen for path in kept)),
-        )
 
     def _refresh(self, folder: str) -> None:
         known = self._folders.get(folder)
@@ -126,35 +147,47 @@ class PolicyGlobFinder:
             self._walk(folder)
 
     def _walk(self, start: str) -> None:
-        """Search a folder and those below it that are not known yet."""
-        waiting = [start]
-        while waiting:
-            waiting += [each for each in self._look(waiting.pop()) if each not in self._folders]
+        """Search a folder and those below it that are not known yet, one level after another."""
+        level = [start]
+        while level:
+            level = [each for each in self._look(level) if each not in self._folders]
 
-    def _look(self, folder: str) -> Iterator[str]:
-        """Record the matches in one folder; yields its subfolders that are to be searched."""
-        private: set[str] = set()
-        kept: set[str] = set()
+    def _look(self, folders: Iterable[str]) -> list[str]:
+        """Record the matches in some folders; gives their subfolders that are to be searched."""
+        listed = [(folder, *found) for folder in folders if (found := self._listed(folder))]
+        # Of thousands of names hardly one is like a glob: one search through all of them finds that out.
+        likely = self._likely.possible_matches(
+            [self._prefix + path for _, _, entries in listed for path in entries]
+        )
+        below: list[str] = []
+        for folder, changed, entries in listed:
+            private: set[str] = set()
+            kept: set[str] = set()
+            for path, is_folder in entries.items():
+                shown = self._prefix + path
+                if shown in likely and self._private.matches(shown, folder=is_folder):
+                    private.add(os.path.join(self._root, path))
+                    continue
+                is_kept = folder in self._kept
+                if not is_kept and shown in likely and self._read_only.matches(shown, folder=is_folder):
+                    is_kept = True
+                    kept.add(os.path.join(self._root, path))
+                if is_folder and path.rpartition("/")[2] not in UNSEARCHED_FOLDERS:
+                    if is_kept:
+                        self._kept.add(path)
+                    below.append(path)
+            self._folders[folder] = (changed, frozenset(private), frozenset(kept))
+        return below
+
+    def _listed(self, folder: str) -> tuple[int, dict[str, bool]] | None:
+        """When a folder was changed, and of each path in it whether that is a folder; None if it can't be read."""
+        place, start = os.path.join(self._root, folder), f"{folder}/" if folder else ""
         try:
-            changed = os.stat(os.path.join(self._root, folder)).st_mtime_ns
-            with os.scandir(os.path.join(self._root, folder)) as entries:
-                for entry in entries:
-                    path = f"{folder}/{entry.name}" if folder else entry.name
-                    shown = self._prefix + path
-                    is_folder = entry.is_dir(follow_symlinks=False)
-                    if self._private.matches(shown, folder=is_folder):
-                        private.add(entry.path)
-                        continue
-                    is_kept = folder in self._kept or self._read_only.matches(shown, folder=is_folder)
-                    if is_kept and folder not in self._kept:
-                        kept.add(entry.path)
-                    if is_folder and entry.name not in UNSEARCHED_FOLDERS:
-                        if is_kept:
-                            self._kept.add(path)
-                        yield path
+            changed = os.stat(place).st_mtime_ns
+            with os.scandir(place) as entries:
+                return changed, {start + each.name: each.is_dir(follow_symlinks=False) for each in entries}
         except OSError:
-            return
-        self._folders[folder] = (changed, frozenset(private), frozenset(kept))
+            return None
 
 
 class PolicyPathFinder:
@@ -223,9 +256,12 @@ def private_masks(root: str, private: Iterable[str]) -> MaskedPaths:
     """The masks for the private paths of a workspace, links resolved; targets outside need none."""
     files: list[str] = []
     folders: list[str] = []
+    shown, real_folder = tuple(shown_folders(root)), cache(os.path.realpath)
     for path in private:
-        real = os.path.realpath(path)
-        if path_in_workspace(real, root) in {None, "."}:
+        above, name = os.path.split(path)
+        real = os.path.join(real_folder(above), name)
+        real = os.path.realpath(real) if os.path.islink(real) else real
+        if path_in_folders(real, shown) in {None, "."}:
             continue
         if os.path.isdir(real):
             folders.append(real)
@@ -265,20 +301,20 @@ def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPath
 def hidden_private_paths(root: str, private: Iterable[str], is_open: PathPredicate) -> list[str]:
     """The private paths without those that may be seen; of a folder with some of them, its other files."""
     closed: list[str] = []
+    places = tuple(shown_folders(root))
+
+    def shows(path: str) -> bool:
+        return is_open(path_in_folders(path, places) or os.path.relpath(path, root))
+
     for path in private:
         if not os.path.isdir(path) or os.path.islink(path):
-            closed += [] if is_open(_shown(path, root)) else [path]
+            closed += [] if shows(path) else [path]
             continue
         files = list(islice(_files_below(path), _MOST_LOOKED_AT + 1))
-        shut = [each for each in files if not is_open(_shown(each, root))]
+        shut = [each for each in files if not shows(each)]
         whole = len(shut) == len(files) or len(files) > _MOST_LOOKED_AT
         closed += [path] if whole else shut
     return closed
-
-
-def _shown(path: str, root: str) -> str:
-    """An absolute path in the workspace as rules name it."""
-    return path_in_workspace(path, root) or os.path.relpath(path, root)
 
 
 def _files_below(folder: str) -> Iterator[str]:

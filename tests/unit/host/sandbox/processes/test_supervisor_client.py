@@ -29,6 +29,14 @@ def test_a_supervisor_is_used_again(pool):
     first.dismiss()
 
 
+def test_one_that_was_started_ahead_is_the_one_that_is_taken(pool):
+    pool.start_ahead()
+    pool.start_ahead()
+    (ready,) = pool._idle
+    assert pool.take() is ready
+    ready.dismiss()
+
+
 def test_only_a_few_are_kept_idle(pool):
     hired = [pool.take() for _ in range(pools.IDLE_SUPERVISORS + 1)]
     for each in hired:

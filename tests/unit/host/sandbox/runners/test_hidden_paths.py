@@ -1,10 +1,12 @@
 """Globs of a policy as paths of a workspace."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from handtools.core.errors import HostError
+from handtools.host.sandbox.runners import hidden_paths
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths
 from handtools.host.sandbox.runners.hidden_paths import PolicyGlobFinder, limit_masks, read_only_paths
 
@@ -70,6 +72,23 @@ def test_a_new_file_is_found_and_one_that_is_gone_is_not(tmp_path):
     (tmp_path / "a/.env").unlink()
     plant(tmp_path, "b/c/.env")
     assert names(tmp_path, looking.found().private) == ["b/c/.env"]
+
+
+def test_what_was_made_since_the_look_ahead_is_found_in_a_tree_of_any_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(hidden_paths, "_REFRESH_SECONDS", 0.0)  # as if the tree were too large for one turn
+    plant(tmp_path, *(f"{number}/plain" for number in range(20)))
+    looking = finder(tmp_path)
+    assert looking.found().private == ()
+    plant(tmp_path, "7/.env", "13/new/key.pem")
+    assert names(tmp_path, looking.found().private) == ["13/new/key.pem", "7/.env"]
+
+
+def test_nobody_is_told_a_part_while_the_tree_is_searched(tmp_path):
+    plant(tmp_path, *(f"{number}/{number}/.env" for number in range(100)))
+    looking = finder(tmp_path)
+    with ThreadPoolExecutor(4) as pool:
+        every = [each.result() for each in [pool.submit(looking.found) for _ in range(4)]]
+    assert {len(found.private) for found in every} == {100}
 
 
 def test_a_link_to_a_folder_is_not_followed(tmp_path):

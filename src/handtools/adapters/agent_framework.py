@@ -1,0 +1,153 @@
+"""Microsoft Agent Framework: a provider, `Agent(client, context_providers=[ToolboxProvider(coding("."))])`.
+
+A call that needs approval ends the run with a `function_approval_request`, which has the question under
+`additional_properties["handtools"]`; `to_function_approval_response` answers it, also in a new process with the
+stored session. Answers may put `{"remember": "session", "args": {…}}` in the same place. ADR 210.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from agent_framework import (
+    AgentSession,
+    Content,
+    ContextProvider,
+    FunctionInvocationContext,
+    FunctionMiddleware,
+    FunctionTool,
+    SessionContext,
+    SupportsAgentRun,
+)
+
+from handtools.adapters.provider_calls import (
+    arguments_from_json,
+    call_with_questions,
+    content_parts,
+    provider_call,
+    question_to_json,
+)
+from handtools.core.approval import Approval
+from handtools.core.call import Call
+from handtools.core.errors import InvalidInput
+from handtools.core.result import Document, Image, Result
+from handtools.toolbox import Toolbox, ToolDefinition
+
+QUESTION_KEY = "handtools"
+STATUS_KEY = "handtools_status"
+"""Where the status of a result stands beside its text: the framework has no place for errors that it may show."""
+
+
+class ToolboxProvider(ContextProvider):
+    """Context provider that gives an agent the tools of a toolbox, and runs them."""
+
+    def __init__(self, toolbox: Toolbox, *, source_id: str = "handtools") -> None:
+        super().__init__(source_id)
+        self.toolbox = toolbox
+
+    async def before_run(
+        self,
+        *,
+        agent: SupportsAgentRun,
+        session: AgentSession,
+        context: SessionContext,
+        state: dict[str, Any],
+    ) -> None:
+        """Add the offered tools; questions that the person denied are withdrawn before that."""
+        del agent, session, state
+        for content in (content for message in context.input_messages for content in message.contents):
+            # The framework answers the model itself, and the tool never hears of it.
+            if content.type == "function_approval_response" and not content.approved:
+                await self.toolbox.withdraw(str(_asked(content).get("call_id", "")))
+        definitions = self.toolbox.definitions()
+        context.extend_tools(self.source_id, [_tool(one) for one in definitions])
+        names = frozenset(one.name for one in definitions)
+        context.extend_middleware(self.source_id, ToolboxMiddleware(self.toolbox, names))
+
+
+class ToolboxMiddleware(FunctionMiddleware):
+    """Function middleware that runs the tools of a toolbox, which knows more of a call than a function does."""
+
+    def __init__(self, toolbox: Toolbox, names: frozenset[str]) -> None:
+        self.toolbox = toolbox
+        self.names = names
+
+    async def process(
+        self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Run a tool of ours, or pass on the call of another."""
+        if context.function.name not in self.names:
+            await call_next()
+            return
+        try:
+            args = _arguments(context)
+        except InvalidInput as problem:
+            context.result = [Content.from_text(str(problem), additional_properties={STATUS_KEY: "error"})]
+            return
+        conversation = context.session.session_id if context.session else ""
+        call = provider_call(
+            context.function.name, args, str(context.metadata.get("call_id") or ""), conversation
+        )
+        response = context.metadata.get("approval_response")
+
+        async def ask(approval: Approval) -> Any:
+            asked = _asked(response) if response is not None else {}
+            if asked.get("fingerprint") != approval.fingerprint:
+                raise _Unanswered(approval)
+            return {"allow": True, **asked}
+
+        try:
+            context.result = _contents(await call_with_questions(self.toolbox, call, ask))
+        except _Unanswered as question:
+            context.result = _request(context, call, question.approval)
+
+
+class _Unanswered(Exception):
+    def __init__(self, approval: Approval) -> None:
+        super().__init__(approval.title)
+        self.approval = approval
+
+
+def _tool(definition: ToolDefinition) -> FunctionTool:
+    def unreachable(**_: Any) -> None:
+        raise NotImplementedError("The middleware runs it.")
+
+    return FunctionTool(
+        name=definition.name,
+        description=definition.description,
+        func=unreachable,
+        input_model=dict(definition.input_schema),
+    )
+
+
+def _arguments(context: FunctionInvocationContext) -> dict[str, Any]:
+    """Return the arguments; the framework keeps those that it could not parse as text under `raw`."""
+    args = dict(context.arguments) if isinstance(context.arguments, Mapping) else {}
+    if set(args) == {"raw"} and "raw" not in context.function.parameters().get("properties", {}):
+        return arguments_from_json(str(args["raw"]))
+    return args
+
+
+def _request(context: FunctionInvocationContext, call: Call, approval: Approval) -> Content:
+    call_id = str(context.metadata.get("call_id") or call.id)
+    occurrence = str(context.metadata.get("function_call_occurrence_id") or call_id)
+    asked = Content.from_function_call(call_id, call.tool, arguments=dict(call.args), id=occurrence)
+    return Content.from_function_approval_request(
+        occurrence, asked, additional_properties={QUESTION_KEY: question_to_json(approval)}
+    )
+
+
+def _asked(response: Content) -> Mapping[str, Any]:
+    found = (response.additional_properties or {}).get(QUESTION_KEY)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _contents(result: Result[Any]) -> list[Content]:
+    found = content_parts(result, Content.from_text, _data, _data)
+    if not result.ok:
+        for one in found:
+            one.additional_properties[STATUS_KEY] = result.status
+    return found
+
+
+def _data(block: Image | Document) -> Content:
+    return Content.from_data(block.data, block.media_type)

@@ -1,0 +1,183 @@
+"""Anthropic: definitions and results for a loop of your own, and tools for the beta tool runner.
+
+`await tool_results(toolbox, message)` runs the calls of a message. A call that needs approval is in `questions`;
+store the message and call `tool_results` again with the replies, also after the toolbox was closed and opened
+again: what has run does not run again. ADR 209.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import anyio
+from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, ToolError
+from anthropic.types import ToolParam, ToolResultBlockParam
+
+from handtools.adapters.provider_calls import (
+    arguments_from_json,
+    content_parts,
+    provider_call,
+    reply_from_json,
+    withdraw_questions,
+)
+from handtools.core.approval import Approval
+from handtools.core.errors import InvalidInput
+from handtools.core.result import Document, Image, Result
+from handtools.toolbox import Toolbox, ToolDefinition
+
+CUT_OFF = "The call was cut off at the limit of tokens. Nothing was run. Send it again, in smaller parts."
+
+
+@dataclass
+class ToolResults:
+    """Results of the calls in a message, and the questions that a person is to answer before it goes on."""
+
+    content: list[ToolResultBlockParam] = field(default_factory=list)
+    questions: dict[str, Approval] = field(default_factory=dict)
+    """By id of the `tool_use` block."""
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The results as the user's next message."""
+        return {"role": "user", "content": self.content}
+
+
+def definitions(toolbox: Toolbox) -> list[ToolParam]:
+    """Return the offered tools for the parameter `tools` of `messages.create`."""
+    return [_definition(one) for one in toolbox.definitions()]
+
+
+async def tool_results(
+    toolbox: Toolbox, message: Any, *, conversation: str = "", replies: Mapping[str, Any] | None = None
+) -> ToolResults:
+    """Run the calls of a message at the same time; it is a `Message` of the SDK or a message as a dictionary.
+
+    `replies` are answers to questions by `tool_use` id: true, false, or `{"allow": true, "remember": "session",
+    "message": "…", "args": {…}}`.
+    """
+    said = _field(message, "content")
+    blocks = [] if isinstance(said, str) else [_plain(block) for block in said]
+    uses = [block for block in blocks if block["type"] == "tool_use"]
+    # Only the last block can be cut off.
+    cut = blocks[-1] if blocks and _field(message, "stop_reason") == "max_tokens" else None
+    settled: dict[str, Result[Any] | str] = {}
+
+    async def run(use: Mapping[str, Any]) -> None:
+        known = use["id"]
+        reply = (replies or {}).get(known)
+        settled[known] = CUT_OFF if use is cut else await _run(toolbox, use, conversation, reply)
+
+    async with anyio.create_task_group() as group:
+        for use in uses:
+            group.start_soon(run, use)
+    done = ToolResults()
+    for use in uses:
+        result = settled[use["id"]]
+        if isinstance(result, Result) and result.request is not None:
+            done.questions[use["id"]] = result.request
+        done.content.append(
+            {
+                "type": "tool_result",
+                "tool_use_id": use["id"],
+                "content": content_blocks(result) if isinstance(result, Result) else result,
+                "is_error": not isinstance(result, Result) or not result.ok,
+            }
+        )
+    return done
+
+
+async def _run(
+    toolbox: Toolbox, use: Mapping[str, Any], conversation: str, answer: Any
+) -> Result[Any] | str:
+    """Run one call; text is what the model is told of arguments that nobody can read."""
+    try:
+        args = arguments_from_json(use["input"]) if isinstance(use["input"], str) else use["input"]
+    except InvalidInput as problem:
+        return str(problem)
+    call = provider_call(use["name"], args, use["id"], conversation)
+    if answer is None:
+        return await toolbox.call(call)
+    reply, edited = reply_from_json(answer), answer.get("args") if isinstance(answer, Mapping) else None
+    if reply.allow and edited is not None:
+        call = provider_call(use["name"], edited, use["id"], conversation)
+        await withdraw_questions(toolbox, conversation, {use["id"]}, but=call.id)
+    return await toolbox.call(call, reply=reply)
+
+
+def tools(
+    toolbox: Toolbox, *, conversation: str = "", ask: Callable[[Approval], Any] | None = None
+) -> list["RunnerTool"]:
+    """Return the offered tools for `client.beta.messages.tool_runner` and for an environment worker.
+
+    The runner can't pause: `ask` is an async function that waits for the person and returns what `replies` of
+    `tool_results` hold. Without it the model reads that the call waits, and goes on with something else.
+    """
+    return [RunnerTool(toolbox, one, conversation, ask) for one in toolbox.definitions()]
+
+
+class RunnerTool(BetaAsyncBuiltinFunctionTool):
+    """A tool that the runner calls with its input and no id, so that each call is a new one."""
+
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        definition: ToolDefinition,
+        conversation: str,
+        ask: Callable[[Approval], Any] | None,
+    ) -> None:
+        self._toolbox = toolbox
+        self._definition = definition
+        self._conversation = conversation
+        self._ask = ask
+
+    def to_dict(self) -> ToolParam:
+        """Return the definition that is sent to the API."""
+        return _definition(self._definition)
+
+    async def call(self, input: object) -> list[Any]:  # noqa: A002 - the SDK's word
+        """Run the tool; raises `ToolError`, whose content the model reads as an error."""
+        args = input if isinstance(input, Mapping) else {}
+        call = provider_call(self._definition.name, args, "", self._conversation)
+        result = await self._toolbox.call(call)
+        while result.request is not None and self._ask is not None:
+            reply = reply_from_json(await self._ask(result.request))
+            result = await self._toolbox.call(
+                call, reply=replace(reply, fingerprint=result.request.fingerprint)
+            )
+        if not result.ok:
+            raise ToolError(content_blocks(result))
+        return content_blocks(result)
+
+
+def content_blocks(result: Result[Any]) -> list[Any]:
+    """Convert the content of a result to blocks of the Messages API."""
+    return content_parts(result, _text, _image, _document)
+
+
+def _definition(one: ToolDefinition) -> ToolParam:
+    return {"name": one.name, "description": one.description, "input_schema": dict(one.input_schema)}
+
+
+def _field(message: Any, name: str) -> Any:
+    return message.get(name) if isinstance(message, Mapping) else getattr(message, name)
+
+
+def _plain(block: Any) -> Mapping[str, Any]:
+    """Convert a block of the SDK; input that is no object is kept as it is."""
+    return block if isinstance(block, Mapping) else block.model_dump(warnings=False)
+
+
+def _text(text: str) -> Any:
+    return {"type": "text", "text": text}
+
+
+def _image(block: Image) -> Any:
+    return {"type": "image", "source": _source(block)}
+
+
+def _document(block: Document) -> Any:
+    return {"type": "document", "source": _source(block), "title": block.name}
+
+
+def _source(block: Image | Document) -> dict[str, str]:
+    return {"type": "base64", "media_type": block.media_type, "data": block.base64}

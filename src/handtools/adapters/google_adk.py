@@ -1,0 +1,89 @@
+"""Google's Agent Development Kit: a toolset, `LlmAgent(name="…", model=model, tools=[Toolset(coding("."))])`.
+
+A call that needs approval requests a confirmation with the question as its payload; the answer's `confirmed` runs
+or drops it, with a stored session also in another process. `payload` of the answer may be `{"remember": "session",
+"message": "…", "args": {…}}`. ADR 190.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.adk.agents.readonly_context import ReadonlyContext
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.base_toolset import BaseToolset
+from google.adk.tools.tool_confirmation import ToolConfirmation
+from google.adk.tools.tool_context import ToolContext
+from google.genai import types
+
+from handtools.adapters.provider_calls import (
+    content_parts,
+    provider_call,
+    question_to_json,
+    reply_from_json,
+    withdraw_questions,
+)
+from handtools.core.result import Document, Image, Result
+from handtools.toolbox import Toolbox, ToolDefinition
+
+
+class Toolset(BaseToolset):
+    """The tools of a toolbox as a toolset; whoever made the toolbox closes it."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        super().__init__()
+        self._tools = [ToolboxTool(toolbox, one) for one in toolbox.definitions()]
+
+    async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
+        """Return the offered tools."""
+        del readonly_context
+        return list(self._tools)
+
+
+class ToolboxTool(BaseTool):
+    """A tool of a toolbox as an agent calls it."""
+
+    def __init__(self, toolbox: Toolbox, definition: ToolDefinition) -> None:
+        super().__init__(name=definition.name, description=definition.description)
+        self._toolbox = toolbox
+        self._schema = dict(definition.input_schema)
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return types.FunctionDeclaration(
+            name=self.name, description=self.description, parameters_json_schema=self._schema
+        )
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
+        """Run the tool; a question to a person is a confirmation that the agent requests, and the run ends."""
+        answer = tool_context.tool_confirmation
+        payload = answer.payload if answer is not None and isinstance(answer.payload, Mapping) else {}
+        result = await self._run(args, tool_context, answer, payload)
+        if result.request is not None:
+            question = question_to_json(result.request)
+            tool_context.request_confirmation(hint=question["title"], payload=question)
+            # The run ends here, and the model is not asked to sum up what has not happened.
+            tool_context.actions.skip_summarization = True
+        parts = content_parts(result, str, _part, _part)
+        text = "\n".join(part for part in parts if isinstance(part, str))
+        media = [part for part in parts if not isinstance(part, str)]
+        return {"result" if result.ok else "error": text} | ({"media": media} if media else {})
+
+    async def _run(
+        self,
+        args: Mapping[str, Any],
+        context: ToolContext,
+        answer: ToolConfirmation | None,
+        payload: Mapping[str, Any],
+    ) -> Result[Any]:
+        conversation, provider_id = context.session.id, context.function_call_id or ""
+        call = provider_call(self.name, args, provider_id, conversation, context.invocation_id)
+        if answer is None:
+            return await self._toolbox.call(call)
+        reply, edited = reply_from_json({**payload, "allow": answer.confirmed}), payload.get("args")
+        if reply.allow and edited is not None:
+            call = provider_call(self.name, edited, provider_id, conversation, context.invocation_id)
+            await withdraw_questions(self._toolbox, conversation, {provider_id}, but=call.id)
+        return await self._toolbox.call(call, reply=reply)
+
+
+def _part(block: Image | Document) -> Any:
+    return types.Part.from_bytes(data=block.data, mime_type=block.media_type)

@@ -1,0 +1,130 @@
+"""Inspect: tools, `react(tools=tools(coding("."), approver=human_approver()))`.
+
+A call that needs approval is put to the approver, with our preview as its view; it waits there, for Inspect stores
+no pause. Without an approver, or if that escalates, the model reads that the call waits for a person. ADR 211.
+"""
+
+from contextvars import Context
+from typing import Any
+
+from inspect_ai._util.exception import TerminateSampleError
+from inspect_ai.approval import Approver
+from inspect_ai.event import ToolEvent
+from inspect_ai.log import transcript
+from inspect_ai.model import ContentDocument, ContentImage, ContentText
+from inspect_ai.tool import (
+    ToolCall,
+    ToolCallContent,
+    ToolCallView,
+    ToolDef,
+    ToolError,
+    ToolParams,
+    ToolResult,
+)
+from inspect_ai.util import store
+
+from handtools.adapters.provider_calls import call_with_questions, content_parts, provider_call
+from handtools.core.approval import Approval
+from handtools.core.call import Call, new_call_id
+from handtools.core.result import Document, Image
+from handtools.text.encoding import without_surrogates
+from handtools.toolbox import Toolbox, ToolDefinition
+
+CONVERSATION = "handtools:conversation"
+
+
+def tools(toolbox: Toolbox, *, approver: Approver | None = None, conversation: str = "") -> list[ToolDef]:
+    """Return the offered tools of a toolbox.
+
+    Each sample is a conversation of its own; outside of samples, `conversation` says which it is.
+    """
+    return [_tool(toolbox, one, approver, conversation) for one in toolbox.definitions()]
+
+
+def _tool(
+    toolbox: Toolbox, definition: ToolDefinition, approver: Approver | None, conversation: str
+) -> ToolDef:
+    async def run(**kwargs: Any) -> ToolResult:
+        call = _call(definition.name, kwargs, conversation)
+
+        async def ask(approval: Approval) -> Any:
+            return await _answer(approver, approval, call)
+
+        result = await call_with_questions(toolbox, call, ask)
+        if not result.ok:
+            raise ToolError(without_surrogates(result.text))
+        return content_parts(result, _text, _image, _document)
+
+    return ToolDef(
+        run,
+        name=definition.name,
+        description=definition.description,
+        parameters=_parameters(definition),
+        # Others are run in the order in which the model wrote them.
+        parallel=definition.reads_only,
+        # The toolbox bounds its output, and keeps the whole.
+        max_output=0,
+    )
+
+
+def _parameters(definition: ToolDefinition) -> ToolParams:
+    """Return the parameters; Inspect wants a description of each, where ours has none if the name says it."""
+    parameters = ToolParams.model_validate(dict(definition.input_schema))
+    for name, parameter in parameters.properties.items():
+        parameter.description = parameter.description or name.replace("_", " ")
+    return parameters
+
+
+def _call(tool: str, args: dict[str, Any], conversation: str) -> Call:
+    """Make the call. Its id is in the transcript: nothing was awaited since Inspect wrote its event there."""
+    events = reversed(transcript().history.resident_events)
+    event = next((one for one in events if isinstance(one, ToolEvent)), None)
+    known = event.id if event is not None and event.pending and event.function == tool else ""
+    conversation = conversation or _sample()
+    return provider_call(tool, args, known if conversation else "", conversation)
+
+
+def _sample() -> str:
+    """Return the name of the sample's conversation, which is kept in its store and so in its checkpoints."""
+    kept = store()
+    # In a context of nobody there is the store that everything outside of samples shares.
+    if kept is Context().run(store):
+        return ""
+    if not kept.get(CONVERSATION):
+        kept.set(CONVERSATION, new_call_id())
+    return str(kept.get(CONVERSATION))
+
+
+async def _answer(approver: Approver | None, approval: Approval, call: Call) -> dict[str, Any]:
+    """Ask the approver; raises `ToolError` with what the model is to know when there is no answer now."""
+    title, preview = without_surrogates(approval.title), without_surrogates(approval.preview)
+    if approver is not None:
+        asked = ToolCall(id=approval.call_id, function=call.tool, arguments=dict(call.args))
+        fence = "`" * 10
+        shown = ToolCallContent(title=title, format="markdown", content=f"{fence}diff\n{preview}\n{fence}")
+        given = await approver(title, asked, ToolCallView(call=shown), [])
+        if given.decision == "terminate":
+            raise TerminateSampleError(given.explanation or "A person ended the sample.")
+        if given.decision != "escalate":
+            edited = given.modified.arguments if given.decision == "modify" and given.modified else None
+            allow = given.decision in {"approve", "modify"}
+            return {"allow": allow, "message": given.explanation or "", "args": edited}
+    raise ToolError(
+        f"{title}: a person must allow that, and none has answered yet. Go on with something else."
+    )
+
+
+def _text(text: str) -> ContentText:
+    return ContentText(text=text)
+
+
+def _image(block: Image) -> ContentImage:
+    return ContentImage(image=f"data:{block.media_type};base64,{block.base64}")
+
+
+def _document(block: Document) -> ContentDocument:
+    return ContentDocument(
+        document=f"data:{block.media_type};base64,{block.base64}",
+        filename=block.name,
+        mime_type=block.media_type,
+    )

@@ -1,0 +1,129 @@
+"""Strands Agents: tools, `Agent(model=model, tools=tools(coding(".")), session_manager=…)`.
+
+A call that needs approval interrupts the agent with the question as JSON, so the run ends with the stop reason
+`interrupt`; an `interruptResponse` takes true, false or `{"allow": true, "remember": "session", "message": "…",
+"args": {…}}`, with a session manager also in a new process. ADR 210.
+"""
+
+import asyncio
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from strands import ToolContext
+from strands.types.tools import AgentTool, ToolGenerator, ToolResult, ToolResultContent, ToolSpec, ToolUse
+
+from handtools.adapters.provider_calls import (
+    call_with_questions,
+    content_parts,
+    provider_call,
+    question_to_json,
+)
+from handtools.core.approval import Approval
+from handtools.core.call import CancelToken
+from handtools.core.result import Document, Image
+from handtools.toolbox import Toolbox, ToolDefinition
+
+CANCEL_POLL = 0.05
+"""Seconds between two looks at the agent's signal, which tells nobody that it was set."""
+NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
+"""What Bedrock refuses in the name of a document."""
+
+
+def tools(toolbox: Toolbox) -> list[AgentTool]:
+    """Return the offered tools of a toolbox."""
+    return [StrandsTool(toolbox, one) for one in toolbox.definitions()]
+
+
+class StrandsTool(AgentTool):
+    """A tool of a toolbox as Strands calls it."""
+
+    def __init__(self, toolbox: Toolbox, definition: ToolDefinition) -> None:
+        super().__init__()
+        self._toolbox = toolbox
+        self._spec: ToolSpec = {
+            "name": definition.name,
+            "description": definition.description,
+            "inputSchema": {"json": dict(definition.input_schema)},
+        }
+
+    @property
+    def tool_name(self) -> str:
+        """The name under which the model calls the tool."""
+        return str(self._spec["name"])
+
+    @property
+    def tool_spec(self) -> ToolSpec:
+        """Name, description and schema of the arguments."""
+        return self._spec
+
+    @property
+    def tool_type(self) -> str:
+        """What kind of a tool it is, as Strands shows it."""
+        return "handtools"
+
+    async def stream(
+        self, tool_use: ToolUse, invocation_state: dict[str, Any], **known: Any
+    ) -> ToolGenerator:
+        """Run the tool and yield its result; a question to a person interrupts the agent."""
+        yield await self._run(known.get("_tool_context") or _context(tool_use, invocation_state))
+
+    async def _run(self, context: ToolContext) -> ToolResult:
+        use, agent = context.tool_use, context.agent
+        args = use["input"] if isinstance(use["input"], Mapping) else {}
+        # Two agents of one session may be given the same ids by their models.
+        conversation = f"{getattr(agent, 'session_id', '')}/{getattr(agent, 'agent_id', '')}"
+        call = provider_call(self.tool_name, args, str(use["toolUseId"]), conversation)
+
+        async def ask(approval: Approval) -> Any:
+            return context.interrupt(approval.fingerprint, reason=question_to_json(approval))
+
+        cancel = CancelToken()
+        watching = asyncio.create_task(_cancel_with(context.cancel_signal, cancel))
+        try:
+            result = await call_with_questions(self._toolbox, call, ask, cancel)
+        finally:
+            watching.cancel()
+        return {
+            "toolUseId": str(use["toolUseId"]),
+            "status": "success" if result.ok else "error",
+            "content": content_parts(result, _text, _image, _document),
+        }
+
+
+def _context(tool_use: ToolUse, invocation_state: dict[str, Any]) -> ToolContext:
+    """Return what the SDK gives to functions that are decorated as tools, and to background tasks only else."""
+    agent = invocation_state.get("agent")
+    return ToolContext(
+        tool_use=tool_use,
+        agent=agent,
+        invocation_state=invocation_state,
+        cancel_signal=getattr(agent, "cancel_signal", None) or threading.Event(),
+    )
+
+
+async def _cancel_with(signal: threading.Event, cancel: CancelToken) -> None:
+    while not signal.is_set():  # noqa: ASYNC110 - a threading event has no other way
+        await asyncio.sleep(CANCEL_POLL)
+    cancel.cancel()
+
+
+def _text(text: str) -> ToolResultContent:
+    return {"text": text}
+
+
+def _image(block: Image) -> ToolResultContent:
+    return {"image": {"format": block.media_type.removeprefix("image/"), "source": {"bytes": block.data}}}
+
+
+def _document(block: Document) -> ToolResultContent:
+    name = PurePosixPath(block.name)
+    return {
+        "document": {
+            "format": name.suffix.removeprefix(".").lower() or "txt",
+            "name": NOT_IN_NAMES.sub(" ", name.stem).strip() or "document",
+            "source": {"bytes": block.data},
+        }
+    }

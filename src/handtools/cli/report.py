@@ -1,0 +1,119 @@
+"""CLI command `handtools report`: write the calls of a session as one HTML page."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from handtools.cli import options
+from handtools.cli.diff import line_counts
+from handtools.cli.log import (
+    call_target_summary,
+    file_changes_of_call,
+    format_log_time,
+    net_changes,
+    net_diff,
+    undone_state,
+)
+from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
+from handtools.cli.results import diff_in_details
+from handtools.cli.terminal import CliCommandError, print_json, print_remark, with_progress_bar
+
+if TYPE_CHECKING:
+    from handtools.runtime.journal import LoggedCall, RecordedTouch
+    from handtools.text.html_report import ReportedCall, ReportedFile
+
+MOST_REPORTED_CALLS = 5_000
+UNDONE_WORDS = {"no": "", "partly": "partly undone", "yes": "undone"}
+
+
+def report(
+    session: Annotated[
+        str | None, typer.Option(help="This session; else the one that was active last.")
+    ] = None,
+    file: Annotated[Path, typer.Option("--file", "-o", help="Where the page goes.")] = Path("report.html"),
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=MOST_REPORTED_CALLS, help="The newest so many calls.")
+    ] = MOST_REPORTED_CALLS,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
+) -> None:
+    """Write what a session did as one HTML page: calls, diffs, answers, figures.
+
+    It opens from disk and fetches nothing.
+    """
+    from handtools.text.html_report import html_report
+
+    with open_journal_at(workspace) as record:
+        name = session if session is not None else _last_session(record)
+        page = record.calls.page(session=name, limit=limit)[::-1]
+        if not page:
+            raise CliCommandError(
+                f"No calls of session `{name}` are recorded.",
+                f"`{record.suggested_command('sessions')}` lists the sessions.",
+            )
+        calls = [_reported(record, logged) for logged in with_progress_bar(page, "Reading calls")]
+        folder = workspace.resolve().name
+        text = html_report(f"Session {name} in {folder}" if name else f"Calls in {folder}", calls)
+        size = file.write_text(text, "utf-8")
+    if as_json:
+        print_json({"file": str(file), "session": name, "calls": len(calls), "bytes": size})
+    else:
+        print_remark(f"{file}: {len(calls):,} calls, {size / 1e6:,.1f} MB.")
+
+
+def _last_session(record: WorkspaceJournal) -> str:
+    found = record.calls.sessions(1)
+    return found[0].name if found else ""
+
+
+def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
+    from handtools.core.result import result_from_json
+    from handtools.text.html_report import ReportedCall
+
+    touches = file_changes_of_call(record, logged.id)
+    recalled = record.calls.recall(logged.id)
+    result = result_from_json(recalled) if recalled else None
+    diff = net_diff(record, touches)
+    details: Any = result.details if result else None
+    told = diff_in_details(details) if diff else None
+    undone = undone_state(touches)
+    short = record.calls.short(logged.id)
+    undo = record.suggested_command("undo", short) if touches and undone != "yes" else ""
+    return ReportedCall(
+        id=short,
+        tool=logged.tool,
+        subject=call_target_summary(logged, touches),
+        at=format_log_time(logged.started),
+        seconds=max(logged.ended - logged.started, 0.0),
+        tokens=result.usage.tokens if result else 0,
+        status=logged.status,
+        code=logged.code,
+        undone=UNDONE_WORDS[undone],
+        agent=logged.agent,
+        arguments="\n".join(_argument_lines(logged.args.items())),
+        # The diff comes once, whole, below.
+        answer=(result.text.replace(told, "") if told else result.text).rstrip("\n") if result else "",
+        diff=diff,
+        files=_reported_files(record, touches),
+        match=(details.get("tier") or "") if isinstance(details, dict) else "",
+        undo_command=undo,
+    )
+
+
+def _argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
+    for name, value in args:
+        text = value if isinstance(value, str) else json.dumps(value)
+        yield f"{name}:\n{text}" if "\n" in text else f"{name}: {text}"
+
+
+def _reported_files(
+    record: WorkspaceJournal, touches: Sequence["RecordedTouch"]
+) -> "tuple[ReportedFile, ...]":
+    from handtools.text.html_report import ReportedFile
+
+    changes, gone = net_changes(record, touches)
+    found = [ReportedFile(change.path, *line_counts(change)) for change in changes]
+    return (*found, *(ReportedFile(path, None, None) for path in gone))

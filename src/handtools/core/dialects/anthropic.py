@@ -1,0 +1,223 @@
+"""Anthropic: `bash`, `memory` and the text editor by their types, and the agent toolset. ADR 212.
+
+From the PyPI package `anthropic` 2.8.0. What models send for `bash` and the editor is the API's and not in the
+package; the shapes are those of the vendor's guides.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from handtools.core.dialects.command_text import command_text
+from handtools.core.dialects.dialect_tool import (
+    BOOLEAN,
+    INTEGER,
+    INTEGERS,
+    STRING,
+    Args,
+    Dialect,
+    DialectTool,
+    OurCalls,
+    object_schema,
+    one_call,
+    with_text,
+)
+from handtools.core.errors import InvalidInput
+from handtools.core.result import Result
+from handtools.text.patches.file_patch import patch_of_one_file
+
+MEMORY_FOLDER = "memories"
+"""Where `/memories` is in the workspace."""
+NEW_SHELL = "unalias -a; unset -f $(compgen -A function)"
+NEW_SHELL_TEXT = "The shell begins anew in the workspace folder. Exported variables stay."
+
+
+def _bash(args: Args) -> OurCalls:
+    if args.get("restart"):
+        result = yield "bash", {"command": NEW_SHELL, "cwd": "."}
+        return with_text(result, NEW_SHELL_TEXT) if result.ok else result
+    if not args.get("command"):
+        raise InvalidInput("`command` is missing.", hint="Send a command, or restart=true.")
+    ours = {"command": args["command"]}
+    if args.get("timeout_ms"):
+        ours["timeout"] = args["timeout_ms"] / 1000
+    result = yield "bash", ours
+    return bash_answer(result)
+
+
+def bash_answer(result: Result[Any]) -> Result[Any]:
+    """Render a command as its output and, where it failed, its exit code."""
+    done = command_text(result)
+    if not result.ok or done.job:
+        return result
+    parts = [done.output.rstrip("\n"), done.notes]
+    if done.timed_out:
+        parts.insert(1, f"Timed out after {done.seconds:.1f} s; the command was killed.")
+    elif done.code:
+        parts.insert(1, f"Exit code {done.code}")
+    return with_text(result, "\n".join(part for part in parts if part) or "(No output.)")
+
+
+def _lines(view_range: list[int]) -> Mapping[str, Any]:
+    if len(view_range) != 2:
+        raise InvalidInput("`view_range` has two numbers.", hint="Send [first, last]; 0 is the end.")
+    first, last = view_range
+    return {"start_line": max(first, 1)} | ({"end_line": last} if last > 0 else {})
+
+
+def _memory(args: Args) -> OurCalls:
+    command = args["command"]
+    missing = [name for name in _MEMORY_COMMANDS[command] if args.get(name) is None]
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        raise InvalidInput(f"{names} is missing for {command}.", hint="Send it too.")
+    ours = {name: _in_memory(value) if "path" in name else value for name, value in args.items()}
+    if command == "delete":
+        if ours["path"] == MEMORY_FOLDER:
+            raise InvalidInput("/memories itself stays.", hint="Delete the files in it.")
+        result = yield "patch", {"patch": patch_of_one_file("Delete", ours["path"])}
+        return with_text(result, f"Deleted {args['path']}.") if result.ok else result
+    if command == "rename":
+        moved = patch_of_one_file("Update", ours["old_path"], move_to=ours["new_path"])
+        result = yield "patch", {"patch": moved}
+        done = f"Renamed {args['old_path']} to {args['new_path']}."
+        return with_text(result, done) if result.ok else result
+    result = yield TEXT_EDITOR, ours
+    if command == "view" and ours["path"] == MEMORY_FOLDER and _is_missing(result):
+        return Result("/memories is empty.", None)
+    return _with_memory_paths(result) if result.ok else result
+
+
+def _with_memory_paths(result: Result[Any]) -> Result[Any]:
+    """Name paths as the vendor does: in the first line, and in a list of files."""
+    listing = result.details.command == "view" and result.details.file_content is None
+    head, *rows = result.text.split("\n")
+    shown = [f"/{row}" if row.startswith(MEMORY_FOLDER) and listing else row for row in rows]
+    first = head.replace(f" {MEMORY_FOLDER}", f" /{MEMORY_FOLDER}", 1)
+    return with_text(result, "\n".join([first, *shown]))
+
+
+def _is_missing(result: Result[Any]) -> bool:
+    return result.fault is not None and result.fault.code == "not_found"
+
+
+def _in_memory(path: str) -> str:
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if parts[:1] != [MEMORY_FOLDER] or ".." in parts:
+        raise InvalidInput(f"{path} is not in /memories.", hint="Send a path that begins with /memories.")
+    return "/".join(parts)
+
+
+TEXT_EDITOR = "str_replace_based_edit_tool"
+_MEMORY_COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "view": ("path",),
+    "create": ("path", "file_text"),
+    "str_replace": ("path", "old_str", "new_str"),
+    "insert": ("path", "insert_line", "insert_text"),
+    "delete": ("path",),
+    "rename": ("old_path", "new_path"),
+}
+_EDITOR_PARAMS: Mapping[str, Any] = {
+    "path": STRING,
+    "view_range": INTEGERS,
+    "file_text": STRING,
+    "old_str": STRING,
+    "new_str": STRING,
+    "insert_line": INTEGER,
+    "insert_text": STRING,
+}
+
+
+def _typed(kind: str, name: str) -> Mapping[str, Any]:
+    return {"type": kind, "name": name}
+
+
+def _editor(kind: str, name: str, *commands: str) -> DialectTool:
+    known = {"type": "string", "enum": ["view", "create", "str_replace", "insert", *commands]}
+    return DialectTool(
+        name=name,
+        tools=(name,),
+        description="View, create and edit files.",
+        schema=object_schema({"command": known, **_EDITOR_PARAMS}, "command", "path"),
+        calls=one_call(name),
+        definition=_typed(kind, name),
+    )
+
+
+_BASH = DialectTool(
+    name="bash",
+    tools=("bash",),
+    description="Run a bash command. The folder and exported variables stay from one call to the next.",
+    schema=object_schema({"command": STRING, "restart": BOOLEAN}),
+    calls=_bash,
+    definition=_typed("bash_20250124", "bash"),
+)
+_MEMORY = DialectTool(
+    name="memory",
+    tools=(TEXT_EDITOR, "patch"),
+    description="Keep notes in files under /memories.",
+    schema=object_schema(
+        {
+            "command": {"type": "string", "enum": list(_MEMORY_COMMANDS)},
+            **_EDITOR_PARAMS,
+            "old_path": STRING,
+            "new_path": STRING,
+        },
+        "command",
+    ),
+    calls=_memory,
+    definition=_typed("memory_20250818", "memory"),
+)
+
+ANTHROPIC: Dialect = (_BASH, _editor("text_editor_20250728", TEXT_EDITOR), _MEMORY)
+ANTHROPIC_20250429: Dialect = (_BASH, _editor("text_editor_20250429", TEXT_EDITOR))
+ANTHROPIC_20250124: Dialect = (_BASH, _editor("text_editor_20250124", "str_replace_editor", "undo_edit"))
+
+AGENT_TOOLSET_20260401: Dialect = (
+    DialectTool(
+        name="bash",
+        tools=("bash",),
+        description="Run a bash command. The folder and exported variables stay from one call to the next.",
+        schema=object_schema({"command": STRING, "restart": BOOLEAN, "timeout_ms": INTEGER}),
+        calls=_bash,
+    ),
+    DialectTool(
+        name="read",
+        tools=("read",),
+        description="Read a file; `view_range` is its first and last line, a last line of 0 the end.",
+        schema=object_schema({"file_path": STRING, "view_range": INTEGERS}, "file_path"),
+        calls=one_call("read", {"file_path": "path", "view_range": _lines}),
+    ),
+    DialectTool(
+        name="write",
+        tools=("write",),
+        description="Write a whole file, new or in place of the one that is there.",
+        schema=object_schema({"file_path": STRING, "content": STRING}, "file_path", "content"),
+        calls=one_call("write", {"file_path": "path"}, mode="either"),
+    ),
+    DialectTool(
+        name="edit",
+        tools=("edit",),
+        description="Replace `old_string`, which must be in the file once, or everywhere.",
+        schema=object_schema(
+            {"file_path": STRING, "old_string": STRING, "new_string": STRING, "replace_all": BOOLEAN},
+            "file_path",
+            "old_string",
+            "new_string",
+        ),
+        calls=one_call("edit", {"file_path": "path"}),
+    ),
+    DialectTool(
+        name="glob",
+        tools=("find",),
+        description="Find files by a glob, newest first.",
+        schema=object_schema({"pattern": STRING, "path": STRING}, "pattern"),
+        calls=one_call("find"),
+    ),
+    DialectTool(
+        name="grep",
+        tools=("grep",),
+        description="Search the text of files with a regular expression.",
+        schema=object_schema({"pattern": STRING, "path": STRING}, "pattern"),
+        calls=one_call("grep"),
+    ),
+)

@@ -1,0 +1,186 @@
+"""Claude Code. ADR 212.
+
+As the client itself offers them (npm `@anthropic-ai/claude-code` 2.1.325); Glob, Grep and TaskStop, which it did
+not offer when asked, as the types of npm `@anthropic-ai/claude-agent-sdk` 0.3.325 say.
+"""
+
+from typing import Any
+
+from handtools.core.dialects.command_text import command_text
+from handtools.core.dialects.dialect_tool import (
+    BOOLEAN,
+    NUMBER,
+    STRING,
+    Args,
+    Dialect,
+    DialectTool,
+    OurCalls,
+    object_schema,
+    one_call,
+    seconds,
+    short_description,
+    with_text,
+)
+from handtools.core.result import Result
+
+MOST_HITS = 200
+_MAX_SAFE_INTEGER = 9007199254740991
+_MODES = {"content": "content", "files_with_matches": "files", "count": "counts"}
+_TYPE_GLOBS = {
+    "cpp": "*.{cpp,cc,cxx,hpp,h}",
+    "js": "*.{js,jsx,mjs,cjs}",
+    "markdown": "*.{md,markdown}",
+    "py": "*.{py,pyi}",
+    "python": "*.{py,pyi}",
+    "ruby": "*.rb",
+    "rust": "*.rs",
+    "ts": "*.{ts,tsx,mts,cts}",
+    "yaml": "*.{yaml,yml}",
+}
+"""Types of files whose names end otherwise than the type is called."""
+
+
+def _bash_answer(result: Result[Any], _: Args) -> Result[Any]:
+    done = command_text(result)
+    if done.job:
+        return with_text(result, f"Command running in background with ID: {done.job}.")
+    parts = [done.output.rstrip("\n"), done.notes]
+    if done.timed_out:
+        parts.insert(0, f"Command timed out after {done.seconds:.1f} s")
+    elif done.code:
+        parts.insert(0, f"Exit code {done.code}")
+    return with_text(result, "\n".join(part for part in parts if part) or "(No output.)")
+
+
+def _grep(args: Args) -> OurCalls:
+    around = [args[name] for name in ("-A", "-B", "-C", "context") if name in args]
+    kind = args.get("type")
+    include = args.get("glob") or (kind and _TYPE_GLOBS.get(kind, f"*.{kind}"))
+    ours = {name: args[name] for name in ("pattern", "path", "offset", "multiline") if name in args}
+    ours["mode"] = _MODES[args.get("output_mode", "files_with_matches")]
+    ours |= {"include": include} if include else {}
+    ours |= {"case_sensitive": False} if args.get("-i") else {}
+    ours |= {"context": max(around)} if around else {}
+    if "head_limit" in args:
+        ours["limit"] = min(args["head_limit"] or MOST_HITS, MOST_HITS)
+    return (yield "grep", ours)
+
+
+CLAUDE_CODE: Dialect = (
+    DialectTool(
+        name="Bash",
+        tools=("bash",),
+        description="Run a bash command; `timeout` is in milliseconds. The folder stays for the next call.",
+        schema=object_schema(
+            {
+                "command": STRING,
+                "timeout": NUMBER,
+                "description": STRING,
+                "run_in_background": BOOLEAN,
+                "dangerouslyDisableSandbox": BOOLEAN,
+            },
+            "command",
+            closed=True,
+        ),
+        calls=one_call(
+            "bash",
+            {
+                "timeout": seconds("timeout"),
+                "description": short_description,
+                "run_in_background": "background",
+                "dangerouslyDisableSandbox": None,
+            },
+            render=_bash_answer,
+        ),
+    ),
+    DialectTool(
+        name="Read",
+        tools=("read",),
+        description="Read a file: `limit` lines from line `offset` on, or `pages` of a PDF such as 1-5.",
+        schema=object_schema(
+            {
+                "file_path": STRING,
+                "offset": {"type": "integer", "minimum": 0, "maximum": _MAX_SAFE_INTEGER},
+                "limit": {"type": "integer", "exclusiveMinimum": 0, "maximum": _MAX_SAFE_INTEGER},
+                "pages": STRING,
+                "allow_large": BOOLEAN,
+            },
+            "file_path",
+            closed=True,
+        ),
+        calls=one_call(
+            "read",
+            {
+                "file_path": "path",
+                "offset": lambda line: {"start_line": max(line, 1)},
+                "allow_large": None,
+            },
+        ),
+    ),
+    DialectTool(
+        name="Edit",
+        tools=("edit",),
+        description="Replace `old_string`, which must be in the file once, or everywhere.",
+        schema=object_schema(
+            {
+                "file_path": STRING,
+                "old_string": STRING,
+                "new_string": STRING,
+                "replace_all": {"default": False, "type": "boolean"},
+            },
+            "file_path",
+            "old_string",
+            "new_string",
+            closed=True,
+        ),
+        calls=one_call("edit", {"file_path": "path"}),
+    ),
+    DialectTool(
+        name="Write",
+        tools=("write",),
+        description="Write a whole file, new or in place of the one that is there.",
+        schema=object_schema({"file_path": STRING, "content": STRING}, "file_path", "content", closed=True),
+        calls=one_call("write", {"file_path": "path"}, mode="either"),
+    ),
+    DialectTool(
+        name="Glob",
+        tools=("find",),
+        description="Find files by a glob, newest first.",
+        schema=object_schema({"pattern": STRING, "path": STRING}, "pattern", closed=True),
+        calls=one_call("find"),
+    ),
+    DialectTool(
+        name="Grep",
+        tools=("grep",),
+        description="Search the text of files with a regular expression.",
+        schema=object_schema(
+            {
+                "pattern": STRING,
+                "path": STRING,
+                "glob": STRING,
+                "output_mode": {"type": "string", "enum": list(_MODES)},
+                "-B": NUMBER,
+                "-A": NUMBER,
+                "-C": NUMBER,
+                "context": NUMBER,
+                "-n": BOOLEAN,
+                "-i": BOOLEAN,
+                "-o": BOOLEAN,
+                "type": STRING,
+                "head_limit": NUMBER,
+                "offset": NUMBER,
+                "multiline": BOOLEAN,
+            },
+            "pattern",
+            closed=True,
+        ),
+        calls=_grep,
+    ),
+    DialectTool(
+        name="TaskStop",
+        tools=("jobs",),
+        description="End a background command by its ID.",
+        schema=object_schema({"task_id": STRING, "shell_id": STRING}, closed=True),
+        calls=one_call("jobs", {"task_id": "job", "shell_id": "job"}, action="kill"),
+    ),
+)

@@ -1,0 +1,136 @@
+"""A tool as a vendor's models know it: name, schema, and the calls of our own tools that do its work. ADR 212."""
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, Field, create_model
+
+from handtools.core.result import Result, Text
+
+Args: TypeAlias = Mapping[str, Any]
+OurCalls: TypeAlias = Generator[tuple[str, dict[str, Any]], Result[Any], Result[Any]]
+"""Yields our tool and its arguments, is sent the result, and returns what the vendor's models are to read."""
+Rendering: TypeAlias = Callable[[Result[Any], Args], Result[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DialectTool:
+    """One row of a dialect's table."""
+
+    name: str
+    tools: tuple[str, ...]
+    """Our tools that it needs; it is offered where all of them are."""
+    description: str
+    schema: Mapping[str, Any]
+    """The vendor's schema of the arguments, without the vendor's sentences."""
+    calls: Callable[[Args], OurCalls]
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    """What a request to the vendor's API names instead of a schema; empty for a plain function."""
+
+    @cached_property
+    def params(self) -> type[BaseModel]:
+        """A model that checks arguments against the schema."""
+        return _model(self.name, self.schema)
+
+
+Dialect: TypeAlias = tuple[DialectTool, ...]
+
+STRING: Mapping[str, Any] = {"type": "string"}
+STRINGS: Mapping[str, Any] = {"type": "array", "items": STRING}
+NUMBER: Mapping[str, Any] = {"type": "number"}
+INTEGER: Mapping[str, Any] = {"type": "integer"}
+INTEGERS: Mapping[str, Any] = {"type": "array", "items": INTEGER}
+BOOLEAN: Mapping[str, Any] = {"type": "boolean"}
+MAX_DESCRIPTION_CHARS = 200
+
+
+def object_schema(properties: Mapping[str, Any], *required: str, closed: bool = False) -> dict[str, Any]:
+    """Return the schema of an object; `closed` ones refuse other properties."""
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
+    if required:
+        schema["required"] = list(required)
+    return schema | {"additionalProperties": False} if closed else schema
+
+
+_SCALARS: Mapping[str, Any] = {"string": str, "integer": int, "number": int | float, "boolean": bool}
+
+
+def _model(name: str, schema: Mapping[str, Any]) -> type[BaseModel]:
+    required = set(schema.get("required", ()))
+    fields: dict[str, Any] = {}
+    for number, (key, node) in enumerate(schema["properties"].items()):
+        # By number: a vendor's parameter may be called `-A`.
+        default: Any = ... if key in required else None
+        fields[f"field_{number}"] = (_annotation(key, node), Field(default, alias=key))
+    return create_model(name, **fields)
+
+
+def _annotation(name: str, node: Mapping[str, Any]) -> Any:
+    if "enum" in node:
+        return Literal[tuple(node["enum"])]
+    if node["type"] == "array":
+        return list[_annotation(name, node["items"])]  # type: ignore[misc]
+    return _model(name, node) if node["type"] == "object" else _SCALARS[node["type"]]
+
+
+def one_call(
+    tool: str,
+    params: Mapping[str, str | Callable[[Any], Mapping[str, Any]] | None] | None = None,
+    *,
+    render: Rendering = lambda result, _: result,
+    **constants: Any,
+) -> Callable[[Args], OurCalls]:
+    """Map a vendor's tool to one call of ours.
+
+    `params` has our names of parameters by the vendor's: None for one that means nothing here, a function where
+    the value is another, nothing where the name is the same. `constants` are arguments of every call.
+    """
+    named = params or {}
+
+    def calls(args: Args) -> OurCalls:
+        ours = dict(constants)
+        for name, value in args.items():
+            meant = named.get(name, name)
+            if callable(meant):
+                ours |= meant(value)
+            elif meant is not None:
+                ours[meant] = value
+        result = yield tool, ours
+        return render(result, args) if result.ok else _in_their_words(result, named)
+
+    return calls
+
+
+def _in_their_words(result: Result[Any], params: Mapping[str, Any]) -> Result[Any]:
+    """Name parameters as the vendor does where a call was refused for its arguments."""
+    if result.fault is None or result.fault.code != "invalid_input":
+        return result
+    text = result.text
+    for theirs, ours in params.items():
+        if isinstance(ours, str):
+            text = text.replace(f"`{ours}`", f"`{theirs}`")
+    return with_text(result, text)
+
+
+def with_text(result: Result[Any], text: str) -> Result[Any]:
+    """Return a result with another text; images and documents stay."""
+    return result.with_fields(
+        content=(Text(text), *(block for block in result.content if not isinstance(block, Text)))
+    )
+
+
+def seconds(name: str) -> Callable[[float], Mapping[str, Any]]:
+    """Map milliseconds to our seconds; 0 is none given."""
+    return lambda value: {name: value / 1000} if value > 0 else {}
+
+
+def if_true(**arguments: Any) -> Callable[[bool], Mapping[str, Any]]:
+    """Map a flag to arguments of ours where it is set."""
+    return lambda value: arguments if value else {}
+
+
+def short_description(text: str) -> dict[str, Any]:
+    """Map what a command is for to our shorter description of it."""
+    return {"description": text[:MAX_DESCRIPTION_CHARS]} if text else {}

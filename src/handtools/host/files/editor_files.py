@@ -1,0 +1,264 @@
+"""Files as an editor shows them: unsaved text is read and changed where the person has it open.
+
+The editor is asked for UTF-8 text only. Folders, links, modes, other files, and what commands changed, are the
+disk's. ADR 216.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from handtools.core.changes import Change, Node
+from handtools.core.errors import InvalidInput, NotFound, Stale, StorageFault, ToolError, UsageError
+from handtools.core.files import EditorBuffers, FileFacts, PlannedWrite
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.local_files import LocalFiles
+from handtools.host.files.temporary_file import is_temporary_name, temporary_name
+from handtools.text.lines import convert_line_ends, dominant_ending
+
+MAX_BUFFER_BYTES = 4 << 20
+"""Larger files are not asked for: a whole file is one message to the editor and one from it."""
+BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownText:
+    """The text of a file in the editor, and the bytes that it would have when saved."""
+
+    text: str
+    saved: str
+    """The text on disk; empty when there is no file yet."""
+
+    @property
+    def data(self) -> bytes:
+        """The shown text as bytes, with the byte order mark and line ends of the file on disk."""
+        if _without_marks(self.text) == _without_marks(self.saved):
+            return self.saved.encode()
+        mark = BYTE_ORDER_MARK if self._keeps_mark_apart else ""
+        text = convert_line_ends(self.text, dominant_ending(self.saved)) if self._keeps_ends else self.text
+        return (mark + text).encode("utf-8", "replace")
+
+    def in_editors_form(self, data: bytes) -> str:
+        """Return bytes of the file as text for the editor, which may keep mark and line ends apart from it."""
+        text = data.decode()
+        text = text.removeprefix(BYTE_ORDER_MARK) if self._keeps_mark_apart else text
+        return convert_line_ends(text, "\n") if self._keeps_ends else text
+
+    @property
+    def _keeps_mark_apart(self) -> bool:
+        return self.saved.startswith(BYTE_ORDER_MARK) and not self.text.startswith(BYTE_ORDER_MARK)
+
+    @property
+    def _keeps_ends(self) -> bool:
+        return "\r" in self.saved and "\r" not in self.text
+
+
+class EditorFiles:
+    """The HostFiles port over a local folder and the buffers of an editor that has it open."""
+
+    def __init__(self, disk: LocalFiles, buffers: EditorBuffers) -> None:
+        self._disk = disk
+        self._buffers = buffers
+        self._met: set[str] = set()
+        """Files that were found with unsaved text."""
+
+    @property
+    def is_fast_to_read(self) -> bool:
+        """Always false: the editor answers from another process, and must not be waited for in an event loop."""
+        return False
+
+    def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
+        """Return the bytes of a file as the editor shows it, or `size` of them from `start`."""
+        facts = self._disk.facts(path)
+        if facts is None or facts.kind != "file" or facts.bytes > MAX_BUFFER_BYTES:
+            return self._disk.read(path, start=start, size=size)
+        if start < 0 or (size is not None and size < 0):
+            raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
+        data = self._disk.read(path)
+        shown = self._shown(path, data)
+        data = data if shown is None else shown.data
+        return data[start : None if size is None else start + size]
+
+    def node(self, path: str, *, like: Node | None = None) -> Node | None:
+        """Return the node at a path, a text file with the bytes that the editor shows."""
+        node = self._disk.node(path, like=like)
+        if node is None or node.kind != "file" or node.held:
+            return node
+        shown = self._shown(path, node.data)
+        return node if shown is None else Node("file", shown.data, node.mode)
+
+    def met_below(self, root: str) -> list[str]:
+        """Return the files at or below a path in which the editor had unsaved text when it was last asked."""
+        return [p for p in tuple(self._met) if root in {".", p} or p.startswith(f"{root}/")]
+
+    def is_unsaved(self, path: str) -> bool:
+        """Whether the editor shows a text that is not saved; false for what it can't show."""
+        try:
+            facts = self._disk.facts(path)
+            if facts is None or facts.kind != "file" or facts.bytes > MAX_BUFFER_BYTES:
+                return False
+            data = self._disk.read(path)
+        except ToolError:
+            return False
+        shown = self._shown(path, data)
+        return shown is not None and shown.data != data
+
+    def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
+        """Plan changes as on disk; what the editor writes is recorded by its bytes, of whatever size."""
+        return [
+            PlannedWrite(change, step.temporary) if self._is_for_editor(change) else step
+            for change in changes
+            for step in self._disk.plan([change])
+        ]
+
+    def perform(self, steps: Sequence[PlannedWrite]) -> None:
+        """Perform all steps or none: first those on disk, then the editor's, which can still be taken back."""
+        shown = {step.change.path: seen for step in steps if (seen := self._checked(step))}
+        on_disk = [step for step in steps if step.change.path not in shown]
+        self._disk.perform(on_disk)
+        written: list[Change] = []
+        try:
+            for step in steps:
+                change = step.change
+                if change.path in shown and change.after is not None:
+                    self._write(change.path, shown[change.path].in_editors_form(change.after.data))
+                    written.append(change)
+        except BaseException as failure:
+            self._take_back(written, shown, on_disk, failure)
+            raise
+
+    def _write(self, path: str, text: str) -> None:
+        above = path.rpartition("/")[0]
+        folder = self._disk.facts(above or ".")
+        if folder is None or folder.kind != "folder":
+            raise NotFound(f"There is no folder `{above}`; nothing was written.", hint="Create it first.")
+        self._buffers.write(path, text)
+
+    def _take_back(
+        self,
+        written: Sequence[Change],
+        shown: dict[str, ShownText],
+        on_disk: Sequence[PlannedWrite],
+        failure: BaseException,
+    ) -> None:
+        try:
+            for change in reversed(written):
+                if change.before is not None:
+                    self._buffers.write(change.path, shown[change.path].text)
+                elif (made := self._disk.node(change.path)) is not None:
+                    self._disk.perform(self._disk.plan([Change(change.path, made, None)]))
+            back = [PlannedWrite(step.change.inverse, temporary_name()) for step in reversed(on_disk)]
+            self._disk.perform(back)
+        except ToolError as second:
+            paths = ", ".join(f"`{change.path}`" for change in written)
+            message = (
+                f"The editor took {paths} and not the rest: {failure} It can't be taken back: {second}"
+            )
+            raise StorageFault(message, hint="Look at the files.") from failure
+
+    def _checked(self, step: PlannedWrite) -> ShownText | None:
+        """Return what the editor shows at a path that it is to write; None for a step on disk.
+
+        Raises `Stale` if the person has typed since.
+        """
+        change, before = step.change, step.change.before
+        if not is_temporary_name(step.temporary):
+            raise UsageError("A step has a name given by `plan`.")
+        if before is not None and (before.held or not _is_utf8_file(before)):
+            return None
+        node = self._disk.node(change.path)
+        if before is None:
+            return self._free(change.path) if node is None and self._is_for_editor(change) else None
+        shown = None if node is None or node.kind != "file" else self._shown(change.path, node.data)
+        if shown is None or node is None:
+            return None
+        if not before.same(Node("file", shown.data, node.mode)):
+            raise _changed_in_editor(change.path)
+        if self._is_for_editor(change):
+            return shown
+        if shown.data != node.data:
+            message = f"`{change.path}` has unsaved text in the person's editor; nothing was changed."
+            raise Stale(message, hint="Ask the person to save it, then try again.")
+        return None
+
+    def _free(self, path: str) -> ShownText:
+        # A buffer that was never saved has no file; some editors show an empty text for what is not there.
+        if self._buffers.read(path):
+            raise _changed_in_editor(path)
+        return ShownText("", "")
+
+    def _is_for_editor(self, change: Change) -> bool:
+        before, after = change.before, change.after
+        if after is None or after.held or not _is_utf8_file(after):
+            return False
+        if before is not None and (before.held or not _is_utf8_file(before)):
+            return False
+        if after.mode is None:
+            return True
+        facts = self._disk.facts(change.path)
+        return facts is not None and facts.mode == after.mode  # an editor sets no mode
+
+    def _shown(self, path: str, data: bytes) -> ShownText | None:
+        """Ask the editor for a file with these bytes on disk; None if it is not the editor's to tell."""
+        text = self._buffers.read(path) if _is_utf8(data) else None
+        if text is None:
+            return None
+        shown = ShownText(text, data.decode())
+        (self._met.discard if shown.data == data else self._met.add)(path)
+        return shown
+
+    def facts(self, path: str) -> FileFacts | None:
+        """Return the metadata of a path on disk; None if nothing is there."""
+        return self._disk.facts(path)
+
+    def names(self, path: str) -> list[FileFacts]:
+        """List a folder's entries on disk."""
+        return self._disk.names(path)
+
+    @property
+    def vault(self) -> FolderBackups | None:
+        """The backups of the folder on disk."""
+        return self._disk.vault
+
+    def renamed_path(self, path: str) -> str | None:
+        """Return the new path of a file that git commits have renamed."""
+        return self._disk.renamed_path(path)
+
+    def is_tracked_by_git(self, path: str) -> bool:
+        """Whether git tracks the content on disk; the editor is not asked for a file that may be private."""
+        return self._disk.is_tracked_by_git(path)
+
+    def writable(self, path: str) -> bool:
+        """Whether this user has write permission for the file."""
+        return self._disk.writable(path)
+
+    def locate(self, path: str) -> str:
+        """Resolve a path inside the workspace, with links followed."""
+        return self._disk.locate(path)
+
+    def sweep(self, step: PlannedWrite) -> str | None:
+        """Clean up a step's temporary file on disk after a crash."""
+        return self._disk.sweep(step)
+
+
+def _without_marks(text: str) -> str:
+    return convert_line_ends(text.removeprefix(BYTE_ORDER_MARK), "\n")
+
+
+def _is_utf8_file(node: Node) -> bool:
+    return node.kind == "file" and _is_utf8(node.data)
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Whether bytes are text that every editor reads as we do, and small enough for one message."""
+    if len(data) > MAX_BUFFER_BYTES or b"\0" in data:
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _changed_in_editor(path: str) -> Stale:
+    message = f"`{path}` was changed in the person's editor since; nothing was written."
+    return Stale(message, hint="Read it again and redo the change.")

@@ -1,0 +1,59 @@
+"""Runs a call in a vendor's shape as calls of our own tools. ADR 212."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from handtools.core.approval import Reply
+from handtools.core.call import Call, derived_call_id
+from handtools.core.changes import merge_recorded_changes
+from handtools.core.dialects.dialect_tool import DialectTool, OurCalls
+from handtools.core.errors import ToolError
+from handtools.core.result import Result
+from handtools.runtime.arguments import validate_arguments
+from handtools.runtime.executor import result_of_error
+
+RunCall = Callable[[Call, Reply | None], Awaitable[Result[Any]]]
+
+
+def calls_of_ours(row: DialectTool, call: Call) -> OurCalls:
+    """Check the arguments of a call against the vendor's schema and return the calls of ours that it means."""
+    given = validate_arguments(row, call.args)
+    return row.calls(given.model_dump(by_alias=True, exclude_unset=True))
+
+
+def call_of_ours(call: Call, number: int, wanted: tuple[str, dict[str, Any]]) -> Call:
+    """Return one call of ours; the first has the id of the vendor's call, the others have ids made from it."""
+    tool, args = wanted
+    return replace(call, tool=tool, args=args, id=derived_call_id(call.id, number) if number else call.id)
+
+
+async def call_in_dialect(
+    row: DialectTool, call: Call, run: RunCall, *, reply: Reply | None, settled: Callable[[str], bool]
+) -> Result[Any]:
+    """Run the calls of ours that a vendor's call means, and return the result as the vendor's models know it.
+
+    A call that waits for approval ends it; the same id again goes on from there. A `reply` is for the first call
+    of ours that has not ended yet, and for no other.
+    """
+    done: list[Result[Any]] = []
+    try:
+        calls = calls_of_ours(row, call)
+        wanted = next(calls)
+        while True:
+            ours = call_of_ours(call, len(done), wanted)
+            answer = None if reply is None or settled(ours.id) else reply
+            done.append(await run(ours, answer))
+            if done[-1].status in {"pending", "cancelled"}:
+                return _with_changes(done[-1], done)
+            reply = None if answer else reply
+            wanted = calls.send(done[-1])
+    except StopIteration as end:
+        return _with_changes(end.value, done)
+    except ToolError as failure:
+        return result_of_error(failure)
+
+
+def _with_changes(result: Result[Any], done: list[Result[Any]]) -> Result[Any]:
+    changes = [each.changes for each in done if each.changes is not None]
+    return result.with_fields(changes=merge_recorded_changes(changes)) if len(done) > 1 else result

@@ -1,0 +1,252 @@
+"""A session of calls as one HTML page that opens from disk: figures, calls, diffs, outputs. Nothing is fetched.
+
+ADR 217.
+"""
+
+import base64
+import hashlib
+import html
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from handtools.text.plurals import number_with_noun
+from handtools.text.visible_text import with_visible_characters
+
+MAX_BODY_BYTES = 4_500_000
+"""How much of arguments, answers and diffs is in one page; each call gets its part of it."""
+MAX_CALL_BYTES = 40_000
+MOST_CHART_ROWS = 12
+STATUS_MARKS = {"ok": "✓", "pending": "?", "denied": "⊘"}
+"""A sign for each status, beside its colour; all others are failures."""
+FAILURE_MARK = "✗"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedFile:
+    """A file that a call changed, and how many lines came and went; None for what is no text."""
+
+    path: str
+    added: int | None
+    removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedCall:
+    """One call as the report shows it."""
+
+    id: str
+    tool: str
+    subject: str
+    """What it was about, in a few words: the paths it changed, or its first argument."""
+    at: str
+    seconds: float
+    tokens: int
+    status: str
+    code: str
+    undone: str
+    """Empty, `undone` or `partly undone`."""
+    agent: str
+    arguments: str
+    answer: str
+    diff: str
+    files: tuple[ReportedFile, ...] = ()
+    match: str = ""
+    """Of an edit: in what the old text differed from the file; `exact` for nothing."""
+    undo_command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRow:
+    """One bar of a chart: a name, its value, and the value as it is written beside the bar."""
+
+    name: str
+    value: float
+    text: str
+
+
+def html_report(title: str, calls: Sequence[ReportedCall]) -> str:
+    """Build the page, with calls in the order given. Whatever they contain is shown as text."""
+    room = min(MAX_BODY_BYTES // max(len(calls), 1), MAX_CALL_BYTES)
+    policy = f"default-src 'none'; style-src '{_hash(_STYLE)}'; script-src '{_hash(_SCRIPT)}'"
+    name = escaped(title)
+    return "".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{name}</title><style>{_STYLE}</style></head><body><header><h1>{name}</h1>",
+            f"<p>{escaped(_summary(calls))}</p></header><main>",
+            '<section class="charts" aria-label="Figures">',
+            *(_chart(heading, rows) for heading, rows in _charts(calls) if rows),
+            "</section>",
+            *_call_list(calls, room),
+            f"</main><script>{_SCRIPT}</script></body></html>\n",
+        ]
+    )
+
+
+def escaped(text: str) -> str:
+    """Text for any place in the page, with control, invisible and direction characters made visible."""
+    return html.escape(with_visible_characters(text))
+
+
+def _escaped_within(text: str, most: int) -> str:
+    """Text for the page in at most so many bytes, with a note of how much was cut."""
+    kept = text[:most]
+    shown = escaped(kept)
+    while kept and (size := len(shown.encode())) > most:
+        kept = kept[: min(len(kept) * most // size, len(kept) - 1)]
+        shown = escaped(kept)
+    left = len(text) - len(kept)
+    return shown if not left else f"{shown}\n<em>… {number_with_noun(left, 'character')} more</em>"
+
+
+def _summary(calls: Sequence[ReportedCall]) -> str:
+    failed = sum(mark_of_status(call.status) == FAILURE_MARK for call in calls)
+    files = {file.path for call in calls for file in call.files}
+    told = [
+        number_with_noun(len(calls), "call"),
+        f"{failed:,} failed",
+        f"{number_with_noun(len(files), 'file')} changed",
+        f"{sum(call.tokens for call in calls):,} tokens of answers",
+        f"{sum(call.seconds for call in calls):,.1f} s in tools",
+    ]
+    if calls:
+        told.append(f"{calls[0].at} to {calls[-1].at}")
+    return " · ".join(told)
+
+
+def mark_of_status(status: str) -> str:
+    """The sign of a status."""
+    return STATUS_MARKS.get(status, FAILURE_MARK)
+
+
+def _charts(calls: Sequence[ReportedCall]) -> Iterable[tuple[str, list[ChartRow]]]:
+    seconds: Counter[str] = Counter()
+    tokens: Counter[str] = Counter()
+    lines: Counter[str] = Counter()
+    for call in calls:
+        seconds[call.tool] += call.seconds  # type: ignore[assignment]
+        tokens[call.tool] += call.tokens
+        for file in call.files:
+            lines[file.path] += (file.added or 0) + (file.removed or 0)
+    matches = Counter(call.match for call in calls if call.match)
+    ends = Counter(call.code or call.status for call in calls if call.status != "ok")
+    yield "Time by tool", _rows(seconds, "{:,.1f} s")
+    yield "Tokens of answers by tool", _rows(tokens, "{:,}")
+    yield "Files by lines changed", _rows(lines, "{:,}")
+    yield "How the old text of edits was found", _rows(matches, "{:,}")
+    yield "Calls that did not end well, or wait", _rows(ends, "{:,}")
+
+
+def _rows(values: "Counter[str]", form: str) -> list[ChartRow]:
+    return [
+        ChartRow(name, value, form.format(value)) for name, value in values.most_common(MOST_CHART_ROWS)
+    ]
+
+
+def _chart(heading: str, rows: Sequence[ChartRow]) -> str:
+    """A table whose bars are drawn beside the figures: nothing is told by length or colour alone."""
+    most = max(row.value for row in rows) or 1
+    drawn = "".join(
+        f'<tr><th scope="row">{escaped(row.name)}</th><td>{escaped(row.text)}</td><td>'
+        f'<svg aria-hidden="true" viewBox="0 0 100 8" preserveAspectRatio="none">'
+        f'<rect width="{100 * row.value / most:.1f}" height="8"/></svg></td></tr>'
+        for row in rows
+    )
+    return f"<table><caption>{escaped(heading)}</caption><tbody>{drawn}</tbody></table>"
+
+
+def _call_list(calls: Sequence[ReportedCall], room: int) -> Iterable[str]:
+    yield '<section aria-label="Calls"><p class="tools"><label>Search <input id="search" type="search"></label> '
+    yield '<label><input id="problems" type="checkbox"> only what did not end well</label> '
+    yield '<output id="count" for="search problems"></output></p><ol>'
+    for call in calls:
+        yield _call(call, room)
+    yield "</ol></section>"
+
+
+def _call(call: ReportedCall, room: int) -> str:
+    mark = mark_of_status(call.status)
+    kind = {"✓": "good", "?": "open"}.get(mark, "bad")
+    state = " ".join(
+        filter(None, (call.status, call.code if call.code != call.status else "", call.undone))
+    )
+    facts = [call.at, f"{call.seconds:,.2f} s", number_with_noun(call.tokens, "token"), call.agent]
+    parts = [("Arguments", call.arguments, room // 4), ("Answer", call.answer, room // 4)]
+    bodies = [
+        f"<h3>{name}</h3><pre tabindex=0>{_escaped_within(text, most)}</pre>"
+        for name, text, most in parts
+        if text
+    ]
+    if call.diff:
+        bodies.append(f"<h3>Changes</h3><pre tabindex=0>{_coloured(call.diff, room // 2)}</pre>")
+    if call.undo_command:
+        bodies.append(f"<p>Take it back: <code>{escaped(call.undo_command)}</code></p>")
+    return (
+        f'<li class="{kind}" id="call-{escaped(call.id)}"><details><summary><b>{mark} {escaped(state)}</b> '
+        f"<code>{escaped(call.tool)}</code> <span>{escaped(call.subject)}</span> "
+        f"<small>{escaped(' · '.join(filter(None, facts)))}</small></summary>{''.join(bodies)}</details></li>"
+    )
+
+
+def _coloured(diff: str, most: int) -> str:
+    """A diff with its added and removed lines marked; their signs stay, so colour is never the only one."""
+    shown = _escaped_within(diff, most)
+    marks = {"+": "ins", "-": "del"}
+    groups = groupby(shown.split("\n"), lambda line: line[:1])
+    runs = ((marks.get(sign), "\n".join(lines)) for sign, lines in groups)
+    marked = "\n".join(f"<{mark}>{lines}</{mark}>" if mark else lines for mark, lines in runs)
+    # Lines of a sign or two can be more mark than text.
+    return marked if len(marked) <= 2 * most else shown
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+_STYLE = """
+:root{--back:#fff;--text:#1c2024;--faint:#5b6470;--line:#d5dae1;--panel:#f5f7f9;--bar:#3b6fb5;
+--good:#17663a;--bad:#a61b1b;--open:#7a4b00;--added:#e2f5e8;--removed:#fdeaea}
+@media (prefers-color-scheme:dark){:root{--back:#14171a;--text:#e6e8ea;--faint:#a3acb6;--line:#343b43;
+--panel:#1c2125;--bar:#7aa7e0;--good:#7fd6a0;--bad:#ff9b94;--open:#f0c674;--added:#163322;--removed:#3c1d1d}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:76rem;padding:1rem;background:var(--back);color:var(--text);
+font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+h1{font-size:1.4rem;margin:.2rem 0}h3{font-size:.85rem;margin:.8rem 0 .2rem;color:var(--faint)}
+header p,small{color:var(--faint)}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr));gap:1rem;margin:1rem 0}
+.charts table{width:100%;border-collapse:collapse;background:var(--panel);border:1px solid var(--line);
+border-radius:6px;padding:.6rem;table-layout:fixed}
+caption{font-weight:600;text-align:left;padding:.3rem .2rem}
+.charts th{font-weight:400;text-align:left;width:45%;padding:.1rem .6rem}
+.charts td{width:20%;text-align:right;padding:.1rem .6rem}.charts td+td{width:35%}
+svg{width:100%;height:.6rem;display:block}rect{fill:var(--bar)}
+.tools{display:flex;gap:1rem;flex-wrap:wrap;align-items:center}
+input[type=search]{font:inherit;padding:.2rem .4rem;border:1px solid var(--faint);border-radius:4px;
+background:var(--back);color:var(--text)}
+ol{list-style:none;margin:0;padding:0}
+li{border-top:1px solid var(--line);content-visibility:auto;contain-intrinsic-size:auto 2.6rem}
+li[hidden]{display:none}summary{padding:.5rem .2rem;cursor:pointer}summary:hover{background:var(--panel)}
+summary:focus-visible,input:focus-visible{outline:2px solid var(--bar);outline-offset:1px}
+.good b{color:var(--good)}.bad b{color:var(--bad)}.open b{color:var(--open)}
+pre,code{font:13px/1.45 ui-monospace,monospace}
+pre{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:.6rem;margin:0;max-height:40rem;
+overflow:auto;white-space:pre-wrap}
+ins{background:var(--added);text-decoration:none}del{background:var(--removed);text-decoration:none}
+details>p{margin:.6rem 0}
+"""
+_SCRIPT = """
+const rows=[...document.querySelectorAll("li")],texts=rows.map(row=>row.textContent.toLowerCase());
+const search=document.getElementById("search"),problems=document.getElementById("problems");
+const count=document.getElementById("count");
+function choose(){
+const words=search.value.toLowerCase().split(" ").filter(Boolean);let shown=0;
+rows.forEach((row,at)=>{row.hidden=!words.every(word=>texts[at].includes(word))||
+(problems.checked&&row.className==="good");shown+=!row.hidden});
+count.textContent=shown+" of "+rows.length+" calls"}
+search.addEventListener("input",choose);problems.addEventListener("change",choose);choose();
+"""

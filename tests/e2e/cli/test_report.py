@@ -1,0 +1,25 @@
+"""`handtools report`: one page of what a session did."""
+
+
+def test_the_report_has_every_call_of_the_session_and_what_it_changed(shell):
+    (shell.folder / "a.py").write_text("one\n")
+    shell.call("edit", path="a.py", old_string="one", new_string="two")
+    shell.call("bash", command="rm a.py; echo '<b>gone</b>'")
+    shell.run("undo")
+    ran = shell.run("report", "-o", "page.html", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["calls"] == 3
+    page = (shell.folder / "page.html").read_text()
+    assert ran.json["bytes"] == len(page)
+    assert "<ins>+two</ins>" in page
+    assert "&lt;b&gt;gone&lt;/b&gt;" in page
+    assert "ok undone" in page
+    assert "exact" in page
+
+
+def test_without_calls_it_says_what_to_do(shell):
+    shell.write("a.txt", "x")
+    ran = shell.run("report", "--session", "none")
+    assert ran.code == 1
+    assert "handtools sessions" in ran.err
+    assert not (shell.folder / "report.html").exists()
