@@ -1,7 +1,7 @@
 """Beside what a user would pick instead: the same jobs and edits through other tools, answers checked.
 
-`--quick` has the edits alone, through the servers of npm. `--page` writes the table and the plot of
-docs/explanation/peers.md.
+`--quick` has the edits alone, through the servers of npm. `python -m bench.peers.page FILE...` makes the tables
+and plots of docs/explanation/peers.md of what was printed with `--json`.
 """
 
 import argparse
@@ -13,16 +13,15 @@ from pathlib import Path
 from bench.figures import Figure
 from bench.peers.edit_trials import edit_figures, try_edits
 from bench.peers.job_times import measure_jobs, time_figures
-from bench.peers.page import write_page
 from bench.peers.python_peers import LIBRARIES, MCP_SERVERS, Environments, library_servers, python_servers
-from bench.peers.servers import install_servers, npm_servers, npm_versions
+from bench.peers.servers import OURS, ServerMakers, install_servers, npm_servers, npm_versions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=15, help="rounds of each job (15)")
     parser.add_argument("--only", choices=("edits", "times"), help="one half")
     parser.add_argument("--cases", action="store_true", help="name every edit that is not right")
-    parser.add_argument("--page", action="store_true", help="write the table and the plot of the page")
+    parser.add_argument("--peer", action="append", help="only this one, and ours (may be repeated)")
 
 
 def run(options: argparse.Namespace) -> Iterable[Figure]:
@@ -36,14 +35,17 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
         for name, reason in environments.failed.items():
             print(f"{name} does not install: {reason}", file=sys.stderr)
     print("beside " + ", ".join(f"{name} {version}" for name, version in versions.items()), file=sys.stderr)
-    times = ends = None
+    wanted = {OURS, *(options.peer or versions)}
     with tempfile.TemporaryDirectory(prefix="peers-", ignore_cleanup_errors=True) as folder:
         # Times of other people's programs on a machine that is shared close no gate.
         if options.only != "edits" and not options.quick:
-            times = measure_jobs(Path(folder, "times"), servers, options.rounds)
-            yield from time_figures(times)
+            yield from time_figures(
+                measure_jobs(Path(folder, "times"), _only(servers, wanted), options.rounds)
+            )
         if options.only != "times":
-            ends = try_edits(Path(folder, "edits"), servers | libraries, tell=options.cases)
-            yield from edit_figures(ends)
-    if options.page and times and ends:
-        write_page(times, ends, versions)
+            peers = _only(servers | libraries, wanted)
+            yield from edit_figures(try_edits(Path(folder, "edits"), peers, tell=options.cases))
+
+
+def _only(makers: ServerMakers, wanted: set[str]) -> ServerMakers:
+    return {name: make for name, make in makers.items() if name in wanted}
