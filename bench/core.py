@@ -117,7 +117,7 @@ class Toggle:
 
 def _bare_read(path: Path) -> str:
     with path.open() as file:
-        return "".join(f"{number:6}\t{line}" for number, line in enumerate(file, 1))
+        return "".join(f"{number}\t{line}" for number, line in enumerate(file, 1))
 
 
 def fill(path: str, entries: int) -> None:

@@ -213,7 +213,7 @@ async def test_progress_names_the_path_of_the_whole_output(box):
     await box.call(call, listener=listen)
     assert heard[0].clipped
     page = await box.call("read", {"path": heard[0].path, "limit": 3})
-    assert "     3\t3" in page.text
+    assert "3\t3" in page.text
 
 
 @pytest.mark.claim("bash.no_input")

@@ -49,7 +49,7 @@ def test_a_range_and_the_tail_of_a_gigabyte_take_less_than_200_mb(tmp_path: Path
     (root / "big.log").unlink()
     assert done.returncode == 0, done.stderr
     *rows, peak = done.stdout.splitlines()
-    assert rows[0].startswith("     1\t") and "request 000000001 " in rows[0]
+    assert rows[0].startswith("1\t") and "request 000000001 " in rows[0]
     assert f"(Showing lines 1-3 of {lines} total. Use start_line=4 to continue reading.)" in rows
     assert any(row.startswith("7000000\t") and "request 007000000 " in row for row in rows)
     assert f"request {lines:09} " in rows[-2]

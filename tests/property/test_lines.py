@@ -51,14 +51,14 @@ def test_adopted_text_has_one_kind_of_end_and_the_same_lines(text: str, end: str
 @given(st.lists(st.text(st.sampled_from("ab\t é"))), st.integers(1, 10**7), ends)
 def test_numbering_keeps_every_line(bare: list[str], start: int, end: str):
     rows = lines.number_lines([line + end for line in bare], start)
-    expected = [f"{number:6}\t{line}" for number, line in enumerate(bare, start)]
+    expected = [f"{number}\t{line}" for number, line in enumerate(bare, start)]
     assert rows == "\n".join(expected)
     assert lines.number_lines(bare, start) == rows
 
 
 @given(st.lists(st.tuples(st.text(st.sampled_from("ab")), ends | st.just(""))), st.integers(1, 99))
 def test_numbering_removes_whatever_end_each_line_has(rows: list[tuple[str, str]], start: int):
-    expected = [f"{number:6}\t{bare}" for number, (bare, _) in enumerate(rows, start)]
+    expected = [f"{number}\t{bare}" for number, (bare, _) in enumerate(rows, start)]
     assert lines.number_lines([bare + end for bare, end in rows], start) == "\n".join(expected)
 
 

@@ -271,7 +271,7 @@ def test_prompts_that_cost_too_much_are_reported(copy: Path) -> None:
     for stem in ("now", "think"):
         (copy / f"src/handtools/tools/{stem}.md").write_text(long, "utf-8")
     said = tool_rules.prompt_tokens(copy)
-    assert said[:2] == [f"{stem}: {estimate_tokens(long)} tokens, at most 300" for stem in ("now", "think")]
+    assert said[:2] == [f"{stem}: {estimate_tokens(long)} tokens, at most 200" for stem in ("now", "think")]
     assert said[2].startswith("all prompts: ")
 
 

@@ -214,12 +214,12 @@ def fold_bodies(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> list[st
     while line <= len(lines):
         head = folds.get(line)
         if head is None:
-            rows.append(f"{line:6}\t{without_line_ending(lines[line - 1])}")
+            rows.append(f"{line}\t{without_line_ending(lines[line - 1])}")
             line += 1
             continue
         closing = _closing(lines, head)
         indent = leading_blanks(lines[line - 1])
-        rows.append(f"      \t{indent}… {closing - line + 1} lines: {line}-{closing}")
+        rows.append(f"\t{indent}… {closing - line + 1} lines: {line}-{closing}")
         line = closing + 1
     return rows
 

@@ -106,7 +106,10 @@ def offset_of_line(text: str, line: int) -> int:
 
 
 def number_lines(lines: Sequence[str], start: int) -> str:
-    """Render lines with their numbers, as rows of number, tab and text; the lines may have line ends or not."""
+    """Render lines with their numbers, as rows of number, tab and text; the lines may have line ends or not.
+
+    ADR 204.
+    """
     fed = bool(lines) and lines[0].endswith("\n")
     text = _rendered(lines, start, "" if fed else "\n")
     feeds = len(lines) - (fed and not lines[-1].endswith("\n"))
@@ -120,7 +123,7 @@ def _rendered(lines: Sequence[str], start: int, end: str) -> str:
     fields: list[int | str] = [0] * (2 * len(lines))
     fields[0::2] = range(start, start + len(lines))
     fields[1::2] = lines
-    return f"%6d\t%s{end}" * len(lines) % tuple(fields)
+    return f"%d\t%s{end}" * len(lines) % tuple(fields)
 
 
 class LineRange(NamedTuple):

@@ -85,7 +85,7 @@ def render_map(definitions: Sequence[MappedDefinition]) -> str:
     parts = []
     for path, group in groupby(every, key=lambda one: one.path):
         parts.append(path)
-        parts += [f"{one.line:6}\t{one.head}" for one in group]
+        parts += [f"{one.line}\t{one.head}" for one in group]
     return "\n".join(parts)
 
 

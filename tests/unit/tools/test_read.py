@@ -22,7 +22,7 @@ async def read(files, **args):
 @pytest.mark.claim("read.numbered")
 async def test_lines_come_numbered_from_one():
     result = await read({"a": b"one\ntwo\n"}, path="a")
-    assert result.text == "     1\tone\n     2\ttwo"
+    assert result.text == "1\tone\n2\ttwo"
     assert result.details.total_lines == 2
 
 
@@ -160,7 +160,7 @@ async def test_a_long_source_comes_as_an_outline_with_line_ranges():
 
 async def test_a_range_of_a_long_source_is_lines():
     result = await read({"a.py": long_source()}, path="a.py", start_line=7, end_line=8)
-    assert result.text.startswith("     7\tdef function_1(a, b):\n     8\t    x = a\n")
+    assert result.text.startswith("7\tdef function_1(a, b):\n8\t    x = a\n")
 
 
 async def test_a_long_source_as_text_is_its_head():
@@ -206,8 +206,8 @@ async def test_an_outline_without_a_grammar_is_refused_with_a_way_out():
 @pytest.mark.claim("read.fold")
 async def test_a_fold_keeps_the_lines_and_folds_long_bodies():
     result = await read({"a.py": CODE}, path="a.py", view="fold")
-    assert "     9\t    def load(self, path):\n      \t        … 4 lines: 10-13\n" in result.text
-    assert "    16\t        return LIMIT" in result.text
+    assert "9\t    def load(self, path):\n\t        … 4 lines: 10-13\n" in result.text
+    assert "16\t        return LIMIT" in result.text
     assert "first = 1" not in result.text
 
 
@@ -215,9 +215,9 @@ async def test_a_fold_keeps_the_lines_and_folds_long_bodies():
 @pytest.mark.parametrize(
     ("path", "shown", "hidden"),
     [
-        ("a.py:3", "     3\tLIMIT = 3", "import os"),
-        ("a.py:1-3", "     3\tLIMIT = 3", "class Store"),
-        ("a.py::Store.save", "    15\t    def save(self):\n    16\t        return LIMIT\n", "def load"),
+        ("a.py:3", "3\tLIMIT = 3", "import os"),
+        ("a.py:1-3", "3\tLIMIT = 3", "class Store"),
+        ("a.py::Store.save", "15\t    def save(self):\n16\t        return LIMIT\n", "def load"),
         ("a.py::Store", "(Store: lines 6-16 of 20.)", "import os"),
     ],
 )
@@ -245,9 +245,9 @@ async def test_a_missing_symbol_suggests_near_ones():
 async def test_a_negative_start_is_the_tail():
     result = await read({"a": b"".join(b"%d\n" % n for n in range(1, 101))}, path="a", start_line=-3)
     assert result.text.splitlines() == [
-        "    98\t98",
-        "    99\t99",
-        "   100\t100",
+        "98\t98",
+        "99\t99",
+        "100\t100",
         "(Showing lines 98-100 of 100 total.)",
     ]
 
@@ -257,9 +257,9 @@ async def test_several_files_and_parts_come_in_one_answer():
     result = await read(
         {"a": b"in a\n", "b.py": CODE}, path="a", also=["b.py:3", "b.py::Store.save", "no"], limit=5
     )
-    assert "== a ==\n     1\tin a" in result.text
-    assert "     3\tLIMIT = 3" in result.text
-    assert "    15\t    def save(self):" in result.text
+    assert "== a ==\n1\tin a" in result.text
+    assert "3\tLIMIT = 3" in result.text
+    assert "15\t    def save(self):" in result.text
     assert [part.fault for part in result.details.also] == ["", "", "not_found"]
     assert result.ok
 
@@ -312,7 +312,7 @@ async def test_a_map_has_the_most_referenced_definitions_first_and_is_the_same_e
     result = await read(files, path=".", view="map")
     rows = result.text.splitlines()
     assert rows[0] == "core/__init__.py"
-    assert rows[1] == "     1\tdef central_thing(x):"
+    assert rows[1] == "1\tdef central_thing(x):"
     assert "unused_thing" in result.text
     assert (await read(dict(reversed(files.items())), path=".", view="map")).text == result.text
     short = await read(files, path=".", view="map", max_tokens=100)
@@ -374,7 +374,7 @@ async def test_a_text_of_many_megabytes_is_read_in_its_encoding_and_with_its_lin
     text = "".join(f"línea {n} of a very long log{end}" for n in range(200_000))
     files = {"big.log": text.encode(encoding)}
     tail = await read(files, path="big.log", start_line=-2)
-    rows = [f"{n + 1:6}\tlínea {n} of a very long log" for n in (199_998, 199_999)]
+    rows = [f"{n + 1}\tlínea {n} of a very long log" for n in (199_998, 199_999)]
     assert tail.text.splitlines()[:2] == rows
     assert "(Showing lines 199999-200000 of 200000 total.)" in tail.text
     middle = await read(files, path="big.log", start_line=123_457, limit=1)

@@ -40,12 +40,12 @@ def test_each_edition_has_its_name_and_its_commands(edition, name, undoes):
 @pytest.mark.claim("text_editor.view")
 async def test_a_file_is_viewed_with_line_numbers_whole_or_in_part():
     whole, _ = await ask("view")
-    assert "     1\tone\n     2\ttwo\n     3\tthree\n" in whole.text
+    assert "1\tone\n2\ttwo\n3\tthree\n" in whole.text
     part, _ = await ask("view", view_range=[2, 2])
     assert "\ttwo" in part.text
     assert "one" not in part.text
     rest, _ = await ask("view", view_range=[2, -1])
-    assert "     3\tthree" in rest.text
+    assert "3\tthree" in rest.text
 
 
 @pytest.mark.claim("text_editor.view")
@@ -105,7 +105,7 @@ async def test_text_is_replaced_where_it_stands_verbatim_and_once():
     done, files = await ask("str_replace", old_str="two", new_str="2")
     assert done.ok, done.text
     assert files["a.py"] == b"one\n2\nthree\n"
-    assert "     2\t2\n" in done.text
+    assert "2\t2\n" in done.text
     gone, files = await ask("str_replace", old_str="two\n")
     assert gone.ok
     assert files["a.py"] == b"one\nthree\n"
@@ -183,7 +183,7 @@ async def test_undo_edit_takes_back_one_edit_after_the_other():
     assert (await run("insert", insert_line=0, new_str="top")).ok
     back = await run("undo_edit")
     assert box.workspace.files.files["a.py"] == b"two\n"
-    assert "     1\ttwo\n" in back.text
+    assert "1\ttwo\n" in back.text
     assert (back.details.file_content, back.details.changes_made) == ("two\n", True)
     assert began <= back.details.edited_at <= datetime.now(UTC)
     assert f"{back.details.edited_at:%Y-%m-%d %H:%M:%S} UTC" in back.text
