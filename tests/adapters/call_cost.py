@@ -1,4 +1,4 @@
-"""What an adapter adds to a call, for `python -m bench adapters`: `python -m tests.adapters.call_cost ROUNDS` as JSON.
+"""What an adapter adds to a call, as JSON for `python -m bench adapters`: `python -m tests.adapters.call_cost 31`.
 
 A turn of many calls less a turn of one call is what calls cost, without the run around them. From that of our tool
 the same of the SDK's own no-op tool and of the same calls in process are taken off, in each round.

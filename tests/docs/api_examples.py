@@ -73,7 +73,8 @@ token = CancelToken()
 token.cancel()
 print(tools.call("bash", {"command": "sleep 60"}, cancel=token).status)
 
-shown = Result([Text("A chart:"), Image(b"...", "image/png"), Document(b"%PDF", "application/pdf", "a.pdf")], None)
+document = Document(b"%PDF", "application/pdf", "a.pdf")
+shown = Result([Text("A chart:"), Image(b"...", "image/png"), document], None)
 print(shown.ok, shown.text, [type(block).__name__ for block in shown.content])
 """,
         """

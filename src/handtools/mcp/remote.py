@@ -20,7 +20,7 @@ from handtools.core.effects import EffectKind
 from handtools.core.errors import HandtoolsError, HostError, UsageError
 from handtools.core.events import ApprovalAsked, Changed, EventListener, Settled, Started
 from handtools.core.result import Result, result_from_json, result_to_json
-from handtools.core.tool import AnyTool, SchemaDialect
+from handtools.core.tool import AnyTool, SchemaDialect, schema_with_tool_names, with_tool_names
 from handtools.mcp.idempotency import SAFE_CALL_ID_PATTERN
 from handtools.mcp.protocol_json import Json, plain_json
 from handtools.mcp.tool_calls import ConnectionTools
@@ -117,7 +117,7 @@ class RemoteMethods:
     def methods(self) -> dict[str, RemoteMethodHandler]:
         """The handlers by their JSON-RPC method names, such as `handtools/call`."""
         named: tuple[RemoteMethodHandler, ...] = (
-            self.call, self.resume, self.cancel, self.waiting, self.why, self.definitions,
+            self.call, self.resume, self.withdraw, self.cancel, self.waiting, self.why, self.definitions,
         )  # fmt: skip
         return {f"{METHOD_PREFIX}{method.__name__}": method for method in named}
 
@@ -155,6 +155,11 @@ class RemoteMethods:
         return _result_json(
             await _refusing_errors(self._desk.resume(self._id(asked), reply, self._box(asked)))
         )
+
+    async def withdraw(self, _ctx: object, asked: RemoteParams) -> Json:
+        """Take back the question of a pending call of this token; tells whether one waited. Nothing is run."""
+        withdrawn = await self._desk.attended_toolbox.withdraw(self._id(asked), asked.message)
+        return {"withdrawn": withdrawn}
 
     async def cancel(self, _ctx: object, asked: RemoteParams) -> Json:
         """Cancel a running call by its id; tells whether one was running."""
@@ -245,28 +250,37 @@ class RemoteToolbox:
         self._approver: Approver | None = None
         self._narrowing: dict[str, Any] = {}
         self._offered: dict[str, list[ToolDefinition]] = {}
+        self._meant: dict[str, str] = {}
+        """The server's names of tools by those under which they are offered."""
 
     async def call(
         self,
         tool: str | Call,
         args: Mapping[str, Any] | None = None,
         *,
+        reply: Reply | None = None,
         cancel: CancelToken | None = None,
         listener: EventListener | None = None,
     ) -> Result[Any]:
         """Run a tool by name, or a whole `Call`; expected failures come back as results.
 
-        The `listener` gets the events of this call alone, as those of `listen` get the events of all.
+        `reply` is a person's answer in hand: to the question that the call waits with, or to the first that it
+        asks; refused unless the token lets its client answer. The `listener` gets the events of this call alone,
+        as those of `listen` get the events of all.
         """
         call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
+        call = replace(call, tool=self._own_name(call.tool))
         with self._announcer.listen_to_call(call.id, listener):
-            return await self._made(call, cancel)
+            return await self._made(call, reply, cancel)
 
-    async def _made(self, call: Call, cancel: CancelToken | None) -> Result[Any]:
+    async def _made(self, call: Call, reply: Reply | None, cancel: CancelToken | None) -> Result[Any]:
         token = self._cancels.setdefault(call.id, cancel or CancelToken())
         self._announcer.announce(Started(call))
         try:
             result = result_from_json((await self._run(call, token))["result"])
+            if reply is not None and (asked := result.request) is not None:
+                known = reply.fingerprint or asked.fingerprint
+                result = await self.resume(asked.call_id, replace(reply, fingerprint=known))
             result = await self._answered(result)
         finally:
             self._cancels.pop(call.id, None)
@@ -288,6 +302,11 @@ class RemoteToolbox:
         }
         return result_from_json((await self._ask("resume", {"id": call_id, **said}))["result"])
 
+    async def withdraw(self, call_id: str, reason: str = "") -> bool:
+        """Take back the question of a pending call that needs no answer any more; False if none waits."""
+        answer = await self._ask("withdraw", {"id": call_id, "message": reason})
+        return bool(answer["withdrawn"])
+
     def cancel(self, call_id: str) -> bool:
         """Cancel a running call by its id, from any thread; False when it was not made through this toolbox."""
         token = self._cancels.get(call_id)
@@ -301,7 +320,9 @@ class RemoteToolbox:
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
         """Which policy rule would decide a call, without running it."""
-        answer = await self._ask("why", {"tool": tool, "args": dict(args), **self._narrowing})
+        answer = await self._ask(
+            "why", {"tool": self._own_name(tool), "args": dict(args), **self._narrowing}
+        )
         return Decision(answer["verdict"], answer["rule"], answer["reason"], answer["target"])
 
     def definitions(self, dialect: SchemaDialect = "plain") -> list[ToolDefinition]:
@@ -324,12 +345,33 @@ class RemoteToolbox:
         """
         other = RemoteToolbox(self.url, self._token, timeout=self._timeout)
         other._offered = {
-            dialect: [one for one in listed if _is_offered(policy, one)]
+            dialect: [
+                one for one in listed if _is_offered(policy, replace(one, name=self._own_name(one.name)))
+            ]
             for dialect, listed in self._offered.items()
         }
-        other._approver = approver
+        other._approver, other._meant = approver, self._meant
         other._narrowing = {"policy": policy_to_json(policy)}
         return other
+
+    def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> "RemoteToolbox":
+        """The same remote tools under other names for the model, such as with a prefix; `call` takes them."""
+        new = names if callable(names) else lambda name: names.get(name, name)
+        shown = {one.name: new(one.name) for one in self.definitions()}
+        if len(set(shown.values())) != len(shown):
+            raise UsageError("Two tools would have the same name; give a toolbox each name once.")
+        other = RemoteToolbox(self.url, self._token, timeout=self._timeout)
+        other._announcer = self._announcer.copy()
+        other._approver, other._narrowing = self._approver, self._narrowing
+        other._meant = {later: self._own_name(name) for name, later in shown.items()}
+        other._offered = {
+            dialect: [_renamed_definition(one, shown) for one in listed]
+            for dialect, listed in self._offered.items()
+        }
+        return other
+
+    def _own_name(self, tool: str) -> str:
+        return self._meant.get(tool, tool)
 
     async def _answered(self, result: Result[Any]) -> Result[Any]:
         """While a result is pending, ask the approver and resume the call with the reply."""
@@ -348,6 +390,8 @@ class RemoteToolbox:
             await client.aclose()
 
     async def __aenter__(self) -> Self:
+        if self._offered and (self._meant or self._narrowing):
+            return self  # another's view, with definitions of its own
         offered = (await self._ask("definitions", {}))["definitions"]
         self._offered = {
             name: [ToolDefinition(**one) for one in listed] for name, listed in offered.items()
@@ -411,6 +455,16 @@ class RemoteToolbox:
     async def _cancel_when(self, taken_back: anyio.Event, call_id: str) -> None:
         await taken_back.wait()
         await self._ask("cancel", {"id": call_id})
+
+
+def _renamed_definition(definition: ToolDefinition, names: Mapping[str, str]) -> ToolDefinition:
+    own = set(definition.input_schema.get("properties", ()))
+    return replace(
+        definition,
+        name=names[definition.name],
+        description=with_tool_names(definition.description, names, own),
+        input_schema=schema_with_tool_names(dict(definition.input_schema), names, own),
+    )
 
 
 def _is_offered(policy: Policy, definition: ToolDefinition) -> bool:

@@ -51,6 +51,41 @@ async def test_pending_calls_are_listed_and_resumed(box, site):
     assert [a for a in await box.waiting() if a.call_id == asked.request.call_id] == []
 
 
+async def test_an_answer_in_hand_answers_the_question_of_the_call(box, site):
+    call = Call(tool="write", args={"path": "in-hand/.envrc", "content": "x\n"})
+    assert (await box.call(call)).status == "pending"
+    done = await box.call(call, reply=Reply(allow=True))
+    assert done.ok, done.text
+    at_once = await box.call(
+        "write", {"path": "at-once/.envrc", "content": "x\n"}, reply=Reply(allow=False)
+    )
+    assert at_once.status == "denied"
+    assert await box.waiting() == []
+
+
+async def test_a_withdrawn_question_waits_no_more_and_another_token_cannot_withdraw_it(box, site):
+    asked = (await box.call("write", {"path": "withdrawn/.envrc", "content": "x\n"})).request
+    async with RemoteToolbox(site.url, list(site.folders)[1]) as other:
+        assert not await other.withdraw(asked.call_id)
+    assert asked.call_id in {approval.call_id for approval in await box.waiting()}
+    assert await box.withdraw(asked.call_id)
+    assert not await box.withdraw(asked.call_id)
+    assert await box.waiting() == []
+
+
+async def test_tools_have_other_names_from_here(box):
+    async with box.renamed(lambda name: f"ht_{name}") as prefixed:
+        described = {one.name: one.description for one in prefixed.definitions()}
+        assert "ht_read" in described
+        assert "`edit`" not in described["ht_write"]
+        assert (await prefixed.call("ht_now", {})).ok
+        assert (await prefixed.why("ht_read", {"path": ".env"})).verdict == "deny"
+        narrowed = prefixed.under(Policy(block=("edit",)))
+        assert "ht_edit" not in {one.name for one in narrowed.definitions()}
+    with pytest.raises(UsageError):
+        box.renamed(lambda name: "one")
+
+
 async def test_what_is_offered_and_why(box):
     offered = {definition.name: definition for definition in box.definitions("strict")}
     assert offered["read"].reads_only

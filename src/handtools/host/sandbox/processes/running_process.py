@@ -1,6 +1,6 @@
 """A running command: its pipes or pseudo-terminal, and the thread that reads it, times it and ends it.
 
-A thread and not a task of an event loop: a background job outlives the loop that started it. ADR 50.
+A thread and not a task of an event loop: a background job outlives the loop that started it. ADR 50, 215.
 """
 
 import contextlib
