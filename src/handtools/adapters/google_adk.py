@@ -57,7 +57,8 @@ class ToolboxTool(BaseTool):
         answer = tool_context.tool_confirmation
         payload = answer.payload if answer is not None and isinstance(answer.payload, Mapping) else {}
         result = await self._run(args, tool_context, answer, payload)
-        if result.request is not None:
+        # The SDK hands on no second request of one call: then the model reads that it waits.
+        if result.request is not None and answer is None:
             question = question_to_json(result.request)
             tool_context.request_confirmation(hint=question["title"], payload=question)
             # The run ends here, and the model is not asked to sum up what has not happened.
