@@ -245,4 +245,4 @@ def _rows(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> str:
 def _row(lines: Sequence[str], head: OutlineSymbol) -> str:
     text = without_line_ending(lines[head.line - 1]).rstrip() if head.line <= len(lines) else ""
     span = f"{head.start_line}-{head.end_line}" if head.end_line > head.start_line else f"{head.start_line}"
-    return f"{span:>11}\t{clip_line(text, OUTLINE_ROW_CHARS)}"
+    return f"{span}\t{clip_line(text, OUTLINE_ROW_CHARS)}"

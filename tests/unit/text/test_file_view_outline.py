@@ -25,7 +25,7 @@ HEADS = [head(0, 1, 20, 2, False), head(1, 3, 10, 4), head(1, 12, 13, 13), head(
 
 def test_a_row_has_the_range_and_the_head():
     shown = render_outline(LINES, HEADS, ReadBudget(100, 10_000))
-    assert shown.text.splitlines()[1] == "       3-10\tline 3"
+    assert shown.text.splitlines()[1] == "3-10\tline 3"
     assert shown.left_out == 0
 
 

@@ -152,7 +152,7 @@ def long_source(functions=400):
 async def test_a_long_source_comes_as_an_outline_with_line_ranges():
     result = await read({"a.py": long_source()}, path="a.py")
     assert result.details.view == "outline"
-    assert "        1-5\tdef function_0(a, b):" in result.text
+    assert "1-5\tdef function_0(a, b):" in result.text
     assert "2395-2399\tdef function_399(a, b):" in result.text
     assert "return z" not in result.text
     assert result.details.left_out
@@ -185,8 +185,8 @@ async def test_an_outline_too_long_for_the_budget_leaves_out_the_deepest_and_say
 @pytest.mark.claim("read.view_outline")
 async def test_the_outline_of_a_short_file_can_be_asked_for():
     result = await read({"a.py": CODE}, path="a.py", view="outline")
-    assert "       6-16\tclass Store:" in result.text
-    assert "       9-13\t    def load(self, path):" in result.text
+    assert "6-16\tclass Store:" in result.text
+    assert "9-13\t    def load(self, path):" in result.text
     assert "first = 1" not in result.text
 
 

@@ -322,7 +322,7 @@ async def test_a_short_csv_is_text_and_a_long_one_is_columns_and_first_rows():
     assert "0 | name 0" in long.text
     assert long.details.left_out
     part = await read("a.csv", b"id;name\n" + b"x;y\n" * 5000, start_line=4000, limit=1)
-    assert part.text.startswith("  4000\tx;y")
+    assert part.text.startswith("4000\tx;y")
 
 
 async def test_rows_are_counted_and_not_the_lines_of_their_cells():
