@@ -48,12 +48,11 @@ async def test_every_tool_is_listed_with_schemas_and_hints(on_stdio, era):
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
     for tool in listed.values():
         assert tool.description
-        assert tool.title
         assert tool.input_schema["type"] == "object"
         assert tool.output_schema is None
     reads, bash = listed["read"].annotations, listed["bash"].annotations
-    assert (reads.read_only_hint, reads.destructive_hint, reads.open_world_hint) == (True, False, False)
-    assert (bash.read_only_hint, bash.destructive_hint, bash.open_world_hint) == (False, True, True)
+    assert (reads.read_only_hint, reads.destructive_hint, reads.open_world_hint) == (True, None, None)
+    assert (bash.read_only_hint, bash.destructive_hint, bash.open_world_hint) == (None, True, True)
 
 
 async def test_no_result_has_structured_content_that_a_client_could_show_instead_of_the_text(on_stdio, era):
