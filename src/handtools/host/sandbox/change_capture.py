@@ -113,7 +113,10 @@ class NodeReader:
         if kind == "folder":
             return Node("folder", mode=mode)
         if kind == "link":
-            target = os.fsencode(os.readlink(name, dir_fd=folder))
+            target = b""
+            # Where it is no link any more, one to nothing stands for it: that is like nothing there, a conflict.
+            with contextlib.suppress(OSError):
+                target = os.fsencode(os.readlink(name, dir_fd=folder))
             return Node("link", target, None, BackupRef(ref, sha256_hex(target), 0))
         mark, known = self._looked(folder, name, found)
         return Node("file", known, mode, BackupRef(ref, mark, found.st_size))
