@@ -1,0 +1,141 @@
+"""Claude Agent SDK: options with our tools in place of its own, `ClaudeSDKClient(options(coding(".")))`.
+
+A call that needs approval is deferred: the run ends, and its result names the call in `deferred_tool_use`;
+`question` is what to ask. To go on, also in a new process, resume the session with
+`options(toolbox, answers={call_id: True}, resume=session_id)`; `args` in an answer are edited ones. ADR 211.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+from claude_agent_sdk.types import DeferredToolUse, McpSdkServerConfig
+from mcp.server import Server
+from mcp.types import CallToolResult, ListToolsResult, Tool
+
+from handtools.adapters.provider_calls import (
+    PROVIDER_ID_KEY,
+    content_parts,
+    provider_call,
+    question_to_json,
+    reply_from_json,
+    withdraw_questions,
+)
+from handtools.core.call import new_call_id
+from handtools.core.result import Document, Image
+from handtools.toolbox import Toolbox
+
+TOOL_USE_KEY = "claudecode/toolUseId"
+"""Where Claude Code puts the model's id of a call into the `_meta` of a request."""
+HOOK_TIMEOUT = 600.0
+
+
+def options(
+    toolbox: Toolbox, *, name: str = "handtools", answers: Mapping[str, Any] | None = None, **others: Any
+) -> ClaudeAgentOptions:
+    """Return options for a client with the tools of a toolbox, and without those of Claude Code.
+
+    `answers` are a person's, by the ids of deferred calls, each what `reply_from_json` takes.
+    """
+    calls = ClaudeCalls(toolbox, name, dict(answers or {}))
+    return ClaudeAgentOptions(
+        **{
+            "tools": [],
+            "mcp_servers": {name: calls.server()},
+            "allowed_tools": [f"mcp__{name}"],
+            "hooks": {
+                "PreToolUse": [
+                    HookMatcher(matcher=f"mcp__{name}__.*", hooks=[calls.before], timeout=HOOK_TIMEOUT)
+                ]
+            },
+            **others,
+        }
+    )
+
+
+async def question(toolbox: Toolbox, deferred: DeferredToolUse) -> dict[str, Any]:
+    """Return the question of a deferred call: title, preview and the other fields of an `Approval`."""
+    for approval in await toolbox.waiting():
+        if approval.metadata.get(PROVIDER_ID_KEY) == deferred.id:
+            return question_to_json(approval)
+    return {}
+
+
+class ClaudeCalls:
+    """The calls of one run of Claude Code: it asks before each, and then makes it."""
+
+    def __init__(self, toolbox: Toolbox, name: str, answers: dict[str, Any]) -> None:
+        self.toolbox = toolbox
+        self.name = name
+        self.answers = answers
+        self._sessions: dict[str, str] = {}
+        """Claude Code's session of each call that it announced; the request itself does not tell."""
+        self._alone = new_call_id()
+
+    def server(self) -> McpSdkServerConfig:
+        """Return the tools as a server in this process."""
+        served = Server(self.name, on_list_tools=self._list, on_call_tool=self._call)
+        return McpSdkServerConfig(type="sdk", name=self.name, instance=served)
+
+    async def before(self, known: Any, tool_use_id: str | None, _context: Any) -> dict[str, Any]:
+        """Decide, as a hook, whether a call is made now; one that a person must answer first is deferred."""
+        provider_id, session = tool_use_id or "", str(known["session_id"])
+        self._sessions[provider_id] = session
+        tool, args = known["tool_name"].removeprefix(f"mcp__{self.name}__"), dict(known["tool_input"])
+        call = provider_call(tool, args, provider_id, session)
+        if provider_id in self.answers:
+            answer = self.answers[provider_id]
+            if not reply_from_json(answer).allow:
+                result = await self.toolbox.call(call, reply=reply_from_json(answer))
+                return _decision("deny", permissionDecisionReason=result.text)
+            edited = answer.get("args") if isinstance(answer, Mapping) else None
+            if edited is not None:
+                await withdraw_questions(self.toolbox, session, {provider_id})
+            return _decision("allow", updatedInput=dict(edited or args))
+        if (await self.toolbox.why(tool, args)).verdict != "ask":
+            return {}
+        # It stops at its question; should it ask none, the request that follows finds what it returned.
+        result = await self.toolbox.call(call)
+        return _decision("defer" if result.request is not None else "allow")
+
+    async def _list(self, _context: Any, _params: Any) -> ListToolsResult:
+        return ListToolsResult(
+            tools=[
+                Tool.model_validate(
+                    {
+                        "name": one.name,
+                        "description": one.description,
+                        "inputSchema": dict(one.input_schema),
+                        "annotations": {"readOnlyHint": one.reads_only},
+                    }
+                )
+                for one in self.toolbox.definitions()
+            ]
+        )
+
+    async def _call(self, context: Any, params: Any) -> CallToolResult:
+        provider_id = str((context.meta or {}).get(TOOL_USE_KEY) or "")
+        session = self._sessions.get(provider_id, self._alone)
+        call = provider_call(params.name, params.arguments or {}, provider_id, session)
+        answer = self.answers.get(provider_id)
+        reply = None if answer is None else reply_from_json(answer)
+        result = await self.toolbox.call(call, reply=reply)
+        content = content_parts(result, _text, _image, _document)
+        return CallToolResult.model_validate({"content": content, "isError": not result.ok})
+
+
+def _decision(verdict: str, **more: Any) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": verdict, **more}}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _image(block: Image) -> dict[str, Any]:
+    return {"type": "image", "data": block.base64, "mimeType": block.media_type}
+
+
+def _document(block: Document) -> dict[str, Any]:
+    held = {"uri": f"handtools://{block.name}", "mimeType": block.media_type, "blob": block.base64}
+    return {"type": "resource", "resource": held}
