@@ -1,6 +1,7 @@
 """The tables say what the vendors publish: names, parameters, types and what is required."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,6 +104,14 @@ def test_the_grammars_literals_are_those_that_our_parser_reads():
     assert [file.action for file in parse_patch(patch)] == ["add", "delete", "update"]
     marks = [line for line in patch.splitlines() if line.startswith("***")]
     assert all(f'"{mark.partition(": ")[0]}' in PATCH_GRAMMAR for mark in marks)
+
+
+def test_the_page_names_every_dialect_and_its_tools():
+    page = (Path(__file__).parents[4] / "docs/how-to/dialects.md").read_text()
+    lines = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    assert list(lines) == list(DIALECTS)
+    for dialect, rows in DIALECTS.items():
+        assert [each.name for each in rows if f"`{each.name}`" not in lines[dialect]] == []
 
 
 def test_every_dialect_is_plain_json_with_descriptions_of_our_own():
