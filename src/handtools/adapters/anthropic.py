@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
-from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, ToolError
+from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool
+from anthropic.lib.tools import ToolError as SdkToolError
 from anthropic.types import ToolResultBlockParam, ToolUnionParam
 
 from handtools.adapters.provider_calls import (
@@ -135,7 +136,7 @@ class RunnerTool(BetaAsyncBuiltinFunctionTool):
         return _definition(self._definition)
 
     async def call(self, input: object) -> list[Any]:  # noqa: A002 - the SDK's word
-        """Run the tool; raises `ToolError`, whose content the model reads as an error."""
+        """Run the tool; raises `SdkToolError`, whose content the model reads as an error."""
         args = input if isinstance(input, Mapping) else {}
         call = provider_call(self._definition.name, args, "", self._conversation)
         result = await self._toolbox.call(call)
@@ -145,7 +146,7 @@ class RunnerTool(BetaAsyncBuiltinFunctionTool):
                 call, reply=replace(reply, fingerprint=result.request.fingerprint)
             )
         if not result.ok:
-            raise ToolError(content_blocks(result))
+            raise SdkToolError(content_blocks(result))
         return content_blocks(result)
 
 

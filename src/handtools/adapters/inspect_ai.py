@@ -17,9 +17,11 @@ from inspect_ai.tool import (
     ToolCallContent,
     ToolCallView,
     ToolDef,
-    ToolError,
     ToolParams,
     ToolResult,
+)
+from inspect_ai.tool import (
+    ToolError as SdkToolError,
 )
 from inspect_ai.util import store
 
@@ -52,7 +54,7 @@ def _tool(
 
         result = await call_with_questions(toolbox, call, ask)
         if not result.ok:
-            raise ToolError(without_surrogates(result.text))
+            raise SdkToolError(without_surrogates(result.text))
         return content_parts(result, _text, _image, _document)
 
     return ToolDef(
@@ -96,7 +98,7 @@ def _sample() -> str:
 
 
 async def _answer(approver: Approver | None, approval: Approval, call: Call) -> dict[str, Any]:
-    """Ask the approver; raises `ToolError` with what the model is to know when there is no answer now."""
+    """Ask the approver; raises `SdkToolError` with what the model is to know when there is no answer now."""
     title, preview = without_surrogates(approval.title), without_surrogates(approval.preview)
     if approver is not None:
         asked = ToolCall(id=approval.call_id, function=call.tool, arguments=dict(call.args))
@@ -109,7 +111,7 @@ async def _answer(approver: Approver | None, approval: Approval, call: Call) -> 
             edited = given.modified.arguments if given.decision == "modify" and given.modified else None
             allow = given.decision in {"approve", "modify"}
             return {"allow": allow, "message": given.explanation or "", "args": edited}
-    raise ToolError(
+    raise SdkToolError(
         f"{title}: a person must allow that, and none has answered yet. Go on with something else."
     )
 
