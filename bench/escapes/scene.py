@@ -387,7 +387,9 @@ def _left(workspace: Path, before: Marks) -> Iterator[str]:
         if before.get(path) == mark:
             continue
         mode, entry = int(str(mark[0])), Path(path)
-        named = any(part.lower() in _NEVER or part.lower().startswith(".env.") for part in entry.parts)
+        # One that a command makes is its own (ADR 164); one that was there is a person's.
+        dotenv = path in before and any(part.lower().startswith(".env.") for part in entry.parts)
+        named = dotenv or any(part.lower() in _NEVER for part in entry.parts)
         in_git = any(part.lower() == _GIT for part in entry.parts)
         if in_git and _is_ordinary_git(workspace, path, mode):
             continue

@@ -117,7 +117,10 @@ def said(model):
     blocks = [
         one for message in model.read if isinstance(message["content"], list) for one in message["content"]
     ]
-    return [result_said(one) for one in blocks if one["type"] == "tool_result"]
+    # Claude Code writes results as they come; here they are in the order of the calls.
+    called = [one["id"] for one in blocks if one["type"] == "tool_use"]
+    results = [one for one in blocks if one["type"] == "tool_result"]
+    return [result_said(one) for one in sorted(results, key=lambda one: called.index(one["tool_use_id"]))]
 
 
 def result_said(result):

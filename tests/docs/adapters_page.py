@@ -50,7 +50,7 @@ def page() -> str:
         shown = []
         for name in names:
             newest, floor = (run["cells"][cell] for run in ran[name])
-            notes += [why for why in (newest, floor) if why != "yes" and why not in notes]
+            notes += [why for why in dict.fromkeys((newest, floor)) if why != "yes" and why not in notes]
             shown.append(answer(newest, floor, notes))
         rows.append(f"| {cell} | " + " | ".join(shown) + " |")
     limits = [f"{number}. {why}" for number, why in enumerate(notes, 1)]
