@@ -40,7 +40,7 @@ def report(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Write what a session did as one HTML page: calls, diffs, answers, figures.
+    """Write a session as one HTML page: calls, diffs, figures.
 
     It opens from disk and fetches nothing.
     """

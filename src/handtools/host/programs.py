@@ -81,12 +81,18 @@ def find_program(
     name: str, root: str | os.PathLike[str], *, folders: Sequence[str | os.PathLike[str]] = ()
 ) -> Program | None:
     """Find a program in the given folders, then on PATH; one whose real path is in the workspace is never used."""
+    return next(find_programs(name, root, folders=folders), None)
+
+
+def find_programs(
+    name: str, root: str | os.PathLike[str], *, folders: Sequence[str | os.PathLike[str]] = ()
+) -> Iterator[Program]:
+    """Find all programs of a name, in the order in which `find_program` would take them."""
     for folder in (*folders, *search_path(root)):
         found = os.path.join(folder, name)
         file = os.path.realpath(found)
         if os.path.isfile(file) and os.access(file, os.X_OK) and is_outside_workspace(file, root):
-            return Program(file, found)
-    return None
+            yield Program(file, found)
 
 
 def python_interpreter() -> Program:

@@ -60,7 +60,7 @@ async def test_an_answer_in_hand_answers_the_question_of_the_call(box, site):
         "write", {"path": "at-once/.envrc", "content": "x\n"}, reply=Reply(allow=False)
     )
     assert at_once.status == "denied"
-    assert await box.waiting() == []
+    assert not [one for one in await box.waiting() if "in-hand" in one.title or "at-once" in one.title]
 
 
 async def test_a_withdrawn_question_waits_no_more_and_another_token_cannot_withdraw_it(box, site):
@@ -70,7 +70,7 @@ async def test_a_withdrawn_question_waits_no_more_and_another_token_cannot_withd
     assert asked.call_id in {approval.call_id for approval in await box.waiting()}
     assert await box.withdraw(asked.call_id)
     assert not await box.withdraw(asked.call_id)
-    assert await box.waiting() == []
+    assert asked.call_id not in {approval.call_id for approval in await box.waiting()}
 
 
 async def test_tools_have_other_names_from_here(box):

@@ -130,7 +130,7 @@ async def test_all_progress_arrives_before_the_result(on_stdio, era):
 async def test_a_megabyte_is_cut_and_can_be_paged(on_stdio, era):
     async with on_stdio(era) as client:
         result = await client.call_tool("large", {"bytes": 1_000_000}, meta={DETAILS_META_KEY: True})
-        assert len(text(result).encode()) < 70_000
+        assert len(text(result).encode()) < 80_000
         path = result.meta["handtools/output"]
         assert path in text(result)
         page = await client.call_tool("read", {"path": path, "start_line": 5_000, "limit": 3})

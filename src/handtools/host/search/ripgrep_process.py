@@ -9,7 +9,8 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
@@ -23,9 +24,12 @@ from handtools.host.files.git_repository import is_regular_file_without_symlinks
 from handtools.host.programs import (
     PIPE,
     Program,
+    ProgramLimits,
+    ProgramTimeout,
     anonymous_file,
-    find_program,
+    find_programs,
     is_own_installation,
+    run_program,
     start_program,
 )
 from handtools.text.encoding import decode
@@ -160,6 +164,8 @@ RIPGREP_NAME = "rg.exe" if os.name == "nt" else "rg"
 RIPGREP_FILE_TYPE_NAME = "handtools"
 """The name of the ripgrep file type for the wanted globs; `-g` would override the ignore rules."""
 VERSION_CONTROL_FOLDERS = frozenset({".git", ".hg", ".svn", ".jj"})
+LEAST_MAJOR_VERSION = 14
+"""The first that logs every ignore file it opens."""
 _OWN_IGNORE_FILES = frozenset({".ignore", ".rgignore"})
 _READ_DIFFERENTLY = re.compile(r"[{,][,}]|[*?.](?:[,}]|\Z)")
 """Globs that ripgrep interprets differently: an empty alternative, or a suffix that may be empty."""
@@ -174,15 +180,33 @@ def find_ripgrep(root: Path) -> Program:
     ours = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
     # What lies beside us is kept as we are, where we ourselves run from the workspace.
     beside = [folder for folder in ours if is_own_installation(folder / RIPGREP_NAME, root)]
-    found = find_program(RIPGREP_NAME, root, folders=ours) or (
-        find_program(RIPGREP_NAME, "", folders=beside) if beside else None
-    )
-    if found is None:
+    found = [*find_programs(RIPGREP_NAME, root, folders=ours)]
+    if not found and beside:
+        found = [*islice(find_programs(RIPGREP_NAME, "", folders=beside), 1)]
+    if not found:
         raise RipgrepMissing(
             "Searching needs ripgrep and there is no `rg` here. "
             "Install it with `pip install ripgrep==14.1.0`, or put `rg` on the PATH."
         )
-    return found
+    recent = (each for each in found if _major_version(each) >= LEAST_MAJOR_VERSION)
+    if chosen := next(recent, None):
+        return chosen
+    raise RipgrepMissing(
+        f"`{found[0].file}` is older than ripgrep {LEAST_MAJOR_VERSION}: it does not tell which ignore files it "
+        "reads, and a link to a private file may be one. Install `pip install ripgrep==14.1.0`."
+    )
+
+
+@cache
+def _major_version(program: Program) -> int:
+    try:
+        said = run_program(program, ["--version"], ProgramLimits(seconds=20)).output.decode(
+            errors="replace"
+        )
+    except ProgramTimeout:
+        return 0
+    found = re.match(r"ripgrep (\d+)\.", said)
+    return int(found[1]) if found else 0
 
 
 def search_args(patterns: SearchPatterns, scope: SearchScope, root: Path) -> list[str]:

@@ -272,6 +272,23 @@ async def test_a_missing_program_says_what_to_do(tmp_path, monkeypatch):
         await hits(RipgrepSearch(tmp_path), "needle")
 
 
+async def test_an_old_program_is_refused_as_it_does_not_tell_what_it_reads(tmp_path, monkeypatch):
+    old, recent = tmp_path / "old", Path(ripgrep_process.find_ripgrep(tmp_path / "work").name)
+    monkeypatch.setattr(sys, "executable", str(old / "python"))
+    monkeypatch.setattr(ripgrep_process.sysconfig, "get_path", lambda _: str(old))
+    (tmp_path / "work").mkdir()
+    old.mkdir()
+    (old / "rg").write_text("#!/bin/sh\necho ripgrep 13.0.0\n")
+    (old / "rg").chmod(0o755)
+    monkeypatch.setenv("PATH", str(recent.parent))
+    assert ripgrep_process.find_ripgrep(tmp_path / "work").name == str(recent), (
+        "the next one on PATH is taken"
+    )
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(RipgrepMissing, match="older than ripgrep 14"):
+        await hits(RipgrepSearch(tmp_path / "work"), "needle")
+
+
 async def test_a_program_in_the_workspace_is_never_run(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "elsewhere" / "python"))
     monkeypatch.setattr(ripgrep_process.sysconfig, "get_path", lambda _: str(tmp_path / "elsewhere"))
