@@ -31,9 +31,9 @@ from handtools.host.files.user_folders import (
     user_policy_file,
 )
 from handtools.host.home_folders import state_root
+from handtools.host.sandbox.path_program_folders import is_too_broad_to_show
 from handtools.host.sandbox.processes.supervisor_client import DEFAULT_OPEN_FILES, default_memory_bytes
 from handtools.host.sandbox.runners.identity_and_limits import allowance_with_default_limits
-from handtools.host.sandbox.search_path import is_too_broad_to_show
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.runtime.policy import POLICY_KEYS, Policy, policy_from_toml
 from handtools.runtime.policy.project_policy import PROJECT_POLICY_KEYS, tightened_policy

@@ -60,7 +60,7 @@ def call(
         streamed = stream_output(toolbox, tool) if as_text else None
         result = toolbox.call(request)
         if as_text and is_interactive():
-            result = ask_person_while_pending(toolbox, record, request.id, result)
+            result = ask_in_terminal_and_resume(toolbox, record, request.id, result)
         print_result(result, request.id, record, as_json=not as_text, streamed=streamed)
     raise typer.Exit(exit_code(result))
 
@@ -76,7 +76,7 @@ def stream_output(toolbox: "BlockingToolbox", tool: str) -> "CommandOutputPrinte
     return streamed
 
 
-def ask_person_while_pending(
+def ask_in_terminal_and_resume(
     toolbox: "BlockingToolbox", record: WorkspaceJournal, call_id: str, result: "Result[Any]"
 ) -> "Result[Any]":
     """While a call is pending, ask the person in the terminal and resume the call with the reply.

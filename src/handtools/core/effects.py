@@ -16,7 +16,7 @@ from handtools.text.shell import Script, quote_words, read_script
 from handtools.text.shell.inherited_names import (
     function_and_alias_names,
     is_secret_name,
-    script_uses_any_name,
+    script_runs_any_named_command,
     steering_variables,
 )
 
@@ -85,7 +85,7 @@ class CommandRun:
             facts.append(("network", reach))
         facts += [("set", _exported(name, value)) for name, value in sorted(command.env.items())]
         facts += [("set before", _exported(name, left.exports[name])) for name in sorted(left.exports)]
-        if script_uses_any_name(self.script, self.defined):
+        if script_runs_any_named_command(self.script, self.defined):
             told = (left.functions.strip(), left.aliases.strip())
             facts += [("defined before", each) for each in told if each]
         return (*facts, ("script", command.script))

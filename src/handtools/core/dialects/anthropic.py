@@ -7,7 +7,7 @@ package; the shapes are those of the vendor's guides.
 from collections.abc import Mapping
 from typing import Any
 
-from handtools.core.dialects.command_text import command_text
+from handtools.core.dialects.bash_result_parts import command_text
 from handtools.core.dialects.dialect_tool import (
     BOOLEAN,
     INTEGER,

@@ -6,7 +6,7 @@ not offer when asked, as the types of npm `@anthropic-ai/claude-agent-sdk` 0.3.3
 
 from typing import Any
 
-from handtools.core.dialects.command_text import command_text
+from handtools.core.dialects.bash_result_parts import command_text
 from handtools.core.dialects.dialect_tool import (
     BOOLEAN,
     NUMBER,

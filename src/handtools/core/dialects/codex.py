@@ -6,7 +6,7 @@ waited for as long as the model says, since that is what its sessions are.
 
 from typing import Any
 
-from handtools.core.dialects.command_text import command_text
+from handtools.core.dialects.bash_result_parts import command_text
 from handtools.core.dialects.dialect_tool import (
     BOOLEAN,
     NUMBER,

@@ -126,7 +126,7 @@ def seconds(name: str) -> Callable[[float], Mapping[str, Any]]:
     return lambda value: {name: value / 1000} if value > 0 else {}
 
 
-def if_true(**arguments: Any) -> Callable[[bool], Mapping[str, Any]]:
+def flag_to_arguments(**arguments: Any) -> Callable[[bool], Mapping[str, Any]]:
     """Map a flag to arguments of ours where it is set."""
     return lambda value: arguments if value else {}
 

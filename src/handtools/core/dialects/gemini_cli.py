@@ -5,7 +5,7 @@ As the client itself offers them (npm `@google/gemini-cli` 0.61.0).
 
 from typing import Any
 
-from handtools.core.dialects.command_text import command_text
+from handtools.core.dialects.bash_result_parts import command_text
 from handtools.core.dialects.dialect_tool import (
     BOOLEAN,
     INTEGER,
@@ -15,7 +15,7 @@ from handtools.core.dialects.dialect_tool import (
     Dialect,
     DialectTool,
     OurCalls,
-    if_true,
+    flag_to_arguments,
     object_schema,
     one_call,
     short_description,
@@ -191,7 +191,7 @@ GEMINI_CLI: Dialect = (
             {
                 "description": short_description,
                 "dir_path": "cwd",
-                "is_background": if_true(background=True),
+                "is_background": flag_to_arguments(background=True),
                 "delay_ms": None,
             },
             render=_shell_answer,

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from handtools.core.dialects.command_text import command_text
+from handtools.core.dialects.bash_result_parts import command_text
 from handtools.core.dialects.dialect_tool import (
     INTEGER,
     NUMBER,

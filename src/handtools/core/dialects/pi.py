@@ -13,7 +13,7 @@ from handtools.core.dialects.dialect_tool import (
     STRING,
     Dialect,
     DialectTool,
-    if_true,
+    flag_to_arguments,
     object_schema,
     one_call,
 )
@@ -84,8 +84,8 @@ PI: Dialect = (
             "grep",
             {
                 "glob": "include",
-                "ignoreCase": if_true(case_sensitive=False),
-                "literal": if_true(syntax="literal"),
+                "ignoreCase": flag_to_arguments(case_sensitive=False),
+                "literal": flag_to_arguments(syntax="literal"),
                 "limit": lambda most: {"limit": min(most, MOST_HITS)},
             },
         ),

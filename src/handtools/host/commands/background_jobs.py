@@ -26,7 +26,7 @@ from handtools.core.commands import (
 from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, Unavailable
 from handtools.host.commands.exit_status import (
     command_exit_of,
-    command_output_of,
+    command_output_from_buffer,
     exit_notes,
     output_file_name,
 )
@@ -98,7 +98,7 @@ class BackgroundJob:
             script=self.command.script,
             description=self.description,
             seconds=ended.seconds if ended else time.monotonic() - self.running.started,
-            output=command_output_of(self.running.output, output_file_name(self.call)),
+            output=command_output_from_buffer(self.running.output, output_file_name(self.call)),
             exit=self.exit if ended else None,
             call_id=self.call.id,
             waiting=self.waiting if ended else None,

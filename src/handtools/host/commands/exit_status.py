@@ -34,13 +34,13 @@ def command_exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str,
         ended=ended.how,
         seconds=ended.seconds,
         peak_bytes=ended.peak_bytes,
-        output=command_output_of(ended.output, name),
+        output=command_output_from_buffer(ended.output, name),
         cwd=cwd,
         notes=notes,
     )
 
 
-def command_output_of(collected: OutputBuffer, name: str) -> CommandOutput:
+def command_output_from_buffer(collected: OutputBuffer, name: str) -> CommandOutput:
     """The `CommandOutput` of what was printed so far: beginning, end and totals."""
     head, tail = collected.ends()
     return CommandOutput(

@@ -50,10 +50,13 @@ from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.change_capture import Capture, NoCapture
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
+from handtools.host.sandbox.path_program_folders import (
+    folders_needed_by_path_programs,
+    validate_readable_path,
+)
 from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
 from handtools.host.sandbox.processes.supervisor_client import SUPERVISORS
 from handtools.host.sandbox.runners.runner_selection import choose_runner, confined_launch
-from handtools.host.sandbox.search_path import folders_needed_by_path_programs, validate_readable_path
 from handtools.host.sandbox.session_network import SessionNetworks
 from handtools.host.workspace_folders import path_in_workspace
 

@@ -30,7 +30,7 @@ class ShownText:
 
     @property
     def data(self) -> bytes:
-        """The shown text as bytes, with the byte order mark and line ends of the file on disk."""
+        """The editor's text as it would be saved, with the byte order mark and line ends of the file on disk."""
         if _without_marks(self.text) == _without_marks(self.saved):
             return self.saved.encode()
         mark = BYTE_ORDER_MARK if self._keeps_mark_apart else ""

@@ -17,11 +17,11 @@ from handtools.core.errors import WrongKind
 from handtools.host.files import syscalls
 
 _READ_FLAGS = os.O_RDONLY | syscalls.OPEN_FLAGS
-LIST_FLAGS = _READ_FLAGS | syscalls.DIRECTORY
+OPEN_FOLDER_TO_LIST_FLAGS = _READ_FLAGS | syscalls.DIRECTORY
 """Flags to open a folder for listing; fails on a folder without read permission."""
-ENTER_FLAGS = (syscalls.PATH_ONLY or _READ_FLAGS) | syscalls.DIRECTORY
+OPEN_FOLDER_TO_ENTER_FLAGS = (syscalls.PATH_ONLY or _READ_FLAGS) | syscalls.DIRECTORY
 """Flags to open a folder's handle for access to what is in it, which needs no read permission."""
-NO_FOLLOW_FOLDER_FLAGS = ENTER_FLAGS | syscalls.NO_FOLLOW
+NO_FOLLOW_FOLDER_FLAGS = OPEN_FOLDER_TO_ENTER_FLAGS | syscalls.NO_FOLLOW
 _NOT_FILES = {
     "folder": ("a folder", "Look into it with `list`."),
     "link": ("a link", "Name what it points to."),
@@ -40,7 +40,7 @@ class FolderHandle:
         self.path = path
 
     @classmethod
-    def at(cls, path: str, *, flags: int = ENTER_FLAGS) -> Self:
+    def at(cls, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS) -> Self:
         """Open a folder by its absolute path, whose last part may not be a symbolic link."""
         if not syscalls.HAS_DIR_FD:
             if not stat.S_ISDIR(os.lstat(path).st_mode):
@@ -64,7 +64,7 @@ class FolderHandle:
         """A name in this folder in the form that `os` calls take: the name, or the full path without handles."""
         return os.path.join(self.path, name) if self.fd is None else name
 
-    def child(self, name: str, *, flags: int = ENTER_FLAGS) -> "FolderHandle":
+    def child(self, name: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS) -> "FolderHandle":
         """Open a subfolder of this folder; a symbolic link is refused."""
         path = os.path.join(self.path, name)
         if self.fd is None:
@@ -148,7 +148,7 @@ class FolderHandle:
             os.chmod(self.name_for_os(name), mode)
             return
         try:
-            fd = os.open(name, LIST_FLAGS | syscalls.NO_FOLLOW, dir_fd=self.fd)
+            fd = os.open(name, OPEN_FOLDER_TO_LIST_FLAGS | syscalls.NO_FOLLOW, dir_fd=self.fd)
         except PermissionError:
             self._set_unreadable_mode(name, mode)
             return
@@ -175,7 +175,7 @@ class FolderHandle:
         """The names of all entries in this folder."""
         if self.fd is None:
             return os.listdir(self.path)
-        fd = os.open(".", LIST_FLAGS, dir_fd=self.fd)
+        fd = os.open(".", OPEN_FOLDER_TO_LIST_FLAGS, dir_fd=self.fd)
         try:
             return os.listdir(fd)
         finally:
@@ -230,7 +230,7 @@ class FolderHandle:
             return
         try:
             # The handle only names the folder, so that a folder we may enter but not list still works.
-            fd = os.open(".", LIST_FLAGS, dir_fd=self.fd)
+            fd = os.open(".", OPEN_FOLDER_TO_LIST_FLAGS, dir_fd=self.fd)
         except PermissionError:
             return
         try:
@@ -298,7 +298,7 @@ class SubfolderCache:
     A returned handle belongs to the cache and is closed after `MOST_FOLDERS_KEPT_OPEN` others were asked for.
     """
 
-    def __init__(self, top: FolderHandle, *, flags: int = LIST_FLAGS) -> None:
+    def __init__(self, top: FolderHandle, *, flags: int = OPEN_FOLDER_TO_LIST_FLAGS) -> None:
         self._top = top
         self._flags = flags
         self._open: dict[str, FolderHandle] = {}
@@ -365,7 +365,9 @@ def join_path(above: str, name: str) -> str:
     return f"{above}/{name}" if above else name
 
 
-def open_inner_folder(top: FolderHandle, path: str, *, flags: int = ENTER_FLAGS) -> FolderHandle:
+def open_inner_folder(
+    top: FolderHandle, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS
+) -> FolderHandle:
     """Open a folder at a path below an open one; the empty path opens the same folder once more."""
     if top.fd is None:
         return open_folder_below(FolderHandle.at(top.path), path, flags=flags)
@@ -375,7 +377,7 @@ def open_inner_folder(top: FolderHandle, path: str, *, flags: int = ENTER_FLAGS)
 
 
 def open_folder_below(
-    start: FolderHandle, path: str, *, flags: int = ENTER_FLAGS, kernel: bool = True
+    start: FolderHandle, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS, kernel: bool = True
 ) -> FolderHandle:
     """Open a folder below another, however deep, following no link (ELOOP at the first).
 
@@ -388,7 +390,10 @@ def open_folder_below(
                 _open_path_chunk(start, parts, flags) if kernel and syscalls.has_openat2() else (0, None)
             )
             if inner is None:
-                count, inner = 1, open_child(start, parts[0], flags if len(parts) == 1 else ENTER_FLAGS)
+                count, inner = (
+                    1,
+                    open_child(start, parts[0], flags if len(parts) == 1 else OPEN_FOLDER_TO_ENTER_FLAGS),
+                )
         start, parts = inner, parts[count:]
     return start
 
@@ -404,7 +409,11 @@ def _open_path_chunk(start: FolderHandle, parts: list[str], flags: int) -> tuple
                 break
             count += 1
     names = "/".join(parts[:count])
-    fd = open_beneath(start, names, flags if count == len(parts) else ENTER_FLAGS) if count else None
+    fd = (
+        open_beneath(start, names, flags if count == len(parts) else OPEN_FOLDER_TO_ENTER_FLAGS)
+        if count
+        else None
+    )
     return count, None if fd is None else FolderHandle(fd, os.path.join(start.path, names))
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from handtools.core.errors import InvalidInput, OutsideWorkspace, SymlinkInPath
 from handtools.host.files import syscalls
 from handtools.host.files.folder_handle import (
-    ENTER_FLAGS,
+    OPEN_FOLDER_TO_ENTER_FLAGS,
     FolderHandle,
     is_link,
     join_path,
@@ -112,10 +112,10 @@ class WorkspaceRoot:
         plain = _ODD_PARTS.isdisjoint(path.split("/")) and "\0" not in path
         return path if plain and (path.isascii() or _is_encodable(path)) else self.relative(path)
 
-    def open_folder_no_follow(self, path: str, *, flags: int = ENTER_FLAGS) -> FolderHandle:
+    def open_folder_no_follow(self, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS) -> FolderHandle:
         """Open a folder in the workspace, following no symbolic link; raises `SymlinkInPath` when there is one."""
         _, top, below = self.split(path)
-        root = FolderHandle.at(top, flags=ENTER_FLAGS if below else flags)
+        root = FolderHandle.at(top, flags=OPEN_FOLDER_TO_ENTER_FLAGS if below else flags)
         with _refusing_links(path):
             return open_folder_below(root, below, flags=flags, kernel=self._kernel)
 
@@ -191,7 +191,7 @@ class WorkspaceRoot:
         if not above:
             return not is_link(root, name)
         try:
-            fd = open_beneath(root, above, ENTER_FLAGS)
+            fd = open_beneath(root, above, OPEN_FOLDER_TO_ENTER_FLAGS)
         except OSError as error:
             if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
                 return False

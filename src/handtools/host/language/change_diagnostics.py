@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from handtools.core.changes import Change
 from handtools.core.language import Diagnostic, DiagnosticDelta, DiagnosticReport, diagnostic_delta
 from handtools.host.language.dependent_files import dependent_files
-from handtools.host.language.document_files import DocumentFiles, document_text
+from handtools.host.language.file_uris import DocumentFiles, document_text
 from handtools.host.language.fresh_diagnostics import proved_diagnostics
 from handtools.host.language.lsp_client import LspClient, ServerLost
 from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotReady, ServerPool, ServerSlot

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from handtools.core.errors import HostError
 from handtools.core.syntax import Symbol, symbol_chains
 from handtools.host import programs
-from handtools.host.language.document_files import DocumentFiles
+from handtools.host.language.file_uris import DocumentFiles
 from handtools.host.search.ripgrep_process import find_ripgrep
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.text.diffs.alignment import align_lines

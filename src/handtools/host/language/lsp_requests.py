@@ -15,7 +15,7 @@ from handtools.core.language import (
     RewrittenFile,
 )
 from handtools.host.language.dependent_files import dependent_files
-from handtools.host.language.document_files import DocumentFiles, document_text
+from handtools.host.language.file_uris import DocumentFiles, document_text
 from handtools.host.language.fresh_diagnostics import proved_diagnostics
 from handtools.host.language.lsp_client import (
     LspClient,

@@ -20,7 +20,7 @@ from handtools.core.language import (
     LateReviewListener,
 )
 from handtools.host.language.change_diagnostics import EditedDocument, ServerChangeReview, ServerFindings
-from handtools.host.language.document_files import DocumentFiles, document_text
+from handtools.host.language.file_uris import DocumentFiles, document_text
 from handtools.host.language.fresh_diagnostics import STILL_CHECKING, proved_diagnostics
 from handtools.host.language.lsp_client import LspClient
 from handtools.host.language.lsp_requests import ServerQuery

@@ -76,6 +76,6 @@ class LocalMedia:
                 preview_worker.preview_task_arguments(kind, path, wish),
                 data,
             )
-            return preview_worker.preview_from_task_result(kind, made)
+            return preview_worker.media_preview_from_worker_result(kind, made)
         except (TaskFailed, ValueError, LookupError, TypeError) as why:
             raise TooLarge(f"`{path}` can't be shown: {why}.", hint=_HINT) from why

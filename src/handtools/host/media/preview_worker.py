@@ -52,7 +52,7 @@ def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
     return TaskResult(value, tuple(image.data for image in preview.images))
 
 
-def preview_from_task_result(kind: MediaKind, made: TaskResult) -> MediaPreview | None:
+def media_preview_from_worker_result(kind: MediaKind, made: TaskResult) -> MediaPreview | None:
     """The `MediaPreview` in a worker's result; raises `ValueError` or `LookupError` when it is malformed."""
     value = made.value
     if not value["kind"]:

@@ -29,7 +29,7 @@ from handtools.host.search.combined_search import gaps_of_all, local_search
 from handtools.host.search.copied_files_search import CopiedFilesSearch
 from handtools.text.search.gitignore import IGNORE_FILES
 
-MAX_ASKED_FILES = 200
+MAX_FILES_ASKED_OF_EDITOR = 200
 """The editor is asked about so many files before a search, and about those that had unsaved text before."""
 CONCURRENT_QUESTIONS = 8
 
@@ -38,7 +38,7 @@ class EditorFilesSearch:
     """The HostSearch port over the files of an editor; names and folders are the disk's."""
 
     def __init__(
-        self, files: EditorFiles, root: str | Path, *, max_asked_files: int = MAX_ASKED_FILES
+        self, files: EditorFiles, root: str | Path, *, max_asked_files: int = MAX_FILES_ASKED_OF_EDITOR
     ) -> None:
         self._files = files
         self._disk = local_search(root)
@@ -49,7 +49,7 @@ class EditorFilesSearch:
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
         """The first `most` matching lines, ordered by path."""
-        parts, unseen = await self._parts(scope, judged_once(admit))
+        parts, unseen = await self._parts(scope, memoized_path_filter(admit))
         every = [await search.hits(patterns, scope, most=most, admit=part) for search, part in parts]
         if len(every) == 1:
             return replace(every[0], gaps=_with_unseen(every[0].gaps, unseen))
@@ -64,7 +64,7 @@ class EditorFilesSearch:
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
         """The first `most` files with matches, and the number of matches in each."""
-        parts, unseen = await self._parts(scope, judged_once(admit))
+        parts, unseen = await self._parts(scope, memoized_path_filter(admit))
         every = [await search.tallies(patterns, scope, most=most, admit=part) for search, part in parts]
         if len(every) == 1:
             return replace(every[0], gaps=_with_unseen(every[0].gaps, unseen))
@@ -136,7 +136,7 @@ class EditorFilesSearch:
         return [(self._disk, on_disk), (self._copies, in_copy)], unseen
 
 
-def judged_once(admit: PathFilter) -> PathFilter:
+def memoized_path_filter(admit: PathFilter) -> PathFilter:
     """Return a filter that asks `admit` about each path once, since it counts what it withholds."""
     known: dict[str, bool] = {}
 

@@ -33,7 +33,7 @@ from handtools.core.search import (
     SearchScope,
     WantedKind,
 )
-from handtools.host.files.folder_handle import LIST_FLAGS, FolderHandle, kind_of_mode
+from handtools.host.files.folder_handle import OPEN_FOLDER_TO_LIST_FLAGS, FolderHandle, kind_of_mode
 from handtools.host.files.git_repository import repository_folders_above, worktree_excludes
 from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
@@ -238,7 +238,7 @@ class FolderWalker:
         inside = "" if path == "." else path
         try:
             with (
-                self._root.open_folder_no_follow(inside, flags=LIST_FLAGS) as folder,
+                self._root.open_folder_no_follow(inside, flags=OPEN_FOLDER_TO_LIST_FLAGS) as folder,
                 _scan(folder) as scan,
             ):
                 found = _FolderEntries(

@@ -14,7 +14,7 @@ from handtools.host.syntax.grammar import (
     node_kind_rule,
     node_text_as_name,
     parent_kind_rule,
-    substituted_name_finder,
+    symbol_name_finder_with_replacement,
 )
 
 if TYPE_CHECKING:
@@ -239,7 +239,9 @@ RUST = Grammar(
         "enum_item": DefinitionRule("enum", field_name_finder("name")),
         "trait_item": DefinitionRule("trait", field_name_finder("name")),
         # Named for its type, so that `Type.method` finds a method wherever it is implemented.
-        "impl_item": DefinitionRule("impl", substituted_name_finder(field_name_finder("type"), r"<.*")),
+        "impl_item": DefinitionRule(
+            "impl", symbol_name_finder_with_replacement(field_name_finder("type"), r"<.*")
+        ),
         "mod_item": DefinitionRule("namespace", field_name_finder("name")),
         "const_item": DefinitionRule("constant", field_name_finder("name"), body="value"),
         "static_item": DefinitionRule("variable", field_name_finder("name"), body="value"),
@@ -293,7 +295,7 @@ SWIFT = Grammar(
     definitions={
         "class_declaration": DefinitionRule(
             "class",
-            substituted_name_finder(child_name_finder("type_identifier", "user_type"), r"<.*"),
+            symbol_name_finder_with_replacement(child_name_finder("type_identifier", "user_type"), r"<.*"),
             refine={"struct": "struct", "enum": "enum", "extension": "impl"},
         ),
         "protocol_declaration": DefinitionRule("interface", field_name_finder("name")),
@@ -305,7 +307,8 @@ SWIFT = Grammar(
             "property", child_name_finder("pattern"), where=_SWIFT_TOP_LEVEL, body="computed_property"
         ),
         "protocol_property_declaration": DefinitionRule(
-            "property", substituted_name_finder(child_name_finder("pattern"), r"^(?:var|let)\s+")
+            "property",
+            symbol_name_finder_with_replacement(child_name_finder("pattern"), r"^(?:var|let)\s+"),
         ),
         "typealias_declaration": DefinitionRule("type", child_name_finder("type_identifier")),
     },

@@ -120,7 +120,7 @@ def child_name_finder(*kinds: str) -> NameFinder:
     return name
 
 
-def substituted_name_finder(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
+def symbol_name_finder_with_replacement(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
     """A name finder that removes or replaces regex matches, such as type parameters, in another finder's name."""
     compiled = re.compile(pattern)
 

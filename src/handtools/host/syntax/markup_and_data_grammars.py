@@ -9,7 +9,7 @@ from handtools.host.syntax.grammar import (
     SymbolName,
     child_name_finder,
     field_name_finder,
-    substituted_name_finder,
+    symbol_name_finder_with_replacement,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ JSON = Grammar(
     language="json",
     definitions={
         "pair": DefinitionRule(
-            "key", substituted_name_finder(field_name_finder("key"), r"^\"|\"$"), body="value"
+            "key", symbol_name_finder_with_replacement(field_name_finder("key"), r"^\"|\"$"), body="value"
         )
     },
     strings=("string",),
@@ -114,7 +114,9 @@ YAML = Grammar(
     language="yaml",
     definitions={
         "block_mapping_pair": DefinitionRule(
-            "key", substituted_name_finder(field_name_finder("key"), r"^['\"]|['\"]$"), body="value"
+            "key",
+            symbol_name_finder_with_replacement(field_name_finder("key"), r"^['\"]|['\"]$"),
+            body="value",
         )
     },
     strings=("double_quote_scalar", "single_quote_scalar", "block_scalar"),

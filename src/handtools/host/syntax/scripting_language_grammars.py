@@ -15,7 +15,7 @@ from handtools.host.syntax.grammar import (
     node_kind_rule,
     node_text_as_name,
     parent_kind_rule,
-    substituted_name_finder,
+    symbol_name_finder_with_replacement,
     typed_field_name_finder,
 )
 
@@ -65,7 +65,7 @@ JS_DEFINITIONS = {
     ),
     "pair": DefinitionRule(
         "function",
-        substituted_name_finder(field_name_finder("key"), r"^['\"]|['\"]$"),
+        symbol_name_finder_with_replacement(field_name_finder("key"), r"^['\"]|['\"]$"),
         where=JS_CALLABLE,
         body="value",
     ),
@@ -95,7 +95,7 @@ JAVASCRIPT = Grammar(
     strings=JS_STRINGS,
 )
 
-_TS_UNQUOTED = substituted_name_finder(field_name_finder("name"), r"^['\"]|['\"]$")
+_TS_UNQUOTED = symbol_name_finder_with_replacement(field_name_finder("name"), r"^['\"]|['\"]$")
 
 TYPESCRIPT = Grammar(
     language="typescript",

@@ -18,7 +18,7 @@ from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
 from handtools.text.shell import quote_words, read_script
 from handtools.text.shell.always_allow_prefix import always_allow_prefix
-from handtools.text.shell.inherited_names import script_uses_any_name
+from handtools.text.shell.inherited_names import script_runs_any_named_command
 from handtools.text.visible_text import visible_line, with_visible_characters
 
 SHOWN_COMMAND_CHARS = 60
@@ -42,7 +42,7 @@ def _grant_command(run: CommandRun, target: str) -> str:
     """Describe a command for a grant: its prefix if safe to generalize, else exactly this command by digest."""
     parts = read_script(target).parts
     short = always_allow_prefix(parts[0]) if parts else None
-    as_named = not run.steering and not script_uses_any_name(run.script, run.defined)
+    as_named = not run.steering and not script_runs_any_named_command(run.script, run.defined)
     if short is not None and as_named:
         return f"{_name_with_digest(quote_words(short), quote_words(short))} …"
     first = with_visible_characters(target.strip().partition("\n")[0])[:SHOWN_COMMAND_CHARS]

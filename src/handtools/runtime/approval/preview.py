@@ -26,7 +26,7 @@ MAX_PREVIEW_NOTE_LINES = 40
 """Most lines of one note, such as the functions that a session has defined."""
 MIN_FILE_DIFF_LINES = 24
 """Fewest diff lines shown for each file of a change."""
-BROWSER_NOTE = "Its pages run in your browser, which reaches what the job does not."
+PUBLISHED_PORT_BROWSER_WARNING = "Its pages run in your browser, which reaches what the job does not."
 
 
 def approval_title(effect: Effect, tool: str) -> str:
@@ -81,7 +81,7 @@ class _PreviewText:
             text = f"{effect.title}\n\n{effect.prompt}"
         elif isinstance(effect, Publication):
             place = f"port {effect.where.port} of {effect.job} at {effect.where.url}"
-            text = "\n".join((f"# {place}", f"# {BROWSER_NOTE}", effect.script))
+            text = "\n".join((f"# {place}", f"# {PUBLISHED_PORT_BROWSER_WARNING}", effect.script))
         else:
             text = "\n".join(effect.paths)
         return without_long_blanks(with_visible_characters(text))

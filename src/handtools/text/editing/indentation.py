@@ -39,8 +39,8 @@ class IndentationMap:
         # What stands at the margin like a first line that lost its indentation may have lost it too.
         self._loses_margin = bool(pairs) and pairs[0][0] == "" != pairs[0][1] and "" not in self._known
         self._step = indent_step(argument_lines)
-        self._shown_step = min(count_indent_steps(argument_lines), key=len, default=None)
-        self._steps = count_indent_steps(file_lines)
+        self._shown_step = min(indent_step_frequencies(argument_lines), key=len, default=None)
+        self._steps = indent_step_frequencies(file_lines)
         self._unit = _commonest(self._steps, file_lines)
 
     def file_indentation(self, wanted: str) -> str:
@@ -219,7 +219,7 @@ def _count(text: str, unit: str) -> int | None:
 
 def indent_step(lines: list[str]) -> str | None:
     """Give the text that one level of indentation adds in these lines, by frequency; None if they have none."""
-    return _commonest(count_indent_steps(lines), lines)
+    return _commonest(indent_step_frequencies(lines), lines)
 
 
 def _commonest(found: Counter[str], lines: list[str]) -> str | None:
@@ -232,7 +232,7 @@ def _commonest(found: Counter[str], lines: list[str]) -> str | None:
     return "\t" if step and not step.strip("\t") else step or None
 
 
-def count_indent_steps(lines: list[str]) -> Counter[str]:
+def indent_step_frequencies(lines: list[str]) -> Counter[str]:
     """Count the indentation steps between neighbouring non-blank lines, by the text that the deeper one adds."""
     depths = [leading_blanks(line) for line in lines if not is_blank(line)]
     found: Counter[str] = Counter()

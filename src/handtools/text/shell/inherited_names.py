@@ -24,7 +24,7 @@ def function_and_alias_names(functions: str, aliases: str) -> frozenset[str]:
     return frozenset((*_FUNCTION.findall(functions), *_ALIAS.findall(aliases)))
 
 
-def script_uses_any_name(script: Script, names: frozenset[str]) -> bool:
+def script_runs_any_named_command(script: Script, names: frozenset[str]) -> bool:
     """Whether a script runs one of these names as a command; True for an opaque script if there are any names."""
     if not script.parts:
         return bool(names)

@@ -3,7 +3,7 @@
 import pytest
 
 from handtools.host.language.dependent_files import ChangedDefinitions, dependent_files
-from handtools.host.language.document_files import DocumentFiles
+from handtools.host.language.file_uris import DocumentFiles
 
 pytestmark = pytest.mark.anyio
 

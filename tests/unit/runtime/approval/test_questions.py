@@ -16,7 +16,7 @@ from handtools.runtime.policy.rules import Rule
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.testing.stubs import CannedOutput, MemoryCommands
 from handtools.text.shell import read_script
-from handtools.text.shell.inherited_names import function_and_alias_names, script_uses_any_name
+from handtools.text.shell.inherited_names import function_and_alias_names, script_runs_any_named_command
 
 pytestmark = pytest.mark.anyio
 PHONE = 40
@@ -270,7 +270,7 @@ commands = st.builds(
 def test_two_questions_are_the_same_only_when_the_acts_are(one, other):
     def act(effect):
         left, command = effect.inherited, effect.command
-        used = script_uses_any_name(effect.script, effect.defined)
+        used = script_runs_any_named_command(effect.script, effect.defined)
         hosts = command.hosts if command.network == "listed" else ()
         return (
             command.script, left.cwd, command.network, ", ".join(hosts), command.live, dict(left.exports),
@@ -290,8 +290,8 @@ def test_names_of_functions_are_found_as_bash_lists_them():
         "ll",
         "-",
     }
-    assert script_uses_any_name(read_script("echo; a-b"), frozenset({"a-b"}))
-    assert not script_uses_any_name(read_script("echo a-b"), frozenset({"a-b"}))
+    assert script_runs_any_named_command(read_script("echo; a-b"), frozenset({"a-b"}))
+    assert not script_runs_any_named_command(read_script("echo a-b"), frozenset({"a-b"}))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from handtools.core.changes import (
 )
 from handtools.host.files.change_detection import tree_item
 from handtools.host.files.folder_handle import (
-    LIST_FLAGS,
+    OPEN_FOLDER_TO_LIST_FLAGS,
     FolderHandle,
     SubfolderCache,
     TreeEntry,
@@ -271,7 +271,7 @@ class UpperLayerDiff:
         # By handles of its own: those of the walk around it are closed when many others are asked for.
         with (
             contextlib.suppress(OSError),
-            open_child(self._workspace.folder(above), name, LIST_FLAGS) as top,
+            open_child(self._workspace.folder(above), name, OPEN_FOLDER_TO_LIST_FLAGS) as top,
         ):
             for found in walk_tree(top, skipped=closed):
                 items.append(tree_item(found))

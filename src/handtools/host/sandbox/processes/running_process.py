@@ -98,7 +98,7 @@ class StandardStreams:
         os.close(self.source)
 
 
-def open_streams(launch: Launch) -> StandardStreams:
+def make_child_process_streams(launch: Launch) -> StandardStreams:
     """Create the pipes or the pseudo-terminal for a launch."""
     if launch.terminal is not None:
         ours, theirs = os.openpty()
@@ -178,7 +178,7 @@ class RunningProcess:
         self._wanted: EndCause | None = None
         self._ended: ProcessResult | None = None
         self._failure: BaseException | None = None
-        self._pipes = open_streams(launch)
+        self._pipes = make_child_process_streams(launch)
         self._thread = threading.Thread(target=self._watch, name="handtools-command", daemon=True)
         self._thread.start()
 

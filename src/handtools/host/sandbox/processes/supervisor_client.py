@@ -73,7 +73,7 @@ class SupervisorPool:
         return _start_supervisor()
 
     def start_ahead(self) -> None:
-        """Have one idle before it is needed; who needs it meanwhile waits for this one."""
+        """Start an idle supervisor before it is needed; who needs one meanwhile waits for this one."""
         with self._lock:
             self._drop_our_parents()
             self._idle = self._idle or [_start_supervisor()]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from handtools.host.sandbox.search_path import folders_needed_by_path_programs, passes_through
+from handtools.host.sandbox.path_program_folders import folders_needed_by_path_programs, passes_through
 
 
 @pytest.fixture
