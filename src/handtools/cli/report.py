@@ -61,7 +61,7 @@ def report(
     if as_json:
         print_json({"file": str(file), "session": name, "calls": len(calls), "bytes": size})
     else:
-        print_remark(f"{file}: {len(calls):,} calls, {size / 1e6:,.1f} MB.")
+        print_remark(f"{file}: {len(calls):,} calls, {size / 1000:,.0f} kB.")
 
 
 def _last_session(record: WorkspaceJournal) -> str:
