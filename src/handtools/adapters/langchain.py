@@ -6,7 +6,6 @@ again. `middleware=[MalformedCalls()]` lets a run go on after arguments that are
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, hook_config
@@ -18,15 +17,14 @@ from langgraph.types import interrupt
 from handtools.adapters.provider_calls import (
     MALFORMED_HINT,
     arguments_from_json,
+    call_with_questions,
     content_parts,
     provider_call,
     question_to_json,
-    reply_from_json,
 )
 from handtools.core.approval import Approval
-from handtools.core.call import Call
 from handtools.core.errors import InvalidInput
-from handtools.core.result import Document, Image, Result
+from handtools.core.result import Document, Image
 from handtools.toolbox import Toolbox, ToolDefinition
 
 
@@ -40,7 +38,7 @@ def _tool(toolbox: Toolbox, definition: ToolDefinition) -> StructuredTool:
         configured = (runtime.config if runtime else {}).get("configurable", {})
         provider_id = (runtime.tool_call_id if runtime else "") or ""
         call = provider_call(definition.name, args, provider_id, str(configured.get("thread_id") or ""))
-        result = await _answered(toolbox, call)
+        result = await call_with_questions(toolbox, call, _ask)
         content = content_parts(result, _text, _image, _file)
         if not provider_id:
             return content
@@ -88,29 +86,9 @@ def _why_malformed(call: Mapping[str, Any]) -> str:
     return f"{call['error']} {MALFORMED_HINT}"
 
 
-async def _answered(toolbox: Toolbox, call: Call) -> Result[Any]:
-    """Run a call; each question interrupts the graph, which comes here again from the start with the answer."""
-    result = await toolbox.call(call)
-    while result.request is not None:
-        answer = _ask(result.request)
-        reply = reply_from_json(answer)
-        edited = answer.get("args") if isinstance(answer, Mapping) else None
-        if reply.allow and edited is not None and dict(edited) != dict(call.args):
-            await toolbox.withdraw(call.id)
-            other = provider_call(call.tool, edited, call.id, call.session)
-            call = replace(other, metadata=call.metadata)
-        result = await toolbox.call(call, reply=replace(reply, fingerprint=_asked_of(result, call)))
-    return result
-
-
-def _ask(approval: Approval) -> Any:
+async def _ask(approval: Approval) -> Any:
+    """Interrupt the graph with the question; it comes here again from the start, with the answer."""
     return interrupt(question_to_json(approval))
-
-
-def _asked_of(result: Result[Any], call: Call) -> str:
-    """Return the fingerprint of the question that was answered; a call with edited arguments asks its own."""
-    asked = result.request
-    return asked.fingerprint if asked is not None and asked.call_id == call.id else ""
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -82,10 +82,14 @@ def net_diff(record: "WorkspaceJournal", touches: Iterable["RecordedTouch"]) -> 
 
     Paths whose old content is no longer kept are named instead.
     """
+    return diff_of_changes(*net_changes(record, touches))
+
+
+def diff_of_changes(changes: Sequence["Change"], gone: Iterable[str]) -> str:
+    """The unified diffs of changes, joined, and the paths whose old content is no longer kept."""
     from handtools.core.changes import ChangeSet
     from handtools.runtime.approval.preview import changes_diff
 
-    changes, gone = net_changes(record, touches)
     return changes_diff(ChangeSet(tuple(changes))) + "".join(
         f"{path}: the bytes are no longer kept\n" for path in gone
     )

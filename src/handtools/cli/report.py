@@ -1,7 +1,7 @@
 """CLI command `handtools report`: write the calls of a session as one HTML page."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +11,10 @@ from handtools.cli import options
 from handtools.cli.diff import line_counts
 from handtools.cli.log import (
     call_target_summary,
+    diff_of_changes,
     file_changes_of_call,
     format_log_time,
     net_changes,
-    net_diff,
     undone_state,
 )
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
@@ -22,7 +22,8 @@ from handtools.cli.results import diff_in_details
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, with_progress_bar
 
 if TYPE_CHECKING:
-    from handtools.runtime.journal import LoggedCall, RecordedTouch
+    from handtools.core.changes import Change
+    from handtools.runtime.journal import LoggedCall
     from handtools.text.html_report import ReportedCall, ReportedFile
 
 MOST_REPORTED_CALLS = 5_000
@@ -76,7 +77,8 @@ def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
     touches = file_changes_of_call(record, logged.id)
     recalled = record.calls.recall(logged.id)
     result = result_from_json(recalled) if recalled else None
-    diff = net_diff(record, touches)
+    changes, gone = net_changes(record, touches)
+    diff = diff_of_changes(changes, gone)
     details: Any = result.details if result else None
     told = diff_in_details(details) if diff else None
     undone = undone_state(touches)
@@ -97,7 +99,7 @@ def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
         # The diff comes once, whole, below.
         answer=(result.text.replace(told, "") if told else result.text).rstrip("\n") if result else "",
         diff=diff,
-        files=_reported_files(record, touches),
+        files=_reported_files(changes, gone),
         match=(details.get("tier") or "") if isinstance(details, dict) else "",
         undo_command=undo,
     )
@@ -109,11 +111,8 @@ def _argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
         yield f"{name}:\n{text}" if "\n" in text else f"{name}: {text}"
 
 
-def _reported_files(
-    record: WorkspaceJournal, touches: Sequence["RecordedTouch"]
-) -> "tuple[ReportedFile, ...]":
+def _reported_files(changes: Iterable["Change"], gone: Iterable[str]) -> "tuple[ReportedFile, ...]":
     from handtools.text.html_report import ReportedFile
 
-    changes, gone = net_changes(record, touches)
     found = [ReportedFile(change.path, *line_counts(change)) for change in changes]
     return (*found, *(ReportedFile(path, None, None) for path in gone))
