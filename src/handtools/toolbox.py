@@ -64,9 +64,9 @@ from handtools.host.web.page_cache import PageCache
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.local_journal import open_local_journal
 from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls_of_ours
+from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.executor import Executor, decide_hypothetical_call
 from handtools.runtime.guards.commands import hidden_globs, read_only_globs
-from handtools.runtime.observability import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule
 from handtools.runtime.workspace_ports import Workspace

@@ -18,13 +18,12 @@ from handtools.runtime.policy import Policy
 from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.text.search.glob import GlobPrefilter, GlobSet, PathSelection
+from handtools.text.search.hit_rendering import RenderedHit, render_hits
 from handtools.text.search.result_pages import (
     RecencyCursor,
-    RenderedHit,
     cursor_after,
     find_result_page_start,
     parse_cursor,
-    render_hits,
 )
 from handtools.toolbox import READING, Toolbox, local_workspace
 

@@ -24,7 +24,7 @@ from handtools.core.tool import AnyTool, SchemaDialect, schema_with_tool_names, 
 from handtools.mcp.idempotency import SAFE_CALL_ID_PATTERN
 from handtools.mcp.protocol_json import Json, plain_json
 from handtools.mcp.tool_calls import ConnectionTools
-from handtools.runtime.observability import EventAnnouncer
+from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision, Verdict
 from handtools.toolbox import Toolbox, ToolDefinition

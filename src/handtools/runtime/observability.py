@@ -1,82 +1,12 @@
 """Delivery of events to listeners from a background thread, and OpenTelemetry spans of calls."""
 
 import sys
-import threading
-from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from typing import Any
 
 from handtools.core.call import Call
-from handtools.core.errors import exception_raised_by
-from handtools.core.events import Event, EventListener, Progressed, call_id_of_event
 from handtools.core.result import Result
-
-MAX_QUEUED_PROGRESS = 256
-"""Most undelivered progress events; beyond it the newest is replaced. Other events always queue."""
-
-
-class EventAnnouncer:
-    """Delivers events to listeners in order, from a thread that lives only while events wait."""
-
-    def __init__(self, listeners: tuple[EventListener, ...] = ()) -> None:
-        self._listeners = list(listeners)
-        self._followers: dict[str, EventListener] = {}
-        self._events: deque[tuple[Event, tuple[EventListener, ...]]] = deque()
-        self._lock = threading.Lock()
-        self._idle = threading.Event()
-        self._idle.set()
-
-    def copy(self) -> "EventAnnouncer":
-        """Return another announcer that tells the same listeners; who listens later hears one of them."""
-        return EventAnnouncer(tuple(self._listeners))
-
-    def listen(self, listener: EventListener) -> None:
-        """Add a listener for all later events."""
-        self._listeners.append(listener)
-
-    @contextmanager
-    def listen_to_call(self, call_id: str, listener: EventListener | None) -> Iterator[None]:
-        """Context manager that adds a listener for the events of one call."""
-        if listener is not None:
-            self._followers[call_id] = listener
-        try:
-            yield
-        finally:
-            self._followers.pop(call_id, None)
-
-    def announce(self, event: Event) -> None:
-        """Queue an event for the listeners; returns at once."""
-        follower = self._followers.get(call_id_of_event(event)) if self._followers else None
-        listeners = (*self._listeners, follower) if follower else tuple(self._listeners)
-        if not listeners:
-            return
-        with self._lock:
-            crowded = len(self._events) >= MAX_QUEUED_PROGRESS and isinstance(event, Progressed)
-            if crowded and isinstance(self._events[-1][0], Progressed):
-                self._events[-1] = event, listeners
-            else:
-                self._events.append((event, listeners))
-            if not self._idle.is_set():
-                return
-            self._idle.clear()
-        threading.Thread(target=self._tell, name="handtools-events", daemon=True).start()
-
-    def drain(self, timeout: float) -> bool:
-        """Wait until all events were delivered; return False after `timeout` seconds."""
-        return self._idle.wait(timeout)
-
-    def _tell(self) -> None:
-        while True:
-            with self._lock:
-                if not self._events:
-                    self._idle.set()
-                    return
-                event, listeners = self._events.popleft()
-            for listener in listeners:
-                exception_raised_by(partial(listener, event))
-
 
 SPAN_NAME = "execute_tool"
 

@@ -15,13 +15,8 @@ from handtools.core.syntax import SyntaxRole
 from handtools.core.tool import tool
 from handtools.text.encoding import without_surrogates
 from handtools.text.plurals import number_with_noun
-from handtools.text.search.result_pages import (
-    LINE_CHARS,
-    BadCursor,
-    SearchCursor,
-    parse_cursor,
-    path_on_one_line,
-)
+from handtools.text.search.hit_rendering import LINE_CHARS, path_on_one_line
+from handtools.text.search.result_pages import BadCursor, SearchCursor, parse_cursor
 from handtools.text.token_budget import count_rows_that_fit, estimate_tokens
 from handtools.text.truncation import clip_line
 from handtools.tools.search import ranked_hits

@@ -3,7 +3,6 @@
 ADR 10.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,35 +11,25 @@ from typing import Generic, TypeVar
 
 from handtools.core.errors import InvalidInput
 from handtools.core.search import Hit, Hits, MatchCount, MatchCounts, Search, SearchPatterns, SearchScope
-from handtools.core.syntax import Symbol, Syntax, SyntaxRole, TextPosition
+from handtools.core.syntax import Symbol, Syntax, SyntaxRole
 from handtools.text.encoding import decode
 from handtools.text.lines import split_lines, without_line_ending
 from handtools.text.plurals import inflect_for_number, number_with_noun
 from handtools.text.search import result_pages
-from handtools.text.search.result_pages import (
-    RenderedHit,
-    SearchCursor,
-    file_category,
-    has_definition,
-    path_sort_key,
-    render_hits,
-)
+from handtools.text.search.file_ranking import file_category, has_definition, path_sort_key
+from handtools.text.search.hit_rendering import RenderedHit, render_hits
+from handtools.text.search.result_pages import SearchCursor
 from handtools.text.token_budget import estimate_tokens
+from handtools.tools.search.syntax_hits import hits_with_syntactic_role, structural_hits
 
 MAX_PARSED_HITS = 1_000
 """Most hits that are parsed to find those with a syntactic role."""
-MAX_PARSED_FILES = 300
-"""Most files that are parsed for a structural pattern."""
-MAX_MATCH_LINES = 6
-"""Most lines shown of a long structural match."""
 RANKING_BLOCK = 100
 """Hits are ranked within blocks of this many, so that the first page needs no complete search."""
 MAX_COUNTED_FILES = 10_000
 """Most files whose matches are counted."""
 EMPTY_RESULT_PROBE_SECONDS = 5.0
 """Time limit in seconds of each search that explains an empty result."""
-_HOLE = re.compile(r"\$+\w*")
-_WORD = re.compile(r"[^\W\d]\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,66 +188,6 @@ async def _hits_elsewhere(
     )
     count = f"more than {RANKING_BLOCK}" if found.gaps.capped else f"{len(found.hits)}"
     return [f"There {inflect_for_number(len(found.hits), 'is')} {count} {where}."] if found.hits else []
-
-
-async def hits_with_syntactic_role(
-    search: Search, syntax: Syntax, patterns: SearchPatterns, scope: SearchScope, kind: SyntaxRole
-) -> Hits:
-    """Search for hits whose text has the given syntactic role."""
-    found = await search.hits(patterns, scope, most=MAX_PARSED_HITS)
-    sources = await search.read(_paths(found.hits))
-    kept: list[Hit] = []
-    for path, group in groupby(found.hits, key=lambda hit: hit.path):
-        if path not in sources:
-            continue
-        spots = {TextPosition(hit.line, start): hit for hit in group for start, _ in hit.spans}
-        roles = await syntax.classify(path, sources[path], list(spots)) or {}
-        kept += dict.fromkeys(hit for spot, hit in spots.items() if kind in roles.get(spot, ()))
-    unparsed = len({hit.path for hit in found.hits} - sources.keys())
-    unseen = f"Only the first {MAX_PARSED_HITS:,} matches were parsed." if found.gaps.capped else ""
-    return Hits(tuple(kept), replace(found.gaps, capped=False, unparsed=unparsed, unseen=unseen))
-
-
-async def structural_hits(
-    search: Search, syntax: Syntax, patterns: Sequence[str], scope: SearchScope
-) -> Hits:
-    """Find matches of structural patterns in files that contain each pattern's longest word."""
-    words = [max(_WORD.findall(_HOLE.sub(" ", one)), key=len, default="") for one in patterns]
-    if not all(words):
-        hint = "Write `open($FILE)`, not only `$CALL($FILE)`."
-        raise InvalidInput("A structural pattern needs a word to look for.", hint=hint)
-    literal = SearchPatterns(patterns=tuple(words), literal=True)
-    files = await search.tallies(literal, scope, most=MAX_PARSED_FILES)
-    sources = await search.read([tally.path for tally in files.tallies])
-    found: set[Hit] = set()
-    refusals: dict[str, InvalidInput] = {}
-    read: set[str] = set()
-    for path, data in sources.items():
-        lines = _lines(data)
-        for pattern in patterns:
-            try:
-                matches = await syntax.structural(path, data, pattern)
-            except InvalidInput as refusal:
-                # What is no code in one language may be in the next.
-                refusals[pattern] = refusal
-                continue
-            if matches is not None:
-                read.add(pattern)
-            for match in matches or ():
-                text = "\n".join(lines[match.start.line - 1 : match.end.line][:MAX_MATCH_LINES])
-                found.add(Hit(path, match.start.line, text, ((match.start.column, len(text)),)))
-    unread = [refusals[pattern] for pattern in patterns if pattern in refusals and pattern not in read]
-    if unread:
-        raise unread[0]
-    ordered = sorted(found, key=lambda hit: (path_sort_key(hit.path), hit.line, hit.spans))
-    unparsed = len({tally.path for tally in files.tallies} - sources.keys())
-    words_there = " or ".join(f"`{word}`" for word in dict.fromkeys(words))
-    unseen = (
-        f"Only the first {MAX_PARSED_FILES} files with {words_there} were parsed."
-        if files.gaps.capped
-        else ""
-    )
-    return Hits(tuple(ordered), replace(files.gaps, capped=False, unparsed=unparsed, unseen=unseen))
 
 
 def rank_hits(hits: Sequence[Hit], root: str) -> list[Hit]:
