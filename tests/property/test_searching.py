@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from handtools.core.search import SearchPatterns, SearchScope
 from handtools.host.search import ripgrep_process
-from handtools.host.search.ripgrep import RipgrepSearch
+from handtools.host.search.ripgrep_search import RipgrepSearch
 from handtools.runtime.policy import Policy
 from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
 from handtools.testing.memory_toolbox import memory_toolbox

@@ -1,4 +1,4 @@
-"""Ports for reading and changing workspace files, for backups, for file locks and for stored bytes."""
+"""Ports for reading and changing the files of a workspace, and an editor's unsaved buffers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

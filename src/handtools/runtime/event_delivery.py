@@ -10,8 +10,6 @@ from handtools.core.errors import exception_raised_by
 from handtools.core.events import Event, EventListener, Progressed, call_id_of_event
 
 MAX_QUEUED_PROGRESS = 256
-
-
 """Most undelivered progress events; beyond it the newest is replaced. Other events always queue."""
 
 

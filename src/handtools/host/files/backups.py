@@ -1,4 +1,4 @@
-"""Backup storage: files and folders moved out of a workspace so that undo can move them back, and tree copies.
+"""Backup storage: files and folders moved out of a workspace so that undo can move them back.
 
 They lie outside the workspace, on the same file system where there is a place for it: moving is then one rename,
 however large the thing is. Elsewhere things are copied, and the copy is complete before anything is removed.
@@ -30,9 +30,9 @@ from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 REPLACED_FILES_NAME, UPPER_LAYER_NAME = "before", "upper"
 """Names of subfolders of a backup item: the replaced files, and the upper layer of an overlay."""
 OVERLAY_WORK_NAME = "work"
+"""Name of the subfolder of a backup item that overlayfs needs as its work folder."""
 MASK_LAYER_NAME = "masked"
 """Name of the subfolder of a backup item with empty files that an overlay puts over private ones."""
-"""Name of the subfolder of a backup item that overlayfs needs as its work folder."""
 BACKUP_LOCK_NAME = "lock"
 UNDELETABLE_PREFIX = "aside-"
 """Prefix given to the name of a backup item that could not be deleted, so that it is not tried again."""

@@ -1,7 +1,6 @@
-"""Detect whether a file or folder tree has changed: by size and time, by digest, or by a kernel file lease.
+"""Detect whether a file or folder tree has changed, by size and time or by digest.
 
-A read lease makes the kernel hold back whoever opens the file for writing and tell us; without a lease (not the
-owner, another file system, another system) the bytes are compared a second time instead. ADR 102.
+ADR 102.
 """
 
 import contextlib

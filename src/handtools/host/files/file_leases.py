@@ -1,4 +1,7 @@
-"""Kernel leases on files: told when somebody opens one for writing; bytes are compared again where there is none.
+"""Kernel leases on files: told when somebody opens one for writing.
+
+A read lease makes the kernel hold back whoever opens the file for writing and tell us; without a lease (not the
+owner, another file system, another system) the bytes are compared a second time instead.
 
 ADR 102.
 """
@@ -15,14 +18,8 @@ from handtools.host.files.change_detection import file_mark, is_stat_mark, obser
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
 
 WRITER_WAIT_SECONDS = 0.2
-
-
 """Seconds to wait for another process that has the file open for writing."""
-
-
 _LEASE_RETRY_SECONDS = 0.004
-
-
 _COMPARE_CHUNK_BYTES = 1 << 17
 
 

@@ -32,7 +32,7 @@ from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.change_rules import RuledChanges, apply_rules_to_changes
 from handtools.runtime.policy.rules import Rule
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.truncation import clip_text
 

@@ -36,7 +36,7 @@ from handtools.runtime.transaction import (
     node_bytes,
     recover_transactions,
 )
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 from handtools.text.paths import parse_path_spec, similar_names
 
 

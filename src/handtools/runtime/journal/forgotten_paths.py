@@ -8,23 +8,11 @@ from handtools.core.file_storage import Store
 from handtools.text.encoding import decode, is_binary
 
 MIN_TRACE_LINE_CHARS = 8
-
-
 """Shortest line in characters that is searched as a trace; shorter ones occur in any file."""
-
-
 MIN_TRACE_WORD_CHARS = 16
-
-
 """Shortest word in characters that is searched by itself, such as a key printed without its name."""
-
-
 MAX_TRACE_PIECES = 500
-
-
 """Most lines and words searched as traces; longer files are sampled."""
-
-
 TRACE_SEARCH_CHUNK_BYTES = 4 << 20
 
 

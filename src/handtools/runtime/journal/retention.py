@@ -1,4 +1,4 @@
-"""Retention of the journal: prune entries by age and size; forget a path with all traces of its content."""
+"""Retention of the journal: prune entries by age and size, forget a path."""
 
 import json
 import re

@@ -28,40 +28,22 @@ from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, Rule
 from handtools.text.git_names import enclosing_git_folder, is_git_folder_lookalike
 
 SYSTEM_PREFIXES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
-
-
 """System folders to which links may point from the workspace."""
-
-
 NULL_DEVICE = "/dev/null"
-
-
 GIT_REPOSITORY_MARKERS = frozenset({"commondir", "objects", "refs", "config", "packed-refs"})
-
-
 """Names that, beside a HEAD file, make git take a folder for a repository."""
 
 
 REPOSITORY_CONFIG_PARTS = frozenset(
     {"config", "config.worktree", "commondir", "gitdir", "hooks", "info", "worktrees", "modules"}
 )
-
-
 """Names in a git repository that configure which programs git runs, unlike objects and refs."""
 
 
 _GIT_NAMES = GIT_REPOSITORY_MARKERS | REPOSITORY_CONFIG_PARTS | {"HEAD"}
-
-
 MAX_NAMED_PATHS = 5
-
-
 MAX_HELD_BACK_PATHS = 50
-
-
 DenyingRulesLookup = Callable[[str, bool], Sequence[Rule]]
-
-
 """Returns the rules that deny changing a path, as a link if the second argument is true."""
 
 

@@ -1,6 +1,4 @@
-"""Policy for commands: judges a script part by part before it runs, then the file changes that it made.
-
-This does not confine a command. For all tools, links out of the workspace and new git repositories need approval.
+"""Policy for commands: judges a script part by part before it runs. This does not confine it.
 
 ADR 59.
 """

@@ -1,4 +1,8 @@
-"""Ranking of found files: definitions first, source before tests and documents, then by path."""
+"""Ranking of found files: definitions first, source before tests and documents, then by path.
+
+Files that define what was looked for come before those that use it, source before tests and documents, and those
+before what somebody else wrote or a program made; the rest is the order of paths.
+"""
 
 import re
 from collections.abc import Sequence
@@ -6,23 +10,11 @@ from functools import lru_cache
 from typing import Literal
 
 FileCategory = Literal[0, 1, 2, 3]
-
-
 """Rank of a file in search results: 0 source, 1 tests, 2 documents, 3 vendored or generated."""
-
-
 MatchOffsets = Sequence[tuple[int, int]]
-
-
 MatchedLine = tuple[str, MatchOffsets]
-
-
 """The text of a line with hits, and the start and end of each match in it."""
-
-
 _TEST_FOLDERS = {"test", "tests", "spec", "specs", "__tests__", "__mocks__", "testdata", "fixtures", "e2e"}
-
-
 _TEST_NAMES = re.compile(r"test_.*|conftest\.py|.*[._-](?:test|tests|spec)\.\w+|.*Tests?\.\w+")
 
 
@@ -53,17 +45,9 @@ _INTRODUCES = re.compile(
 
 
 _WORD_LIST = tuple(_WORDS.split("|"))
-
-
 _CLOSING = frozenset("*&)>")
-
-
 """Besides white space, the characters that can stand right before a defined name."""
-
-
 _BEGINS_WITH_WORD = re.compile(rf"\s*(?:\w+\s+)*(?:{_WORDS})\s")
-
-
 _ASSIGNS = re.compile(r"\s*(?::[^=]*)?(?::=|=(?!=))")
 
 

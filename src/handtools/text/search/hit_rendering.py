@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from handtools.text.truncation import clip_line
 
 LINE_CHARS = 300
-
-
 """Matched lines with more characters than this are clipped around the match."""
-
-
 _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 

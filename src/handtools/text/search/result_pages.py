@@ -1,7 +1,6 @@
-"""Pages of search results: ranking of files, rendering of hits with context lines, and cursors between pages.
+"""Cursors between pages of search results.
 
-Files that define what was looked for come before those that use it, source before tests and documents, and those
-before what somebody else wrote or a program made; the rest is the order of paths. A ranked answer is ranked in
+A ranked answer is ranked in
 blocks of a fixed number of hits, in the order of paths. A cursor names the hit before its block, how much of the
 block was shown, and what the block was: changes before the block then move nothing, and a change inside it is
 noticed. In a newest-first list a cursor is told by time.

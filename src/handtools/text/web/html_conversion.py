@@ -30,8 +30,6 @@ _MEANT = {
 
 
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
-
-
 _NO_CHARSET = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7", "undefined"})
 
 
@@ -90,8 +88,6 @@ Headers and footers stay: some sites put the page's own title there.
 
 
 _NUMBERED = ("linenos", "gutter", "lntd")
-
-
 _CELL = r"(?:[^<]|<(?!/?(?:table|td|tr)\b))*+"
 
 
@@ -104,11 +100,7 @@ _NUMBERS_BESIDE = re.compile(
 
 
 _TITLE = re.compile(r"<title\b[^<>]*+>((?:[^<]|<(?!/?title\b))*+)</title", re.IGNORECASE)
-
-
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
-
-
 _HEAD_CHARS = 64 << 10
 
 

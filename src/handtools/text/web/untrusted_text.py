@@ -1,10 +1,6 @@
 """Marks around text from the web, so that a model tells it from instructions."""
 
 import hashlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 def mark_untrusted(told: str, *parts: str, secret: str) -> str:

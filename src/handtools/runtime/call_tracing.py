@@ -1,4 +1,4 @@
-"""Delivery of events to listeners from a background thread, and OpenTelemetry spans of calls."""
+"""OpenTelemetry spans of calls."""
 
 import sys
 from collections.abc import Iterator

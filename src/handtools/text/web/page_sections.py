@@ -1,4 +1,4 @@
-"""Content of web pages: bytes decoded by charset, HTML to Markdown or text, sections, pages, untrusted marks.
+"""Sections of a page's text, its table of contents, and portions of it that fit a budget.
 
 ADR 92.
 """
@@ -7,14 +7,9 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from handtools.text.lines import LineRange, merged_ranges
 from handtools.text.token_budget import estimate_tokens
-
-if TYPE_CHECKING:
-    pass
-
 
 MENTION_CONTEXT_LINES = 2
 SECTION_TITLE_CHARS = 100

@@ -1,4 +1,4 @@
-"""The `Workspace`: ports of one machine, journal, stored outputs by owner, and a cache of recent files.
+"""The `Workspace`: the ports of one machine, its journal, and a cache of recent files.
 
 ADR 120.
 """
