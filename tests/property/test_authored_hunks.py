@@ -139,7 +139,7 @@ def test_a_rendered_hunk_is_a_patch_from_the_text_without_it(base, steps):
 
 def unrendered(shown):
     """The two sides of a hunk."""
-    sides = ["", ""]
+    sides, last = ["", ""], ""
     for row in shown.split("\n")[1:-1]:
         for at, signs in enumerate((" -", " +")):
             if row[0] in signs:

@@ -1,8 +1,8 @@
-"""Hunks with authors: what certain authors changed in a text, with the edits of everybody else folded into the base.
+"""Hunks with authors: what certain authors changed in a text, with everybody else's edits folded into the base.
 
-The base is the text before the first version. Each version then changes either the text alone (an author's) or base and
-text together (anybody else's), so that the difference of the two is what the authors did. Where others edited in the same
-place that can't be told apart: such a hunk is mixed. ADR 228.
+The base is the text before the first version. Each version then changes either the text alone (an author's) or
+base and text together (anybody else's), so that the difference of the two is what the authors did. Where others
+edited in the same place that can't be told apart: such a hunk is mixed. ADR 228.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
 class TextVersion(NamedTuple):
-    """A text as it was after a change, and who made the change; `OTHERS` is everybody whose work is not looked at."""
+    """A text as it was after a change, and who made the change; `OTHERS` for work that is not looked at."""
 
     author: str
     text: str
@@ -98,7 +98,7 @@ def group_hunks(hunks: Sequence[AuthoredHunk], context: int = CONTEXT_ROWS) -> l
 
 
 def render_hunks(diff: AuthoredDiff, group: Sequence[int], context: int = CONTEXT_ROWS) -> str:
-    """Render a group of neighbouring hunks as one hunk of a unified diff, from the text without them to the text."""
+    """Render neighbouring hunks as one hunk of a unified diff, from the text without them to the text."""
     first, last = (diff.hunks[group[at]].edit for at in (0, -1))
     start, end = max(first.start_b - context, 0), min(last.end_b + context, len(diff.rows))
     shown: list[str] = []
@@ -123,7 +123,7 @@ def split_rows(text: str) -> list[str]:
 
 
 class _Blame:
-    """Base and text side by side while versions are applied, and for each row that only one of them has, whose it is."""
+    """Base and text side by side, and for each row that only one of them has, who removed or added it."""
 
     def __init__(self, base: list[str]) -> None:
         self.base, self.rows = base, base
@@ -136,11 +136,8 @@ class _Blame:
 
     def authors(self, edit: LineEdit) -> tuple[str, ...]:
         """Who changed rows of a region, others left out."""
-        return tuple(sorted(self._found(edit) - {OTHERS}))
-
-    def _found(self, edit: LineEdit) -> set[str]:
         named = {*self.removed_by[edit.start_a : edit.end_a], *self.added_by[edit.start_b : edit.end_b]}
-        return {author for author in named if author is not None}
+        return tuple(sorted(author for author in named if author))
 
     def after(self, author: str, rows: list[str]) -> "_Blame":
         """Base and text after a version; the base follows where others changed what no author had."""
