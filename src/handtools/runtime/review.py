@@ -335,6 +335,8 @@ class _WholeFile:
     """Permission bits that others left; None if not known."""
     authors: tuple[str, ...] = ()
     mode_authors: tuple[str, ...] = ()
+    since_it_came: tuple[str, ...] = ()
+    """Who changed it since others created it, or since the first state."""
 
     def after(self, author: str, node: Node | None) -> "_WholeFile":
         """The same after one more change."""
@@ -343,7 +345,14 @@ class _WholeFile:
         if author != OTHERS:
             modes = (*self.mode_authors, author) if changed else self.mode_authors
             mode = now if self.mode is None else self.mode
-            return replace(self, node=node, mode=mode, authors=(*self.authors, author), mode_authors=modes)
+            return replace(
+                self,
+                node=node,
+                mode=mode,
+                authors=(*self.authors, author),
+                mode_authors=modes,
+                since_it_came=(*self.since_it_came, author),
+            )
         came_or_went = (self.node is None) != (node is None)
         return _WholeFile(
             before=node,
@@ -351,6 +360,7 @@ class _WholeFile:
             exists=node is not None if came_or_went else self.exists,
             mode=now if changed or self.mode is None else self.mode,
             mode_authors=() if changed else self.mode_authors,
+            since_it_came=() if came_or_went else self.since_it_came,
         )
 
 
@@ -368,7 +378,7 @@ def _whole_file(states: _FileStates) -> _WholeFile:
 
 def _reviewed(path: str, states: _FileStates, text_of: TextOf) -> ReviewedFile:
     whole, now = _whole_file(states), states.now
-    authors = tuple(dict.fromkeys(whole.authors))
+    authors = tuple(dict.fromkeys(whole.authors if whole.exists else whole.since_it_came))
     if now is None or not whole.exists:
         if (now is None) != whole.exists or not authors:
             return ReviewedFile(path)
