@@ -16,6 +16,7 @@ from handtools.cli.log import log
 from handtools.cli.mcp_serve import mcp, serve
 from handtools.cli.report import report
 from handtools.cli.results import EXIT_FAILED
+from handtools.cli.review import review
 from handtools.cli.sessions import sessions
 from handtools.cli.show import show
 from handtools.cli.skills import skills
@@ -29,7 +30,7 @@ from handtools.core.errors import HandtoolsError, ToolError, UsageError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(log, sessions, show, diff, versions, report),
-    *(undo, redo, forget),
+    *(review, undo, redo, forget),
     *(pending, approve, deny),
     *(call, tools, skills, tokens, why),
     *(mcp, serve, install, uninstall),

@@ -10,16 +10,18 @@ from handtools.cli import options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console
+from handtools.core.history import PERSON_AGENT_NAME
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from handtools.core.changes import TouchedPath
     from handtools.core.result import Result
     from handtools.core.undo_history import UndoScope
     from handtools.runtime.journal.calls import ChangeAuthor
 
-PERSON_AGENT_NAME = "person"
-"""Agent name under which the log records undo and redo that a person runs from the command line."""
 NEWEST_KEYWORD = "last"
 UNDO_VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
 
@@ -181,17 +183,7 @@ def _print_undone(
 ) -> None:
     from rich.text import Text
 
-    done = [
-        ChangedFile(UNDO_VERBS[touched.action], touched.path)
-        for touched in (result.changes.touched if result.changes else ())
-    ]
-    for verb, path in done if len(done) <= MOST_UNDONE_PATHS_LISTED else ():
-        stdout_console().print(
-            Text.assemble((f"{verb:<9}", "green"), with_visible_characters(path)), soft_wrap=True
-        )
-    if len(done) > MOST_UNDONE_PATHS_LISTED:
-        told = with_visible_characters(changed_files_text(done))
-        stdout_console().print(f"{len(done):,} paths: {told}", soft_wrap=True)
+    print_touched(result.changes.touched if result.changes else ())
     conflicts = result.details.conflicts
     for kept in conflicts[:MOST_UNDONE_PATHS_LISTED]:
         told = with_visible_characters(f"{kept.path}: {kept.reason}")
@@ -210,6 +202,20 @@ def _print_undone(
         # A restored version is a change of its own: undo takes it back.
         other = "undo" if versioned or action == "redo" else "redo"
         print_remark(f"To {other} this: {record.suggested_command(other, *words.typed)}")
+
+
+def print_touched(touched: "Sequence[TouchedPath]") -> None:
+    """Print what an undo did to each path; of very many paths their folders."""
+    from rich.text import Text
+
+    done = [ChangedFile(UNDO_VERBS[each.action], each.path) for each in touched]
+    for verb, path in done if len(done) <= MOST_UNDONE_PATHS_LISTED else ():
+        stdout_console().print(
+            Text.assemble((f"{verb:<9}", "green"), with_visible_characters(path)), soft_wrap=True
+        )
+    if len(done) > MOST_UNDONE_PATHS_LISTED:
+        told = with_visible_characters(changed_files_text(done))
+        stdout_console().print(f"{len(done):,} paths: {told}", soft_wrap=True)
 
 
 def _print_plain(

@@ -287,6 +287,10 @@ class ChangeEntries:
             case "path":
                 return self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT 100", name)
 
+    def made_since(self, at: float) -> list[RecordedTouch]:
+        """List the applied touches of all sessions from a time on, in seconds since 1970, newest first."""
+        return self._touches("e.at >= ? AND e.state = 'done' ORDER BY t.id DESC", at)
+
     def node(self, trace: RecordedNode | None) -> Node | None:
         """Load a recorded node with its bytes; raises `KeyError` if they were pruned."""
         if trace is None:
