@@ -11,8 +11,8 @@ from handtools.text.html_report import ReportedCall, ReportedFile, ReportedQuest
 
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "table"),
-    *("caption", "tbody", "tr", "th", "td", "svg", "rect", "path", "label", "input", "output", "ol", "li", "details"),
-    *("summary", "ul", "b", "code", "span", "small", "h3", "pre", "ins", "del", "em", "script"),
+    *("caption", "tbody", "tr", "th", "td", "svg", "rect", "path", "label", "input", "output", "ol"),
+    *("li", "details", "summary", "ul", "b", "code", "span", "small", "h3", "pre", "ins", "del", "em", "script"),
 }  # fmt: skip
 HOSTILE = '</pre></script><img src="http://evil.example/x" onerror=alert(1)>\x1b[2J\u202etxt.exe\u200b&lt;'
 
