@@ -214,6 +214,13 @@ class Toolbox:
         """
         return await self._executor.withdraw(call_id, reason or WITHDRAWN_HINT)
 
+    async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:
+        """Wait for the answer that a person gives to a pending call in another process, to `resume` it with.
+
+        With `only_if_watched` it returns None as soon as nobody watches (`handtools watch`).
+        """
+        return await self._executor.answer_from_elsewhere(call_id, only_if_watched=only_if_watched)
+
     def cancel(self, call_id: str) -> bool:
         """Cancel a running or resumed call by its id, from any thread; False when it is not running here."""
         tokens = tuple(self._cancels.get(call_id, ()))

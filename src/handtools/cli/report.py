@@ -9,17 +9,17 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.diff import line_counts
-from handtools.cli.log import (
-    call_target_summary,
-    diff_of_changes,
-    file_changes_of_call,
-    format_log_time,
-    net_changes,
-    undone_state,
-)
+from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.results import diff_in_details
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, with_progress_bar
+from handtools.recorded_changes import (
+    call_target_summary,
+    diff_of_changes,
+    file_changes_of_call,
+    net_changes,
+    undone_state,
+)
 
 if TYPE_CHECKING:
     from handtools.core.changes import Change

@@ -5,14 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handtools.cli import options
-from handtools.cli.log import (
-    UNDONE_TEXT,
-    file_changes_of_call,
-    format_log_time,
-    logged_to_json,
-    net_diff,
-    undone_state,
-)
+from handtools.cli.log import UNDONE_TEXT, format_log_time, logged_to_json
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.results import diff_in_details
 from handtools.cli.terminal import (
@@ -24,6 +17,7 @@ from handtools.cli.terminal import (
     print_untrusted_text,
     stdout_console,
 )
+from handtools.recorded_changes import file_changes_of_call, net_diff, undone_state
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:

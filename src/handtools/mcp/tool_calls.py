@@ -6,7 +6,7 @@ ADR 71.
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
-from handtools.core.errors import HandtoolsError
+from handtools.core.errors import HandtoolsError, HostError
 from handtools.core.events import Event, Progressed, Settled
 from handtools.core.result import Result
 from handtools.mcp import elicitation_and_sampling
@@ -171,6 +171,8 @@ ApprovalsAnsweredBy = Literal["client", "person"]
 
 SESSION_META_KEY = "handtools/session"
 """Key in `_meta` under which a client names its session, for remembered approvals and for undo."""
+WATCHED_WAIT_SECONDS = 600.0
+"""How long a call waits for a person who watches, before the model is told that it is pending."""
 NOBODY_TO_ASK = "Nobody is there to ask; the policy answers for them."
 
 
@@ -376,9 +378,31 @@ class ConnectionTools:
 
     async def _reply(self, ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
         if self.asks == "client" and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities):
-            return await _elicit_reply(ctx, approval) if ctx.session.can_send_request else None
+            return await self._first_reply(ctx, approval) if ctx.session.can_send_request else None
         unattended = self.toolbox.policy.unattended
-        return None if unattended == "ask" else Reply(unattended == "allow", message=NOBODY_TO_ASK)
+        if unattended != "ask":
+            return Reply(unattended == "allow", message=NOBODY_TO_ASK)
+        with anyio.move_on_after(WATCHED_WAIT_SECONDS):
+            return await self.attended_toolbox.answer_from_elsewhere(approval.call_id, only_if_watched=True)
+        return None
+
+    async def _first_reply(self, ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
+        """Ask the client's person, and take the answer of one who watches if that comes first."""
+        replies: list[Reply | None] = []
+
+        async def ask_client() -> None:
+            replies.append(await _elicit_reply(ctx, approval))
+            group.cancel_scope.cancel()
+
+        async def ask_watchers() -> None:
+            with suppress(HostError):  # then it is the client's person alone
+                replies.append(await self.attended_toolbox.answer_from_elsewhere(approval.call_id))
+                group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask_client)
+            group.start_soon(ask_watchers)
+        return replies[0]
 
     def _waiting(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval

@@ -205,7 +205,8 @@ def test_a_journal_of_the_version_before_is_brought_up_to_date(tmp_path):
     old.close()
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
-            "DROP TABLE once; ALTER TABLE refs DROP COLUMN content; ALTER TABLE calls DROP COLUMN owner;"
+            "DROP TABLE once; DROP TABLE running; DROP TABLE answers; DROP TABLE attendance;"
+            "ALTER TABLE refs DROP COLUMN content; ALTER TABLE calls DROP COLUMN owner;"
             "ALTER TABLE entries DROP COLUMN owner; ALTER TABLE approvals DROP COLUMN owner;"
             "PRAGMA user_version = 1;"
         )

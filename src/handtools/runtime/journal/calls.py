@@ -66,6 +66,29 @@ class PendingCall:
     granted: frozenset[str]
 
 
+class WaitingCall(NamedTuple):
+    """A call that waits for an answer, the approval request, and when it was asked."""
+
+    call: Call
+    approval: Approval
+    at: float
+
+
+_MATCHING_CALLS = (
+    "(c.tool LIKE :plain ESCAPE '!' OR c.args LIKE :json ESCAPE '!' OR c.status LIKE :plain ESCAPE '!' "
+    "OR c.code LIKE :plain ESCAPE '!' OR c.agent LIKE :plain ESCAPE '!' OR c.id LIKE :plain ESCAPE '!' OR EXISTS "
+    "(SELECT 1 FROM entries e JOIN touches t ON t.entry = e.id WHERE e.call_id = c.id "
+    "AND t.path LIKE :plain ESCAPE '!'))"
+)
+
+
+def _like_pattern(text: str) -> str:
+    """Return the pattern of LIKE for texts that hold this one."""
+    for special in "!%_":
+        text = text.replace(special, f"!{special}")
+    return f"%{text}%"
+
+
 class Calls:
     """Journal table of calls with their results, pending approvals and grants."""
 
@@ -93,7 +116,8 @@ class Calls:
                 row,
             )
             if result.status != "pending":
-                connection.execute("DELETE FROM approvals WHERE call_id = ?", (call.id,))
+                for table in ("approvals", "answers"):
+                    connection.execute(f"DELETE FROM {table} WHERE call_id = ?", (call.id,))
 
     def recall(self, call_id: str) -> dict[str, Any] | None:
         """Return the recorded result of a call id as JSON values, or None."""
@@ -176,19 +200,71 @@ class Calls:
         return None if row is None else ChangeAuthor(*row)
 
     def page(
-        self, *, session: str | None = None, before: int | None = None, limit: int = 20
+        self,
+        *,
+        session: str | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        matching: str = "",
+        limit: int = 20,
     ) -> list[LoggedCall]:
-        """List recorded calls, newest first; `before` is the `seq` of the previous page's last call."""
-        where, values = ["seq < ?"], [before if before is not None else 1 << 62]
-        if session is not None:
-            where.append("session = ?")
-            values.append(session)  # type: ignore[arg-type]
+        """List recorded calls, newest first; `before` is the `seq` of the previous page's last call.
+
+        `matching` is a text in the tool's name, the arguments, status, agent or a changed path; only ASCII letters
+        match in either case.
+        """
+        conditions = {
+            "seq < :before": before,
+            "seq > :after": after,
+            "session = :session": session,
+            _MATCHING_CALLS: matching or None,
+        }
+        where = [condition for condition, value in conditions.items() if value is not None] or ["1"]
+        values = {
+            "before": before,
+            "after": after,
+            "session": session,
+            "limit": limit,
+            "plain": _like_pattern(matching),
+            "json": _like_pattern(json.dumps(matching)[1:-1]),
+        }
         with self._database.reading() as connection:
             rows = connection.execute(
-                f"SELECT {CALL_COLUMNS} FROM {self._calls} WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?",
-                (*values, limit),
+                f"SELECT {CALL_COLUMNS} FROM {self._calls} AS c WHERE {' AND '.join(where)} "
+                "ORDER BY seq DESC LIMIT :limit",
+                values,
             ).fetchall()
         return [_logged(row) for row in rows]
+
+    def listed(self, call_ids: Iterable[str]) -> list[LoggedCall]:
+        """List the recorded calls with these ids, newest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {CALL_COLUMNS} FROM {self._calls} "
+                "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY seq DESC",
+                (json.dumps(list(call_ids)),),
+            ).fetchall()
+        return [_logged(row) for row in rows]
+
+    def newest_seq(self) -> int:
+        """Return the number of the newest recorded call; 0 if there is none."""
+        row = self._database.peek("SELECT max(seq) FROM calls", ())
+        return int(row[0] or 0) if row else 0
+
+    def session_names(self, limit: int = 100) -> list[str]:
+        """List the names of sessions with recorded calls, the one that was active last first.
+
+        By the index alone, so that a long record is not read.
+        """
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "WITH RECURSIVE names (name) AS (SELECT min(session) FROM calls UNION ALL "
+                "SELECT (SELECT min(session) FROM calls WHERE session > name) FROM names WHERE name IS NOT NULL) "
+                "SELECT name FROM names WHERE name IS NOT NULL "
+                "ORDER BY (SELECT max(seq) FROM calls WHERE session = name) DESC LIMIT ?",
+                (limit,),
+            ).fetchall()
+        return [str(row[0]) for row in rows]
 
     def sessions(self, limit: int = 20) -> list[LoggedSession]:
         """List the sessions with recorded calls, the one that was active last first."""
@@ -233,6 +309,8 @@ class Calls:
         row = (call.id, *(json.dumps(value) for value in values), time.time(), call.owner)
         with self._database.writing() as connection:
             connection.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?, ?, ?, ?)", row)
+            # An answer was to what was asked before.
+            connection.execute("DELETE FROM answers WHERE call_id = ?", (call.id,))
 
     def suspended(self, call_id: str) -> PendingCall | None:
         """Return the pending call with its approval request, or None."""
@@ -244,6 +322,17 @@ class Calls:
             return None
         call, approval, granted = (json.loads(value) for value in row)
         return PendingCall(call_from_json(call), Approval(**approval), frozenset(granted))
+
+    def waiting_calls(self) -> list[WaitingCall]:
+        """List all calls that wait for an answer with their approval requests, oldest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT call, approval, at FROM {self._approvals} ORDER BY at"
+            ).fetchall()
+        return [
+            WaitingCall(call_from_json(json.loads(call)), Approval(**json.loads(approval)), at)
+            for call, approval, at in rows
+        ]
 
     def waiting(self) -> list[Approval]:
         """List all approval requests that wait for an answer, oldest first."""

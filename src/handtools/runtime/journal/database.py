@@ -97,7 +97,7 @@ class WriteBehind:
                     return
 
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 SQLITE_BUSY_SECONDS = 30.0
 PRIVATE_FILE_MODE = 0o600
 WAL_SUFFIXES = ("-wal", "-shm")
@@ -107,6 +107,19 @@ CHECKPOINT_WRITES = 400
 ONCE_SCHEMA = """CREATE TABLE once (
   scope TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (scope, name)
 ) WITHOUT ROWID;"""
+LIVE_SCHEMA = """CREATE TABLE running (
+  call_id TEXT PRIMARY KEY, session TEXT NOT NULL, turn TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL,
+  args TEXT NOT NULL, started REAL NOT NULL, seen REAL NOT NULL,
+  output TEXT NOT NULL, output_bytes INTEGER NOT NULL, kept TEXT NOT NULL, cancelled_by TEXT NOT NULL,
+  owner TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE answers (
+  call_id TEXT PRIMARY KEY, reply TEXT NOT NULL, holder TEXT NOT NULL, at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE attendance (
+  call_id TEXT NOT NULL, holder TEXT NOT NULL, seen REAL NOT NULL, PRIMARY KEY (call_id, holder)
+) WITHOUT ROWID;"""
+"""Tables of what is going on now; nothing in them is needed when every process has ended."""
 JOURNAL_SCHEMA = f"""
 CREATE TABLE calls (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL, turn TEXT NOT NULL,
@@ -151,13 +164,14 @@ CREATE TABLE approvals (
   owner TEXT NOT NULL DEFAULT ''
 );
 {ONCE_SCHEMA}
+{LIVE_SCHEMA}
 """
 ADD_CONTENT_COLUMN = "ALTER TABLE refs ADD COLUMN content TEXT NOT NULL DEFAULT ''"
 ADD_OWNER_COLUMNS = ";\n".join(
     f"ALTER TABLE {table} ADD COLUMN owner TEXT NOT NULL DEFAULT ''"
     for table in ("calls", "entries", "approvals")
 )
-SCHEMA_UPGRADES = {1: ONCE_SCHEMA, 2: ADD_CONTENT_COLUMN, 3: "", 4: ADD_OWNER_COLUMNS}
+SCHEMA_UPGRADES = {1: ONCE_SCHEMA, 2: ADD_CONTENT_COLUMN, 3: "", 4: ADD_OWNER_COLUMNS, 5: LIVE_SCHEMA}
 """SQL to upgrade from each older schema version; from 4 on, blobs may be deltas.
 
 Calls recorded before version 5 belong to the local user.
@@ -213,6 +227,11 @@ class Database:
             except sqlite3.DatabaseError as failure:
                 raise _explanation(self.path, failure) from failure
             return row
+
+    def data_version(self) -> int:
+        """Return a number that is another one after another connection has written."""
+        row = self.peek("PRAGMA data_version", ())
+        return int(row[0]) if row else 0
 
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:

@@ -188,6 +188,8 @@ class Retention:
             if outputs is not None and (call_id in found or traces.in_output(outputs, name)):
                 outputs.drop(name)
                 found.add(call_id)
+        # What runs is written again, by who runs it, a moment later.
+        connection.execute("DELETE FROM running")
         for call_id in found:
             connection.execute("UPDATE calls SET args = '{}', result = x'' WHERE id = ?", (call_id,))
             connection.execute("DELETE FROM approvals WHERE call_id = ?", (call_id,))
