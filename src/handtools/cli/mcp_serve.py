@@ -133,13 +133,8 @@ def _parse_address(words: str) -> tuple[str, int]:
 def _single_grant(
     workspace: Path, preset: str, policy: Path | None, unattended: str | None
 ) -> "TokenGrants":
-    from handtools.mcp.http_server import (
-        TokenGrant,
-        TokenGrants,
-        new_token,
-        require_strong_token,
-        token_digest,
-    )
+    from handtools.mcp.http_access import new_token, token_digest
+    from handtools.mcp.http_server import TokenGrant, TokenGrants, require_strong_token
 
     token = os.environ.get(TOKEN_VARIABLE, "")
     if token:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from handtools.text.html_report import ReportedCall, ReportedFile
 
 MOST_REPORTED_CALLS = 5_000
+REFUSED_MATCHES = {"no_match", "many_matches"}
+"""Codes of edits whose old text is not there, or is there more than once."""
 UNDONE_WORDS = {"no": "", "partly": "partly undone", "yes": "undone"}
 
 
@@ -89,7 +91,8 @@ def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
         tool=logged.tool,
         subject=call_target_summary(logged, touches),
         at=format_log_time(logged.started),
-        seconds=max(logged.ended - logged.started, 0.0),
+        # A call that waited for a person did not work all the while.
+        seconds=result.usage.seconds if result else max(logged.ended - logged.started, 0.0),
         tokens=result.usage.tokens if result else 0,
         status=logged.status,
         code=logged.code,
@@ -100,9 +103,17 @@ def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
         answer=(result.text.replace(told, "") if told else result.text).rstrip("\n") if result else "",
         diff=diff,
         files=_reported_files(changes, gone),
-        match=(details.get("tier") or "") if isinstance(details, dict) else "",
+        match=_match(logged, details),
         undo_command=undo,
+        began=logged.started,
+        ended=logged.ended,
     )
+
+
+def _match(logged: "LoggedCall", details: Any) -> str:
+    if logged.code in REFUSED_MATCHES:
+        return f"refused: {logged.code}"
+    return (details.get("tier") or "") if isinstance(details, dict) else ""
 
 
 def _argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
