@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handtools.cli import options
-from handtools.cli.log import call_target_summary
 from handtools.cli.open_workspace import WorkspaceJournal, approve_all, open_journal_at, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.review_keys import ReviewItem, ReviewQuestions, ReviewStopped, items_of
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console, table_cell
 from handtools.core.undo_history import PERSON_AGENT_NAME, ReviewPoint
+from handtools.recorded_changes import call_target_summary
 from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters
 

@@ -10,7 +10,7 @@ from handtools.cli import options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console
-from handtools.core.history import PERSON_AGENT_NAME
+from handtools.core.undo_history import PERSON_AGENT_NAME
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.visible_text import with_visible_characters
 
