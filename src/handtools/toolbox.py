@@ -339,6 +339,17 @@ class Toolbox:
         view._executor = replace(self._executor, tools=view.tools, names=names)  # noqa: SLF001
         return view
 
+    def with_tools(self, *tools: AnyTool) -> "Toolbox":
+        """Return a toolbox with more tools, or with others in the place of those of the same name.
+
+        Names and shapes are our own there, whatever they are here.
+        """
+        view = copy.copy(self)
+        view.tools = self.tools | {tool.name: tool for tool in tools}
+        view._dialect, view._meant = {}, {}  # noqa: SLF001 - a toolbox like this one
+        view._executor = replace(self._executor, tools=view.tools, names={})  # noqa: SLF001
+        return view
+
     def owned_by(self, owner: str) -> "Toolbox":
         """Return a toolbox restricted to one owner's records, for users who share the workspace."""
         view = copy.copy(self)
@@ -542,19 +553,23 @@ One for all: calls wait for each other with events of a loop, and one that is se
 """
 
 
+def run_blocking(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+    """Run async work over a toolbox to its end from synchronous code, in the loop of all blocking calls."""
+    with _PORTAL as portal:
+        running: Future[R] = portal.start_task_soon(work)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            running.cancel()
+            raise
+
+
 def _blocking(
     method: Callable[Concatenate[Toolbox, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["BlockingToolbox", P], R]:
     @wraps(method)
     def wait(self: "BlockingToolbox", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with _PORTAL as portal:
-            work: Callable[[], Coroutine[Any, Any, R]] = partial(method, self.toolbox, *args, **kwargs)
-            running: Future[R] = portal.start_task_soon(work)
-            try:
-                return running.result()
-            except KeyboardInterrupt:
-                running.cancel()
-                raise
+        return run_blocking(partial(method, self.toolbox, *args, **kwargs))
 
     return wait
 
