@@ -22,7 +22,7 @@ from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.change_capture import Capture
 from handtools.host.sandbox.containers import container_pool
-from handtools.host.sandbox.containers.docker_engine import DockerEngine
+from handtools.host.sandbox.containers.docker_connection import DockerEngine
 from handtools.host.sandbox.environment_variables import command_environment
 from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.runners.container import ContainerRunner

@@ -37,7 +37,7 @@ from handtools.runtime.guards.commands import GuardedCommands
 from handtools.runtime.guards.files import GuardedFiles, GuardedSkills
 from handtools.runtime.guards.search import GuardedSearch
 from handtools.runtime.policy import Policy
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 from handtools.toolbox import local_workspace
 
 PRIVATE, OUTSIDE = "PRIVATE-BYTES", "OUTSIDE-BYTES"

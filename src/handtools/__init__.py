@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from handtools.core.tool import Tool, tool
     from handtools.runtime.policy import Policy
     from handtools.runtime.policy.rules import Rule
-    from handtools.runtime.workspace_ports import Workspace
+    from handtools.runtime.workspace import Workspace
     from handtools.toolbox import (
         BlockingToolbox,
         Toolbox,
@@ -53,7 +53,7 @@ _HOMES = {
     "ToolError": "core.errors",
     "Toolbox": "toolbox",
     "UsageError": "core.errors",
-    "Workspace": "runtime.workspace_ports",
+    "Workspace": "runtime.workspace",
     "coding": "toolbox",
     "everything": "toolbox",
     "load_configuration": "configuration",

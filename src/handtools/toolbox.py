@@ -49,14 +49,14 @@ from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.local_files import LocalFiles
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.language.formatters import LocalFormatters
-from handtools.host.language.language_availability import choose_language, confined_program_runner
+from handtools.host.language.language_selection import choose_language, confined_program_runner
 from handtools.host.media.local_media import LocalMedia
 from handtools.host.programs import installation_folders_in_workspace
 from handtools.host.sandbox.capture_selection import BestCapture
-from handtools.host.search.combined_search import local_search
 from handtools.host.search.copied_files_search import CopiedFilesSearch
 from handtools.host.search.editor_files_search import EditorFilesSearch
-from handtools.host.search.ripgrep import RipgrepSearch
+from handtools.host.search.ripgrep_search import RipgrepSearch
+from handtools.host.search.several_folders_search import local_search
 from handtools.host.skills import SkillFolders, package_skill_folders, user_skill_folders
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.host.web.local_web import LocalWeb
@@ -64,12 +64,12 @@ from handtools.host.web.page_cache import PageCache
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.local_journal import open_local_journal
 from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls_of_ours
+from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.executor import Executor, decide_hypothetical_call
 from handtools.runtime.guards.commands import hidden_globs, read_only_globs
-from handtools.runtime.observability import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 from handtools.tools.attach import attach
 from handtools.tools.bash import bash
 from handtools.tools.edit import edit

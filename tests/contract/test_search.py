@@ -9,10 +9,10 @@ from handtools.core.errors import InvalidInput
 from handtools.core.search import SearchPatterns, SearchScope
 from handtools.host.files.editor_files import EditorFiles
 from handtools.host.files.local_files import LocalFiles
-from handtools.host.search.combined_search import local_search
 from handtools.host.search.copied_files_search import CopiedFilesSearch
 from handtools.host.search.editor_files_search import EditorFilesSearch
-from handtools.host.search.ripgrep import RipgrepSearch
+from handtools.host.search.ripgrep_search import RipgrepSearch
+from handtools.host.search.several_folders_search import local_search
 from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
 from handtools.text.search.gitignore import IGNORE_FILES
 from tests.contract.conftest import SavingEditor, lay_out, three_folders

@@ -26,7 +26,7 @@ from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.containers import container_pool
 from handtools.host.sandbox.containers.container_pool import ContainerSizes
-from handtools.host.sandbox.containers.docker_engine import DockerEngine
+from handtools.host.sandbox.containers.docker_connection import DockerEngine
 from handtools.host.sandbox.runners.container import ContainerRunner
 from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.runtime.policy import Policy

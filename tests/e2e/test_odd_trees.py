@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from handtools import Policy, Toolbox
-from handtools.host.files.backups import FolderBackups, copy_tree, remove_tree
+from handtools.host.files.backups import FolderBackups
 from handtools.host.files.folder_handle import FolderHandle, walk_tree
+from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 from handtools.host.sandbox.scan_capture import ScanCapture
 from handtools.toolbox import CODING, local_workspace
@@ -95,7 +96,7 @@ async def test_what_can_not_be_removed_is_set_aside_named_and_not_tried_again(ba
     def fail(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("handtools.host.files.backups.remove_tree", fail)
+    monkeypatch.setattr("handtools.host.files.tree_copy_and_removal.remove_tree", fail)
     (told,) = vault.delete_unwanted_items(())
     assert f"aside-{item.name}" in told
     assert vault.delete_unwanted_items(()) == []

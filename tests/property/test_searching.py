@@ -13,18 +13,17 @@ from hypothesis import strategies as st
 
 from handtools.core.search import SearchPatterns, SearchScope
 from handtools.host.search import ripgrep_process
-from handtools.host.search.ripgrep import RipgrepSearch
+from handtools.host.search.ripgrep_search import RipgrepSearch
 from handtools.runtime.policy import Policy
 from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.text.search.glob import GlobPrefilter, GlobSet, PathSelection
+from handtools.text.search.hit_rendering import RenderedHit, render_hits
 from handtools.text.search.result_pages import (
     RecencyCursor,
-    RenderedHit,
     cursor_after,
     find_result_page_start,
     parse_cursor,
-    render_hits,
 )
 from handtools.toolbox import READING, Toolbox, local_workspace
 

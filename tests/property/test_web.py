@@ -7,15 +7,8 @@ from hypothesis import strategies as st
 
 from handtools.text.token_budget import estimate_tokens
 from handtools.text.web.host_access import ip_literal
-from handtools.text.web.page_content import (
-    decode_page,
-    html_title,
-    looks_like_html,
-    passages_mentioning,
-    portion_that_fits,
-    sections,
-    without_tags,
-)
+from handtools.text.web.html_conversion import decode_page, html_title, looks_like_html, without_tags
+from handtools.text.web.page_sections import passages_mentioning, portion_that_fits, sections
 from handtools.text.web.robots_txt import robots_allow
 from handtools.text.web.url import DEFAULT_PORTS, BadUrl, parse_url
 

@@ -14,8 +14,8 @@ from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
-    from handtools.core.history import UndoScope
     from handtools.core.result import Result
+    from handtools.core.undo_history import UndoScope
     from handtools.runtime.journal.calls import ChangeAuthor
 
 PERSON_AGENT_NAME = "person"

@@ -24,7 +24,7 @@ from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
-    from handtools.runtime.journal.retention import ForgottenPath
+    from handtools.runtime.journal.forgotten_paths import ForgottenPath
 
 FORGET_SEARCH_FILE_BYTES = 8 << 20
 """Largest file, in bytes, whose current lines `forget` looks for in recorded outputs."""

@@ -11,12 +11,12 @@ from handtools.core.call import Call
 from handtools.core.callbacks import Callbacks
 from handtools.core.commands import Commands
 from handtools.core.files import Files
-from handtools.core.history import History
 from handtools.core.language import Language
 from handtools.core.media import Media
 from handtools.core.search import Search
 from handtools.core.skills import Skills
 from handtools.core.syntax import Syntax
+from handtools.core.undo_history import History
 from handtools.core.web import Web
 
 ProgressCallback = Callable[[str], None]

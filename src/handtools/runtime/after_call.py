@@ -15,7 +15,7 @@ from handtools.core.changes import Change, ChangeSet
 from handtools.core.effects import ReadEffect
 from handtools.core.errors import HostError, ToolError
 from handtools.core.events import Reviewed
-from handtools.core.files import Store
+from handtools.core.file_storage import Store
 from handtools.core.language import DiagnosticReview, review_text
 from handtools.core.result import ContentBlock, Result, SpilledOutput, Text
 from handtools.core.skills import GUIDE_FILE, Skill

@@ -50,6 +50,8 @@ from handtools.runtime.after_call import (
 from handtools.runtime.approval.gate import ApprovalGate, ApprovalPending, answers_request, settle_reply
 from handtools.runtime.arguments import validate_arguments
 from handtools.runtime.call_locks import CallLocks
+from handtools.runtime.call_tracing import traced_call
+from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.guards.callbacks import guarded_callbacks, only_own_cancellation
 from handtools.runtime.guards.commands import GuardedCommands, drop_held_command
 from handtools.runtime.guards.files import LOCK_TIMEOUT_SECONDS, GuardedFiles, GuardedSkills
@@ -57,12 +59,11 @@ from handtools.runtime.guards.language import GuardedLanguage
 from handtools.runtime.guards.search import GuardedSearch
 from handtools.runtime.guards.web import GuardedWeb
 from handtools.runtime.journal import CallRecord
-from handtools.runtime.observability import EventAnnouncer, traced_call
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
 from handtools.runtime.transaction import recover_transactions
 from handtools.runtime.undo import GuardedHistory
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 from handtools.text.paths import similar_names
 from handtools.text.token_budget import estimate_tokens
 

@@ -15,7 +15,7 @@ from handtools.core.errors import Busy, HandtoolsError, HostError, Stale, Symlin
 from handtools.core.files import PlannedWrite
 from handtools.runtime.journal import ChangeEntry
 from handtools.runtime.journal.change_entries import ChangeEntries, Transaction, action_of
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 
 MAX_LOCKED_PATHS = 256
 MAX_NAMED_PATHS = 5

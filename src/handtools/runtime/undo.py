@@ -20,13 +20,13 @@ from handtools.core.changes import (
     split_folder_change,
 )
 from handtools.core.errors import NotFound, NothingToUndo, ToolError
-from handtools.core.history import FileVersion, TextRemovingCall, UndoConflict, UndoOutcome, UndoScope
+from handtools.core.undo_history import FileVersion, TextRemovingCall, UndoConflict, UndoOutcome, UndoScope
 from handtools.runtime.guards.files import GuardedFiles
 from handtools.runtime.journal import RecordedTouch
 from handtools.runtime.journal.change_entries import ChangeEntryKind, Transaction, action_of
-from handtools.runtime.policy.command_rules import judge_reversal
+from handtools.runtime.policy.change_rules import judge_reversal
 from handtools.runtime.transaction import node_at, node_bytes
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
 from handtools.text.encoding import decode, is_binary
 from handtools.text.git_names import enclosing_git_folder

@@ -11,14 +11,14 @@ from handtools.core.language import Formatters, HostLanguage, NoFormatters
 from handtools.core.tool import AnyTool
 from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import NoCommands
-from handtools.host.language.language_availability import NoLanguage
+from handtools.host.language.language_selection import NoLanguage
 from handtools.host.media.local_media import LocalMedia
 from handtools.host.skills import SkillFolders
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.host.web.local_web import NoWeb
 from handtools.runtime.call_locks import CallLocks
 from handtools.runtime.journal import Journal
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 from handtools.testing.memory_files_and_search import MEMORY_ROOT, MemoryFiles, MemorySearch
 from handtools.toolbox import CODING, Toolbox
 

@@ -11,9 +11,8 @@ from handtools.core.tool import tool
 from handtools.core.web import PageForm, WebPage
 from handtools.text.paths import similar_names
 from handtools.text.token_budget import estimate_tokens
-from handtools.text.web.page_content import (
+from handtools.text.web.page_sections import (
     estimate_page_tokens,
-    mark_untrusted,
     page_cursor,
     parse_page_cursor,
     passages_mentioning,
@@ -22,6 +21,7 @@ from handtools.text.web.page_content import (
     sections,
     table_of_contents,
 )
+from handtools.text.web.untrusted_text import mark_untrusted
 
 PAGE_BYTES = web.MAX_WEB_PAGE_BYTES
 DEFAULT_FETCH_TOKENS = 8_000

@@ -6,9 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
-from handtools.core.history import UndoOutcome, UndoScope
 from handtools.core.result import Result
 from handtools.core.tool import tool
+from handtools.core.undo_history import UndoOutcome, UndoScope
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
 MOST_LISTED_CONFLICTS = 20

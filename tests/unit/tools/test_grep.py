@@ -6,7 +6,7 @@ from handtools.core.call import Call
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import PRIVATE_RULE, Rule
 from handtools.testing.memory_toolbox import memory_toolbox
-from handtools.text.search.result_pages import LINE_CHARS
+from handtools.text.search.hit_rendering import LINE_CHARS
 from handtools.text.token_budget import estimate_tokens
 from handtools.toolbox import READING, Toolbox, local_workspace
 from handtools.tools.grep import MAX_GREP_PAGE_HITS, PAGE
@@ -394,8 +394,8 @@ async def test_matches_of_another_kind_explain_an_empty_answer():
 
 
 async def test_what_was_not_parsed_is_said(monkeypatch):
-    monkeypatch.setattr("handtools.tools.search.ranked_hits.MAX_PARSED_HITS", 3)
-    monkeypatch.setattr("handtools.tools.search.ranked_hits.MAX_PARSED_FILES", 2)
+    monkeypatch.setattr("handtools.tools.search.hit_query.MAX_PARSED_HITS", 3)
+    monkeypatch.setattr("handtools.tools.search.hit_query.MAX_PARSED_FILES", 2)
     files = {f"{n}.py": b"open(1)\n" for n in range(5)}
     by_kind = await grep(files, pattern="open", kind="call")
     assert "Showing 3 of 3 matches. Only the first 3 matches were parsed." in by_kind.text

@@ -24,7 +24,7 @@ from handtools.core.commands import (
     PublishedPort,
 )
 from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, Unavailable
-from handtools.host.commands.exit_status import (
+from handtools.host.commands.command_exit import (
     command_exit_of,
     command_output_from_buffer,
     exit_notes,

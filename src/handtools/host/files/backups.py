@@ -1,4 +1,4 @@
-"""Backup storage: files and folders moved out of a workspace so that undo can move them back, and tree copies.
+"""Backup storage: files and folders moved out of a workspace so that undo can move them back.
 
 They lie outside the workspace, on the same file system where there is a place for it: moving is then one rename,
 however large the thing is. Elsewhere things are copied, and the copy is complete before anything is removed.
@@ -15,7 +15,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,204 +24,15 @@ from handtools.core.errors import UsageError
 from handtools.host.files import syscalls
 from handtools.host.files.change_detection import content_mark, stat_mark, stat_mark_time
 from handtools.host.files.file_locks import try_lock, unlock
-from handtools.host.files.folder_handle import FolderHandle, SubfolderCache, join_path
-
-_COPY_CHUNK_BYTES = 1 << 20
-_COPY_SOURCE_FLAGS = (
-    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-)
-_COPY_TARGET_FLAGS = (
-    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-)
-
-
-def copy_tree(source: FolderHandle, old: str, target: FolderHandle, new: str) -> None:
-    """Copy a file, link or folder tree, with modes, times, owners, extended attributes, hard links and holes."""
-    found = source.stat(old)
-    if not stat.S_ISDIR(found.st_mode):
-        _copy_file_or_link(source, old, target, new, found)
-        return
-    os.mkdir(target.name_for_os(new), 0o700, dir_fd=target.fd)
-    with ExitStack() as stack:
-        there = stack.enter_context(SubfolderCache(stack.enter_context(source.child(old))))
-        here = stack.enter_context(SubfolderCache(stack.enter_context(target.child(new))))
-        paths = [""]
-        for path in paths:  # it grows as we go
-            paths += _copy_folder(there.folder(path), here.folder(path), path)
-        # The innermost first: a folder that may not be written to is made so when nothing more comes in.
-        for path in reversed(paths):
-            _copy_folder_metadata(there.folder(path), here.folder(path))
-
-
-def _copy_folder(inside: FolderHandle, copied: FolderHandle, path: str) -> list[str]:
-    """Copy the entries of one folder; returns the paths of its subfolders, which the caller copies next."""
-    folders = []
-    first: dict[int, str] = {}
-    for name in inside.names():
-        found = inside.stat(name)
-        known = first.setdefault(found.st_ino, name) if found.st_nlink > 1 else name
-        if stat.S_ISDIR(found.st_mode):
-            os.mkdir(copied.name_for_os(name), 0o700, dir_fd=copied.fd)
-            folders.append(join_path(path, name))
-        elif known != name and stat.S_ISREG(found.st_mode):
-            os.link(
-                copied.name_for_os(known),
-                copied.name_for_os(name),
-                src_dir_fd=copied.fd,
-                dst_dir_fd=copied.fd,
-            )
-        else:
-            _copy_file_or_link(inside, name, copied, name, found)
-    return folders
-
-
-def _copy_file_or_link(
-    source: FolderHandle, old: str, target: FolderHandle, new: str, found: os.stat_result
-) -> None:
-    if stat.S_ISLNK(found.st_mode):
-        target.create_link(new, source.link_target(old))
-        with contextlib.suppress(OSError):
-            target.set_owner(new, found)
-    elif stat.S_ISREG(found.st_mode):
-        _copy_file(source.fd, source.name_for_os(old), target.fd, target.name_for_os(new))
-
-
-def _copy_folder_metadata(inside: FolderHandle, copied: FolderHandle) -> None:
-    found = inside.own_stat()
-    if inside.fd is None or copied.fd is None:
-        return
-    _copy_attributes(inside.fd, copied.fd)
-    with contextlib.suppress(OSError):
-        os.fchown(copied.fd, found.st_uid, found.st_gid)
-    os.fchmod(copied.fd, stat.S_IMODE(found.st_mode))
-    os.utime(copied.fd, ns=(found.st_atime_ns, found.st_mtime_ns))
-
-
-def _copy_file(source: int | None, old: str, target: int | None, new: str) -> None:
-    reading = os.open(old, _COPY_SOURCE_FLAGS, dir_fd=source)
-    try:
-        found = os.fstat(reading)
-        writing = os.open(new, _COPY_TARGET_FLAGS, 0o600, dir_fd=target)
-        try:
-            for start, end in _data_ranges(reading, found.st_size):
-                while start < end and (
-                    part := os.pread(reading, min(_COPY_CHUNK_BYTES, end - start), start)
-                ):
-                    os.pwrite(writing, part, start)
-                    start += len(part)  # noqa: PLW2901
-            os.ftruncate(writing, found.st_size)
-            _copy_attributes(reading, writing)
-            with contextlib.suppress(OSError):
-                os.fchown(writing, found.st_uid, found.st_gid)
-            os.fchmod(writing, stat.S_IMODE(found.st_mode))
-            os.utime(writing, ns=(found.st_atime_ns, found.st_mtime_ns))
-        finally:
-            os.close(writing)
-    finally:
-        os.close(reading)
-
-
-def _data_ranges(fd: int, size: int) -> list[tuple[int, int]]:
-    """The (start, end) byte ranges of a file that hold data; the rest of a sparse file is holes."""
-    found, end = [], 0
-    try:
-        while end < size:
-            start = os.lseek(fd, end, os.SEEK_DATA)
-            end = os.lseek(fd, start, os.SEEK_HOLE)
-            found.append((start, end))
-    except (OSError, AttributeError) as error:
-        if getattr(error, "errno", None) != errno.ENXIO:  # nothing but a hole up to the end
-            return [(0, size)]
-    return found
-
-
-def _copy_attributes(source: int, target: int) -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        for name in os.listxattr(source):
-            with contextlib.suppress(OSError):
-                os.setxattr(target, name, os.getxattr(source, name))
-
-
-def remove_tree(folder: FolderHandle, name: str) -> None:
-    """Delete a file, link or folder tree below an open folder; no error when nothing has that name."""
-    if _try_remove(folder, name):
-        return
-    _make_enterable(folder, name)
-    with folder.child(name) as top, SubfolderCache(top) as subtree:
-        paths = [""]
-        for path in paths:  # it grows as we go
-            paths += _empty_folder(subtree.folder(path), path)
-        for path in reversed(paths[1:]):
-            above, _, last = path.rpartition("/")
-            subtree.folder(above).remove_folder(last)
-    folder.remove_folder(name)
-
-
-def empty_hostile_folder(folder: FolderHandle, *, most: int, but: Collection[str] = ()) -> None:
-    """Delete what is in a folder that somebody may be writing to, however deep; except some names in it.
-
-    Subfolders are first moved up into the folder: no path is long, and none leads through another folder. At most
-    `most` folders are looked into, and what can't be deleted stays: somebody may be making more all the time.
-    """
-    waiting = [name for name in folder.names() if name not in but]
-    for _ in range(most):
-        if not waiting:
-            return
-        name = waiting.pop()
-        with contextlib.suppress(OSError):
-            if _try_remove(folder, name):
-                continue
-            _make_enterable(folder, name)
-            with folder.child(name) as inside:
-                for each in inside.names():
-                    with contextlib.suppress(OSError):
-                        if not _try_remove(inside, each):
-                            _make_enterable(inside, each)
-                            up = secrets.token_hex(8)
-                            os.rename(each, up, src_dir_fd=inside.fd, dst_dir_fd=folder.fd)
-                            waiting.append(up)
-            folder.remove_folder(name)
-
-
-def _empty_folder(inside: FolderHandle, path: str) -> list[str]:
-    """Delete a folder's files, links and empty subfolders; returns the paths of subfolders that are not empty."""
-    left = [name for name in inside.names() if not _try_remove(inside, name)]
-    for name in left:
-        _make_enterable(inside, name)
-    return [join_path(path, name) for name in left]
-
-
-def _try_remove(folder: FolderHandle, name: str) -> bool:
-    """Delete a file, link or empty folder; False when the name is a folder that is not empty."""
-    try:
-        folder.unlink(name)
-    except FileNotFoundError:
-        return True
-    except OSError as error:
-        if error.errno not in {errno.EISDIR, errno.EPERM}:
-            raise
-    else:
-        return True
-    try:
-        folder.remove_folder(name)
-    except OSError:
-        return False
-    return True
-
-
-def _make_enterable(folder: FolderHandle, name: str) -> None:
-    """Add read, write and search permission for the owner to a folder, so that its contents can be deleted."""
-    mode = stat.S_IMODE(folder.stat(name).st_mode)
-    if mode & 0o700 != 0o700:
-        folder.set_mode(name, mode | 0o700)
-
+from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 
 REPLACED_FILES_NAME, UPPER_LAYER_NAME = "before", "upper"
 """Names of subfolders of a backup item: the replaced files, and the upper layer of an overlay."""
 OVERLAY_WORK_NAME = "work"
+"""Name of the subfolder of a backup item that overlayfs needs as its work folder."""
 MASK_LAYER_NAME = "masked"
 """Name of the subfolder of a backup item with empty files that an overlay puts over private ones."""
-"""Name of the subfolder of a backup item that overlayfs needs as its work folder."""
 BACKUP_LOCK_NAME = "lock"
 UNDELETABLE_PREFIX = "aside-"
 """Prefix given to the name of a backup item that could not be deleted, so that it is not tried again."""

@@ -7,7 +7,8 @@ import secrets
 import stat
 
 from handtools.core.changes import Node
-from handtools.host.files.change_detection import LeasedFile, stat_mark_time
+from handtools.host.files.change_detection import stat_mark_time
+from handtools.host.files.file_leases import LeasedFile
 from handtools.host.files.folder_handle import FolderHandle
 
 TEMPORARY_PREFIX = ".handtools-"

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch, Runner
-from handtools.host.sandbox.orders import CommandStarted, RefusalAnswer
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
 from handtools.host.sandbox.processes.kill_tree import descendants, kill_by_environment
@@ -21,6 +20,7 @@ from handtools.host.sandbox.processes.supervisor_client import (
     start_order,
 )
 from handtools.host.sandbox.runners.runner_selection import confined_launch
+from handtools.host.sandbox.supervisor_messages import CommandStarted, RefusalAnswer
 
 STREAM_BUFFER_BYTES = 1 << 20
 STDERR_TAIL_CHARS = 300

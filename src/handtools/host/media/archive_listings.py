@@ -10,7 +10,7 @@ import zlib
 
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import MediaPreview
-from handtools.text.search.result_pages import path_on_one_line
+from handtools.text.search.hit_rendering import path_on_one_line
 
 MOST_ARCHIVE_ENTRIES = 2_000
 MOST_UNPACKED_TAR_BYTES = 256 << 20

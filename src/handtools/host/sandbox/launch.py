@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from handtools.core.commands import CommandLimits, CommandNetwork, PathPredicate, matches_no_path
-from handtools.host.sandbox.orders import SupervisorOrder
+from handtools.host.sandbox.supervisor_messages import SupervisorOrder
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from handtools.host.sandbox.orders import NetworkOrder
 from handtools.host.sandbox.processes.supervisor_client import open_network
+from handtools.host.sandbox.supervisor_messages import NetworkOrder
 
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
 IDLE_NETWORKS = 16

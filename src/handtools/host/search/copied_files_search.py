@@ -28,8 +28,8 @@ from handtools.core.search import (
     SearchScope,
     WantedKind,
 )
-from handtools.host.search.ripgrep import RipgrepSearch
 from handtools.host.search.ripgrep_process import VERSION_CONTROL_FOLDERS
+from handtools.host.search.ripgrep_search import RipgrepSearch
 from handtools.text.search.gitignore import IGNORE_FILES
 
 MOST_COPIED_FILE_BYTES = 64 << 20

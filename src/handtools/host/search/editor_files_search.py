@@ -25,8 +25,8 @@ from handtools.core.search import (
     WantedKind,
 )
 from handtools.host.files.editor_files import EditorFiles
-from handtools.host.search.combined_search import gaps_of_all, local_search
 from handtools.host.search.copied_files_search import CopiedFilesSearch
+from handtools.host.search.several_folders_search import gaps_of_all, local_search
 from handtools.text.search.gitignore import IGNORE_FILES
 
 MAX_FILES_ASKED_OF_EDITOR = 200

@@ -11,7 +11,7 @@ from handtools.core.errors import TooLarge
 from handtools.core.web import PageForm, RenderedPage, WebResponse
 from handtools.host.confined_workers import TaskFailed, TaskResult, WorkerTask, workers_of_workspace
 from handtools.text.encoding import DecodedText, is_binary, without_surrogates
-from handtools.text.web.page_content import (
+from handtools.text.web.html_conversion import (
     WebPageFormat,
     convert_html,
     decode_page,

@@ -30,9 +30,9 @@ from handtools.runtime.approval.gate import ApprovalPending
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy import Policy
-from handtools.runtime.policy.command_rules import RuledChanges, apply_rules_to_changes
+from handtools.runtime.policy.change_rules import RuledChanges, apply_rules_to_changes
 from handtools.runtime.policy.rules import Rule
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.truncation import clip_text
 

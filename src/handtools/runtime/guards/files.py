@@ -27,7 +27,7 @@ from handtools.core.search import SearchScope
 from handtools.core.skills import SKILL_SCHEME, Skill, SkillFileList
 from handtools.runtime.approval.gate import ApprovalGate
 from handtools.runtime.journal.change_entries import Transaction
-from handtools.runtime.policy.command_rules import reason_to_ask
+from handtools.runtime.policy.change_rules import reason_to_ask
 from handtools.runtime.policy.git_changes import MAX_JUDGED_GIT_FILE_BYTES, WorkspaceView
 from handtools.runtime.transaction import (
     commit_transaction,
@@ -36,7 +36,7 @@ from handtools.runtime.transaction import (
     node_bytes,
     recover_transactions,
 )
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 from handtools.text.paths import parse_path_spec, similar_names
 
 

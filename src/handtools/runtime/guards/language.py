@@ -10,7 +10,7 @@ from handtools.core.language import DiagnosticReport, DiagnosticReview, Language
 from handtools.runtime.approval.gate import ApprovalGate
 from handtools.runtime.guards.commands import hidden_globs
 from handtools.runtime.policy import Policy
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 
 
 @dataclass(slots=True)

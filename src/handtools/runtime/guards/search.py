@@ -26,7 +26,7 @@ from handtools.core.search import (
 from handtools.runtime.approval.gate import ApprovalGate
 from handtools.runtime.guards.files import OUTPUT_SCHEME, output_not_found, retry_while_links_change
 from handtools.runtime.policy import Policy
-from handtools.runtime.workspace_ports import Workspace
+from handtools.runtime.workspace import Workspace
 from handtools.text.search.glob import BadGlob, GlobPrefilter, GlobSet
 
 HIT_CONTEXT_FILE_BYTES = 4 << 20

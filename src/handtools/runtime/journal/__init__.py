@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from handtools.core.call import Call
 from handtools.core.errors import HostError
-from handtools.core.files import Backups, Store
+from handtools.core.file_storage import Backups, Store
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import Calls, HeldCommands, LoggedCall, OnceMarks

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from handtools.core.changes import BackupRef, sha256_hex
 from handtools.core.errors import HostError
-from handtools.core.files import Backups, PlannedWrite
+from handtools.core.file_storage import Backups
+from handtools.core.files import PlannedWrite
 from handtools.runtime.journal.blobs import is_stored_in_journal
 from handtools.runtime.journal.database import Database, path_from_column, path_to_column
 

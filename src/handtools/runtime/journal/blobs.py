@@ -13,7 +13,7 @@ import zstandard
 
 from handtools.core.changes import Change, Node
 from handtools.core.errors import HostError
-from handtools.core.files import Store
+from handtools.core.file_storage import Store
 from handtools.text.diffs.alignment import common_ends
 
 _DELTA_MARK = b"d"

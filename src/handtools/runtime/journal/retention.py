@@ -1,79 +1,17 @@
-"""Retention of the journal: prune entries by age and size; forget a path with all traces of its content."""
+"""Retention of the journal: prune entries by age and size, forget a path."""
 
 import json
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handtools.core.files import Store
+from handtools.core.file_storage import Store
 from handtools.runtime.journal.backup_refs import BackupRefs
 from handtools.runtime.journal.blobs import Blobs, decompress_blob
 from handtools.runtime.journal.database import Database, path_from_column
-from handtools.text.encoding import decode, is_binary
-
-MIN_TRACE_LINE_CHARS = 8
-"""Shortest line in characters that is searched as a trace; shorter ones occur in any file."""
-MIN_TRACE_WORD_CHARS = 16
-"""Shortest word in characters that is searched by itself, such as a key printed without its name."""
-MAX_TRACE_PIECES = 500
-"""Most lines and words searched as traces; longer files are sampled."""
-TRACE_SEARCH_CHUNK_BYTES = 4 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class FileTraces:
-    """Lines and words of a file to search for in recorded calls and outputs, also in JSON escaping."""
-
-    texts: tuple[bytes, ...]
-    quoted: tuple[bytes, ...]
-    sampled: bool
-    """Whether the file had more lines and words than are searched."""
-
-    @classmethod
-    def of(cls, versions: Iterable[bytes]) -> "FileTraces":
-        """Collect the lines and long words of all versions of a file; binary versions give none."""
-        pieces = dict.fromkeys(
-            piece for data in versions if not is_binary(data) for piece in _pieces(decode(data).body)
-        )
-        every = sorted(pieces, key=len, reverse=True)
-        step = -(-len(every) // MAX_TRACE_PIECES) or 1
-        chosen = every[::step]
-        quoted = (form for piece in chosen for form in _as_json(piece))
-        texts = tuple(piece.encode("utf-8", "surrogateescape") for piece in chosen)
-        return cls(texts, tuple(dict.fromkeys(quoted)), sampled=step > 1)
-
-    def in_json(self, data: bytes) -> bool:
-        """Whether JSON bytes contain one of the lines or words."""
-        return any(piece in data for piece in self.quoted)
-
-    def in_output(self, outputs: Store, name: str) -> bool:
-        """Whether a stored output contains one of the lines or words."""
-        longest = max(map(len, self.texts), default=0)
-        before = b""
-        for start in range(0, outputs.size(name), TRACE_SEARCH_CHUNK_BYTES):
-            chunk = before + outputs.part(name, start, TRACE_SEARCH_CHUNK_BYTES)
-            if any(piece in chunk for piece in self.texts):
-                return True
-            before = chunk[-longest:] if longest else b""
-        return False
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        if len(line.strip()) >= MIN_TRACE_LINE_CHARS:
-            yield line.strip()
-        for word in line.replace("=", " ").replace(":", " ").split():
-            bare = word.strip("\"',;()")
-            if len(bare) >= MIN_TRACE_WORD_CHARS:
-                yield bare
-
-
-def _as_json(piece: str) -> Iterator[bytes]:
-    yield json.dumps(piece)[1:-1].encode()
-    yield json.dumps(piece, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-
+from handtools.runtime.journal.forgotten_paths import FileTraces, ForgottenPath
 
 PRUNE_BATCH_ENTRIES = 500
 
@@ -195,19 +133,6 @@ class Retention:
             for (items,) in held.fetchall():
                 self._refs.clear(json.loads(items))
         return tuple(sorted(found))
-
-
-@dataclass(frozen=True, slots=True)
-class ForgottenPath:
-    """Result of forgetting a path: what was deleted, and what remains."""
-
-    versions: int
-    calls: tuple[str, ...]
-    """Ids of the calls that named, changed or printed the file."""
-    copies: tuple[str, ...]
-    """Other paths with a stored version of the same bytes."""
-    sampled: bool
-    """Whether only a sample of the file's lines was searched in outputs."""
 
 
 def _parts_of_call(args: str, result: bytes, *others: str | None) -> Iterator[bytes]:

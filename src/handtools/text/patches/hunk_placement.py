@@ -19,7 +19,7 @@ from handtools.text.editing import (
     refuse_missing_old_string,
     replace_text,
 )
-from handtools.text.patches.file_patch import Hunk, split_at_line_feeds
+from handtools.text.patches.patch_model import Hunk, split_at_line_feeds
 
 MOST_HUNK_DRIFT = 3
 """By how many lines a hunk may stand above or below the line number it gives."""

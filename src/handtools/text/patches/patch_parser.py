@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from handtools.text.patches.file_patch import FilePatch, Hunk, HunkRow, MalformedPatch, PatchAction
+from handtools.text.patches.patch_model import FilePatch, Hunk, HunkRow, MalformedPatch, PatchAction
 
 _RANGE = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 

@@ -1,46 +1,30 @@
-"""Search hits ranked, paged and shown with their symbols; searches by syntactic role and structural pattern.
+"""Search hits ranked, paged, and shown with the symbols around them.
 
 ADR 10.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, TypeVar
 
 from handtools.core.errors import InvalidInput
-from handtools.core.search import Hit, Hits, MatchCount, MatchCounts, Search, SearchPatterns, SearchScope
-from handtools.core.syntax import Symbol, Syntax, SyntaxRole, TextPosition
+from handtools.core.search import Hit, Hits, MatchCount, MatchCounts, Search
+from handtools.core.syntax import Symbol, Syntax
 from handtools.text.encoding import decode
 from handtools.text.lines import split_lines, without_line_ending
 from handtools.text.plurals import inflect_for_number, number_with_noun
 from handtools.text.search import result_pages
-from handtools.text.search.result_pages import (
-    RenderedHit,
-    SearchCursor,
-    file_category,
-    has_definition,
-    path_sort_key,
-    render_hits,
-)
+from handtools.text.search.file_ranking import file_category, has_definition, path_sort_key
+from handtools.text.search.hit_rendering import RenderedHit, render_hits
+from handtools.text.search.result_pages import SearchCursor
 from handtools.text.token_budget import estimate_tokens
 
-MAX_PARSED_HITS = 1_000
-"""Most hits that are parsed to find those with a syntactic role."""
-MAX_PARSED_FILES = 300
-"""Most files that are parsed for a structural pattern."""
-MAX_MATCH_LINES = 6
-"""Most lines shown of a long structural match."""
 RANKING_BLOCK = 100
 """Hits are ranked within blocks of this many, so that the first page needs no complete search."""
 MAX_COUNTED_FILES = 10_000
 """Most files whose matches are counted."""
-EMPTY_RESULT_PROBE_SECONDS = 5.0
-"""Time limit in seconds of each search that explains an empty result."""
-_HOLE = re.compile(r"\$+\w*")
-_WORD = re.compile(r"[^\W\d]\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,33 +58,6 @@ class HitPage(Generic[T]):
         return str(
             result_pages.cursor_after(self.keys, self.block, self.size, self.start - self.block + shown)
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HitQuery:
-    """Search request: patterns, scope, and a syntactic role or structural pattern."""
-
-    patterns: SearchPatterns
-    scope: SearchScope
-    shape: bool = False
-    """Whether the patterns are structural (ast-grep) instead of text."""
-    kind: SyntaxRole | None = None
-
-    async def hits(self, search: Search, syntax: Syntax, *, most: int) -> Hits:
-        """Search and return up to `most` hits sorted by path; searches by syntax return all that were parsed."""
-        if self.shape:
-            return await structural_hits(search, syntax, self.patterns.patterns, self.scope)
-        if self.kind is not None:
-            return await hits_with_syntactic_role(search, syntax, self.patterns, self.scope, self.kind)
-        return await search.hits(self.patterns, self.scope, most=most)
-
-    async def tallies(self, search: Search, syntax: Syntax) -> MatchCounts:
-        """Search and return match counts by file."""
-        if not self.shape and self.kind is None:
-            return await search.tallies(self.patterns, self.scope, most=MAX_COUNTED_FILES)
-        found = await self.hits(search, syntax, most=MAX_PARSED_HITS)
-        counts = Counter(hit.path for hit in found.hits)
-        return MatchCounts(tuple(MatchCount(path, count) for path, count in counts.items()), found.gaps)
 
 
 def hits_needed(offset: int, cursor: SearchCursor | None, limit: int) -> int:
@@ -165,102 +122,6 @@ def _hit_keys(hits: Sequence[Hit]) -> list[str]:
     return keys
 
 
-async def why_no_hits(search: Search, asked: HitQuery) -> list[str]:
-    """Explain an empty search result: sentences on hits that other options would have found."""
-    patterns, scope, kind = asked.patterns, asked.scope, asked.kind
-    if asked.shape:
-        return []
-    if kind is not None:
-        others = await _hits_elsewhere(
-            search, patterns, scope, f"that the parser does not take for a {kind} (kind)"
-        )
-        if others:
-            return others
-    wider = {
-        "in hidden or ignored files (include_ignored)": (
-            patterns,
-            replace(scope, hidden=True, ignored=True),
-        ),
-        "when case is ignored (case_sensitive=false)": (replace(patterns, case_sensitive=False), scope),
-        "outside of `include`": (patterns, replace(scope, include=())),
-    }
-    notes = []
-    for where, (other, there) in wider.items():
-        if (other, there) != (patterns, scope):
-            notes += await _hits_elsewhere(search, other, there, where)
-    return notes
-
-
-async def _hits_elsewhere(
-    search: Search, patterns: SearchPatterns, scope: SearchScope, where: str
-) -> list[str]:
-    found = await search.hits(
-        patterns, replace(scope, timeout=EMPTY_RESULT_PROBE_SECONDS), most=RANKING_BLOCK
-    )
-    count = f"more than {RANKING_BLOCK}" if found.gaps.capped else f"{len(found.hits)}"
-    return [f"There {inflect_for_number(len(found.hits), 'is')} {count} {where}."] if found.hits else []
-
-
-async def hits_with_syntactic_role(
-    search: Search, syntax: Syntax, patterns: SearchPatterns, scope: SearchScope, kind: SyntaxRole
-) -> Hits:
-    """Search for hits whose text has the given syntactic role."""
-    found = await search.hits(patterns, scope, most=MAX_PARSED_HITS)
-    sources = await search.read(_paths(found.hits))
-    kept: list[Hit] = []
-    for path, group in groupby(found.hits, key=lambda hit: hit.path):
-        if path not in sources:
-            continue
-        spots = {TextPosition(hit.line, start): hit for hit in group for start, _ in hit.spans}
-        roles = await syntax.classify(path, sources[path], list(spots)) or {}
-        kept += dict.fromkeys(hit for spot, hit in spots.items() if kind in roles.get(spot, ()))
-    unparsed = len({hit.path for hit in found.hits} - sources.keys())
-    unseen = f"Only the first {MAX_PARSED_HITS:,} matches were parsed." if found.gaps.capped else ""
-    return Hits(tuple(kept), replace(found.gaps, capped=False, unparsed=unparsed, unseen=unseen))
-
-
-async def structural_hits(
-    search: Search, syntax: Syntax, patterns: Sequence[str], scope: SearchScope
-) -> Hits:
-    """Find matches of structural patterns in files that contain each pattern's longest word."""
-    words = [max(_WORD.findall(_HOLE.sub(" ", one)), key=len, default="") for one in patterns]
-    if not all(words):
-        hint = "Write `open($FILE)`, not only `$CALL($FILE)`."
-        raise InvalidInput("A structural pattern needs a word to look for.", hint=hint)
-    literal = SearchPatterns(patterns=tuple(words), literal=True)
-    files = await search.tallies(literal, scope, most=MAX_PARSED_FILES)
-    sources = await search.read([tally.path for tally in files.tallies])
-    found: set[Hit] = set()
-    refusals: dict[str, InvalidInput] = {}
-    read: set[str] = set()
-    for path, data in sources.items():
-        lines = _lines(data)
-        for pattern in patterns:
-            try:
-                matches = await syntax.structural(path, data, pattern)
-            except InvalidInput as refusal:
-                # What is no code in one language may be in the next.
-                refusals[pattern] = refusal
-                continue
-            if matches is not None:
-                read.add(pattern)
-            for match in matches or ():
-                text = "\n".join(lines[match.start.line - 1 : match.end.line][:MAX_MATCH_LINES])
-                found.add(Hit(path, match.start.line, text, ((match.start.column, len(text)),)))
-    unread = [refusals[pattern] for pattern in patterns if pattern in refusals and pattern not in read]
-    if unread:
-        raise unread[0]
-    ordered = sorted(found, key=lambda hit: (path_sort_key(hit.path), hit.line, hit.spans))
-    unparsed = len({tally.path for tally in files.tallies} - sources.keys())
-    words_there = " or ".join(f"`{word}`" for word in dict.fromkeys(words))
-    unseen = (
-        f"Only the first {MAX_PARSED_FILES} files with {words_there} were parsed."
-        if files.gaps.capped
-        else ""
-    )
-    return Hits(tuple(ordered), replace(files.gaps, capped=False, unparsed=unparsed, unseen=unseen))
-
-
 def rank_hits(hits: Sequence[Hit], root: str) -> list[Hit]:
     """Rank hits: sources before tests, defining files before using ones; the order is deterministic."""
     start = 0 if root in {"", "."} else len(root) + 1
@@ -279,7 +140,7 @@ async def hits_in_context(
     search: Search, syntax: Syntax, hits: Sequence[Hit], context: int
 ) -> list[HitInContext]:
     """Add enclosing symbols and context lines to hits; files changed since the search get no context."""
-    sources = await search.read(_paths(hits))
+    sources = await search.read(paths_of_hits(hits))
     seen: list[HitInContext] = []
     for path, group in groupby(hits, key=lambda hit: hit.path):
         of_file = list(group)
@@ -287,7 +148,7 @@ async def hits_in_context(
         if data is None:
             seen += [HitInContext(hit, (), _citation(hit)) for hit in of_file]
             continue
-        lines = _lines(data) if context else []
+        lines = source_lines(data) if context else []
         around = await syntax.enclosing(path, data, [hit.line for hit in of_file])
         last: tuple[Symbol, ...] = ()
         crumbs = ""
@@ -340,7 +201,7 @@ def _citation(hit: Hit, crumbs: str = "", lines: Sequence[str] = (), context: in
     return RenderedHit(hit.line, hit.text, at, crumbs, around, hit.clipped)
 
 
-def _lines(data: bytes) -> list[str]:
+def source_lines(data: bytes) -> list[str]:
     """Split a file's bytes into lines as the `read` tool numbers them."""
     return [without_line_ending(line) for line in split_lines(decode(data).body)]
 
@@ -354,5 +215,5 @@ def sort_match_counts(tallies: Sequence[MatchCount], *, by_count: bool) -> list[
     return sorted(tallies, key=rank)
 
 
-def _paths(hits: Sequence[Hit]) -> list[str]:
+def paths_of_hits(hits: Sequence[Hit]) -> list[str]:
     return list(dict.fromkeys(hit.path for hit in hits))

@@ -4,7 +4,7 @@ import pytest
 
 from handtools.core.changes import BackupRef, Change, ChangeSet, FolderItem, Node, folder_node
 from handtools.runtime.policy import Policy
-from handtools.runtime.policy.command_rules import (
+from handtools.runtime.policy.change_rules import (
     apply_rules_to_changes,
     link_leaves_workspace,
     reason_to_ask,

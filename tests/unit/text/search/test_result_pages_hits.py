@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.search.result_pages import RenderedHit, each_path_on_one_line, render_hits
+from handtools.text.search.hit_rendering import RenderedHit, each_path_on_one_line, render_hits
 
 HITS = st.lists(st.tuples(st.integers(1, 30), st.sampled_from(["", "f 1-9", "g 9-30"])), max_size=8)
 

@@ -24,8 +24,11 @@ from handtools.host.sandbox.containers.container_pool import (
     ContainerPool,
     ContainerSpec,
 )
-from handtools.host.sandbox.containers.docker_engine import docker_errors
-from handtools.host.sandbox.orders import (
+from handtools.host.sandbox.containers.docker_connection import docker_errors
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+from handtools.host.sandbox.processes.kill_tree import KILL_TIMEOUT_SECONDS, TERM_GRACE_SECONDS
+from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit, ResourceMonitor
+from handtools.host.sandbox.supervisor_messages import (
     CommandEndAnswer,
     CommandEndReport,
     CommandStarted,
@@ -33,9 +36,6 @@ from handtools.host.sandbox.orders import (
     StartOrder,
     SupervisorOrder,
 )
-from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
-from handtools.host.sandbox.processes.kill_tree import KILL_TIMEOUT_SECONDS, TERM_GRACE_SECONDS
-from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit, ResourceMonitor
 
 _OWN_PROCESSES = 2
 """How many processes of a container belong to no command: its first one and the wrapper."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from handtools.core.errors import HostError
-from handtools.host.sandbox.containers.docker_engine import DockerEngine, docker_errors
+from handtools.host.sandbox.containers.docker_connection import DockerEngine, docker_errors
 from handtools.host.sandbox.containers.overlay_mount_helper import OverlayMounter
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.cgroups import Cgroup

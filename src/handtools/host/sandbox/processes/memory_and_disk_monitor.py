@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from handtools.host.sandbox.orders import StartOrder
+from handtools.host.sandbox.supervisor_messages import StartOrder
 
 ExceededLimit = Literal["", "memory", "bytes", "files", "scratch"]
 

@@ -16,7 +16,7 @@ import struct
 import termios
 from collections.abc import Sequence
 
-from handtools.host.sandbox.orders import NetworkOrder, StartOrder
+from handtools.host.sandbox.supervisor_messages import NetworkOrder, StartOrder
 
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 """Signals that a supervisor ignores; a command gets their default handling back."""

@@ -21,13 +21,6 @@ import anyio
 from handtools.core.commands import OutputProgress
 from handtools.core.errors import HostError, ToolError
 from handtools.host.sandbox.launch import Launch, LaunchSupervisor
-from handtools.host.sandbox.orders import (
-    CommandEndAnswer,
-    CommandEndReport,
-    CommandStarted,
-    EndOrder,
-    SupervisorAnswer,
-)
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
 from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit
@@ -37,6 +30,13 @@ from handtools.host.sandbox.processes.supervisor_client import (
     SUPERVISORS,
     extra_fds,
     start_order,
+)
+from handtools.host.sandbox.supervisor_messages import (
+    CommandEndAnswer,
+    CommandEndReport,
+    CommandStarted,
+    EndOrder,
+    SupervisorAnswer,
 )
 from handtools.text.terminal_emulator import decode_output, plain_output
 

@@ -16,7 +16,12 @@ import socket
 import time
 from dataclasses import dataclass
 
-from handtools.host.sandbox.orders import (
+from handtools.host.sandbox.processes import cgroups, pre_exec
+from handtools.host.sandbox.processes.cgroups import Cgroup
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+from handtools.host.sandbox.processes.kill_tree import descendants, kill_descendants, running_pids
+from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit, ResourceMonitor
+from handtools.host.sandbox.supervisor_messages import (
     CommandEndReport,
     CommandStarted,
     NetworkOpened,
@@ -25,11 +30,6 @@ from handtools.host.sandbox.orders import (
     StartOrder,
     SupervisorOrder,
 )
-from handtools.host.sandbox.processes import cgroups, pre_exec
-from handtools.host.sandbox.processes.cgroups import Cgroup
-from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
-from handtools.host.sandbox.processes.kill_tree import descendants, kill_descendants, running_pids
-from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit, ResourceMonitor
 
 LEFTOVER_CHILD_GRACE_SECONDS = 0.02
 """Seconds that child processes get to end by themselves after the command has."""

@@ -12,15 +12,15 @@ from functools import cache
 from handtools.core.errors import HostError
 from handtools.host.programs import Process, start_python, wait_or_kill
 from handtools.host.sandbox.launch import Launch
-from handtools.host.sandbox.orders import (
+from handtools.host.sandbox.processes import cgroups
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+from handtools.host.sandbox.supervisor_messages import (
     NetworkOpened,
     NetworkOrder,
     RefusalAnswer,
     StartOrder,
     SupervisorOrder,
 )
-from handtools.host.sandbox.processes import cgroups
-from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
 
 IDLE_SUPERVISORS = 2
 """How many idle supervisors are kept."""

@@ -22,7 +22,7 @@ from handtools.host.sandbox.containers.container_pool import (
     ContainerSizes,
     ContainerSpec,
 )
-from handtools.host.sandbox.containers.docker_engine import DockerEngine
+from handtools.host.sandbox.containers.docker_connection import DockerEngine
 from handtools.host.sandbox.launch import Launch, Mount
 from handtools.host.sandbox.processes.running_process import RunningProcess
 from handtools.host.sandbox.runners import bubblewrap_args as profile

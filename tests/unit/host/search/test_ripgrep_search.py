@@ -12,8 +12,8 @@ import pytest
 from handtools.core.errors import InvalidInput
 from handtools.core.search import SearchGaps, SearchPatterns, SearchScope
 from handtools.host.search import ripgrep_process
-from handtools.host.search.ripgrep import RipgrepSearch
 from handtools.host.search.ripgrep_process import RIPGREP_RECORD_BYTES, RipgrepMissing, SearchFailed
+from handtools.host.search.ripgrep_search import RipgrepSearch
 
 
 def everything(paths):

@@ -1,4 +1,4 @@
-"""The `Workspace`: ports of one machine, journal, stored outputs by owner, and a cache of recent files.
+"""The `Workspace`: the ports of one machine, its journal, and a cache of recent files.
 
 ADR 120.
 """
@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from handtools.core.changes import Node
 from handtools.core.commands import HostCommands
-from handtools.core.files import HostFiles, Locks, Store
+from handtools.core.file_storage import Locks, Store
+from handtools.core.files import HostFiles
 from handtools.core.language import Formatters, HostLanguage
 from handtools.core.media import Media
 from handtools.core.search import HostSearch
@@ -18,50 +19,8 @@ from handtools.core.syntax import Syntax
 from handtools.core.tool import AnyTool
 from handtools.core.web import HostWeb
 from handtools.runtime.journal import Journal
-from handtools.runtime.journal.calls import Calls
+from handtools.runtime.owned_outputs import OwnedOutputs
 from handtools.runtime.policy.rules import Rule
-
-
-@dataclass(frozen=True, slots=True)
-class OwnedOutputs:
-    """Store of outputs restricted to calls of one owner."""
-
-    store: Store
-    calls: Calls
-
-    def put(self, data: bytes, *, name: str) -> None:
-        """Store bytes under a name."""
-        self.store.put(data, name=name)
-
-    def get(self, name: str) -> bytes:
-        """Return the bytes of a name; raises `KeyError` if missing or of another owner."""
-        return self.store.get(self._own(name))
-
-    def part(self, name: str, start: int, size: int | None) -> bytes:
-        """Return a range of the bytes of a name."""
-        return self.store.part(self._own(name), start, size)
-
-    def size(self, name: str) -> int:
-        """Return the size in bytes of a name's content."""
-        return self.store.size(self._own(name))
-
-    def drop(self, name: str) -> None:
-        """Delete a name and its bytes."""
-        if self._is_own(name):
-            self.store.drop(name)
-
-    def names(self) -> list[str]:
-        """List the names of the owner's outputs."""
-        return [name for name in self.store.names() if self._is_own(name)]
-
-    def _own(self, name: str) -> str:
-        if not self._is_own(name):
-            raise KeyError(name)
-        return name
-
-    def _is_own(self, name: str) -> bool:
-        return self.calls.has(name.rpartition(".")[0])
-
 
 MAX_RECENT_FILE_BYTES = 256 << 10
 MAX_RECENT_BYTES = 1 << 20

@@ -20,7 +20,7 @@ from handtools.core.search import (
     WantedKind,
 )
 from handtools.host.search.folder_walk import FolderWalker
-from handtools.host.search.ripgrep import RipgrepSearch
+from handtools.host.search.ripgrep_search import RipgrepSearch
 from handtools.host.workspace_folders import workspace_folders
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.core.changes import BackupRef, Change, Node
-from handtools.runtime.workspace_ports import MAX_RECENT_BYTES, MAX_RECENT_FILE_BYTES, RecentFiles
+from handtools.runtime.workspace import MAX_RECENT_BYTES, MAX_RECENT_FILE_BYTES, RecentFiles
 from handtools.testing.memory_toolbox import memory_toolbox
 
 

@@ -1,0 +1,248 @@
+"""Policy for file changes: those that a command made, links out of the workspace, new git repositories.
+
+ADR 59.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from handtools.core.changes import (
+    Change,
+    ChangeSet,
+    change_apply_order,
+    is_folder_moved_as_one,
+    links_created,
+    parent_folders,
+    paths_in_moved_folders,
+    split_folder_change,
+)
+from handtools.core.commands import PathPredicate
+from handtools.core.effects import effect_targets
+from handtools.runtime.policy.git_changes import (
+    GitJudgement,
+    WorkspaceView,
+    git_question_phrases,
+    judge_git_changes,
+)
+from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, Rule
+from handtools.text.git_names import enclosing_git_folder, is_git_folder_lookalike
+
+SYSTEM_PREFIXES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
+"""System folders to which links may point from the workspace."""
+NULL_DEVICE = "/dev/null"
+GIT_REPOSITORY_MARKERS = frozenset({"commondir", "objects", "refs", "config", "packed-refs"})
+"""Names that, beside a HEAD file, make git take a folder for a repository."""
+
+
+REPOSITORY_CONFIG_PARTS = frozenset(
+    {"config", "config.worktree", "commondir", "gitdir", "hooks", "info", "worktrees", "modules"}
+)
+"""Names in a git repository that configure which programs git runs, unlike objects and refs."""
+
+
+_GIT_NAMES = GIT_REPOSITORY_MARKERS | REPOSITORY_CONFIG_PARTS | {"HEAD"}
+MAX_NAMED_PATHS = 5
+MAX_HELD_BACK_PATHS = 50
+DenyingRulesLookup = Callable[[str, bool], Sequence[Rule]]
+"""Returns the rules that deny changing a path, as a link if the second argument is true."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuledChanges:
+    """File changes of a command after the rules: the permitted ones, notes, and a reason to ask."""
+
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...] = ()
+    question: str = ""
+    """Why a person must approve the changes; empty if not needed."""
+    exempt: frozenset[tuple[str, str]] = frozenset()
+    """As in `ChangeSet`."""
+
+
+def apply_rules_to_changes(
+    delta: Sequence[Change],
+    *,
+    forbidding: DenyingRulesLookup,
+    view: WorkspaceView,
+    open_private: PathPredicate,
+) -> RuledChanges:
+    """Drop forbidden changes of a command, and say why the others need approval, if they do.
+
+    `open_private` tells of a private name whether what is there now is no secret.
+    """
+    git = judge_git_changes(delta, view)
+    judged = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
+    kept = [change for change in delta if change.path not in git.stale_locks]
+    rules_of: dict[str, str] = {}
+
+    def is_forbidden(path: str, link: bool) -> bool:  # noqa: FBT001 — a predicate
+        rules = [rule for rule in forbidding(path, link) if (path, rule.name) not in judged]
+        if (
+            rules
+            and all(rule is PRIVATE_RULE for rule in rules)
+            and _may_be_made(path, view.there, open_private)
+        ):
+            judged.add((path, PRIVATE_RULE.name))
+            return False
+        if rules:
+            rules_of[path] = next((rule for rule in rules if rule is not PRIVATE_RULE), rules[0]).name
+        return bool(rules)
+
+    changes, left_out = without_forbidden(kept, is_forbidden)
+    notes = [
+        *(
+            f"Held back by rule `{rule}`, and left as it was: {names}."
+            for rule, names in _by_rule(left_out, rules_of)
+        ),
+        *(f"Left out, as nobody holds this lock any more: `{path}`." for path in git.stale_locks),
+    ]
+    asked = _reason_to_ask(changes, git, view)
+    question = f"The command made {asked}." if asked else ""
+    return RuledChanges(tuple(changes), tuple(notes), question, frozenset(judged))
+
+
+def judge_reversal(changes: ChangeSet, view: WorkspaceView) -> tuple[ChangeSet, str]:
+    """Return recorded changes that are taken back, with what the rules about names need not judge, and a question.
+
+    What was recorded had landed: a private name among it is one that a call had made or was allowed to change.
+    """
+    # What a call had made may go again, whatever it is.
+    git = judge_git_changes([change for change in changes if change.after is not None], view)
+    git.judged |= {path for path in effect_targets(changes) if enclosing_git_folder(path)}
+    exempt = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
+    exempt |= {(path, PRIVATE_RULE.name) for path in effect_targets(changes)}
+    asked = _reason_to_ask(changes.changes, git, view)
+    return replace(changes, exempt=frozenset(exempt)), f"It would make {asked}." if asked else ""
+
+
+def _by_rule(paths: Iterable[str], rules_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each rule with the paths that it held back, those at the top first."""
+    ordered = sorted(paths, key=lambda path: (path.count("/"), path))
+    for rule in dict.fromkeys(rules_of[path] for path in ordered):
+        named = [f"`{path}`" for path in ordered if rules_of[path] == rule]
+        yield rule, _few(named, most=MAX_HELD_BACK_PATHS)
+
+
+def _may_be_made(path: str, there: PathPredicate, open_private: PathPredicate) -> bool:
+    """Whether nothing private was at a path before: what a command makes itself is no secret to it."""
+    above = [*reversed([*parent_folders(path)]), path]
+    first = next((each for each in above if PRIVATE_RULE.covers(each)), path)
+    return not there(first) or open_private(path)
+
+
+def reason_to_ask(changes: Sequence[Change], *, there: PathPredicate, within: PathPredicate) -> str:
+    """Return what in the changes needs approval: links out of the workspace, git repositories; else empty."""
+    return _reason_to_ask(changes, GitJudgement(), WorkspaceView(there, within, lambda _path, _node: None))
+
+
+def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: WorkspaceView) -> str:
+    links = links_created(changes).items()
+    leaving = [
+        f"`{path}` -> `{target}`"
+        for path, target in links
+        if link_leaves_workspace(path, target, view.within) and path not in git.judged
+    ]
+    made = [f"`{path}`" for path in git_repositories_created(changes, view.there, judged=git.judged)]
+    aliases = [
+        f"`{path}`"
+        for path in sorted(_paths_made(changes))
+        if any(map(is_git_folder_lookalike, path.split("/")))
+    ]
+    reasons = [
+        (leaving, "links that lead out of the workspace"),
+        (made, "what git would take for a repository, and run programs from"),
+        (aliases, "names that other systems take for `.git`"),
+    ]
+    told = [f"{what} ({_few(names)})" for names, what in reasons if names]
+    return " and ".join([*git_question_phrases(git, _few), *told])
+
+
+def without_forbidden(
+    delta: Sequence[Change], forbidden: Callable[[str, bool], bool]
+) -> tuple[list[Change], list[str]]:
+    """Split changes into permitted ones and forbidden paths, splitting folders that hold some."""
+    links = links_created(delta)
+    touched_paths = (path for change in delta for path in (change.path, *paths_in_moved_folders(change)))
+    refused = [path for path in touched_paths if forbidden(path, path in links)]
+    if not refused:
+        return list(delta), []
+    kept = []
+    for change in delta:
+        touched = any(path == change.path or path.startswith(f"{change.path}/") for path in refused)
+        kept += split_folder_change(change) if touched else [change]
+    staying = {above for path in refused for above in parent_folders(path)}
+    landing = [
+        change
+        for change in kept
+        if not _below(change.path, refused)
+        # A folder can't go, or give way to a file, while something stays in it.
+        and not (change.path in staying and (change.after is None or change.after.kind != "folder"))
+    ]
+    return sorted(landing, key=change_apply_order), refused
+
+
+def link_leaves_workspace(path: str, target: str, within: PathPredicate) -> bool:
+    """Whether a link's target is outside the workspace and the system folders, or can't be determined."""
+    parts = [part for part in target.split("/") if part not in {"", "."}]
+    up = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
+    # After a name, `..` is above whatever that name stands for: a link may take it anywhere.
+    if ".." in parts[up:]:
+        return True
+    if not target.startswith("/"):
+        return up > path.count("/")
+    return bool(up) or not (target == NULL_DEVICE or target.startswith(SYSTEM_PREFIXES) or within(target))
+
+
+def git_repositories_created(
+    changes: Iterable[Change], there: PathPredicate, *, judged: Collection[str] = ()
+) -> list[str]:
+    """List folders that changes turn into git repositories, and repositories whose configuration changes.
+
+    Paths that were judged already are left out.
+    """
+    made = _paths_made(changes).difference(judged)
+    touched: dict[str, set[str]] = {}
+    for path in made:
+        if _GIT_NAMES.isdisjoint(path.split("/")):
+            continue
+        for part in (path, *parent_folders(path)):
+            above, _, name = part.rpartition("/")
+            if name in _GIT_NAMES:
+                touched.setdefault(above, set()).add(name)
+    return sorted(
+        above or "." for above, names in touched.items() if _becomes_repository(above, names, made, there)
+    )
+
+
+def _paths_made(changes: Iterable[Change]) -> set[str]:
+    """The paths at which something is after the changes, also inside of folders that move as one."""
+    return {
+        path
+        for change in changes
+        if change.after is not None
+        for path in (
+            change.path,
+            *(paths_in_moved_folders(change) if is_folder_moved_as_one(change.after) else ()),
+        )
+    }
+
+
+def _becomes_repository(folder: str, names: set[str], made: Collection[str], there: PathPredicate) -> bool:
+    prefix = f"{folder}/" if folder else ""
+    head = f"{prefix}HEAD"
+    if head not in made and not there(head):
+        return False
+    if names & REPOSITORY_CONFIG_PARTS:
+        return True
+    was = there(head) and any(there(prefix + name) for name in GIT_REPOSITORY_MARKERS)
+    is_now = names & GIT_REPOSITORY_MARKERS or any(there(prefix + name) for name in GIT_REPOSITORY_MARKERS)
+    return bool(is_now) and not was
+
+
+def _below(path: str, refused: Collection[str]) -> bool:
+    return path in refused or any(above in refused for above in parent_folders(path))
+
+
+def _few(names: Sequence[str], most: int = MAX_NAMED_PATHS) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

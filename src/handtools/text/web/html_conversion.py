@@ -1,0 +1,156 @@
+"""HTML pages as Markdown or plain text; bytes decoded by their charset.
+
+ADR 92.
+"""
+
+import codecs
+import re
+from functools import cache
+from html import unescape
+from typing import TYPE_CHECKING, Literal
+
+from handtools.text.encoding import DecodedText, decode
+
+if TYPE_CHECKING:
+    from html_to_markdown import ConversionOptions
+
+
+# What a label means on the web, where it is not what it says: pages are written for browsers.
+_MEANT = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
+
+
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_NO_CHARSET = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7", "undefined"})
+
+
+def decode_page(data: bytes, label: str) -> DecodedText:
+    """Decode a web page by byte order mark, then UTF-8, then the server's charset label, then the page's own.
+
+    Bytes beyond ASCII that happen to be good UTF-8 are UTF-8: servers with a wrong label are far more common.
+    """
+    if data.startswith(_MARKS) or not label:
+        return decode(data)
+    encoding = _encoding(label)
+    if encoding is None:
+        return decode(data)
+    if encoding.startswith("utf-") or not _is_utf8(data):
+        try:
+            return DecodedText(data.decode(encoding), encoding, confidence=0.95)
+        except UnicodeDecodeError:
+            pass
+    return decode(data)
+
+
+def _encoding(label: str) -> str | None:
+    try:
+        found = codecs.lookup(label.strip().strip("\"'"))
+    except (LookupError, ValueError):
+        return None
+    name = found.name
+    # Python's codecs from bytes to bytes are no charsets.
+    is_text = getattr(found, "_is_text_encoding", True)
+    return None if name in _NO_CHARSET or not is_text else _MEANT.get(name, name)
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+WebPageFormat = Literal["markdown", "text"]
+
+
+_LEFT_OUT = [
+    "nav", "[role=navigation]", "[role=search]", "template", "dialog", "button",
+    ".headerlink", ".hash-link", ".doc-anchor", "a.anchor",
+]  # fmt: skip
+
+
+"""CSS selectors of elements left out of pages: navigation, and links of headings to themselves.
+
+Headers and footers stay: some sites put the page's own title there.
+"""
+
+
+_NUMBERED = ("linenos", "gutter", "lntd")
+_CELL = r"(?:[^<]|<(?!/?(?:table|td|tr)\b))*+"
+
+
+# Nothing here goes back over what it has passed: the page may have been written to make it.
+_NUMBERS_BESIDE = re.compile(
+    r"<table\b[^>]*+>\s*+(?:<tbody\b[^>]*+>\s*+)?<tr\b[^>]*+>\s*+"
+    rf"<td\b(?=[^>]*?\b(?:linenos|gutter|lntd)\b)[^>]*+>{_CELL}</td>\s*+<td\b[^>]*+>({_CELL})</td>\s*+"
+    r"</tr>\s*+(?:</tbody>\s*+)?</table>"
+)
+
+
+_TITLE = re.compile(r"<title\b[^<>]*+>((?:[^<]|<(?!/?title\b))*+)</title", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+_HEAD_CHARS = 64 << 10
+
+
+_HTML = re.compile(
+    r"\s*+(?:(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+
+
+def convert_html(html: str, form: WebPageFormat, address: str = "") -> str:
+    """Convert HTML to Markdown or plain text; relative links are resolved against `address`."""
+    from html_to_markdown import convert
+
+    if any(name in html for name in _NUMBERED):
+        # A sample beside its line numbers is a table to a converter, and would lose its line ends in it.
+        html = _NUMBERS_BESIDE.sub(r"<div>\1</div>", html)
+    return convert(html, _options(form, address)).content or ""
+
+
+def html_title(html: str) -> str:
+    """Give the content of the `<title>` element of a page; empty when there is none."""
+    found = _TITLE.search(html, 0, _HEAD_CHARS)
+    return " ".join(unescape(found[1]).split()) if found else ""
+
+
+def looks_like_html(text: str) -> bool:
+    """Whether text without a media type begins like an HTML page."""
+    return _HTML.match(text[:4096]) is not None
+
+
+@cache
+def _shared(form: WebPageFormat) -> "ConversionOptions":
+    from html_to_markdown import ConversionOptions, InlineDataMedia, OutputFormat, PreprocessingOptions
+
+    return ConversionOptions(
+        # Its own idea of navigation takes the header of an article away, and the title in it.
+        preprocessing=PreprocessingOptions(enabled=False),
+        output_format=OutputFormat.PLAIN if form == "text" else OutputFormat.MARKDOWN,
+        exclude_selectors=_LEFT_OUT,
+        extract_metadata=False,
+        compact_tables=True,
+        inline_data_media=InlineDataMedia.ALT_TEXT_ONLY,
+    )
+
+
+def _options(form: WebPageFormat, address: str) -> "ConversionOptions":
+    from dataclasses import replace
+
+    return replace(_shared(form), base_url=address) if address else _shared(form)
+
+
+def without_tags(text: str) -> str:
+    """Remove HTML tags and entities from a line of text, such as a snippet of a search engine."""
+    return unescape(_TAG.sub("", text))
