@@ -392,6 +392,7 @@ def local_workspace(
     commands: HostCommands | None = None,
     runner: str = "",
     readable: Iterable[str | Path] = (),
+    separate_streams: bool = False,
     settings: Settings | None = None,
     language: HostLanguage | None = None,
     formatters: Formatters | None = None,
@@ -404,6 +405,7 @@ def local_workspace(
     `files` are another host's, in place of the folder's; `buffers` an editor's, before what is on disk.
     `runner` names how commands run, such as `container:IMAGE`; by default the strongest sandbox that works.
     `readable` are paths outside the folder that commands may read; programs on PATH they can read anyway.
+    `separate_streams` puts a command's stdout and stderr into the details of `bash`, at the cost of their order.
     `settings` are those of `load_configuration`, or a program's own; without them nothing of the person's is read.
     """
     settings = settings or Settings()
@@ -424,6 +426,7 @@ def local_workspace(
         readable=(*settings.readable, *readable),
         limits=settings.limits,
         outgoing_proxy=settings.proxy,
+        separate_streams=separate_streams,
     )
     return Workspace(
         files=held,
@@ -504,14 +507,18 @@ def coding(
     *,
     runner: str = "",
     readable: Iterable[str | Path] = (),
+    separate_streams: bool = False,
     settings: Settings | None = None,
     **options: Unpack[ToolboxOptions],
 ) -> Toolbox:
     """Make a toolbox with the tools for working on code, in one folder or several.
 
-    Commands may also read the paths `readable`.
+    Commands may also read the paths `readable`. With `separate_streams`, the details of `bash` have stdout and
+    stderr each for itself.
     """
-    workspace = local_workspace(root, runner=runner, readable=readable, settings=settings)
+    workspace = local_workspace(
+        root, runner=runner, readable=readable, separate_streams=separate_streams, settings=settings
+    )
     return Toolbox(CODING, workspace=workspace, **options)
 
 
@@ -520,11 +527,14 @@ def everything(
     *,
     runner: str = "",
     readable: Iterable[str | Path] = (),
+    separate_streams: bool = False,
     settings: Settings | None = None,
     **options: Unpack[ToolboxOptions],
 ) -> Toolbox:
-    """Make a toolbox with all built-in tools and those of installed plugins; `readable` as for `coding`."""
-    workspace = local_workspace(root, runner=runner, readable=readable, settings=settings)
+    """Make a toolbox with all built-in tools and those of installed plugins; keywords as for `coding`."""
+    workspace = local_workspace(
+        root, runner=runner, readable=readable, separate_streams=separate_streams, settings=settings
+    )
     return Toolbox([*EVERYTHING, *plugins()], workspace=workspace, **options)
 
 
