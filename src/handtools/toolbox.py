@@ -346,6 +346,17 @@ class Toolbox:
         view._executor = replace(self._executor, tools=view.tools, names=names)  # noqa: SLF001
         return view
 
+    def with_tools(self, *tools: AnyTool) -> "Toolbox":
+        """Return a toolbox with more tools, or with others in the place of those of the same name.
+
+        Names and shapes are our own there, whatever they are here.
+        """
+        view = copy.copy(self)
+        view.tools = self.tools | {tool.name: tool for tool in tools}
+        view._dialect, view._meant = {}, {}  # noqa: SLF001 - a toolbox like this one
+        view._executor = replace(self._executor, tools=view.tools, names={})  # noqa: SLF001
+        return view
+
     def owned_by(self, owner: str) -> "Toolbox":
         """Return a toolbox restricted to one owner's records, for users who share the workspace."""
         view = copy.copy(self)
@@ -388,6 +399,7 @@ def local_workspace(
     commands: HostCommands | None = None,
     runner: str = "",
     readable: Iterable[str | Path] = (),
+    separate_streams: bool = False,
     settings: Settings | None = None,
     language: HostLanguage | None = None,
     formatters: Formatters | None = None,
@@ -400,6 +412,7 @@ def local_workspace(
     `files` are another host's, in place of the folder's; `buffers` an editor's, before what is on disk.
     `runner` names how commands run, such as `container:IMAGE`; by default the strongest sandbox that works.
     `readable` are paths outside the folder that commands may read; programs on PATH they can read anyway.
+    `separate_streams` puts a command's stdout and stderr into the details of `bash`, at the cost of their order.
     `settings` are those of `load_configuration`, or a program's own; without them nothing of the person's is read.
     """
     settings = settings or Settings()
@@ -420,6 +433,7 @@ def local_workspace(
         readable=(*settings.readable, *readable),
         limits=settings.limits,
         outgoing_proxy=settings.proxy,
+        separate_streams=separate_streams,
     )
     return Workspace(
         files=held,
@@ -500,14 +514,18 @@ def coding(
     *,
     runner: str = "",
     readable: Iterable[str | Path] = (),
+    separate_streams: bool = False,
     settings: Settings | None = None,
     **options: Unpack[ToolboxOptions],
 ) -> Toolbox:
     """Make a toolbox with the tools for working on code, in one folder or several.
 
-    Commands may also read the paths `readable`.
+    Commands may also read the paths `readable`. With `separate_streams`, the details of `bash` have stdout and
+    stderr each for itself.
     """
-    workspace = local_workspace(root, runner=runner, readable=readable, settings=settings)
+    workspace = local_workspace(
+        root, runner=runner, readable=readable, separate_streams=separate_streams, settings=settings
+    )
     return Toolbox(CODING, workspace=workspace, **options)
 
 
@@ -516,11 +534,14 @@ def everything(
     *,
     runner: str = "",
     readable: Iterable[str | Path] = (),
+    separate_streams: bool = False,
     settings: Settings | None = None,
     **options: Unpack[ToolboxOptions],
 ) -> Toolbox:
-    """Make a toolbox with all built-in tools and those of installed plugins; `readable` as for `coding`."""
-    workspace = local_workspace(root, runner=runner, readable=readable, settings=settings)
+    """Make a toolbox with all built-in tools and those of installed plugins; keywords as for `coding`."""
+    workspace = local_workspace(
+        root, runner=runner, readable=readable, separate_streams=separate_streams, settings=settings
+    )
     return Toolbox([*EVERYTHING, *plugins()], workspace=workspace, **options)
 
 
@@ -549,19 +570,23 @@ One for all: calls wait for each other with events of a loop, and one that is se
 """
 
 
+def run_blocking(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+    """Run async work over a toolbox to its end from synchronous code, in the loop of all blocking calls."""
+    with _PORTAL as portal:
+        running: Future[R] = portal.start_task_soon(work)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            running.cancel()
+            raise
+
+
 def _blocking(
     method: Callable[Concatenate[Toolbox, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["BlockingToolbox", P], R]:
     @wraps(method)
     def wait(self: "BlockingToolbox", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with _PORTAL as portal:
-            work: Callable[[], Coroutine[Any, Any, R]] = partial(method, self.toolbox, *args, **kwargs)
-            running: Future[R] = portal.start_task_soon(work)
-            try:
-                return running.result()
-            except KeyboardInterrupt:
-                running.cancel()
-                raise
+        return run_blocking(partial(method, self.toolbox, *args, **kwargs))
 
     return wait
 

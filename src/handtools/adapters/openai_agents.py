@@ -5,7 +5,7 @@ stored and the toolbox was closed and opened again. `questions` has what a perso
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -36,6 +36,7 @@ from handtools.adapters.provider_calls import (
     provider_call,
 )
 from handtools.core.approval import Approval, Reply
+from handtools.core.call import Call
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Document, Image, Result
 from handtools.toolbox import Toolbox, ToolDefinition
@@ -43,6 +44,7 @@ from handtools.toolbox import Toolbox, ToolDefinition
 Conversation = str | Callable[[RunContextWrapper[Any]], str]
 """Name of the conversation, or a function that reads it from the context of the run."""
 MAX_SETTLED = 100
+NOT_JSON = "The arguments are not a JSON object"
 Output = str | list[ToolOutputText | ToolOutputImage | ToolOutputFileContent]
 
 
@@ -51,8 +53,9 @@ def tools(toolbox: Toolbox, *, conversation: Conversation = "") -> list[Function
 
     Conversations share neither the ids of calls nor what a person allowed for a session.
     """
-    functions = _Functions(toolbox, conversation)
-    return [functions.tool(one) for one in toolbox.definitions("strict")]
+    offered = toolbox.definitions("strict")
+    runs = RunQuestions(toolbox, conversation, [one.name for one in offered])
+    return [_function(runs, one) for one in offered]
 
 
 def run_config(toolbox: Toolbox, **options: Any) -> RunConfig:
@@ -81,72 +84,84 @@ async def questions(toolbox: Toolbox, interruptions: Iterable[ToolApprovalItem])
 
 
 @dataclass
-class _Functions:
+class RunQuestions:
+    """Calls of runs and what they ask: made when the SDK wants to know whether to pause, and handed on later."""
+
     toolbox: Toolbox
     conversation: Conversation
+    names: Collection[str]
     settled: dict[str, Result[Any]] = field(default_factory=dict)
     """Results of calls that asked nothing, until the SDK invokes them; without one, the journal has it."""
     may_be_rejected: WeakKeyDictionary[Any, bool] = field(default_factory=WeakKeyDictionary)
     """By run: whether a question of it may have been rejected since we looked."""
-    facts: WeakKeyDictionary[Any, dict[str, Any]] = field(default_factory=WeakKeyDictionary)
-    """By context of a call: what programs find at its output item."""
-
-    def tool(self, one: ToolDefinition) -> FunctionTool:
-        async def asks(run: RunContextWrapper[Any], args: dict[str, Any], provider_id: str) -> bool:
-            # Only the call itself finds out what it would do: it runs here, and the SDK pauses for what it asks.
-            call = provider_call(one.name, args, provider_id, self.conversation_of(run))
-            result = await self.toolbox.call(call)
-            if result.request is not None:
-                self.may_be_rejected[run] = True
-                return True
-            if len(self.settled) >= MAX_SETTLED:
-                self.settled.clear()
-            self.settled[call.id] = result
-            return False
-
-        async def invoke(context: ToolContext[Any], raw: str) -> Output:
-            try:
-                args = arguments_from_json(raw)
-            except InvalidInput as problem:
-                return str(problem)
-            call = provider_call(one.name, args, context.tool_call_id, self.conversation_of(context))
-            result = self.settled.pop(call.id, None)
-            if result is None:
-                yes = context.is_tool_approved(one.name, context.tool_call_id)
-                result = await self.toolbox.call(call, reply=Reply(allow=True) if yes else None)
-            self.facts[context] = {"call_id": call.id, "status": result.status}
-            return _output(result)
-
-        return FunctionTool(
-            name=one.name,
-            description=one.description,
-            params_json_schema=dict(one.input_schema),
-            on_invoke_tool=invoke,
-            needs_approval=asks,
-            is_enabled=self.offered,
-            tool_input_guardrails=[ToolInputGuardrail(_refuse_malformed, "handtools_arguments")],
-            custom_data_extractor=lambda data: self.facts.get(data.tool_context),
-        )
 
     def conversation_of(self, run: RunContextWrapper[Any]) -> str:
+        """Return the name of the conversation to which a run belongs."""
         return self.conversation if isinstance(self.conversation, str) else self.conversation(run)
 
-    async def offered(self, run: RunContextWrapper[Any], _agent: Any) -> bool:
+    async def asks(self, run: RunContextWrapper[Any], call: Call) -> bool:
+        """Make a call: only that finds out what it would do. True if the SDK is to pause for its question."""
+        result = await self.toolbox.call(call)
+        if result.request is not None:
+            self.may_be_rejected[run] = True
+            return True
+        if len(self.settled) >= MAX_SETTLED:
+            self.settled.clear()
+        self.settled[call.id] = result
+        return False
+
+    async def result(self, call: Call, *, approved: bool) -> Result[Any]:
+        """Return the result of a call that was made already, or that a person has approved by now."""
+        known = self.settled.pop(call.id, None)
+        return known or await self.toolbox.call(call, reply=Reply(allow=True) if approved else None)
+
+    async def withdraw_rejected(self, run: RunContextWrapper[Any]) -> None:
         """Withdraw what was rejected before the run goes on: the SDK tells the model of it, and no tool."""
         if not self.may_be_rejected.get(run, True):
-            return True
+            return
         self.may_be_rejected[run] = False
-        names = [one.name for one in self.toolbox.definitions()]
         for approval in await self.toolbox.waiting():
             if approval.metadata.get(CONVERSATION_KEY) != self.conversation_of(run):
                 continue
             provider_id = str(approval.metadata.get(PROVIDER_ID_KEY))
-            if any(run.is_tool_approved(name, provider_id) is False for name in names):
+            if any(run.is_tool_approved(name, provider_id) is False for name in self.names):
                 await self.toolbox.withdraw(approval.call_id)
             else:
                 # A run that goes on knows what was rejected only after it has asked for its tools once.
                 self.may_be_rejected[run] = True
+
+
+def _function(runs: RunQuestions, one: ToolDefinition) -> FunctionTool:
+    facts: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+
+    async def asks(run: RunContextWrapper[Any], args: dict[str, Any], provider_id: str) -> bool:
+        return await runs.asks(run, provider_call(one.name, args, provider_id, runs.conversation_of(run)))
+
+    async def invoke(context: ToolContext[Any], raw: str) -> Output:
+        try:
+            args = arguments_from_json(raw)
+        except InvalidInput as problem:
+            return str(problem)
+        call = provider_call(one.name, args, context.tool_call_id, runs.conversation_of(context))
+        approved = context.is_tool_approved(one.name, context.tool_call_id) is True
+        result = await runs.result(call, approved=approved)
+        facts[context] = {"call_id": call.id, "status": result.status}
+        return _output(result)
+
+    async def offered(run: RunContextWrapper[Any], _agent: Any) -> bool:
+        await runs.withdraw_rejected(run)
         return True
+
+    return FunctionTool(
+        name=one.name,
+        description=one.description,
+        params_json_schema=dict(one.input_schema),
+        on_invoke_tool=invoke,
+        needs_approval=asks,
+        is_enabled=offered,
+        tool_input_guardrails=[ToolInputGuardrail(_refuse_malformed, "handtools_arguments")],
+        custom_data_extractor=lambda data: facts.get(data.tool_context),
+    )
 
 
 def _refuse_malformed(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
@@ -154,13 +169,11 @@ def _refuse_malformed(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutp
     text = data.context.tool_arguments
     try:
         arguments_from_json(text)
-        # The SDK reads more strictly than we do.
-        json.loads(text)
+        json.loads(text)  # The SDK reads more strictly than we do.
     except InvalidInput as problem:
         return ToolGuardrailFunctionOutput.reject_content(str(problem))
     except ValueError as problem:
-        what = f"The arguments are not a JSON object: {problem}. {MALFORMED_HINT}"
-        return ToolGuardrailFunctionOutput.reject_content(what)
+        return ToolGuardrailFunctionOutput.reject_content(f"{NOT_JSON}: {problem}. {MALFORMED_HINT}")
     return ToolGuardrailFunctionOutput.allow()
 
 

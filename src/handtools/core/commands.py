@@ -111,6 +111,8 @@ class CommandExit:
     seconds: float = 0.0
     peak_bytes: int | None = None
     output: CommandOutput
+    streams: tuple[CommandOutput, ...] = ()
+    """Standard output and standard error each for itself, where the workspace keeps them apart; else empty."""
     changes: RecordedChanges | None = None
     cwd: str = "."
     """Folder in which the script ended; the session's next command starts there."""

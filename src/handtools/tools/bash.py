@@ -67,6 +67,8 @@ class BashDetails(BaseModel):
     output_bytes: int = 0
     output_lines: int = 0
     output_path: str = ""
+    stdout: str | None = None
+    stderr: str | None = None
     cwd: str = "."
     job: str = ""
     notes: list[str] = []
@@ -116,6 +118,7 @@ def _seconds(params: BashParams) -> float:
 
 
 def _details(end: CommandExit) -> BashDetails:
+    stdout, stderr = map(_stream, end.streams) if end.streams else (None, None)
     return BashDetails(
         code=end.code,
         signal=end.signal,
@@ -125,6 +128,8 @@ def _details(end: CommandExit) -> BashDetails:
         output_bytes=end.output.bytes,
         output_lines=end.output.lines,
         output_path=end.output.kept,
+        stdout=stdout,
+        stderr=stderr,
         cwd=end.cwd,
         notes=list(end.notes),
     )
@@ -149,10 +154,15 @@ def _shown(output: CommandOutput) -> str:
     return f"{head}\n[… {_whole(output)} …]\n{tail}"
 
 
+def _stream(output: CommandOutput) -> str:
+    """Return one stream as it is shown, with the end of its last line: programs put streams together."""
+    return _shown(output) + "\n" * (output.tail or output.head).endswith(b"\n")
+
+
 def _whole(output: CommandOutput) -> str:
     missing = f", {output.dropped_bytes:,} of them lost from its middle" if output.dropped_bytes else ""
-    size = f"{output.lines:,} lines, {output.bytes:,} bytes{missing}"
-    return f"{size} in all; `read` or `grep` `{output.kept}`"
+    size = f"{output.lines:,} lines, {output.bytes:,} bytes{missing} in all"
+    return f"{size}; `read` or `grep` `{output.kept}`" if output.kept else size
 
 
 def _ending(end: CommandExit) -> str:

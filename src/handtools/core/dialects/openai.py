@@ -50,7 +50,7 @@ at_end: "*** End of File" LF
 %import common.LF
 """
 """The patch format for constrained decoding, in Lark's notation."""
-_ACTIONS: Mapping[str, Literal["Add", "Update", "Delete"]] = {
+PATCH_ACTIONS: Mapping[str, Literal["Add", "Update", "Delete"]] = {
     "create_file": "Add",
     "update_file": "Update",
     "delete_file": "Delete",
@@ -62,7 +62,7 @@ def _apply_patch(args: Args) -> OurCalls:
     kind, path, diff = operation["type"], operation["path"], operation.get("diff")
     if diff is None and kind != "delete_file":
         raise InvalidInput(f"`operation.diff` is missing for {kind}.", hint="Send the diff too.")
-    result = yield "patch", {"patch": patch_of_one_file(_ACTIONS[kind], path, diff or "")}
+    result = yield "patch", {"patch": patch_of_one_file(PATCH_ACTIONS[kind], path, diff or "")}
     status = "completed" if result.ok else "failed"
     return _item(result, type="apply_patch_call_output", status=status, output=result.text)
 
@@ -116,7 +116,9 @@ def _shell_function_answer(result: Result[Any], _: Args) -> Result[Any]:
 
 
 _OPERATION = object_schema(
-    {"type": {"type": "string", "enum": list(_ACTIONS)}, "path": STRING, "diff": STRING}, "type", "path"
+    {"type": {"type": "string", "enum": list(PATCH_ACTIONS)}, "path": STRING, "diff": STRING},
+    "type",
+    "path",
 )
 _ACTION = object_schema(
     {"commands": STRINGS, "timeout_ms": INTEGER, "max_output_length": INTEGER}, "commands"

@@ -5,7 +5,7 @@ import re
 
 from handtools.core.call import Call
 from handtools.core.commands import CommandExit, CommandOutput
-from handtools.host.sandbox.processes.output_buffer import OutputBuffer
+from handtools.host.sandbox.processes.output_buffer import OutputBuffer, OutputEnds
 from handtools.host.sandbox.processes.running_process import ProcessResult
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
@@ -35,6 +35,7 @@ def command_exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str,
         seconds=ended.seconds,
         peak_bytes=ended.peak_bytes,
         output=command_output_from_buffer(ended.output, name),
+        streams=tuple(_stream_output(each) for each in ended.streams),
         cwd=cwd,
         notes=notes,
     )
@@ -51,6 +52,11 @@ def command_output_from_buffer(collected: OutputBuffer, name: str) -> CommandOut
         kept=name if collected.has_output_file else "",
         dropped_bytes=collected.dropped,
     )
+
+
+def _stream_output(collected: OutputEnds) -> CommandOutput:
+    head, tail = collected.ends()
+    return CommandOutput(head=head, tail=tail, bytes=collected.bytes, lines=collected.lines)
 
 
 def exit_notes(ended: ProcessResult, running: int = 0) -> tuple[str, ...]:

@@ -171,10 +171,12 @@ class LocalCommands:
         path: Sequence[str] = (),
         limits: CommandLimits | None = None,
         outgoing_proxy: str = "",
+        separate_streams: bool = False,
     ) -> None:
         """`readable` are paths outside the workspace that commands may read besides programs on PATH.
 
-        The folders of `path` come before PATH; `limits` are the most that a command may use.
+        The folders of `path` come before PATH; `limits` are the most that a command may use. `separate_streams`
+        also gives standard output and standard error each for itself, except in a container.
         """
         self._root = os.path.realpath(root)
         self._outputs = outputs
@@ -188,6 +190,7 @@ class LocalCommands:
         self._path = tuple(path)
         self._limits = limits or CommandLimits(seconds=inf)
         self._outgoing_proxy = outgoing_proxy
+        self._separate_streams = separate_streams
         self._sessions = ShellSessions(state / "sessions")
         self._scratch = SessionScratchFolders(state / "scratch", quota=scratch_quota)
         self._jobs = BackgroundJobs()
@@ -258,6 +261,9 @@ class LocalCommands:
             launch = self._launch(
                 command, left, slip, private=private, read_only=read_only, is_open=is_open
             )
+            # A container's standard error is where its wrapper reports to us, and not the command's.
+            apart = self._separate_streams and not isinstance(self.runner, PersistentRunner)
+            launch = replace(launch, separate_streams=apart)
             carrier = LaunchPipeline(self._capture, self.runner, self._scratch, self._networks, call, show)
             try:
                 ended = await run_process(

@@ -96,6 +96,8 @@ class Launch:
     """Whether input can be sent while the command runs; otherwise its standard input is empty."""
     terminal: tuple[int, int] | None = None
     """Rows and columns of the command's terminal; None for pipes."""
+    separate_streams: bool = False
+    """Whether standard error has a pipe of its own, at the cost of the order in which both were written."""
     controls_terminal: bool = True
     """Whether the terminal controls the process that is started; not if a program that this starts takes it."""
     network: CommandNetwork = "off"

@@ -14,37 +14,30 @@ SPILL_LINES = 800
 _COPY_BYTES = 1 << 20
 
 
-class OutputBuffer:
-    """Collects output; its file keeps the first half of the size limit and a ring buffer of the newest bytes."""
+class OutputEnds:
+    """The beginning and the end of an output, in memory, and its totals."""
 
-    def __init__(self, path: Path, limit: int) -> None:
-        self._path = path
-        self._front = limit // 2
-        self._ring = max(limit - self._front, 1)
-        self._file: int | None = None
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._head = bytearray()
         self._tail = bytearray()
         self.bytes = 0
         self.newlines = 0
-        self.fault = ""
-        """Why the file is incomplete, other than by its size limit."""
 
     def feed(self, data: bytes) -> None:
         """Add the next bytes of output."""
         with self._lock:
-            start = self.bytes
-            self.bytes += len(data)
-            self.newlines += data.count(b"\n")
-            room = BUFFER_HEAD_BYTES - len(self._head)
-            if room > 0:
-                self._head += data[:room]
-            rest = data[max(room, 0) :]
-            if rest:
-                self._tail += rest[-BUFFER_TAIL_BYTES:]
-                del self._tail[:-BUFFER_TAIL_BYTES]
-            if rest or self.newlines >= SPILL_LINES:
-                self._keep(start, data)
+            self._add(data)
+
+    def _add(self, data: bytes) -> None:
+        self.bytes += len(data)
+        self.newlines += data.count(b"\n")
+        room = BUFFER_HEAD_BYTES - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+        if rest := data[max(room, 0) :]:
+            self._tail += rest[-BUFFER_TAIL_BYTES:]
+            del self._tail[:-BUFFER_TAIL_BYTES]
 
     def ends(self) -> tuple[bytes, bytes]:
         """The first bytes of the output and, where there are more, the last ones."""
@@ -57,6 +50,27 @@ class OutputBuffer:
         head, tail = self.ends()
         last = (tail or head)[-1:]
         return self.newlines + (last not in {b"", b"\n"})
+
+
+class OutputBuffer(OutputEnds):
+    """Collects output; its file keeps the first half of the size limit and a ring buffer of the newest bytes."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        super().__init__()
+        self._path = path
+        self._front = limit // 2
+        self._ring = max(limit - self._front, 1)
+        self._file: int | None = None
+        self.fault = ""
+        """Why the file is incomplete, other than by its size limit."""
+
+    def feed(self, data: bytes) -> None:
+        """Add the next bytes of output."""
+        with self._lock:
+            start = self.bytes
+            self._add(data)
+            if self.bytes > BUFFER_HEAD_BYTES or self.newlines >= SPILL_LINES:
+                self._keep(start, data)
 
     @property
     def missing(self) -> int:

@@ -24,7 +24,7 @@ from handtools.host.sandbox.launch import Launch, LaunchSupervisor
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
 from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit
-from handtools.host.sandbox.processes.output_buffer import OutputBuffer
+from handtools.host.sandbox.processes.output_buffer import OutputBuffer, OutputEnds
 from handtools.host.sandbox.processes.supervisor_client import (
     RUN_ID_VARIABLE,
     SUPERVISORS,
@@ -56,10 +56,17 @@ class StandardStreams:
 
     source: int
     """The descriptor from which the command's output is read."""
+    error_source: int | None
+    """The descriptor from which its standard error is read; None if that is part of the output."""
     sink: int | None
     """The descriptor to which its input is written; None without input."""
     theirs: tuple[int, ...]
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The descriptors to read from: one, or two with streams apart."""
+        return (self.source,) if self.error_source is None else (self.source, self.error_source)
 
     def send(self, data: bytes) -> bool:
         """Write to the command's input; False when it takes none, or not in time."""
@@ -95,7 +102,8 @@ class StandardStreams:
         """Close our ends."""
         self.close_theirs()
         self.close_input()
-        os.close(self.source)
+        for fd in self.sources:
+            os.close(fd)
 
 
 def make_child_process_streams(launch: Launch) -> StandardStreams:
@@ -103,16 +111,24 @@ def make_child_process_streams(launch: Launch) -> StandardStreams:
     if launch.terminal is not None:
         ours, theirs = os.openpty()
         os.set_blocking(ours, False)
-        return StandardStreams(ours, ours, (theirs, theirs, theirs))
+        return StandardStreams(ours, None, ours, (theirs, theirs, theirs))
+    source, printed = _output_pipe()
+    error_source, errors = _output_pipe() if launch.separate_streams else (None, printed)
+    if launch.input_open:
+        reading, sink = os.pipe()
+        os.set_blocking(sink, False)
+        return StandardStreams(source, error_source, sink, (reading, printed, errors))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    return StandardStreams(source, error_source, None, (nothing, printed, errors))
+
+
+def _output_pipe() -> tuple[int, int]:
+    """A large pipe from which we read without waiting, and its other end."""
     source, printed = os.pipe()
     with contextlib.suppress(OSError):  # the user's share of pipe memory may be used up
         fcntl.fcntl(source, _F_SETPIPE_SZ, PIPE_BYTES)
     os.set_blocking(source, False)
-    if launch.input_open:
-        reading, sink = os.pipe()
-        os.set_blocking(sink, False)
-        return StandardStreams(source, sink, (reading, printed, printed))
-    return StandardStreams(source, None, (os.open(os.devnull, os.O_RDONLY), printed, printed))
+    return source, printed
 
 
 EndCause = Literal["exited", "killed", "timeout", "cancelled", "limit"]
@@ -148,6 +164,8 @@ class ProcessResult:
     """The limit that was exceeded, for which the command was killed."""
     fault: str = ""
     """Why the process could not be started."""
+    streams: tuple[OutputEnds, ...] = ()
+    """Standard output and standard error each for itself; empty unless the launch asked for it."""
 
 
 class RunningProcess:
@@ -179,6 +197,8 @@ class RunningProcess:
         self._ended: ProcessResult | None = None
         self._failure: BaseException | None = None
         self._pipes = make_child_process_streams(launch)
+        apart = self._pipes.sources if self._pipes.error_source is not None else ()
+        self._streams = {source: OutputEnds() for source in apart}
         self._thread = threading.Thread(target=self._watch, name="handtools-command", daemon=True)
         self._thread.start()
 
@@ -261,17 +281,16 @@ class RunningProcess:
     def _follow(self, hired: LaunchSupervisor, launch: Launch) -> CommandEndAnswer:
         """Start it, read until it has ended, and give back what the supervisor says."""
         hired.send_order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
-        line, source = hired.line.fileno(), self._pipes.source
+        line = hired.line.fileno()
         waiting = select.poll()
-        for fd in (line, source, self._wake):
+        for fd in (line, *self._pipes.sources, self._wake):
             waiting.register(fd, select.POLLIN)
         shown = time.monotonic()
         # Its time begins when it runs: what carries it may have to be made first.
         deadline = shown + PROCESS_START_TIMEOUT_SECONDS
         while True:
             ready = {fd for fd, _ in waiting.poll(self._pause(shown, deadline))}
-            if source in ready and not self._take():
-                waiting.unregister(source)
+            self._take_ready(ready, waiting)
             now = time.monotonic()
             if line in ready:
                 answer: SupervisorAnswer = receive_message(hired.line)[0]
@@ -292,8 +311,8 @@ class RunningProcess:
     def _ending(self, hired: LaunchSupervisor) -> CommandEndAnswer:
         """The last words of a supervisor that has been told to end it, without letting the pipe fill up."""
         waiting = select.poll()
-        waiting.register(hired.line.fileno(), select.POLLIN)
-        waiting.register(self._pipes.source, select.POLLIN)
+        for fd in (hired.line.fileno(), *self._pipes.sources):
+            waiting.register(fd, select.POLLIN)
         deadline = time.monotonic() + SUPERVISOR_END_TIMEOUT_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             ready = {fd for fd, _ in waiting.poll(left * 1000)}
@@ -301,8 +320,7 @@ class RunningProcess:
                 answer: SupervisorAnswer = receive_message(hired.line)[0]
                 if "pid" not in answer:
                     return answer
-            if self._pipes.source in ready and not self._take():
-                waiting.unregister(self._pipes.source)
+            self._take_ready(ready, waiting)
         raise PeerGone
 
     def _lost(self, hired: LaunchSupervisor) -> CommandEndReport:
@@ -318,24 +336,32 @@ class RunningProcess:
         until = min(deadline, shown + SHOW_INTERVAL_SECONDS) if self._show else deadline
         return max(until - time.monotonic(), 0.0) * 1000 + 1
 
-    def _take(self) -> bool:
+    def _take_ready(self, ready: set[int], waiting: "select.poll") -> None:
+        """Read from the sources that have something, and wait no more for those that are at their end."""
+        for source in self._pipes.sources:
+            if source in ready and not self._take(source):
+                waiting.unregister(source)
+
+    def _take(self, source: int) -> bool:
         """Read available output; False at its end."""
         try:
-            data = os.read(self._pipes.source, OUTPUT_READ_BYTES)
+            data = os.read(source, OUTPUT_READ_BYTES)
         except BlockingIOError:
             return True
         except OSError:  # a terminal whose other side is closed
             return False
         self.output.feed(data)
+        if source in self._streams:
+            self._streams[source].feed(data)
         return bool(data)
 
     def _drain(self) -> None:
-        """Read the output that is still in the pipe, without waiting for further writers."""
+        """Read the output that is still in the pipes, without waiting for further writers."""
         before = -1
         while before != self.output.bytes:
             before = self.output.bytes
-            if not self._take():
-                return
+            for source in self._pipes.sources:
+                self._take(source)
 
     def _tell(self, show: ShowOutput) -> None:
         head, tail = self.output.ends()
@@ -358,7 +384,17 @@ class RunningProcess:
         exited, stopped = (code, None) if code >= 0 else (None, -code)
         left, survivors = answer["left"], answer["survivors"]
         return ProcessResult(
-            exited, stopped, how, seconds, peak, left, survivors, self.output, starved, answer["over"]
+            exited,
+            stopped,
+            how,
+            seconds,
+            peak,
+            left,
+            survivors,
+            self.output,
+            starved,
+            answer["over"],
+            streams=tuple(self._streams.values()),
         )
 
 

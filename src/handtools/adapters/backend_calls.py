@@ -1,0 +1,185 @@
+"""Calls for an SDK that brings its own file and shell tools: whole bytes, through tools of ours. ADR 219.
+
+The tools have the names of ours, so that a policy and the journal know them: `read`, `list`, `write`, `bash`.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from handtools.core.call import Call
+from handtools.core.changes import Change, ChangeSet
+from handtools.core.commands import Command, CommandExit, Commands
+from handtools.core.context import Context
+from handtools.core.errors import TooLarge, ToolError, WrongKind
+from handtools.core.files import FileFacts, Files
+from handtools.core.result import Result
+from handtools.core.tool import AnyTool, tool
+from handtools.toolbox import Toolbox
+from handtools.tools.bash import BashDetails, BashParams, bash
+
+MAX_READ_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What is at a path: nothing, a file with its bytes, or a folder with its entries, links followed."""
+
+    facts: FileFacts | None
+    data: bytes = b""
+    entries: tuple[FileFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RawExit:
+    """How a command ended, and its whole output as bytes."""
+
+    end: CommandExit
+    output: bytes
+
+
+class PathParams(BaseModel):
+    """Arguments of a look."""
+
+    path: str
+
+
+class LookedDetails(BaseModel):
+    """Facts about what was looked at."""
+
+    path: str
+    kind: str = ""
+    bytes: int = 0
+
+
+class BytesParams(BaseModel):
+    """Arguments of a write: the whole content, and how its bytes are given."""
+
+    path: str
+    content: str
+    encoding: Literal["utf-8", "base64"] = "utf-8"
+
+
+class BackendCalls:
+    """Makes the calls of a backend: results as those of a toolbox, and the bytes beside them.
+
+    Bytes don't go through results, which the journal keeps.
+    """
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._taken: dict[str, Any] = {}
+        theirs = (one for one in self._tools() if one.name in toolbox.tools)
+        self.toolbox = toolbox.with_tools(*theirs)
+
+    async def look(self, tool: Literal["read", "list"], path: str) -> tuple[Result[Any], Looked | None]:
+        """Read a file or list a folder; None if the call was refused."""
+        return await self._made(Call(tool=tool, args={"path": path}))
+
+    async def write(self, path: str, data: bytes) -> Result[Any]:
+        """Write a whole file, new or not, as it is."""
+        try:
+            args = {"path": path, "content": data.decode()}
+        except UnicodeDecodeError:
+            args = {"path": path, "content": b64encode(data).decode(), "encoding": "base64"}
+        return await self.toolbox.call("write", args)
+
+    async def run(
+        self,
+        script: str,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - a limit of the command's
+        env: Mapping[str, str] | None = None,
+    ) -> tuple[Result[Any], RawExit | None]:
+        """Run a command in the workspace folder; None if the call was refused."""
+        args = {"command": script, "cwd": "."} | ({"timeout": timeout} if timeout else {})
+        return await self._made(Call(tool="bash", args=args, env=env or {}))
+
+    async def _made(self, call: Call) -> tuple[Result[Any], Any]:
+        try:
+            result = await self.toolbox.call(call)
+            return result, self._taken.get(call.id)
+        finally:
+            self._taken.pop(call.id, None)
+
+    def _tools(self) -> list[AnyTool]:
+        @tool(effects=("read",))
+        async def read(ctx: Context, params: PathParams) -> Result[LookedDetails]:
+            facts = await ctx.files.facts(params.path)
+            data = b""
+            if facts is not None and facts.kind != "folder":
+                if facts.bytes > MAX_READ_BYTES:
+                    raise TooLarge(
+                        f"{facts.bytes:,} bytes are more than {MAX_READ_BYTES:,}.", hint="Use a command."
+                    )
+                data = await ctx.files.read(params.path)
+            return self._looked(ctx, params, Looked(facts, data=data))
+
+        @tool(effects=("read",))
+        async def list_(ctx: Context, params: PathParams) -> Result[LookedDetails]:
+            facts = await ctx.files.facts(params.path)
+            is_folder = facts is not None and facts.kind == "folder"
+            names = await ctx.files.names(params.path) if is_folder else []
+            entries = [await _behind_link(ctx.files, one) for one in names]
+            return self._looked(ctx, params, Looked(facts, entries=tuple(entries)))
+
+        @tool
+        async def write(ctx: Context, params: BytesParams) -> Result[LookedDetails]:
+            after = b64decode(params.content) if params.encoding == "base64" else params.content.encode()
+            facts = await ctx.files.facts(params.path)
+            if facts is not None and facts.kind == "folder":
+                raise WrongKind(f"`{params.path}` is a folder.", hint="Give the path of a file.")
+            before = None if facts is None else await ctx.files.read(params.path)
+            if before != after:
+                await ctx.files.apply(ChangeSet.of(Change.of(params.path, before=before, after=after)))
+            path = ctx.files.shown_path(params.path)
+            details = LookedDetails(path=path, kind="file", bytes=len(after))
+            return Result(f"Wrote {path} ({len(after):,} bytes).", details)
+
+        async def run(ctx: Context, params: BashParams) -> Result[BashDetails]:
+            commands = _HeardCommands(ctx.commands)
+            result = await bash(replace(ctx, commands=commands), params)
+            if (end := commands.end) is not None:
+                output = end.output
+                whole = output.head if not output.tail else await ctx.files.read(output.kept)
+                self._taken[ctx.call.id] = RawExit(end, whole)
+            return result
+
+        return [read, list_, write, replace(bash, run=run)]
+
+    def _looked(self, ctx: Context, params: PathParams, found: Looked) -> Result[LookedDetails]:
+        self._taken[ctx.call.id] = found
+        facts = found.facts
+        if facts is None:
+            return Result(f"Nothing is at `{params.path}`.", LookedDetails(path=params.path))
+        path = ctx.files.shown_path(params.path)
+        size = f"{len(found.entries):,} entries" if facts.kind == "folder" else f"{facts.bytes:,} bytes"
+        return Result(f"{path}: {size}.", LookedDetails(path=path, kind=facts.kind, bytes=facts.bytes))
+
+
+class _HeardCommands:
+    """The port for commands, with the exit of the one that was run."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self.end: CommandExit | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._commands, name)
+
+    async def run(self, command: Command) -> CommandExit:
+        self.end = await self._commands.run(command)
+        return self.end
+
+
+async def _behind_link(files: Files, entry: FileFacts) -> FileFacts:
+    """Return the facts of what a link leads to, under the link's own path; the link's if it leads nowhere."""
+    if entry.kind != "link":
+        return entry
+    try:
+        target = await files.facts(entry.path)
+    except ToolError:
+        return entry
+    return entry if target is None else replace(target, path=entry.path)

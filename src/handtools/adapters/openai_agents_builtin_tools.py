@@ -1,0 +1,193 @@
+"""OpenAI's built-in tools in OpenAI Agents: `Agent(name="…", tools=builtin_tools(coding(".")))`.
+
+The SDK's `ApplyPatchTool` with an editor and its `ShellTool` with an executor over a toolbox, with the pause of
+`openai_agents.tools`; `local_shell_tool` for models that know the older shell. ADR 218.
+"""
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents import (
+    ApplyPatchTool,
+    FunctionTool,
+    LocalShellCommandRequest,
+    LocalShellTool,
+    RunContextWrapper,
+    ShellActionRequest,
+    ShellCallOutcome,
+    ShellCommandOutput,
+    ShellCommandRequest,
+    ShellResult,
+    ShellTool,
+)
+from agents.editor import ApplyPatchOperation, ApplyPatchResult
+
+from handtools.adapters.openai_agents import Conversation, RunQuestions
+from handtools.adapters.provider_calls import PROVIDER_ID_KEY, provider_call
+from handtools.core.call import Call
+from handtools.core.dialects.openai import PATCH_ACTIONS
+from handtools.core.errors import UsageError
+from handtools.core.result import Result, Text
+from handtools.text.patches.file_patch import patch_of_one_file
+from handtools.toolbox import Toolbox
+
+APPLY_PATCH, SHELL = "apply_patch", "shell"
+Tools = list[ApplyPatchTool | ShellTool | FunctionTool]
+
+
+def builtin_tools(toolbox: Toolbox, *, conversation: Conversation = "") -> Tools:
+    """Return `apply_patch` and `shell`, each where the toolbox offers what does its work.
+
+    The last tool is never offered to a model: by asking for it, the SDK tells us what a person rejected.
+    """
+    own = toolbox.in_dialect("openai")
+    runs = RunQuestions(own, conversation, (APPLY_PATCH, SHELL))
+    editor, shell = ToolboxEditor(runs), _Shell(runs)
+    made = {
+        APPLY_PATCH: ApplyPatchTool(editor=editor, needs_approval=editor.asks),
+        SHELL: ShellTool(executor=shell.run, needs_approval=shell.asks),
+    }
+    offered = [made[one.name] for one in own.definitions()]
+    return [*offered, _never_offered(runs)] if offered else []
+
+
+def local_shell_tool(toolbox: Toolbox, *, conversation: Conversation = "") -> LocalShellTool:
+    """Return the older shell, which can't pause: the model reads that a call waits, and may make it again."""
+    own = toolbox.in_dialect("openai_functions")
+    runs = RunQuestions(own, conversation, ())
+
+    async def run(request: LocalShellCommandRequest) -> str:
+        action = request.data.action
+        args = {
+            "command": action.command,
+            "workdir": action.working_directory,
+            "timeout_ms": action.timeout_ms,
+        }
+        given = {name: value for name, value in args.items() if value is not None}
+        call = provider_call(SHELL, given, request.data.call_id, runs.conversation_of(request.ctx_wrapper))
+        try:
+            call = replace(call, env=action.env)
+        except UsageError as problem:
+            return str(problem)
+        return _text(await own.call(call))
+
+    return LocalShellTool(executor=run)
+
+
+@dataclass
+class ToolboxEditor:
+    """Editor for `ApplyPatchTool` that makes each operation a call of `patch`."""
+
+    runs: RunQuestions
+    asked: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Provider's ids by patch: the SDK tells them when it asks about an operation, but not with the operation."""
+
+    async def asks(
+        self, run: RunContextWrapper[Any], operation: ApplyPatchOperation, provider_id: str
+    ) -> bool:
+        """Make the call; True if a person is to be asked."""
+        self.asked.setdefault(_patch(operation), {})[provider_id] = None
+        return await self.runs.asks(run, self._call(run, operation, provider_id))
+
+    async def create_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
+        """Add a file."""
+        return await self._apply(operation)
+
+    async def update_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
+        """Change a file, and move it if the operation says so."""
+        return await self._apply(operation)
+
+    async def delete_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
+        """Delete a file."""
+        return await self._apply(operation)
+
+    async def _apply(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
+        run = operation.ctx_wrapper
+        provider_id = await self._provider_id(run, operation)
+        # Without an id the SDK has not asked, as the person approved all calls of the tool.
+        approved = not provider_id or run.is_tool_approved(APPLY_PATCH, provider_id) is True
+        result = await self.runs.result(self._call(run, operation, provider_id), approved=approved)
+        return ApplyPatchResult(status="completed" if result.ok else "failed", output=_text(result))
+
+    async def _provider_id(self, run: RunContextWrapper[Any], operation: ApplyPatchOperation) -> str:
+        known = self.asked.get(_patch(operation), {})
+        if known:
+            first = next(iter(known))
+            del known[first]
+            if not known:
+                del self.asked[_patch(operation)]
+            return first
+        # A run that goes on in another process: of what waits, the question that this operation has asked.
+        for approval in await self.runs.toolbox.waiting():
+            provider_id = str(approval.metadata.get(PROVIDER_ID_KEY) or "")
+            if provider_id and self._call(run, operation, provider_id).id == approval.call_id:
+                return provider_id
+        return ""
+
+    def _call(self, run: RunContextWrapper[Any], operation: ApplyPatchOperation, provider_id: str) -> Call:
+        return provider_call(
+            "patch", {"patch": _patch(operation)}, provider_id, self.runs.conversation_of(run)
+        )
+
+
+@dataclass
+class _Shell:
+    runs: RunQuestions
+
+    async def asks(self, run: RunContextWrapper[Any], action: ShellActionRequest, provider_id: str) -> bool:
+        return await self.runs.asks(run, self._call(run, action, provider_id))
+
+    async def run(self, request: ShellCommandRequest) -> ShellResult | str:
+        run, provider_id = request.ctx_wrapper, request.data.call_id
+        approved = run.is_tool_approved(SHELL, provider_id) is True
+        call = self._call(run, request.data.action, provider_id)
+        text = _text(await self.runs.result(call, approved=approved))
+        try:
+            item = json.loads(text)
+        except ValueError:
+            return text  # Nothing was run: it waits, or its arguments were refused.
+        return ShellResult([_output(one) for one in item["output"]])
+
+    def _call(self, run: RunContextWrapper[Any], action: ShellActionRequest, provider_id: str) -> Call:
+        asked = {"timeout_ms": action.timeout_ms, "max_output_length": action.max_output_length}
+        given = {name: value for name, value in asked.items() if value is not None}
+        args = {"action": {"commands": list(action.commands), **given}}
+        return provider_call(SHELL, args, provider_id, self.runs.conversation_of(run))
+
+
+def _never_offered(runs: RunQuestions) -> FunctionTool:
+    async def offered(run: RunContextWrapper[Any], _agent: Any) -> bool:
+        await runs.withdraw_rejected(run)
+        return False
+
+    async def refuse(_context: Any, _arguments: str) -> str:
+        return "This tool does nothing."
+
+    return FunctionTool(
+        name="handtools_rejections",
+        description="",
+        params_json_schema={
+            "type": "object",
+            "properties": {},
+            "required": [],
+            "additionalProperties": False,
+        },
+        on_invoke_tool=refuse,
+        is_enabled=offered,
+    )
+
+
+def _patch(operation: ApplyPatchOperation) -> str:
+    return patch_of_one_file(
+        PATCH_ACTIONS[operation.type], operation.path, operation.diff or "", move_to=operation.move_to or ""
+    )
+
+
+def _output(one: dict[str, Any]) -> ShellCommandOutput:
+    outcome = ShellCallOutcome(one["outcome"]["type"], one["outcome"].get("exit_code"))
+    return ShellCommandOutput(one["stdout"], one["stderr"], outcome)
+
+
+def _text(result: Result[Any]) -> str:
+    return "\n".join(block.text for block in result.safe_content if isinstance(block, Text))

@@ -1,0 +1,183 @@
+"""Pydantic AI's workspace: `agent.run("…", workspace=ToolboxWorkspace(coding(".")))`.
+
+Tools that use `ctx.workspace`, such as those of pydantic-ai-harness, read, write and run through the toolbox: confined,
+recorded, undoable. A backend is not told which call it works for, so it can't pause a run: what needs approval is
+asked by the toolbox's approver, or refused with `PermissionError`. ADR 219.
+"""
+
+import posixpath
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_ai.workspaces import (
+    CommandResult,
+    FileEntry,
+    WorkspaceCommand,
+    WorkspaceError,
+    WorkspaceOutputLimitError,
+    WorkspaceRef,
+    WorkspaceTimeoutError,
+    WorkspaceUnavailableError,
+)
+
+from handtools.adapters.backend_calls import BackendCalls, Looked, RawExit
+from handtools.core.commands import CommandOutput
+from handtools.core.files import FileFacts
+from handtools.core.result import Result
+from handtools.toolbox import Toolbox
+
+PROVIDER = "handtools"
+SIGNALLED = 128
+_ERRORS: Mapping[str, type[Exception]] = {
+    "not_found": FileNotFoundError,
+    "already_exists": FileExistsError,
+    "outside_workspace": PermissionError,
+    "denied": PermissionError,
+}
+
+
+class ToolboxWorkspace:
+    """Workspace backend over a toolbox, with commands and files; paths are those that commands see."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._calls = BackendCalls(toolbox)
+        self._root = ""
+
+    @property
+    def ref(self) -> WorkspaceRef | None:
+        """The folder of the workspace, as soon as it was used."""
+        return WorkspaceRef(provider=PROVIDER, id=self._root) if self._root else None
+
+    async def working_dir(self) -> str:
+        """The folder of the workspace, in which commands start."""
+        if not self._root:
+            result, ran = await self._calls.run("pwd -P")
+            if ran is None or ran.end.code != 0:
+                raise WorkspaceUnavailableError(result.text)
+            self._root = ran.output.decode(errors="surrogateescape").removesuffix("\n")
+        return self._root
+
+    async def run(
+        self,
+        command: WorkspaceCommand,
+        *,
+        shell: bool = False,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the protocol's
+    ) -> CommandResult:
+        """Run a command by `bash`; both streams are in `stdout` unless the workspace keeps them apart."""
+        if isinstance(command, str) != shell:
+            raise TypeError("A shell command is a string, and any other a list of words.")
+        script = command if isinstance(command, str) else shlex.join(command)
+        result, ran = await self._calls.run(script, timeout=timeout, env=env)
+        if ran is None:
+            raise _error(result)
+        stdout, stderr = _streams(ran)
+        if ran.end.ended == "timeout":
+            raise WorkspaceTimeoutError(result.text, stdout=stdout, stderr=stderr)
+        code = ran.end.code
+        return CommandResult(
+            exit_code=SIGNALLED + (ran.end.signal or 0) if code is None else code,
+            stdout=stdout,
+            stderr=stderr,
+        )
+
+    async def read_bytes(self, path: str) -> bytes:
+        """Read a file's contents."""
+        found, facts = await self._look("read", path)
+        if facts.kind == "folder":
+            raise IsADirectoryError(path)
+        return found.data
+
+    async def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a file, with the folders above it; through a link, to what it leads to."""
+        result = await self._calls.write(await self._ours(path), data)
+        if not result.ok:
+            raise await self._wrong_kind(path, result)
+
+    async def stat(self, path: str) -> FileEntry:
+        """Return what is at a path."""
+        _, facts = await self._look("list", path)
+        return _entry(path, facts)
+
+    async def list_dir(self, path: str) -> Sequence[FileEntry]:
+        """List the entries of a folder, without those that the policy hides."""
+        found, facts = await self._look("list", path)
+        if facts.kind != "folder":
+            raise NotADirectoryError(path)
+        return [_entry(posixpath.join(path, posixpath.basename(one.path)), one) for one in found.entries]
+
+    async def make_dir(self, path: str) -> None:
+        """Create a folder and those above it."""
+        result, ran = await self._calls.run(f"mkdir -p -- {shlex.quote(await self._ours(path))}")
+        if ran is None:
+            raise _error(result)
+        if ran.end.code != 0:
+            raise FileExistsError(path) if await self.exists(path) else NotADirectoryError(path)
+
+    async def remove(self, path: str) -> None:
+        """Remove a file, a link or a whole folder."""
+        ours, root = await self._ours(path), await self.working_dir()
+        if f"{root}/".startswith(f"{posixpath.normpath(path).rstrip('/')}/"):
+            raise ValueError("This is the workspace itself, or a folder above it.")
+        there = shlex.quote(ours)
+        result, ran = await self._calls.run(
+            f"test -e {there} || test -L {there} || exit 66; rm -rf -- {there}"
+        )
+        if ran is None:
+            raise _error(result)
+        if ran.end.code == 66:
+            raise FileNotFoundError(path)
+        if ran.end.code != 0:
+            raise WorkspaceError(result.text)
+
+    async def exists(self, path: str) -> bool:
+        """Whether a file or folder is at a path."""
+        result, found = await self._calls.look("list", await self._ours(path))
+        if found is None and result.fault is not None and result.fault.code == "outside_workspace":
+            return False
+        return found is not None and found.facts is not None
+
+    async def _look(self, tool: Any, path: str) -> tuple[Looked, FileFacts]:
+        result, found = await self._calls.look(tool, await self._ours(path))
+        if found is None:
+            raise _error(result)
+        if found.facts is None:
+            raise FileNotFoundError(path)
+        return found, found.facts
+
+    async def _ours(self, path: str) -> str:
+        """Return a path as the toolbox takes it: in a container, commands see the workspace elsewhere."""
+        root = await self.working_dir()
+        return posixpath.relpath(path, root) if f"{path}/".startswith(f"{root}/") else path
+
+    async def _wrong_kind(self, path: str, result: Result[Any]) -> Exception:
+        if result.fault is None or result.fault.code != "wrong_kind":
+            return _error(result)
+        return IsADirectoryError(path) if await self.exists(path) else NotADirectoryError(path)
+
+
+def _error(result: Result[Any]) -> Exception:
+    if result.request is not None:
+        return PermissionError(result.text)
+    return _ERRORS.get(result.fault.code if result.fault else "", WorkspaceError)(result.text)
+
+
+def _entry(path: str, facts: FileFacts) -> FileEntry:
+    is_dir = facts.kind == "folder"
+    size = facts.bytes if facts.kind == "file" else None
+    return FileEntry(name=posixpath.basename(path), path=path, is_dir=is_dir, size=size)
+
+
+def _streams(ran: RawExit) -> tuple[str, str]:
+    output = ran.end.output
+    apart: tuple[CommandOutput, ...] = getattr(ran.end, "streams", ())
+    parts = [one.head for one in apart] or [ran.output, b""]
+    stdout, stderr = (part.decode("utf-8", "replace") for part in parts)
+    if output.dropped_bytes or any(one.tail for one in apart):
+        limit = sum(map(len, parts))
+        raise WorkspaceOutputLimitError(
+            f"{output.bytes:,} bytes of output are too many.", limit=limit, stdout=stdout, stderr=stderr
+        )
+    return stdout, stderr
