@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from handtools.host import programs
+from handtools.host.files import syscalls
 from handtools.host.files.file_leases import read_bytes_at
 from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
 from handtools.text.git_config import BadGitConfig, parse_git_config
@@ -344,7 +345,7 @@ def _index_bytes(path: str) -> bytes:
 @lru_cache(maxsize=2)
 def _read_index(path: str, state: tuple[int, ...]) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW)
     except OSError:
         return b""
     try:
