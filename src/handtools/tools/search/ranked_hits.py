@@ -37,8 +37,8 @@ RANKING_BLOCK = 100
 """Hits are ranked within blocks of this many, so that the first page needs no complete search."""
 MAX_COUNTED_FILES = 10_000
 """Most files whose matches are counted."""
-EMPTY_RESULT_PROBE_SECONDS = 5.0
-"""Time limit in seconds of each search that explains an empty result."""
+EMPTY_RESULT_PROBE_SECONDS = 0.25
+"""Time limit in seconds of each search that explains an empty result: nobody asked for it, and somebody waits."""
 _HOLE = re.compile(r"\$+\w*")
 _WORD = re.compile(r"[^\W\d]\w+")
 
@@ -197,8 +197,10 @@ async def _hits_elsewhere(
     found = await search.hits(
         patterns, replace(scope, timeout=EMPTY_RESULT_PROBE_SECONDS), most=RANKING_BLOCK
     )
-    count = f"more than {RANKING_BLOCK}" if found.gaps.capped else f"{len(found.hits)}"
-    return [f"There {inflect_for_number(len(found.hits), 'is')} {count} {where}."] if found.hits else []
+    if not found.hits:
+        return [f"There may be some {where}: that search was cut short."] if found.gaps.timed_out else []
+    unsure = "more than " if found.gaps.capped else "at least " if found.gaps.timed_out else ""
+    return [f"There {inflect_for_number(len(found.hits), 'is')} {unsure}{len(found.hits)} {where}."]
 
 
 async def hits_with_syntactic_role(
