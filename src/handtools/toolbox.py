@@ -65,7 +65,6 @@ from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspac
 from handtools.local_journal import open_local_journal
 from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls_of_ours
 from handtools.runtime.executor import Executor, decide_hypothetical_call
-from handtools.runtime.guards.commands import hidden_globs, read_only_globs
 from handtools.runtime.observability import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule
@@ -352,8 +351,7 @@ class Toolbox:
         if isinstance(commands, LocalCommands) and any(
             "run" in tool.effects for tool in self._executor.offered()
         ):
-            policy = self.policy
-            commands.look_ahead(private=hidden_globs(policy), read_only=read_only_globs(policy))
+            commands.look_ahead(private=self.policy.hidden_globs, read_only=self.policy.read_only_globs)
 
     async def aclose(self) -> None:
         """Close files and processes; the toolbox reopens them if used again."""
