@@ -66,7 +66,6 @@ from handtools.local_journal import open_local_journal
 from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls_of_ours
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.executor import Executor, decide_hypothetical_call
-from handtools.runtime.guards.commands import hidden_globs, read_only_globs
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule
 from handtools.runtime.workspace import Workspace
@@ -370,8 +369,7 @@ class Toolbox:
         if isinstance(commands, LocalCommands) and any(
             "run" in tool.effects for tool in self._executor.offered()
         ):
-            policy = self.policy
-            commands.look_ahead(private=hidden_globs(policy), read_only=read_only_globs(policy))
+            commands.look_ahead(private=self.policy.hidden_globs, read_only=self.policy.read_only_globs)
 
     async def aclose(self) -> None:
         """Close files and processes; the toolbox reopens them if used again."""

@@ -166,6 +166,8 @@ async def _relay_progress(
     told.set()
 
 
+LOOK_AHEAD_DELAY_SECONDS = 0.2
+"""Seconds before the first command is prepared, so that a call that came with the greeting is answered first."""
 ApprovalsAnsweredBy = Literal["client", "person"]
 """Who answers approvals: the MCP client that called, or a person at this machine (`handtools approve`)."""
 
@@ -210,15 +212,19 @@ class ConnectionTools:
     @asynccontextmanager
     async def open(self) -> AsyncIterator["ConnectionTools"]:
         """Serve calls until the block ends; calls that still run then are cancelled, and recorded as such."""
-        self.toolbox.look_ahead()
         async with anyio.create_task_group() as group:
             self._group = group
+            group.start_soon(self._look_ahead)
             try:
                 yield self
             finally:
                 group.cancel_scope.cancel()
                 self._group = None
         await self.toolbox.aclose()
+
+    async def _look_ahead(self) -> None:
+        await anyio.sleep(LOOK_AHEAD_DELAY_SECONDS)
+        self.toolbox.look_ahead()
 
     @cached_property
     def attended_toolbox(self) -> Toolbox:

@@ -253,7 +253,7 @@ def _read_repository(top: Path, own: Path, shared: Path) -> _Repository | None:
     return _Repository(os.fspath(top), os.fspath(objects), head, shallow, os.fspath(shared))
 
 
-def _is_folder(path: Path) -> bool:
+def _is_folder(path: Path | str) -> bool:
     """Whether a path is a folder itself, not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
@@ -303,8 +303,10 @@ def git_index_above(root: str, path: str) -> bytes:
         place = os.path.join(root, folder, ".git")
         if not os.path.lexists(place):
             continue
+        if _is_folder(place):
+            return _index_bytes(f"{place}/index")
         link = Path(place)
-        own = link if _is_folder(link) else worktree_git_folder(link) or _submodule_git_folder(root, link)
+        own = worktree_git_folder(link) or _submodule_git_folder(root, link)
         return b"" if own is None else _index_bytes(os.fspath(own / "index"))
     return b""
 

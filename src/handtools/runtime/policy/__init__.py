@@ -232,6 +232,16 @@ class Policy:
         return GlobSet([glob for rule in rules for glob in rule.globs], case_sensitive=False)
 
     @cached_property
+    def hidden_globs(self) -> tuple[str, ...]:
+        """The globs of paths that no tool may read."""
+        return _globs([rule for rule in self.all_rules if rule.hides])
+
+    @cached_property
+    def read_only_globs(self) -> tuple[str, ...]:
+        """The globs of paths that may not be changed without approval."""
+        return _globs([rule for rule in self.rules if rule.verdict != "allow" and "change" in rule.effects])
+
+    @cached_property
     def read_once(self) -> dict[str, Any]:
         """Cache for values derived from this policy, by tool name."""
         return {}
@@ -256,6 +266,14 @@ class Policy:
         new = [rule for rule in more if rule not in self.rules]
         excluded = dict.fromkeys((*self.excluded, *globs_below_folders(self.excluded)))
         return replace(self, rules=(*self.rules, *new), excluded=tuple(excluded))
+
+
+def _globs(rules: list[Rule]) -> tuple[str, ...]:
+    """List the path globs of rules, each followed by its exceptions as `!` globs."""
+    ordered = sorted(rules, key=lambda rule: not rule.but)
+    return tuple(
+        glob for rule in ordered if rule.paths for glob in (*rule.globs, *(f"!{each}" for each in rule.but))
+    )
 
 
 def _strictest(decisions: Iterable[Decision], default: Decision) -> Decision:
