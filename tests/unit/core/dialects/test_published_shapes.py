@@ -43,6 +43,18 @@ def test_a_clients_tool_has_the_schema_that_the_client_offers(dialect, name):
         assert same(shape(ours.schema)) == same(theirs)
 
 
+@pytest.mark.parametrize("name", recorded("claude_code_types")["tools"])
+def test_a_tool_that_claude_code_did_not_offer_has_the_types_of_its_sdk(name):
+    ours = dict(shape(row("claude_code", name).schema))
+    del ours["additionalProperties"]  # types do not say it
+    assert same(ours) == same(recorded("claude_code_types")["tools"][name])
+
+
+def test_each_tool_of_claude_code_is_compared_with_something_published():
+    kept = recorded("claude_code")["tools"].keys() | recorded("claude_code_types")["tools"].keys()
+    assert kept == {each.name for each in DIALECTS["claude_code"]}
+
+
 @pytest.mark.parametrize("name", recorded("anthropic")["shapes"]["agent_toolset_20260401"])
 def test_the_agent_toolset_has_the_packages_schemas(name):
     theirs = recorded("anthropic")["shapes"]["agent_toolset_20260401"][name]
