@@ -15,7 +15,7 @@ from handtools.runtime.dialect_calls import calls_of_ours
 from handtools.text.patches import parse_patch
 from tests.unit.core.dialects.published_shapes import grammar_structure, recorded, shape
 
-CLIENTS = ("claude_code", "codex", "gemini_cli", "opencode", "pi")
+CLIENTS = ("claude_code", "codex", "gemini_cli", "openai_functions", "opencode", "pi")
 
 
 def row(dialect: Any, name: str) -> DialectTool:
