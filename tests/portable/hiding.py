@@ -42,7 +42,11 @@ def _says(name: str, answer: object) -> Callable[[ModuleType], None]:
         owner: Any = module
         for part in path:
             owner = getattr(owner, part)
-        told = property(lambda self: answer) if isinstance(vars(owner).get(last), property) else lambda *_, **__: answer
+        told = (
+            property(lambda self: answer)
+            if isinstance(vars(owner).get(last), property)
+            else lambda *_, **__: answer
+        )
         setattr(owner, last, told)
 
     return patch
@@ -64,8 +68,12 @@ MADE_TO_SAY_NO: dict[str, dict[str, Callable[[ModuleType], None]]] = {
     "openat2": {SYSCALLS: lambda module: _unsupported(module, "openat2")},
     "exchange by rename": {SYSCALLS: lambda module: _unsupported(module, "_renameat2")},
     "mount table": {SYSCALLS: _says("filesystem_type", None)},
-    "bubblewrap": {"handtools.host.sandbox.runners.bubblewrap": _says("BubblewrapRunner.unavailable_reason", REASON)},
-    "Landlock": {"handtools.host.sandbox.runners.landlock": _says("LandlockRunner.unavailable_reason", REASON)},
+    "bubblewrap": {
+        "handtools.host.sandbox.runners.bubblewrap": _says("BubblewrapRunner.unavailable_reason", REASON)
+    },
+    "Landlock": {
+        "handtools.host.sandbox.runners.landlock": _says("LandlockRunner.unavailable_reason", REASON)
+    },
     "overlay": {"handtools.host.sandbox.overlay.overlay_capture": _says("overlay_problem", REASON)},
     "commands": {"handtools.host.commands.local_commands": _says("LocalCommands.missing", REASON)},
 }
@@ -101,7 +109,9 @@ def hide(parts: Iterable[str]) -> None:
     """Hide parts (`all` for every one) from this process, before it imports handtools."""
     wanted = set(PARTS) if "all" in (named := set(parts)) else named
     assert wanted <= set(PARTS), f"no such part: {sorted(wanted - set(PARTS))}"
-    assert not any(name.startswith("handtools.host") for name in sys.modules), "handtools is imported already"
+    assert not any(name.startswith("handtools.host") for name in sys.modules), (
+        "handtools is imported already"
+    )
     patches: dict[str, list[Callable[[ModuleType], None]]] = {}
     for part in wanted:
         if part in TAKEN_AWAY:

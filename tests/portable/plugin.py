@@ -9,7 +9,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def pytest_addoption(parser):
-    parser.addoption("--hide", default="all", help="parts of Linux to hide, with commas; `all` is the default")
+    parser.addoption(
+        "--hide", default="all", help="parts of Linux to hide, with commas; `all` is the default"
+    )
 
 
 def pytest_load_initial_conftests(early_config):

@@ -3,6 +3,7 @@
 The tools have the names of ours, so that a policy and the journal know them: `read`, `list`, `write`, `bash`.
 """
 
+import shlex
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +23,14 @@ from handtools.toolbox import Toolbox
 from handtools.tools.bash import BashDetails, BashParams, bash
 
 MAX_READ_BYTES = 64 << 20
+NOTHING_THERE = 66
+"""Exit code of `removal_script` if nothing is at the path."""
+
+
+def removal_script(path: str) -> str:
+    """Return a command that removes a file, a link or a folder: the layer of a command holds any tree."""
+    there = shlex.quote(path)
+    return f"test -e {there} || test -L {there} || exit {NOTHING_THERE}; rm -rf -- {there}"
 
 
 @dataclass(frozen=True, slots=True)
