@@ -11,6 +11,7 @@ if os.environ.get("HANDTOOLS_ADAPTER") != "deepagents":
     pytest.skip("needs Deep Agents", allow_module_level=True)
 
 from deepagents import create_deep_agent
+from deepagents.backends import CompositeBackend, StateBackend
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -140,6 +141,37 @@ async def test_a_tool_that_makes_the_same_call_twice_gets_two_answers_and_once_e
         assert len(box.workspace.journal.calls.page()) == ran == 3
     first, second = (root / "made.txt").read_text().split()
     assert first != second
+
+
+async def test_a_file_that_changed_since_the_agent_read_it_is_left_alone(root):
+    path = root / "src" / "tea.py"
+
+    @tool
+    async def meanwhile() -> str:
+        """Let a person change the file."""
+        path.write_text("kind = 'white'\n")
+        return "changed"
+
+    calls = (
+        Wanted("read_file", {"file_path": "/src/tea.py"}, "call_1"),
+        Wanted("meanwhile", {}, "call_2"),
+        Wanted("write_file", {"file_path": "/src/tea.py", "content": "x\n"}, "call_3"),
+    )
+    async with coding(root) as box:
+        state = await agent(box, *calls, tools=[meanwhile]).ainvoke({"messages": "go"}, thread("one"))
+    assert "changed since you last saw it" in said(state)[-1]
+    assert path.read_text() == "kind = 'white'\n"
+
+
+async def test_what_deep_agents_writes_for_itself_can_be_kept_elsewhere(root):
+    async with coding(root) as box:
+        backend = CompositeBackend(
+            default=ToolboxBackend(box), routes={"/large_tool_results/": StateBackend()}
+        )
+        model = scripted_model([Wanted("execute", {"command": "seq 100000"}, "call_1")], [WRITE], "done")
+        state = await create_deep_agent(model=model, backend=backend).ainvoke({"messages": "go"})
+    assert state["messages"][-1].text == "done"
+    assert sorted(path.name for path in root.iterdir()) == ["made.txt", "src"]
 
 
 async def test_a_path_outside_of_the_workspace_is_one_inside_or_refused(root, tmp_path):

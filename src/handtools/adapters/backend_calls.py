@@ -83,17 +83,19 @@ class BackendCalls:
         theirs = (one for one in self._tools() if one.name in toolbox.tools)
         self.toolbox = toolbox.with_tools(*theirs)
 
-    async def look(self, tool: Literal["read", "list"], path: str) -> tuple[Result[Any], Looked | None]:
+    async def look(
+        self, tool: Literal["read", "list"], path: str, *, session: str = "default"
+    ) -> tuple[Result[Any], Looked | None]:
         """Read a file or list a folder; None if the call was refused."""
-        return await self._made(Call(tool=tool, args={"path": path}))
+        return await self._made(Call(tool=tool, args={"path": path}, session=session))
 
-    async def write(self, path: str, data: bytes) -> Result[Any]:
+    async def write(self, path: str, data: bytes, *, session: str = "default") -> Result[Any]:
         """Write a whole file, new or not, as it is."""
         try:
             args = {"path": path, "content": data.decode()}
         except UnicodeDecodeError:
             args = {"path": path, "content": b64encode(data).decode(), "encoding": "base64"}
-        return await self.toolbox.call("write", args)
+        return await self.toolbox.call(Call(tool="write", args=args, session=session))
 
     async def run(
         self,

@@ -6,7 +6,7 @@ What needs approval interrupts the graph, as in `handtools.adapters.langchain`. 
 
 from collections.abc import Callable, Coroutine
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from deepagents.backends.protocol import (
     DeleteResult,
@@ -23,7 +23,7 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
-from handtools.adapters.backend_calls import NOTHING_THERE, BackendCalls, removal_script
+from handtools.adapters.backend_calls import NOTHING_THERE, BackendCalls, Looked, removal_script
 from handtools.adapters.deepagents_results import (
     download_response,
     error_text,
@@ -34,9 +34,10 @@ from handtools.adapters.deepagents_results import (
     read_result,
     upload_response,
 )
-from handtools.adapters.langgraph_calls import call_in_task, calls_made
+from handtools.adapters.langgraph_calls import call_in_task, calls_made, session_of_thread
 from handtools.core.dialects.bash_result_parts import command_text
 from handtools.core.errors import ToolError
+from handtools.core.result import Result
 from handtools.toolbox import Toolbox, run_blocking
 
 MAX_TOKENS = 1_000_000
@@ -72,11 +73,11 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
 
     async def als(self, path: str) -> LsResult:
         """List a folder, without what the policy hides."""
-        return ls_result(path, *await self._calls.look("list", self._ours(path)))
+        return ls_result(path, *await self._look("list", path))
 
     async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Read lines of a file, or a binary file as a whole."""
-        return read_result(file_path, *await self._calls.look("read", self._ours(file_path)), offset, limit)
+        return read_result(file_path, *await self._look("read", file_path), offset, limit)
 
     async def awrite(self, file_path: str, content: str) -> WriteResult:
         """Write a whole file; one that changed since the agent read it is left alone."""
@@ -144,20 +145,23 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
 
     async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Write files as they are."""
+        session = session_of_thread()
         return [
-            upload_response(path, await self._calls.write(self._ours(path), data)) for path, data in files
+            upload_response(path, await self._calls.write(self._ours(path), data, session=session))
+            for path, data in files
         ]
 
     async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Read files as they are."""
-        return [
-            download_response(path, *await self._calls.look("read", self._ours(path))) for path in paths
-        ]
+        return [download_response(path, *await self._look("read", path)) for path in paths]
 
     ls, read, write, edit = _blocking(als), _blocking(aread), _blocking(awrite), _blocking(aedit)
     delete, grep, glob = _blocking(adelete), _blocking(agrep), _blocking(aglob)
     execute = _blocking(aexecute)
     upload_files, download_files = _blocking(aupload_files), _blocking(adownload_files)
+
+    async def _look(self, tool: Literal["read", "list"], path: str) -> tuple[Result[Any], Looked | None]:
+        return await self._calls.look(tool, self._ours(path), session=session_of_thread())
 
     def _ours(self, path: str) -> str:
         """Return a path for our tools: as it is if it leads into the workspace, else as one below its folder."""

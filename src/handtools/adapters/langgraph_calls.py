@@ -30,19 +30,30 @@ def calls_made() -> dict[str, int]:
     return made
 
 
+def session_of_thread() -> str:
+    """Return the session of the graph's thread that runs: what its agent has seen and was allowed."""
+    return str(_configured().get("thread_id") or "") or "default"
+
+
 async def call_in_task(toolbox: Toolbox, tool: str, args: Mapping[str, Any]) -> Result[Any]:
     """Make a call for the task that runs, which is given no id: its number in the task stands for one.
 
     Outside of a graph nothing can be interrupted, and a call that asks comes back as pending.
     """
-    try:
-        configured = get_config().get("configurable", {})
-    except RuntimeError:
+    configured = _configured()
+    if not configured:
         return await toolbox.call(tool, args)
     task, made = str(configured.get("checkpoint_ns") or ""), calls_made()
     made[task] = number = made.get(task, 0) + 1
     call = provider_call(tool, args, f"{task}#{number}", str(configured.get("thread_id") or ""))
     return await call_with_questions(toolbox, call, interrupt_with_question)
+
+
+def _configured() -> Mapping[str, Any]:
+    try:
+        return get_config().get("configurable") or {}
+    except RuntimeError:
+        return {}  # Outside of a graph.
 
 
 async def interrupt_with_question(approval: Approval) -> Any:
