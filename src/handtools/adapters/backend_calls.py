@@ -3,6 +3,7 @@
 The tools have the names of ours, so that a policy and the journal know them: `read`, `list`, `write`, `bash`.
 """
 
+import shlex
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +23,14 @@ from handtools.toolbox import Toolbox
 from handtools.tools.bash import BashDetails, BashParams, bash
 
 MAX_READ_BYTES = 64 << 20
+NOTHING_THERE = 66
+"""Exit code of `removal_script` if nothing is at the path."""
+
+
+def removal_script(path: str) -> str:
+    """Return a command that removes a file, a link or a folder: the layer of a command holds any tree."""
+    there = shlex.quote(path)
+    return f"test -e {there} || test -L {there} || exit {NOTHING_THERE}; rm -rf -- {there}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +83,19 @@ class BackendCalls:
         theirs = (one for one in self._tools() if one.name in toolbox.tools)
         self.toolbox = toolbox.with_tools(*theirs)
 
-    async def look(self, tool: Literal["read", "list"], path: str) -> tuple[Result[Any], Looked | None]:
+    async def look(
+        self, tool: Literal["read", "list"], path: str, *, session: str = "default"
+    ) -> tuple[Result[Any], Looked | None]:
         """Read a file or list a folder; None if the call was refused."""
-        return await self._made(Call(tool=tool, args={"path": path}))
+        return await self._made(Call(tool=tool, args={"path": path}, session=session))
 
-    async def write(self, path: str, data: bytes) -> Result[Any]:
+    async def write(self, path: str, data: bytes, *, session: str = "default") -> Result[Any]:
         """Write a whole file, new or not, as it is."""
         try:
             args = {"path": path, "content": data.decode()}
         except UnicodeDecodeError:
             args = {"path": path, "content": b64encode(data).decode(), "encoding": "base64"}
-        return await self.toolbox.call("write", args)
+        return await self.toolbox.call(Call(tool="write", args=args, session=session))
 
     async def run(
         self,

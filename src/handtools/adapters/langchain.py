@@ -12,17 +12,15 @@ from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import StructuredTool
-from langgraph.types import interrupt
 
+from handtools.adapters.langgraph_calls import interrupt_with_question
 from handtools.adapters.provider_calls import (
     MALFORMED_HINT,
     arguments_from_json,
     call_with_questions,
     content_parts,
     provider_call,
-    question_to_json,
 )
-from handtools.core.approval import Approval
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Document, Image
 from handtools.toolbox import Toolbox, ToolDefinition
@@ -38,7 +36,7 @@ def _tool(toolbox: Toolbox, definition: ToolDefinition) -> StructuredTool:
         configured = (runtime.config if runtime else {}).get("configurable", {})
         provider_id = (runtime.tool_call_id if runtime else "") or ""
         call = provider_call(definition.name, args, provider_id, str(configured.get("thread_id") or ""))
-        result = await call_with_questions(toolbox, call, _ask)
+        result = await call_with_questions(toolbox, call, interrupt_with_question)
         content = content_parts(result, _text, _image, _file)
         if not provider_id:
             return content
@@ -84,11 +82,6 @@ def _why_malformed(call: Mapping[str, Any]) -> str:
     except InvalidInput as problem:
         return str(problem)
     return f"{call['error']} {MALFORMED_HINT}"
-
-
-async def _ask(approval: Approval) -> Any:
-    """Interrupt the graph with the question; it comes here again from the start, with the answer."""
-    return interrupt(question_to_json(approval))
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Pydantic AI's workspace: `agent.run("…", workspace=ToolboxWorkspace(coding(".")))`.
 
-Tools that use `ctx.workspace`, such as those of pydantic-ai-harness, read, write and run through the toolbox: confined,
-recorded, undoable. A backend is not told which call it works for, so it can't pause a run: what needs approval is
-asked by the toolbox's approver, or refused with `PermissionError`. ADR 219.
+Tools that use `ctx.workspace`, such as those of pydantic-ai-harness, then read, write and run through the toolbox:
+confined, recorded, undoable. A backend is not told for which call it works, so it can't pause a run: the toolbox's
+approver is asked, or what needs approval is refused with `PermissionError`. ADR 219.
 """
 
 import posixpath
@@ -21,8 +21,7 @@ from pydantic_ai.workspaces import (
     WorkspaceUnavailableError,
 )
 
-from handtools.adapters.backend_calls import BackendCalls, Looked, RawExit
-from handtools.core.commands import CommandOutput
+from handtools.adapters.backend_calls import NOTHING_THERE, BackendCalls, Looked, RawExit, removal_script
 from handtools.core.files import FileFacts
 from handtools.core.result import Result
 from handtools.toolbox import Toolbox
@@ -66,7 +65,7 @@ class ToolboxWorkspace:
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - the protocol's
     ) -> CommandResult:
-        """Run a command by `bash`; both streams are in `stdout` unless the workspace keeps them apart."""
+        """Run a command by `bash`; both streams are in `stdout` unless the toolbox has `separate_streams`."""
         if isinstance(command, str) != shell:
             raise TypeError("A shell command is a string, and any other a list of words.")
         script = command if isinstance(command, str) else shlex.join(command)
@@ -93,8 +92,12 @@ class ToolboxWorkspace:
     async def write_bytes(self, path: str, data: bytes) -> None:
         """Write a file, with the folders above it; through a link, to what it leads to."""
         result = await self._calls.write(await self._ours(path), data)
+        if result.fault is not None and result.fault.code == "wrong_kind":
+            raise IsADirectoryError(path)
+        if result.fault is not None and result.fault.code == "not_found":
+            raise NotADirectoryError(path)  # What is missing is made; only a file in the way is not.
         if not result.ok:
-            raise await self._wrong_kind(path, result)
+            raise _error(result)
 
     async def stat(self, path: str) -> FileEntry:
         """Return what is at a path."""
@@ -121,13 +124,10 @@ class ToolboxWorkspace:
         ours, root = await self._ours(path), await self.working_dir()
         if f"{root}/".startswith(f"{posixpath.normpath(path).rstrip('/')}/"):
             raise ValueError("This is the workspace itself, or a folder above it.")
-        there = shlex.quote(ours)
-        result, ran = await self._calls.run(
-            f"test -e {there} || test -L {there} || exit 66; rm -rf -- {there}"
-        )
+        result, ran = await self._calls.run(removal_script(ours))
         if ran is None:
             raise _error(result)
-        if ran.end.code == 66:
+        if ran.end.code == NOTHING_THERE:
             raise FileNotFoundError(path)
         if ran.end.code != 0:
             raise WorkspaceError(result.text)
@@ -152,16 +152,12 @@ class ToolboxWorkspace:
         root = await self.working_dir()
         return posixpath.relpath(path, root) if f"{path}/".startswith(f"{root}/") else path
 
-    async def _wrong_kind(self, path: str, result: Result[Any]) -> Exception:
-        if result.fault is None or result.fault.code != "wrong_kind":
-            return _error(result)
-        return IsADirectoryError(path) if await self.exists(path) else NotADirectoryError(path)
-
 
 def _error(result: Result[Any]) -> Exception:
     if result.request is not None:
         return PermissionError(result.text)
-    return _ERRORS.get(result.fault.code if result.fault else "", WorkspaceError)(result.text)
+    kind: type[Exception] = _ERRORS.get(result.fault.code if result.fault else "", WorkspaceError)
+    return kind(result.text)
 
 
 def _entry(path: str, facts: FileFacts) -> FileEntry:
@@ -172,7 +168,7 @@ def _entry(path: str, facts: FileFacts) -> FileEntry:
 
 def _streams(ran: RawExit) -> tuple[str, str]:
     output = ran.end.output
-    apart: tuple[CommandOutput, ...] = getattr(ran.end, "streams", ())
+    apart = ran.end.streams
     parts = [one.head for one in apart] or [ran.output, b""]
     stdout, stderr = (part.decode("utf-8", "replace") for part in parts)
     if output.dropped_bytes or any(one.tail for one in apart):

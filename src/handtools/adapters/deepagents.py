@@ -1,0 +1,172 @@
+"""Deep Agents: a backend, `create_deep_agent(model=…, backend=ToolboxBackend(coding(".")), checkpointer=…)`.
+
+Its file tools and `execute` then work in the toolbox: confined, recorded, undoable. `/` is the workspace's folder.
+What needs approval interrupts the graph, as in `handtools.adapters.langchain`. ADR 219.
+"""
+
+from collections.abc import Callable, Coroutine
+from functools import partial, wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+from deepagents.backends.protocol import (
+    DeleteResult,
+    EditResult,
+    ExecuteResponse,
+    FileDownloadResponse,
+    FileUploadResponse,
+    GlobResult,
+    GrepMatch,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    SandboxBackendProtocol,
+    WriteResult,
+)
+
+from handtools.adapters.backend_calls import NOTHING_THERE, BackendCalls, Looked, removal_script
+from handtools.adapters.deepagents_results import (
+    download_response,
+    error_text,
+    execute_response,
+    glob_result,
+    grep_matches,
+    ls_result,
+    read_result,
+    upload_response,
+)
+from handtools.adapters.langgraph_calls import call_in_task, calls_made, session_of_thread
+from handtools.core.dialects.bash_result_parts import command_text
+from handtools.core.errors import ToolError
+from handtools.core.result import Result
+from handtools.toolbox import Toolbox, run_blocking
+
+MAX_TOKENS = 1_000_000
+"""Size of an answer whose details are wanted, and not its text."""
+MAX_MATCHES = 1_000
+GREP_PAGE_HITS = 200
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _blocking(
+    method: Callable[Concatenate["ToolboxBackend", P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["ToolboxBackend", P], R]:
+    @wraps(method)
+    def wait(self: "ToolboxBackend", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        calls_made()
+        return run_blocking(partial(method, self, *args, **kwargs))
+
+    return wait
+
+
+class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
+    """Files and commands of a workspace; paths as commands print them are taken too."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self.toolbox = toolbox.with_tools()
+        self._calls = BackendCalls(toolbox)
+
+    @property
+    def id(self) -> str:
+        """Name of the backend."""
+        return "handtools"
+
+    async def als(self, path: str) -> LsResult:
+        """List a folder, without what the policy hides."""
+        return ls_result(path, *await self._look("list", path))
+
+    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        """Read lines of a file, or a binary file as a whole."""
+        return read_result(file_path, *await self._look("read", file_path), offset, limit)
+
+    async def awrite(self, file_path: str, content: str) -> WriteResult:
+        """Write a whole file; one that changed since the agent read it is left alone."""
+        args = {"path": self._ours(file_path), "content": content, "mode": "either"}
+        result = await call_in_task(self.toolbox, "write", args)
+        return WriteResult(path=file_path) if result.ok else WriteResult(error=error_text(result))
+
+    async def aedit(
+        self,
+        file_path: str,
+        old_string: str,
+        new_string: str,
+        replace_all: bool = False,  # noqa: FBT001, FBT002 - the protocol's
+    ) -> EditResult:
+        """Replace text by `edit`, which also finds what is indented or quoted otherwise."""
+        args = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
+        result = await call_in_task(self.toolbox, "edit", {"path": self._ours(file_path), **args})
+        if not result.ok:
+            return EditResult(error=error_text(result))
+        return EditResult(path=file_path, occurrences=result.details.replaced)
+
+    async def adelete(self, file_path: str) -> DeleteResult:
+        """Remove a file, a link or a whole folder."""
+        ours = self._ours(file_path)
+        if ours == ".":
+            return DeleteResult(error="This is the workspace itself.")
+        result = await call_in_task(self.toolbox, "bash", {"command": removal_script(ours), "cwd": "."})
+        code = command_text(result).code
+        if result.ok and code == 0:
+            return DeleteResult(path=file_path)
+        return DeleteResult(error="Nothing is there." if code == NOTHING_THERE else error_text(result))
+
+    async def agrep(
+        self,
+        pattern: str,
+        path: str | None = None,
+        glob: str | None = None,
+        *,
+        max_count: int | None = None,
+    ) -> GrepResult:
+        """Search for a text as it is, in files that are not ignored."""
+        most, cursor = max_count or MAX_MATCHES, None
+        matches: list[GrepMatch] = []
+        args = {"pattern": pattern, "path": self._ours(path or "/"), "include": glob, "syntax": "literal"}
+        while True:
+            page = {"limit": GREP_PAGE_HITS, "context": 0, "max_tokens": MAX_TOKENS, "cursor": cursor}
+            result = await self.toolbox.call("grep", args | page)
+            if not result.ok:
+                return GrepResult(error=error_text(result))
+            matches += grep_matches(result)
+            cursor = result.details.cursor
+            if not cursor or len(matches) > most:
+                return GrepResult(matches=matches[:most], truncated=len(matches) > most)
+
+    async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
+        """Find files by a glob, newest first."""
+        args = {"pattern": pattern, "path": self._ours(path or "/")}
+        page = {"limit": MAX_MATCHES, "max_tokens": MAX_TOKENS}
+        return glob_result(await self.toolbox.call("find", args | page))
+
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:  # noqa: ASYNC109
+        """Run a command in the workspace's folder, confined."""
+        args = {"command": command, "cwd": "."} | ({"timeout": timeout} if timeout else {})
+        return execute_response(await call_in_task(self.toolbox, "bash", args))
+
+    async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        """Write files as they are."""
+        session = session_of_thread()
+        return [
+            upload_response(path, await self._calls.write(self._ours(path), data, session=session))
+            for path, data in files
+        ]
+
+    async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        """Read files as they are."""
+        return [download_response(path, *await self._look("read", path)) for path in paths]
+
+    ls, read, write, edit = _blocking(als), _blocking(aread), _blocking(awrite), _blocking(aedit)
+    delete, grep, glob = _blocking(adelete), _blocking(agrep), _blocking(aglob)
+    execute = _blocking(aexecute)
+    upload_files, download_files = _blocking(aupload_files), _blocking(adownload_files)
+
+    async def _look(self, tool: Literal["read", "list"], path: str) -> tuple[Result[Any], Looked | None]:
+        return await self._calls.look(tool, self._ours(path), session=session_of_thread())
+
+    def _ours(self, path: str) -> str:
+        """Return a path for our tools: as it is if it leads into the workspace, else as one below its folder."""
+        try:
+            self.toolbox.workspace.files.locate(path)
+        except ToolError:
+            return path.lstrip("/") or "."
+        return path
