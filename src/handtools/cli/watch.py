@@ -18,8 +18,6 @@ def watch(
     It shows every client that works in this folder, from another terminal. While it is open, agents that ask wait
     for your answer.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CliCommandError("This is no terminal.", "`handtools log --follow` prints calls as they end.")
     try:
         from handtools.cli.watch_screen.watch_app import WatchApp
     except ModuleNotFoundError as missing:
@@ -27,8 +25,10 @@ def watch(
             raise
         raise CliCommandError(
             "The screen needs `textual`.",
-            "pip install 'handtools-slim[watch]'; `handtools log --follow` works without.",
+            "pip install 'handtools-slim[cli,watch]'; `handtools log --follow` works without.",
         ) from None
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise CliCommandError("This is no terminal.", "`handtools log --follow` prints calls as they end.")
     from handtools.session_feed import SessionFeed
 
     feed = SessionFeed(workspace)

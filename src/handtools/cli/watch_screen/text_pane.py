@@ -130,11 +130,6 @@ def call_lines(details: CallDetails) -> Iterator[PaneLine]:
         yield PaneLine("")
         yield from approval_lines(details.approval)
         return
-    if details.args:
-        yield PaneLine("")
-        yield PaneLine("ARGUMENTS", "bold")
-        for name, value in details.args.items():
-            yield from _argument_lines(name, value)
     if details.diff:
         yield PaneLine("")
         yield PaneLine("CHANGES", "bold")
@@ -144,6 +139,11 @@ def call_lines(details: CallDetails) -> Iterator[PaneLine]:
     if details.cut:
         yield PaneLine(details.cut, "dim")
     yield from harmless_lines(details.answer)
+    if details.args:
+        yield PaneLine("")
+        yield PaneLine("ARGUMENTS", "bold")
+        for name, value in details.args.items():
+            yield from _argument_lines(name, value)
 
 
 def approval_lines(approval: Approval) -> Iterator[PaneLine]:
