@@ -117,15 +117,24 @@ class Timeline(ScrollView, can_focus=True):
         rows = [mine.get(call.id, call) for call in self.recorded]
         if self.is_live:
             rows = sorted(new, key=lambda call: -call.seq) + rows
-        self.running = [call for call in running if self.session in {None, call.session}]
-        alive = {call.id for call in self.running}
+        now = [call for call in running if self.session in {None, call.session}]
+        alive = {call.id for call in now}
         rows = [call for call in rows if call.id not in alive]
         cut = rows[:MOST_ROWS] if self.is_live else rows
-        self._replace(cut, live=self.is_live, complete=self.is_complete and len(cut) == len(rows))
+        complete = self.is_complete and len(cut) == len(rows)
+        self._replace(cut, live=self.is_live, complete=complete, running=now)
 
-    def _replace(self, recorded: list[ShownCall], *, live: bool, complete: bool) -> None:
+    def _replace(
+        self,
+        recorded: list[ShownCall],
+        *,
+        live: bool,
+        complete: bool,
+        running: list[ShownCall] | None = None,
+    ) -> None:
         before, follows = self.selected, self.cursor == 0 and self.is_live
         self.recorded, self.is_live, self.is_complete = recorded, live, complete
+        self.running = self.running if running is None else running
         rows = self.rows
         self.virtual_size = Size(self.size.width, len(rows))
         place = 0

@@ -15,12 +15,13 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Footer, Input, Static
 
 from handtools.cli.watch_screen.dialogs import ApprovalDialog, ConfirmDialog, SessionDialog
-from handtools.cli.watch_screen.text_pane import TextPane, call_lines
+from handtools.cli.watch_screen.text_pane import PaneLine, TextPane, call_lines
 from handtools.cli.watch_screen.timeline import PAGE_ROWS, Timeline, header_text
 from handtools.core.approval import Reply
 from handtools.core.errors import HandtoolsError
 from handtools.session_feed import (
     AnswerOutcome,
+    CallDetails,
     FeedCursor,
     FeedNews,
     PendingApproval,
@@ -101,6 +102,8 @@ class WatchApp(App[None]):
         self.pending: tuple[PendingApproval, ...] = ()
         self._cursor = FeedCursor()
         self._shown: ShownCall | None = None
+        self._wanted: tuple[ShownCall, bool] | None = None
+        """The call whose details are to be shown next, and whether it is the one that is shown."""
         self._busy = ""
         self._used: Timeline | None = None
         # Held, since a query finds only what is on the dialog while one is open.
@@ -255,18 +258,25 @@ class WatchApp(App[None]):
         if call is not None and (self._shown is None or call.id != self._shown.id):
             self._load_details(call, again=False)
 
-    @work(exclusive=True, group="details")
-    async def _load_details(self, call: ShownCall, *, again: bool) -> None:
+    def _load_details(self, call: ShownCall, *, again: bool) -> None:
+        """Show a call, or how it stands now, as soon as what was wanted before is there."""
         self._shown = call
-        details = await asyncio.to_thread(self.feed.details, call.id)
-        if details is None:
-            return
-        lines = await asyncio.to_thread(lambda: list(call_lines(details)))
-        pane = self._details
-        if again:
-            pane.update_lines(lines)
-        else:
-            pane.show(lines, at_end=call.state == "running")
+        is_loading = self._wanted is not None
+        self._wanted = call, again and (self._wanted is None or self._wanted[1])
+        if not is_loading:
+            self.run_worker(self._load_wanted(), group="details")
+
+    async def _load_wanted(self) -> None:
+        while (wanted := self._wanted) is not None:
+            call, again = wanted
+            details = await asyncio.to_thread(self.feed.details, call.id)
+            lines = await asyncio.to_thread(_lines_of, details)
+            if again:
+                self._details.update_lines(lines)
+            else:
+                self._details.show(lines, at_end=call.state == "running")
+            if self._wanted is wanted:
+                self._wanted = None
 
     def action_answer(self) -> None:
         """Put the question of the selected call, or the oldest one, to the person."""
@@ -393,6 +403,10 @@ class WatchApp(App[None]):
     def _say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
         shown = "\n".join(visible_line(line, TITLE_CHARS) for line in text.split("\n")[:8])
         self.notify(shown, severity=severity, markup=False)
+
+
+def _lines_of(details: CallDetails | None) -> list[PaneLine]:
+    return list(call_lines(details)) if details else []
 
 
 def answer_text(outcome: AnswerOutcome) -> str:
