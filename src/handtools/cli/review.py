@@ -212,8 +212,9 @@ def _ask(chosen: _Chosen) -> tuple[list[ReviewItem], list[ReviewItem]]:
     try:
         for items in chosen.items(changes):
             path = items[0].file.path
+            where = f" (file {number_of[path]} of {len(number_of)})" if len(number_of) > 1 else ""
             try:
-                questions.ask(items, f"{path} (file {number_of[path]} of {len(number_of)})")
+                questions.ask(items, path + where)
             finally:
                 asked += questions.items
     except ReviewStopped:
