@@ -167,10 +167,12 @@ def test_what_a_held_command_changed_is_reviewed_before_it_lands(shell, agent, k
     assert "left out of what it changed: a.txt (in part)" in told.text if new else told.status == "denied"
 
 
-def test_a_held_command_that_is_left_undecided_still_waits(shell, agent):
+def test_a_held_command_that_is_left_undecided_still_waits_and_ends_the_review(shell, agent):
+    two_edits(shell, agent)
     assert agent("bash", "held", command="echo x > new.txt", review=True).status == "pending"
     ran = shell.run("review", stdin="q\n")
     assert "still waits" in ran.err
+    assert "Keep this change" not in ran.out
     assert agent("bash", "held", command="echo x > new.txt", review=True).status == "pending"
     assert shell.text("new.txt") is None
 
