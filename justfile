@@ -43,6 +43,7 @@ docs:
     {{bin}}/python -m tests.docs.walls_page
     {{bin}}/python -m tests.docs.adapters_page
     {{bin}}/python -m tests.docs.api_page
+    {{bin}}/python -m tests.docs.review_picture
     {{bin}}/pytest tests/snapshot -q -p no:randomly --update-snapshots
 
 # Resolve dependencies anew and export the lock: hashes, no hosts (docs/adr/0003-slim-and-full.md).

@@ -1,7 +1,8 @@
 """CLI command `handtools review`: go through what agents changed, hunk by hunk, and keep or take back each."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,12 +75,11 @@ def review(
         if listed or (as_json and not (accept or reject)):
             _print_list(chosen, as_json=as_json)
             return
+        held: list[_HeldDecision] = []
         if accept or reject:
             kept, rejected = ([*chosen.named(names or ())] for names in (accept, reject))
-            held = []
         else:
-            held = [_ask_about_held(chosen, each) for each in chosen.held()]
-            kept, rejected = _ask(chosen)
+            held, kept, rejected = _ask(chosen)
         for item in kept:
             chosen.accept(item)
     for each in held:
@@ -101,8 +101,9 @@ class _Chosen:
     within: tuple[str, ...]
     every: bool
 
-    @property
+    @cached_property
     def changes(self) -> "ChangeReview":
+        """What calls changed."""
         from handtools.runtime.review import ChangeReview
 
         return ChangeReview(self.record.journal, self.record.files, self.point)
@@ -203,19 +204,15 @@ def _last_session(record: WorkspaceJournal) -> str:
     return others[0] if others else ""
 
 
-def _ask(chosen: _Chosen) -> tuple[list[ReviewItem], list[ReviewItem]]:
-    """Ask about every file; return what is kept and what is taken back."""
-    changes = chosen.changes
-    questions = ReviewQuestions(chosen.name_author, _edit_in_editor)
+def _ask(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[ReviewItem], list[ReviewItem]]":
+    """Ask about every file; return the decisions on held commands, what is kept, and what is taken back."""
+    held: list[_HeldDecision] = []
     asked: list[ReviewItem] = []
-    number_of = {path: number for number, path in enumerate(changes.paths, 1)}
     try:
-        for items in chosen.items(changes):
-            path = items[0].file.path
-            try:
-                questions.ask(items, f"{path} (file {number_of[path]} of {len(number_of)})")
-            finally:
-                asked += questions.items
+        for review in chosen.held():
+            held.append(_HeldDecision(review))
+            _ask_about_held(chosen, held[-1])
+        _ask_about_files(chosen, asked)
     except ReviewStopped:
         pass
     except KeyboardInterrupt:
@@ -224,16 +221,30 @@ def _ask(chosen: _Chosen) -> tuple[list[ReviewItem], list[ReviewItem]]:
             "Stopped; nothing was taken back.",
             f"`{chosen.record.suggested_command('review')}` begins anew.",
         ) from None
-    if not asked:
-        _say_nothing(chosen)
-    if changes.git_paths:
-        print_remark(
-            f"{number_with_noun(changes.git_paths, 'file')} of git's own changed; `undo` takes commits back."
-        )
+    else:
+        if not asked and not held:
+            _say_nothing(chosen)
     left = sum(item.decision is None for item in asked)
     if left:
         print_remark(f"{number_with_noun(left, 'change')} left undecided.")
-    return [i for i in asked if i.decision == "accept"], [i for i in asked if i.decision == "reject"]
+    return held, [i for i in asked if i.decision == "accept"], [i for i in asked if i.decision == "reject"]
+
+
+def _ask_about_files(chosen: _Chosen, asked: list[ReviewItem]) -> None:
+    """Ask about the files that were changed; the items are added to `asked`, also when the person quits."""
+    questions = ReviewQuestions(chosen.name_author, _edit_in_editor)
+    changes = chosen.changes
+    number_of = {path: number for number, path in enumerate(changes.paths, 1)}
+    if changes.git_paths:
+        files = number_with_noun(changes.git_paths, "file")
+        print_remark(f"Of git's own {files} changed; `handtools undo ID` takes a commit back.")
+    for items in chosen.items(changes):
+        path = items[0].file.path
+        where = f" (file {number_of[path]} of {len(number_of)})" if len(number_of) > 1 else ""
+        try:
+            questions.ask(items, path + where)
+        finally:
+            asked += questions.items
 
 
 def _say_nothing(chosen: _Chosen) -> None:
@@ -344,33 +355,33 @@ def _print_taken_back(result: "Result[Any]", record: WorkspaceJournal, call_id: 
         print_remark(f"To undo this: {record.suggested_command('undo', record.calls.short(call_id))}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _HeldDecision:
-    """A command whose changes wait, and what was decided about each of them; nothing if the person quit."""
+    """A command whose changes wait, and what was decided about each of them."""
 
     review: "HeldReview"
-    items: list[ReviewItem]
+    items: list[ReviewItem] = field(default_factory=list)
+    complete: bool = False
+    """Whether all of it was asked about."""
+
+    @property
+    def decided(self) -> bool:
+        return self.complete and bool(self.items) and all(item.decision for item in self.items)
 
     @property
     def rejected(self) -> list[ReviewItem]:
         return [item for item in self.items if item.decision == "reject"]
 
 
-def _ask_about_held(chosen: _Chosen, held: "HeldReview") -> _HeldDecision:
+def _ask_about_held(chosen: _Chosen, held: _HeldDecision) -> None:
     """Ask about what a command would change, before it lands."""
     questions = ReviewQuestions(chosen.name_author, _edit_in_editor, "Let this land")
-    found: list[ReviewItem] = []
-    stdout_console().print(
-        f"Waits for an approval: {chosen.name_author(held.call_id)}", style="bold yellow"
-    )
-    for path in held.paths:
-        items = items_of(held.file(path))
-        try:
-            questions.ask(items, path)
-        except (ReviewStopped, KeyboardInterrupt):
-            return _HeldDecision(held, [])
-        found += questions.items
-    return _HeldDecision(held, found)
+    waits = f"Waits for an approval: {chosen.name_author(held.review.call_id)}"
+    stdout_console().print(waits, style="bold yellow")
+    for path in held.review.paths:
+        questions.ask(items_of(held.review.file(path)), path)
+        held.items += questions.items
+    held.complete = True
 
 
 def _settle_held(workspace: Path, decided: _HeldDecision) -> None:
@@ -381,7 +392,7 @@ def _settle_held(workspace: Path, decided: _HeldDecision) -> None:
     with open_toolbox_at(workspace, plugins=True, yes=True) as (toolbox, record):
         short = record.calls.short(call_id)
         waiting = record.calls.suspended(call_id)
-        if waiting is None or any(item.decision is None for item in decided.items) or not decided.items:
+        if waiting is None or not decided.decided:
             print_remark(
                 f"Call {short} still waits for an answer: {record.suggested_command('approve', short)}"
             )
