@@ -24,11 +24,12 @@ from handtools.recorded_changes import (
 if TYPE_CHECKING:
     from handtools.core.changes import Change
     from handtools.runtime.journal import LoggedCall
-    from handtools.text.html_report import ReportedCall, ReportedFile
+    from handtools.text.html_report import ReportedCall, ReportedFile, ReportedQuestion
 
 MOST_REPORTED_CALLS = 5_000
 REFUSED_MATCHES = {"no_match", "many_matches"}
 """Codes of edits whose old text is not there, or is there more than once."""
+REMEMBERED_WORDS = {"once": "once", "session": "for this session", "project": "for this project"}
 UNDONE_WORDS = {"no": "", "partly": "partly undone", "yes": "undone"}
 
 
@@ -57,7 +58,7 @@ def report(
                 f"No calls of session `{name}` are recorded.",
                 f"`{record.suggested_command('sessions')}` lists the sessions.",
             )
-        calls = [_reported(record, logged) for logged in with_progress_bar(page, "Reading calls")]
+        calls = [reported_call(record, logged) for logged in with_progress_bar(page, "Reading calls")]
         folder = workspace.resolve().name
         text = html_report(f"Session {name} in {folder}" if name else f"Calls in {folder}", calls)
         size = file.write_text(text, "utf-8")
@@ -72,7 +73,8 @@ def _last_session(record: WorkspaceJournal) -> str:
     return found[0].name if found else ""
 
 
-def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
+def reported_call(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
+    """A recorded call with its diff, answer and questions, as the report and the live view show it."""
     from handtools.core.result import result_from_json
     from handtools.text.html_report import ReportedCall
 
@@ -98,7 +100,7 @@ def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
         code=logged.code,
         undone=UNDONE_WORDS[undone],
         agent=logged.agent,
-        arguments="\n".join(_argument_lines(logged.args.items())),
+        arguments="\n".join(argument_lines(logged.args.items())),
         # The diff comes once, whole, below.
         answer=(result.text.replace(told, "") if told else result.text).rstrip("\n") if result else "",
         diff=diff,
@@ -107,7 +109,20 @@ def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
         undo_command=undo,
         began=logged.started,
         ended=logged.ended,
+        questions=tuple(_questions(record, logged)),
     )
+
+
+def _questions(record: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[ReportedQuestion]":
+    from handtools.text.html_report import ReportedQuestion
+
+    for question in record.calls.answered_questions(logged.id):
+        reply = question.reply
+        answer = f"allowed {REMEMBERED_WORDS[reply.remember]}" if reply.allow else "denied"
+        yield ReportedQuestion(question.title, question.rule, answer, reply.message)
+    waiting = record.calls.suspended(logged.id) if logged.status == "pending" else None
+    if waiting is not None:
+        yield ReportedQuestion(waiting.approval.title, waiting.approval.rule, "waits for an answer")
 
 
 def _match(logged: "LoggedCall", details: Any) -> str:
@@ -116,7 +131,8 @@ def _match(logged: "LoggedCall", details: Any) -> str:
     return (details.get("tier") or "") if isinstance(details, dict) else ""
 
 
-def _argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
+def argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
+    """The arguments of a call, each on a line or, if it has lines, below its name."""
     for name, value in args:
         text = value if isinstance(value, str) else json.dumps(value)
         yield f"{name}:\n{text}" if "\n" in text else f"{name}: {text}"
