@@ -1,7 +1,7 @@
 """CLI command `handtools report`: write the calls of a session as one HTML page."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,13 +20,15 @@ from handtools.recorded_changes import (
     net_changes,
     undone_state,
 )
+from handtools.text.truncation import one_line
 
 if TYPE_CHECKING:
     from handtools.core.changes import Change
-    from handtools.runtime.journal import LoggedCall
+    from handtools.runtime.journal import LoggedCall, RecordedTouch
     from handtools.text.html_report import ReportedCall, ReportedFile, ReportedQuestion
 
 MOST_REPORTED_CALLS = 5_000
+MOST_COMMAND_CHARS = 80
 REFUSED_MATCHES = {"no_match", "many_matches"}
 """Codes of edits whose old text is not there, or is there more than once."""
 REMEMBERED_WORDS = {"once": "once", "session": "for this session", "project": "for this project"}
@@ -91,7 +93,7 @@ def reported_call(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCa
     return ReportedCall(
         id=short,
         tool=logged.tool,
-        subject=call_target_summary(logged, touches),
+        subject=_subject(logged, touches),
         at=format_log_time(logged.started),
         # A call that waited for a person did not work all the while.
         seconds=result.usage.seconds if result else max(logged.ended - logged.started, 0.0),
@@ -123,6 +125,16 @@ def _questions(record: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[Repo
     waiting = record.calls.suspended(logged.id) if logged.status == "pending" else None
     if waiting is not None:
         yield ReportedQuestion(waiting.approval.title, waiting.approval.rule, "waits for an answer")
+
+
+def _subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> str:
+    """What the call changed or was about; of a command that changed something the command, too."""
+    told, command = call_target_summary(logged, touches), logged.args.get("command")
+    return (
+        f"{one_line(command, MOST_COMMAND_CHARS)} → {told}"
+        if touches and isinstance(command, str)
+        else told
+    )
 
 
 def _match(logged: "LoggedCall", details: Any) -> str:

@@ -59,9 +59,9 @@ def live_view_page(
     events: str = "",
     older: str = "",
 ) -> str:
-    """Build the page, with calls in the order given; `events` and `older` are addresses, or empty."""
+    """Build the page, with calls newest first; `events` and `older` are addresses, or empty."""
     name = escaped(title)
-    shown = [live.call for live in calls]
+    shown = [live.call for live in reversed(calls)]
     feed = f' data-events="{escaped(events)}"' if events else ""
     return "".join(
         [
@@ -71,7 +71,7 @@ def live_view_page(
             f'</header><main{feed}><section id="questions" aria-label="Waiting for an answer">',
             *(live_question_item(question) for question in questions),
             "</section>",
-            f"<details><summary>Figures</summary>{''.join(figures(shown[::-1]))}</details>",
+            f"<details><summary>Figures</summary>{''.join(figures(shown))}</details>",
             '<section aria-label="Calls">',
             search_fields(),
             '<ol id="calls">',
@@ -124,7 +124,7 @@ def live_question_item(question: LiveQuestion) -> str:
     return (
         f'<article id="question-{number}" data-question="{escaped(question.fingerprint)}">'
         f"<h2>? {escaped(question.title)}</h2>"
-        f"<p><small>{escaped(question.asked_by)} · asked by: {escaped(question.rule)}</small></p>"
+        f"<p><small>{escaped(question.asked_by)} · {escaped(question.rule)}</small></p>"
         f"<pre tabindex=0>{coloured_diff(question.preview, LIVE_QUESTION_BYTES)}</pre>"
         f'<form method="post" action="/answer"><input type="hidden" name="call" value="{number}">'
         f'<input type="hidden" name="fingerprint" value="{escaped(question.fingerprint)}">'

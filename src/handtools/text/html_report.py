@@ -330,7 +330,8 @@ body{margin:0 auto;max-width:76rem;padding:1rem;background:var(--back);color:var
 font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.4rem;margin:.2rem 0}h3{font-size:.85rem;margin:.8rem 0 .2rem;color:var(--faint)}
 header p,small{color:var(--faint)}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr));gap:1rem;margin:1rem 0}
+.charts{display:grid;align-items:start;gap:1rem;margin:1rem 0;
+grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr))}
 .charts table{width:100%;border-collapse:collapse;background:var(--panel);border:1px solid var(--line);
 border-radius:6px;padding:.6rem;table-layout:fixed}
 caption{font-weight:600;text-align:left;padding:.3rem .2rem}

@@ -163,6 +163,19 @@ def test_hostile_content_is_text_and_nothing_is_to_mend(agent, watch, shell, dar
     assert page.seen["dialogs"] == page.seen["errors"] == []
 
 
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_picture_of_the_view(agent, watch, picture, dark):
+    agent.call(Call(tool="write", args={"path": "tea.py", "content": "LEAVES = 'green'\n"}, session="tea"))
+    edit = {"path": "tea.py", "old_string": "green", "new_string": "black"}
+    agent.call(Call(tool="edit", args=edit, session="tea"))
+    agent.call(Call(tool="bash", args={"command": "rm -rf *.py"}, session="tea"))
+    agent.call(Call(tool="bash", args={"command": "python3 tea.py"}, session="tea"))
+    ask(agent, "export POT=warm\n")
+    page = watch(dark=dark)
+    page.click("#calls>li:has-text('rm -rf') summary")
+    picture(page, f"view-{'dark' if dark else 'light'}")
+
+
 def request(url, method="GET", **headers):
     sent = urllib.request.Request(url, method=method, data=b"" if method == "POST" else None)
     for name, value in headers.items():
