@@ -3,6 +3,7 @@
 import secrets
 import signal
 import socket
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,6 +52,7 @@ def view(
     try:
         if as_json:
             print_json({"url": link})
+            sys.stdout.flush()
         else:
             print_remark(f"{title}: {link}", "The link works once. Ctrl-C stops.")
         anyio.run(_serve, server, listening, "" if no_browser or as_json else link)
