@@ -6,13 +6,16 @@ It stands on the journal alone, so it shows every client. `handtools watch` and 
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
 
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
 from handtools.core.changes import TouchedPath
-from handtools.core.errors import HandtoolsError
+from handtools.core.errors import HandtoolsError, ToolError
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.local_journal import open_local_journal
 from handtools.recorded_changes import ACTION_SIGNS, net_diff
@@ -23,7 +26,7 @@ from handtools.text.visible_text import visible_line
 
 if TYPE_CHECKING:
     from handtools.core.result import Result
-    from handtools.toolbox import BlockingToolbox
+    from handtools.toolbox import BlockingToolbox, Toolbox
 
 CallState = Literal["running", "pending", "done", "failed", "denied", "cancelled"]
 AnsweredBy = Literal["here", "agent", "another"]
@@ -44,6 +47,7 @@ MOST_DIFFED_PATHS = 200
 SUBJECT_CHARS = 200
 SHOWN_OUTPUT_BYTES = 64 << 10
 PERSON_AGENT_NAME = "person"
+PLANNED_VERBS = {"created": "bring back", "changed": "restore", "deleted": "remove"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,11 +319,20 @@ class SessionFeed:
     def revert(
         self, action: Literal["undo", "redo"], call_id: str, *, dry_run: bool, merge: bool = False
     ) -> RevertOutcome:
-        """Undo or redo what a call changed, or with `dry_run` say what that would do."""
-        args = {"action": action, "scope": "call", "name": call_id, "dry_run": dry_run, "merge": merge}
+        """Undo or redo what a call changed, or with `dry_run` say what that would do; that is not recorded."""
+        toolbox = self._open_toolbox()
+        if dry_run:
+            return anyio.run(partial(_planned, toolbox.toolbox, action, call_id, merge=merge))
+        logged = self._journal.calls.find(call_id)
         # The person who asks for it is the one who would be asked.
-        result = self._open_toolbox().call(
-            Call(tool="undo", args=args, agent=PERSON_AGENT_NAME), reply=Reply(allow=True)
+        result = toolbox.call(
+            Call(
+                tool="undo",
+                args={"action": action, "scope": "call", "name": call_id, "merge": merge},
+                session=logged.session if logged else "",
+                agent=PERSON_AGENT_NAME,
+            ),
+            reply=Reply(allow=True),
         )
         details = result.details
         if not result.ok or details is None:
@@ -368,7 +381,7 @@ class SessionFeed:
             status=logged.status + code,
             changed=changed.first,
             changed_count=changed.count,
-            undone="no" if not changed.undone else "yes" if changed.undone == changed.count else "partly",
+            undone=changed.undone,
             tokens=(recalled.get("usage") or {}).get("tokens", 0),
         )
 
@@ -394,6 +407,29 @@ class SessionFeed:
                 pass
         left = running.output_bytes - size
         return text, f"The last {size:,} of {running.output_bytes:,} bytes." if left > 0 else ""
+
+
+async def _planned(
+    toolbox: "Toolbox", action: Literal["undo", "redo"], call_id: str, *, merge: bool
+) -> RevertOutcome:
+    """Say what an undo or redo would do."""
+    from handtools.runtime.approval.gate import ApprovalGate
+    from handtools.runtime.guards.files import GuardedFiles
+    from handtools.runtime.undo import GuardedHistory
+
+    call = Call(tool="undo", args={}, agent=PERSON_AGENT_NAME)
+    gate = ApprovalGate(call, toolbox.policy, None, toolbox.workspace.journal, lambda _: None)
+    history = GuardedHistory(toolbox.workspace, GuardedFiles(call, toolbox.workspace, gate, lambda _: None))
+    revert = history.undo if action == "undo" else history.redo
+    try:
+        planned = await revert("call", call_id, merge=merge, dry_run=True)
+    except ToolError as refused:
+        return RevertOutcome(ok=False, text=str(refused))
+    rows = [f"{PLANNED_VERBS[each.action]} {each.path}" for each in planned.touched]
+    rows += [f"keep {conflict.path}: {conflict.reason}" for conflict in planned.conflicts]
+    text = "\n".join(["It would", *(f"  {row}" for row in rows)]) if rows else "It would change nothing."
+    kept = tuple(conflict.path for conflict in planned.conflicts)
+    return RevertOutcome(bool(planned.restored), text, planned.restored, kept)
 
 
 def call_subject(args: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """What another process sees of an agent at work, and what it can do about it."""
 
+import os
 import threading
 import time
 
@@ -59,7 +60,7 @@ async def until(what, *values):
     """What a function gives, as soon as that is anything."""
     with anyio.fail_after(PATIENCE):
         while not (found := await anyio.to_thread.run_sync(what, *values)):
-            await anyio.sleep(0.02)
+            os.sched_yield()
     return found
 
 
@@ -283,7 +284,8 @@ async def test_undo_and_redo_say_first_what_they_would_do(bench):
 
     planned = await anyio.to_thread.run_sync(revert, "undo", True)
     assert planned.restored == ("a.txt",)
-    assert "would remove a.txt" in planned.text
+    assert planned.text == "It would\n  remove a.txt"
+    assert [call.tool for call in feed.page()] == ["write"]
     assert bench.text("a.txt") == "one\n"
     assert (await anyio.to_thread.run_sync(revert, "undo", False)).ok
     assert bench.text("a.txt") is None

@@ -25,11 +25,12 @@ from handtools.cli.tools import tools
 from handtools.cli.undo import redo, undo
 from handtools.cli.versions import forget, versions
 from handtools.cli.view import view
+from handtools.cli.watch import watch
 from handtools.cli.why import why
 from handtools.core.errors import HandtoolsError, ToolError, UsageError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(log, sessions, show, diff, versions, report, view),
+    *(watch, view, log, sessions, show, diff, versions, report),
     *(undo, redo, forget),
     *(pending, approve, deny),
     *(call, tools, skills, tokens, why),

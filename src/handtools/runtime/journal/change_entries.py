@@ -96,10 +96,10 @@ class ChangeEntry:
 
 @dataclass(frozen=True, slots=True)
 class CallChanges:
-    """What a call changed, counted: how many paths, how many of them are undone, and the first few by name."""
+    """What a call changed, counted, and the first few paths by name; folders only if nothing else changed."""
 
     count: int
-    undone: int
+    undone: Literal["no", "partly", "yes"]
     first: tuple[TouchedPath, ...]
 
 
@@ -193,22 +193,27 @@ class ChangeEntries:
         """Count what a call changed, and name the first paths; of many changes only these are read."""
         of_call = f"FROM touches t JOIN {self._owned} e ON e.id = t.entry WHERE e.call_id = ? AND e.state = 'done'"
         with self._database.reading() as connection:
-            count, undone = connection.execute(
-                f"SELECT count(*), coalesce(sum(t.reverted_by IS NOT NULL), 0) {of_call}", (call_id,)
+            count, folders, undone = connection.execute(
+                "SELECT count(*), coalesce(sum('folder' IN (t.before_kind, t.after_kind)), 0), "
+                f"coalesce(sum(t.reverted_by IS NOT NULL), 0) {of_call}",
+                (call_id,),
             ).fetchone()
             rows = (
                 connection.execute(
                     f"SELECT t.path, t.before_kind, t.after_kind {of_call} "
-                    "ORDER BY 'folder' IN (t.before_kind, t.after_kind), t.id LIMIT ?",
+                    "ORDER BY coalesce('folder' IN (t.before_kind, t.after_kind), 0), t.id LIMIT ?",
                     (call_id, most),
                 ).fetchall()
                 if count
                 else []
             )
         first = tuple(
-            TouchedPath(path_from_column(path), action_of(before, after)) for path, before, after in rows
+            TouchedPath(path_from_column(path), action_of(before, after))
+            for path, before, after in rows
+            if folders == count or "folder" not in {before, after}
         )
-        return CallChanges(count, undone, first)
+        back: Literal["partly", "yes"] = "yes" if undone == count else "partly"
+        return CallChanges(count - folders or count, back if undone else "no", first)
 
     def first_touches(self, call_id: str, most: int) -> list[RecordedTouch]:
         """List the first applied touches of a call, in order."""
