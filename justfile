@@ -46,6 +46,11 @@ docs:
     {{bin}}/python -m tests.docs.review_picture
     {{bin}}/pytest tests/snapshot -q -p no:randomly --update-snapshots
 
+# Take the pictures of the report and the live view anew, in Chromium; look at them.
+pictures:
+    .ci/browser-packages
+    {{bin}}/pytest tests/e2e/browser -q -k picture --update-pictures
+
 # Resolve dependencies anew and export the lock: hashes, no hosts (docs/adr/0003-slim-and-full.md).
 lock:
     uv lock --upgrade

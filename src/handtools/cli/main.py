@@ -25,12 +25,13 @@ from handtools.cli.token_costs import tokens
 from handtools.cli.tools import tools
 from handtools.cli.undo import redo, undo
 from handtools.cli.versions import forget, versions
+from handtools.cli.view import view
 from handtools.cli.watch import watch
 from handtools.cli.why import why
 from handtools.core.errors import HandtoolsError, ToolError, UsageError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(watch, log, sessions, show, diff, versions, report),
+    *(watch, view, log, sessions, show, diff, versions, report),
     *(review, undo, redo, forget),
     *(pending, approve, deny),
     *(call, tools, skills, tokens, why),

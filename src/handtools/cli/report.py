@@ -1,7 +1,7 @@
 """CLI command `handtools report`: write the calls of a session as one HTML page."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,15 +20,18 @@ from handtools.recorded_changes import (
     net_changes,
     undone_state,
 )
+from handtools.text.truncation import one_line
 
 if TYPE_CHECKING:
     from handtools.core.changes import Change
-    from handtools.runtime.journal import LoggedCall
-    from handtools.text.html_report import ReportedCall, ReportedFile
+    from handtools.runtime.journal import LoggedCall, RecordedTouch
+    from handtools.text.html_report import ReportedCall, ReportedFile, ReportedQuestion
 
 MOST_REPORTED_CALLS = 5_000
+MOST_COMMAND_CHARS = 80
 REFUSED_MATCHES = {"no_match", "many_matches"}
 """Codes of edits whose old text is not there, or is there more than once."""
+REMEMBERED_WORDS = {"once": "once", "session": "for this session", "project": "for this project"}
 UNDONE_WORDS = {"no": "", "partly": "partly undone", "yes": "undone"}
 
 
@@ -57,7 +60,7 @@ def report(
                 f"No calls of session `{name}` are recorded.",
                 f"`{record.suggested_command('sessions')}` lists the sessions.",
             )
-        calls = [_reported(record, logged) for logged in with_progress_bar(page, "Reading calls")]
+        calls = [reported_call(record, logged) for logged in with_progress_bar(page, "Reading calls")]
         folder = workspace.resolve().name
         text = html_report(f"Session {name} in {folder}" if name else f"Calls in {folder}", calls)
         size = file.write_text(text, "utf-8")
@@ -72,7 +75,8 @@ def _last_session(record: WorkspaceJournal) -> str:
     return found[0].name if found else ""
 
 
-def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
+def reported_call(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
+    """A recorded call with its diff, answer and questions, as the report and the live view show it."""
     from handtools.core.result import result_from_json
     from handtools.text.html_report import ReportedCall
 
@@ -89,7 +93,7 @@ def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
     return ReportedCall(
         id=short,
         tool=logged.tool,
-        subject=call_target_summary(logged, touches),
+        subject=_subject(logged, touches),
         at=format_log_time(logged.started),
         # A call that waited for a person did not work all the while.
         seconds=result.usage.seconds if result else max(logged.ended - logged.started, 0.0),
@@ -98,7 +102,7 @@ def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
         code=logged.code,
         undone=UNDONE_WORDS[undone],
         agent=logged.agent,
-        arguments="\n".join(_argument_lines(logged.args.items())),
+        arguments="\n".join(argument_lines(logged.args.items())),
         # The diff comes once, whole, below.
         answer=(result.text.replace(told, "") if told else result.text).rstrip("\n") if result else "",
         diff=diff,
@@ -107,6 +111,29 @@ def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
         undo_command=undo,
         began=logged.started,
         ended=logged.ended,
+        questions=tuple(_questions(record, logged)),
+    )
+
+
+def _questions(record: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[ReportedQuestion]":
+    from handtools.text.html_report import ReportedQuestion
+
+    for question in record.calls.answered_questions(logged.id):
+        reply = question.reply
+        answer = f"allowed {REMEMBERED_WORDS[reply.remember]}" if reply.allow else "denied"
+        yield ReportedQuestion(question.title, question.rule, answer, reply.message)
+    waiting = record.calls.suspended(logged.id) if logged.status == "pending" else None
+    if waiting is not None:
+        yield ReportedQuestion(waiting.approval.title, waiting.approval.rule, "waits for an answer")
+
+
+def _subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> str:
+    """What the call changed or was about; of a command that changed something the command, too."""
+    told, command = call_target_summary(logged, touches), logged.args.get("command")
+    return (
+        f"{one_line(command, MOST_COMMAND_CHARS)} → {told}"
+        if touches and isinstance(command, str)
+        else told
     )
 
 
@@ -116,7 +143,8 @@ def _match(logged: "LoggedCall", details: Any) -> str:
     return (details.get("tier") or "") if isinstance(details, dict) else ""
 
 
-def _argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
+def argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
+    """The arguments of a call, each on a line or, if it has lines, below its name."""
     for name, value in args:
         text = value if isinstance(value, str) else json.dumps(value)
         yield f"{name}:\n{text}" if "\n" in text else f"{name}: {text}"

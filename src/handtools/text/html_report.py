@@ -18,10 +18,10 @@ MAX_BODY_BYTES = 4_500_000
 """How much of arguments, answers and diffs is in one page; each call gets its part of it."""
 MAX_CALL_BYTES = 40_000
 MOST_CHART_ROWS = 12
-STATUS_MARKS = {"ok": "✓", "pending": "?", "denied": "⊘"}
+STATUS_MARKS = {"ok": "✓", "pending": "?", "running": "…", "denied": "⊘"}
 """A sign for each status, beside its colour; all others are failures."""
 FAILURE_MARK = "✗"
-STATUS_KINDS = {"✓": "good", "?": "open"}
+STATUS_KINDS = {"✓": "good", "?": "open", "…": "open"}
 """The class of a call in the page by its sign; all others are `bad`."""
 MOST_PAUSE_SECONDS = 120.0
 """Longer pauses between calls are drawn this long: a night would leave no room for the day."""
@@ -92,7 +92,8 @@ class ChartRow:
 def html_report(title: str, calls: Sequence[ReportedCall]) -> str:
     """Build the page, with calls in the order given. Whatever they contain is shown as text."""
     room = min(MAX_BODY_BYTES // max(len(calls), 1), MAX_CALL_BYTES)
-    policy = f"default-src 'none'; style-src '{_hash(_STYLE)}'; script-src '{_hash(_SCRIPT)}'"
+    style, script = source_hash(REPORT_STYLE), source_hash(REPORT_SCRIPT)
+    policy = f"default-src 'none'; style-src '{style}'; script-src '{script}'"
     name = escaped(title)
     return "".join(
         [
@@ -100,14 +101,11 @@ def html_report(title: str, calls: Sequence[ReportedCall]) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
-            f"<title>{name}</title><style>{_STYLE}</style></head><body><header><h1>{name}</h1>",
-            f"<p>{escaped(_summary(calls))}</p></header><main>",
-            '<section class="charts" aria-label="Figures">',
-            *_timeline(calls),
-            *(_chart(heading, rows) for heading, rows in _charts(calls) if rows),
-            "</section>",
+            f"<title>{name}</title><style>{REPORT_STYLE}</style></head><body><header><h1>{name}</h1>",
+            f"<p>{escaped(summary_line(calls))}</p></header><main>",
+            *figures(calls),
             *_call_list(calls, room),
-            f"</main><script>{_SCRIPT}</script></body></html>\n",
+            f"</main><script>{REPORT_SCRIPT}</script></body></html>\n",
         ]
     )
 
@@ -128,7 +126,8 @@ def _escaped_within(text: str, most: int) -> str:
     return shown if not left else f"{shown}\n<em>… {number_with_noun(left, 'character')} more</em>"
 
 
-def _summary(calls: Sequence[ReportedCall]) -> str:
+def summary_line(calls: Sequence[ReportedCall]) -> str:
+    """What the calls come to, in one line."""
     failed = sum(mark_of_status(call.status) == FAILURE_MARK for call in calls)
     files = {file.path for call in calls for file in call.files}
     told = [
@@ -151,6 +150,14 @@ def mark_of_status(status: str) -> str:
 def kind_of_status(status: str) -> str:
     """Whether a status is `good`, `open` or `bad`."""
     return STATUS_KINDS.get(mark_of_status(status), "bad")
+
+
+def figures(calls: Sequence[ReportedCall]) -> Iterable[str]:
+    """The timeline and the charts of calls, oldest first."""
+    yield '<section class="charts" aria-label="Figures">'
+    yield from _timeline(calls)
+    yield from (_chart(heading, rows) for heading, rows in _charts(calls) if rows)
+    yield "</section>"
 
 
 def _charts(calls: Sequence[ReportedCall]) -> Iterable[tuple[str, list[ChartRow]]]:
@@ -240,16 +247,24 @@ def _chart(heading: str, rows: Sequence[ChartRow]) -> str:
     return f"<table><caption>{escaped(heading)}</caption><tbody>{drawn}</tbody></table>"
 
 
+def search_fields() -> str:
+    """The fields that choose among calls."""
+    return (
+        '<p class="tools"><label>Search <input id="search" type="search"></label> '
+        '<label><input id="problems" type="checkbox"> only what did not end well</label> '
+        '<output id="count" for="search problems"></output></p>'
+    )
+
+
 def _call_list(calls: Sequence[ReportedCall], room: int) -> Iterable[str]:
-    yield '<section aria-label="Calls"><p class="tools"><label>Search <input id="search" type="search"></label> '
-    yield '<label><input id="problems" type="checkbox"> only what did not end well</label> '
-    yield '<output id="count" for="search problems"></output></p><ol>'
+    yield f'<section aria-label="Calls">{search_fields()}<ol>'
     for call in calls:
-        yield _call(call, room)
+        yield call_item(call, room)
     yield "</ol></section>"
 
 
-def _call(call: ReportedCall, room: int) -> str:
+def call_item(call: ReportedCall, room: int, *, actions: str = "") -> str:
+    """One call of the list in about `room` bytes; `actions` is HTML that stands before what it contains."""
     mark = mark_of_status(call.status)
     kind = kind_of_status(call.status)
     state = " ".join(
@@ -265,13 +280,14 @@ def _call(call: ReportedCall, room: int) -> str:
     if call.questions:
         bodies.insert(0, f"<h3>Questions</h3><ul>{''.join(map(_question, call.questions))}</ul>")
     if call.diff:
-        bodies.append(f"<h3>Changes</h3><pre tabindex=0>{_coloured(call.diff, room // 2)}</pre>")
+        bodies.append(f"<h3>Changes</h3><pre tabindex=0>{coloured_diff(call.diff, room // 2)}</pre>")
     if call.undo_command:
         bodies.append(f"<p>Take it back: <code>{escaped(call.undo_command)}</code></p>")
     return (
         f'<li class="{kind}" id="call-{escaped(call.id)}"><details><summary><b>{mark} {escaped(state)}</b> '
         f"<code>{escaped(call.tool)}</code> <span>{escaped(call.subject)}</span> "
-        f"<small>{escaped(' · '.join(filter(None, facts)))}</small></summary>{''.join(bodies)}</details></li>"
+        f"<small>{escaped(' · '.join(filter(None, facts)))}</small></summary>{actions}{''.join(bodies)}"
+        "</details></li>"
     )
 
 
@@ -283,8 +299,11 @@ def _question(question: ReportedQuestion) -> str:
     )
 
 
-def _coloured(diff: str, most: int) -> str:
-    """A diff with its added and removed lines marked; their signs stay, so colour is never the only one."""
+def coloured_diff(diff: str, most: int) -> str:
+    """A diff with its added and removed lines marked, in at most twice so many bytes.
+
+    Their signs stay, so colour is never the only one.
+    """
     shown = _escaped_within(diff, most)
     marks = {"+": "ins", "-": "del"}
     groups = groupby(shown.split("\n"), lambda line: line[:1])
@@ -294,13 +313,14 @@ def _coloured(diff: str, most: int) -> str:
     return marked if len(marked) <= 2 * most else shown
 
 
-def _hash(text: str) -> str:
+def source_hash(text: str) -> str:
+    """The name of a script or style in a content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 # Neither calls nor their summaries are list items to the browser: it numbers those again for each one that is
 # hidden, and a search in 5,000 calls would take minutes.
-_STYLE = """
+REPORT_STYLE = """
 :root{--back:#fff;--text:#1c2024;--faint:#5b6470;--line:#d5dae1;--panel:#f5f7f9;--bar:#3b6fb5;
 --good:#17663a;--bad:#a61b1b;--open:#7a4b00;--added:#e2f5e8;--removed:#fdeaea}
 @media (prefers-color-scheme:dark){:root{--back:#14171a;--text:#e6e8ea;--faint:#a3acb6;--line:#343b43;
@@ -310,7 +330,8 @@ body{margin:0 auto;max-width:76rem;padding:1rem;background:var(--back);color:var
 font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.4rem;margin:.2rem 0}h3{font-size:.85rem;margin:.8rem 0 .2rem;color:var(--faint)}
 header p,small{color:var(--faint)}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr));gap:1rem;margin:1rem 0}
+.charts{display:grid;align-items:start;gap:1rem;margin:1rem 0;
+grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr))}
 .charts table{width:100%;border-collapse:collapse;background:var(--panel);border:1px solid var(--line);
 border-radius:6px;padding:.6rem;table-layout:fixed}
 caption{font-weight:600;text-align:left;padding:.3rem .2rem}
@@ -337,14 +358,15 @@ overflow:auto;white-space:pre-wrap}
 ins{background:var(--added);text-decoration:none}del{background:var(--removed);text-decoration:none}
 details>p{margin:.6rem 0}ul{margin:0;padding-left:1.2rem}
 """
-_SCRIPT = """
-const rows=[...document.querySelectorAll("ol>li")],texts=rows.map(row=>row.textContent.toLowerCase());
+REPORT_SCRIPT = """
 const search=document.getElementById("search"),problems=document.getElementById("problems");
-const count=document.getElementById("count");
+const count=document.getElementById("count"),texts=new WeakMap();
+function textOf(row){if(!texts.has(row))texts.set(row,row.textContent.toLowerCase());return texts.get(row)}
 function choose(){
-const words=search.value.toLowerCase().split(" ").filter(Boolean);let shown=0;
-rows.forEach((row,at)=>{row.hidden=!words.every(word=>texts[at].includes(word))||
-(problems.checked&&row.className==="good");shown+=!row.hidden});
+const words=search.value.toLowerCase().split(" ").filter(Boolean),rows=document.querySelectorAll("ol>li");
+let shown=0;
+for(const row of rows){row.hidden=!words.every(word=>textOf(row).includes(word))||
+(problems.checked&&row.className==="good");shown+=!row.hidden}
 count.textContent=shown+" of "+rows.length+" calls"}
 search.addEventListener("input",choose);problems.addEventListener("change",choose);choose();
 """

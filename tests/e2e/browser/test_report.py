@@ -3,8 +3,6 @@
 import pytest
 
 from handtools.text.html_report import ReportedCall, ReportedFile, html_report
-from handtools.toolbox import BlockingToolbox, coding
-from tests.e2e.cli.conftest import Shell
 
 HOSTILE = (
     '</pre></script></style><img src="http://127.0.0.1:9/x" onerror=alert(1)><script>alert(2)</script>'
@@ -39,28 +37,11 @@ def show(browser, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def worked(tmp_path_factory):
-    """The report on a session of edits, a deletion taken back, a refusal and a failure."""
-    root = tmp_path_factory.mktemp("worked")
-    shell = Shell(root / "work", root / "state")
-    shell.folder.mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HANDTOOLS_STATE", str(shell.state))
-        toolbox = coding(shell.folder)
-    tools = BlockingToolbox(toolbox)
-    for tool, args in (
-        ("write", {"path": "tea.py", "content": "def brew(leaves):\n    return leaves\n"}),
-        ("edit", {"path": "tea.py", "old_string": "return leaves", "new_string": 'return f"{leaves} tea"'}),
-        ("edit", {"path": "tea.py", "old_string": "steep(leaves)", "new_string": "y"}),
-        ("bash", {"command": "rm tea.py; echo '<b>gone</b>'"}),
-        ("undo", {}),
-        ("bash", {"command": "exit 3"}),
-    ):
-        tools.call(tool, args)
-    toolbox.workspace.journal.close()
-    ran = shell.run("report", "-o", "report.html")
+def worked(tea_session):
+    """The report on a session of edits, a deletion taken back, a refusal, a failure and questions."""
+    ran = tea_session.run("report", "-o", "report.html")
     assert ran.code == 0, ran.err
-    return (shell.folder / "report.html").read_text()
+    return (tea_session.folder / "report.html").read_text()
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -107,4 +88,17 @@ def test_five_thousand_calls_are_smooth(show):
 def test_it_is_readable_where_scripts_are_off(show, worked):
     page = show(worked, scripts=False)
     page.click("ol>li:nth-child(2) summary")
-    assert '+    return f"{leaves} tea"' in page.innerText("ol>li:nth-child(2)")
+    assert '+    return f"{leaves} tea after {minutes} minutes"' in page.innerText("ol>li:nth-child(2)")
+
+
+def test_it_tells_what_was_asked_and_how_edits_fared(show, worked):
+    text = show(worked).innerText("main")
+    for told in ("Timeline", "1 allowed, 1 denied", "refused: no_match", "exact"):
+        assert told in text
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_picture_of_the_report(show, worked, picture, dark):
+    page = show(worked, dark=dark, height=1000)
+    page.click("ol>li:nth-child(2) summary")
+    picture(page, f"report-{'dark' if dark else 'light'}")

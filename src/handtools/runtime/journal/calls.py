@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from handtools.core.approval import Approval, approval_to_json
+from handtools.core.approval import Approval, Reply, approval_to_json
 from handtools.core.call import Call, call_from_json, call_to_json, new_call_id
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
@@ -87,6 +87,14 @@ def _like_pattern(text: str) -> str:
     for special in "!%_":
         text = text.replace(special, f"!{special}")
     return f"%{text}%"
+
+
+class AnsweredQuestion(NamedTuple):
+    """A question of a call that was answered: what for, by which rule, and the answer."""
+
+    title: str
+    rule: str
+    reply: Reply
 
 
 class Calls:
@@ -340,6 +348,22 @@ class Calls:
             rows = connection.execute(f"SELECT approval FROM {self._approvals} ORDER BY at").fetchall()
         return [Approval(**json.loads(row[0])) for row in rows]
 
+    def note_answer(self, approval: Approval, reply: Reply) -> None:
+        """Record how a question was answered, for reports; it grants nothing."""
+        value = json.dumps([approval.title, approval.rule, asdict(reply)])
+        row = (question_scope(approval.call_id), approval.fingerprint, value, time.time())
+        with self._database.writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)", row)
+
+    def answered_questions(self, call_id: str) -> list[AnsweredQuestion]:
+        """List the questions of a call that were answered, oldest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT value FROM once WHERE scope = ? ORDER BY at", (question_scope(call_id),)
+            ).fetchall()
+        values = [json.loads(row[0]) for row in rows]
+        return [AnsweredQuestion(title, rule, Reply(**reply)) for title, rule, reply in values]
+
     def grant(self, call: Call, remembered: str, *, lasts: Literal["session", "project"]) -> None:
         """Store a grant for a call's owner, for its session or for the whole project."""
         key = call.session_key if lasts == "session" else _every_session(call)
@@ -356,6 +380,11 @@ class Calls:
                 (call.session_key, _every_session(call), remembered),
             ).fetchone()
         return row is not None
+
+
+def question_scope(call_id: str) -> str:
+    """Return the scope in the table `once` under which the answered questions of a call are."""
+    return f"questions {call_id}"
 
 
 def _every_session(call: Call) -> str:
