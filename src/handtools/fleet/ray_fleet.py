@@ -5,13 +5,17 @@ workspace's name asks Ray where that actor is, and then the actor's own server. 
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from anyio import to_thread
 
 from handtools.core.errors import Busy, HostError, UsageError
 from handtools.fleet.fleet_toolbox import FleetToolbox
@@ -20,12 +24,15 @@ from handtools.fleet.host_client import HostClient, ProgressHandler, error_from_
 from handtools.fleet.host_server import HostMethods, HostServer
 from handtools.fleet.workspace_log import LogStore
 from handtools.fleet.workspaces import WorkspaceQuota, WorkspaceStore
+from handtools.host.files.file_locks import try_lock, unlock
 from handtools.runtime.policy import Policy
 
 NAMESPACE = "handtools"
 SLOT_RESOURCE = "workspace_slots"
 """The Ray resource of which a host takes as many as it has slots, where nodes declare it."""
-LOCATE_SECONDS = 5.0
+OWNER_LOCK_NAME = "owner"
+LOCATE_SECONDS = 30.0
+CLOSE_SECONDS = 60.0
 PATIENCE_SECONDS = 180.0
 """How long a call waits for its host to come back; Ray takes up to a minute to notice a lost node."""
 _MOST_RAY_CALLS = 2000
@@ -83,6 +90,12 @@ class HostActor:
         assert self._methods is not None
         return b"{" + await self._methods.answer(asked) + b"}"
 
+    async def close(self) -> None:
+        """Store and close all workspaces, before the actor is ended."""
+        server = await self._started()
+        await server.aclose()
+        await server.host.aclose()
+
     async def pid(self) -> int:
         """The process of the host."""
         return os.getpid()
@@ -99,19 +112,22 @@ class HostActor:
             if self._server is None:
                 import ray
 
-                node = ray.get_runtime_context().get_node_id()
-                folder = os.path.join(self._settings.folder, node[:16])
+                top, node = Path(self._settings.folder), ray.get_runtime_context().get_node_id()
+                log = self._log()
+                if log is not None:
+                    await to_thread.run_sync(_remove_abandoned_workspaces, top)
                 store = WorkspaceStore(
-                    os.path.join(folder, self._name),
+                    top / "nodes" / node[:16] / self._name,
                     quota=self._settings.quota,
-                    templates=os.path.join(folder, "templates"),
+                    templates=top / "templates",
                 )
+                try_lock(store.folder / OWNER_LOCK_NAME)  # held until this process ends
                 host = WorkspaceHost(
                     store,
                     limits=self._settings.limits,
                     policy=self._settings.policy,
                     runner=self._settings.runner,
-                    log=self._log(),
+                    log=log,
                     durability=self._settings.durability,
                 )
                 self._methods = HostMethods(host)
@@ -121,6 +137,17 @@ class HostActor:
                 await server.start(f"tcp:{address}:0")
                 self._server = server
             return self._server
+
+
+def _remove_abandoned_workspaces(top: Path) -> None:
+    """Remove what hosts left on this machine whose processes are gone: all of it is in their logs."""
+    for folder in top.glob("nodes/*/*"):
+        lock = try_lock(folder / OWNER_LOCK_NAME)
+        if lock is not None:
+            store = WorkspaceStore(folder, templates=top / "templates")
+            for name in store.names():
+                store.remove(name)
+            unlock(lock)
 
 
 class RayHostClient(HostClient):
@@ -292,4 +319,7 @@ class Fleet:
 
         await self.aclose()
         for client in self._clients.values():
-            ray.kill(ray.get_actor(client.actor_name, NAMESPACE), no_restart=True)
+            actor = ray.get_actor(client.actor_name, NAMESPACE)
+            with contextlib.suppress(ray.exceptions.RayError, TimeoutError):
+                await asyncio.wait_for(actor.close.remote(), CLOSE_SECONDS)
+            ray.kill(actor, no_restart=True)
