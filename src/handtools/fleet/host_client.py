@@ -40,11 +40,13 @@ class HostClient:
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
     ) -> dict[str, Any]:
         """Ask for something; raises what the host raised, or `HostError` when it can't be reached."""
-        pause, lost = FIRST_PAUSE_SECONDS, ""
+        pause, lost, sent_to = FIRST_PAUSE_SECONDS, "", ""
         for _ in range(self._attempts):
             try:
                 connection = await self._connection()
-                return await connection.ask(method, params, on_progress)
+                asked = {**params, "sent_to": sent_to} if sent_to else params
+                sent_to = sent_to or connection.incarnation
+                return await connection.ask(method, asked, on_progress)
             except (OSError, TimeoutError) as failure:
                 lost = str(failure) or type(failure).__name__
             await asyncio.sleep(pause)
@@ -56,6 +58,12 @@ class HostClient:
         if self._open is not None:
             self._open[1].send({"n": 0, "method": method, **params})
 
+    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
+        """Make a template of a `folder`, `tarball` or `git` commit on the host's machine; returns its digest."""
+        return str(
+            (await self.ask("add_template", {"kind": kind, "source": source, "commit": commit}))["digest"]
+        )
+
     async def create(self, template: str, *, name: str = "") -> str:
         """Make a workspace of a template; returns its name."""
         asked = {"template": template, "name": name or secrets.token_hex(8)}
@@ -63,7 +71,9 @@ class HostClient:
 
     async def fork(self, workspace: str, count: int = 1) -> list[str]:
         """Make workspaces that begin as another is now; returns their names."""
-        names = [secrets.token_hex(8) for _ in range(count)]
+        # The part before the first dash says which host it is on, and a fork is on its parent's.
+        prefix = f"{workspace.partition('-')[0]}-" if "-" in workspace else ""
+        names = [f"{prefix}{secrets.token_hex(8)}" for _ in range(count)]
         return list((await self.ask("fork", {"workspace": workspace, "names": names}))["names"])
 
     async def diff(self, workspace: str) -> list[TreeDifference]:
@@ -135,13 +145,15 @@ class ClientConnection(FrameConnection):
     def __init__(self) -> None:
         super().__init__()
         self.is_lost = False
+        self.incarnation = ""
+        """Which start of the host answers here."""
         self._number = 0
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._progress: dict[int, ProgressHandler] = {}
 
     async def greet(self, token: str) -> None:
         """Say the token; raises `UsageError` when it is refused."""
-        await self._answer(0, {"token": token})
+        self.incarnation = (await self._answer(0, {"token": token}))["incarnation"]
 
     async def ask(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None

@@ -63,6 +63,7 @@ class HostMethods:
             policy=asked.get("policy"),
             reply=None if reply is None else Reply(**reply),
             listener=on_event,
+            sent_to=asked.get("sent_to", ""),
         )
         return result_to_bytes(result)
 
@@ -107,6 +108,14 @@ class HostMethods:
                     name: [asdict(one) for one in box.definitions(name)] for name in get_args(SchemaDialect)
                 }
             }
+
+    async def add_template(self, asked: Asked) -> Any:
+        """Make a template of a folder, tarball or commit on this machine; for the fleet's own user alone."""
+        if self.tenant:
+            raise UsageError("A tenant can't add templates.")
+        return {
+            "digest": await self.host.add_template(asked["kind"], asked["source"], asked.get("commit", ""))
+        }
 
     async def create(self, asked: Asked) -> Any:
         """Make a workspace of a template."""
@@ -155,8 +164,8 @@ class HostMethods:
     def _methods(self) -> Mapping[str, Callable[..., Awaitable[Any]]]:
         named = (
             self.call, self.batch, self.resume, self.withdraw, self.cancel, self.waiting, self.why,
-            self.definitions, self.create, self.fork, self.diff, self.merge, self.remove, self.names,
-            self.status, self.ping,
+            self.definitions, self.add_template, self.create, self.fork, self.diff, self.merge,
+            self.remove, self.names, self.status, self.ping,
         )  # fmt: skip
         return {method.__name__: method for method in named}
 
@@ -252,7 +261,7 @@ class ServerConnection(FrameConnection):
         self._late.cancel()
         self._methods = methods
         self.most_bytes = FrameConnection().most_bytes
-        self.send({"welcome": True})
+        self.send({"result": {"incarnation": self._server.host.incarnation}})
 
     async def _answer(self, methods: HostMethods, asked: Asked) -> None:
         number, loop = int(asked.get("n", 0)), asyncio.get_running_loop()

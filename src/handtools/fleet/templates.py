@@ -81,6 +81,15 @@ class TemplateStore:
                 archive.unlink()
             return self._keep(place, f"commit {found}", commit=found if with_repository else "")
 
+    def add_stored(self, digest: str, source: IO[bytes]) -> Template:
+        """Make a template again from a tar archive of its own tree, which was stored under its digest."""
+        with self._incoming() as place:
+            tree = place / TEMPLATE_TREE_NAME
+            tree.mkdir()
+            with tarfile.open(fileobj=source) as archive:
+                archive.extractall(tree, filter="tar")
+            return self._keep(place, "store", digest=digest)
+
     def get(self, digest: str) -> Template:
         """Return a template by its digest; raises `NotFound`."""
         place = self.folder / digest
@@ -142,8 +151,9 @@ class TemplateStore:
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
-    def _keep(self, place: Path, source: str, *, commit: str = "") -> Template:
-        digest, files, size = _content_digest(place / TEMPLATE_TREE_NAME, commit)
+    def _keep(self, place: Path, source: str, *, commit: str = "", digest: str = "") -> Template:
+        found, files, size = _content_digest(place / TEMPLATE_TREE_NAME, commit)
+        digest = digest or found
         if not self.has(digest):
             facts = {"files": files, "bytes": size, "source": source, "made": time.time()}
             (place / TEMPLATE_FACTS_NAME).write_text(json.dumps(facts))

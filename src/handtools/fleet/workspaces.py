@@ -33,7 +33,7 @@ from handtools.host.sandbox.overlay.overlay_mount import mount_overlay, overlay_
 MOST_LAYERS = 16
 """How many frozen layers a workspace may have before they are made one: the kernel takes one page of paths."""
 _STORE_LOCK_SECONDS = 60.0
-_WORKSPACE_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
+WORKSPACE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,12 @@ class WorkspaceStore:
         *,
         quota: WorkspaceQuota | None = None,
         kind: Literal["overlay", "copy"] | None = None,
+        templates: str | Path | None = None,
     ) -> None:
         self.folder = Path(os.path.abspath(folder))
         self._kind = kind
-        self.templates = TemplateStore(self.folder / "templates")
+        self.templates = TemplateStore(templates or self.folder / "templates")
+        self._shares_templates = templates is not None
         self.quota = quota or WorkspaceQuota()
         self._layers, self._workspaces = self.folder / "layers", self.folder / "workspaces"
         for each in (self.folder, self._layers, self._workspaces):
@@ -240,6 +242,12 @@ class WorkspaceStore:
                 hint="Remove what is not needed.",
             )
 
+    def set_parent(self, name: str, parent: str) -> WorkspaceRecord:
+        """Note which workspace one was forked from."""
+        record = replace(self.get(name), parent=parent)
+        self._write(record)
+        return record
+
     def remove(self, name: str) -> None:
         """Delete a workspace with its journal; forks of it are not touched."""
         with self._changing():
@@ -265,7 +273,9 @@ class WorkspaceStore:
             unused = [
                 digest
                 for digest in set(self.templates.digests()) - {record.template for record in kept}
-                if self.templates.unused_seconds(digest) >= templates_unused_seconds
+                # Those that other stores may use are not ours to remove.
+                if not self._shares_templates
+                and self.templates.unused_seconds(digest) >= templates_unused_seconds
             ]
             for digest in unused:
                 self.templates.remove(digest)
@@ -273,7 +283,7 @@ class WorkspaceStore:
         return CollectedGarbage(len(broken), len(layers), len(unused))
 
     def _begin(self, record: WorkspaceRecord) -> None:
-        if not _WORKSPACE_ID.fullmatch(record.id):
+        if not WORKSPACE_NAME.fullmatch(record.id):
             raise UsageError(f"{record.id[:80]!r} can't be the name of a workspace.")
         place, template = self._place(record.id), self.templates.get(record.template)
         try:

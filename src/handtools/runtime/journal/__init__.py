@@ -16,7 +16,7 @@ from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import Calls, HeldCommands, LoggedCall, OnceMarks
 from handtools.runtime.journal.change_entries import ChangeEntries, ChangeEntry, RecordedTouch
-from handtools.runtime.journal.database import CallRecord, Database
+from handtools.runtime.journal.database import CallRecord, Database, JournalCopy, JournalPosition
 from handtools.runtime.journal.retention import Retention, RetentionLimits
 from handtools.runtime.journal.running_calls import OwnRunningCalls, RunningCalls
 
@@ -112,6 +112,10 @@ class Journal:
     def together(self) -> AbstractContextManager[object]:
         """One transaction for all that is recorded within the block."""
         return self._database.writing()
+
+    def copied_since(self, position: JournalPosition) -> JournalCopy:
+        """Copy what was recorded since a position, to keep it elsewhere."""
+        return self._database.copied_since(position)
 
     def later(self, note: CallRecord) -> None:
         """Queue the record of a call that changed nothing, to be written soon; lookups find it at once."""

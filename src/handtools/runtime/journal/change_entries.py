@@ -253,6 +253,20 @@ class ChangeEntries:
             ).fetchall()
         return [ChangeEntry(*row) for row in rows]
 
+    def paths_since(self, entry: int) -> tuple[int, dict[str, bool]]:
+        """The newest entry, and the paths that were changed after one, with whether a folder came as a whole."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT t.entry, t.path, t.after_kind = 'folder' AND t.after_ref IS NOT NULL FROM touches t "
+                "JOIN entries e ON e.id = t.entry WHERE t.entry > ? AND e.state = 'done' ORDER BY t.id",
+                (entry,),
+            ).fetchall()
+        paths: dict[str, bool] = {}
+        for _, path, whole in rows:
+            name = path_from_column(path)
+            paths[name] = bool(whole) or paths.get(name, False)
+        return max((row[0] for row in rows), default=entry), paths
+
     @property
     def has_only_finished_entries(self) -> bool:
         """Whether no entry is unfinished."""
