@@ -42,6 +42,7 @@ docs:
     {{bin}}/python -m tests.docs.tool_pages
     {{bin}}/python -m tests.docs.walls_page
     {{bin}}/python -m tests.docs.adapters_page
+    {{bin}}/python -m tests.docs.settings_page
     {{bin}}/python -m tests.docs.api_page
     {{bin}}/python -m tests.docs.review_picture
     {{bin}}/pytest tests/snapshot -q -p no:randomly --update-snapshots

@@ -51,6 +51,7 @@ from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.language.formatters import LocalFormatters
 from handtools.host.language.language_selection import choose_language, confined_program_runner
 from handtools.host.media.local_media import LocalMedia
+from handtools.host.notifications import ApprovalNotifier
 from handtools.host.programs import installation_folders_in_workspace
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.search.copied_files_search import CopiedFilesSearch
@@ -453,12 +454,18 @@ def local_workspace(
         web=web
         or LocalWeb(pages=PageCache(FolderBlobStore(folder / "pages")), proxy=settings.proxy, root=root),
         commands=ran,
-        language=language or choose_language(None if is_served_elsewhere else root, folder, ran),
+        language=language
+        or choose_language(None if is_served_elsewhere else root, folder, ran, only=settings.servers),
         formatters=formatters
         or (
             NoFormatters()
             if is_served_elsewhere
-            else LocalFormatters(root, syntax, runner=partial(confined_program_runner, ran, root))
+            else LocalFormatters(
+                root,
+                syntax,
+                runner=partial(confined_program_runner, ran, root),
+                only=settings.formatters,
+            )
         ),
         rules=() if files else _installation_rules(root),
         folders=tuple(filter(None, workspace_folders(root))),
@@ -504,6 +511,7 @@ def reading(
 ) -> Toolbox:
     """Make a toolbox with the tools that read the workspace and the web, and change nothing."""
     options["policy"] = replace(options.get("policy") or Policy(), tools="read_only")
+    _add_notifier(options, settings, root)
     return Toolbox(READING, workspace=local_workspace(root, settings=settings), **options)
 
 
@@ -524,6 +532,7 @@ def coding(
     workspace = local_workspace(
         root, runner=runner, readable=readable, separate_streams=separate_streams, settings=settings
     )
+    _add_notifier(options, settings, root)
     return Toolbox(CODING, workspace=workspace, **options)
 
 
@@ -540,7 +549,15 @@ def everything(
     workspace = local_workspace(
         root, runner=runner, readable=readable, separate_streams=separate_streams, settings=settings
     )
+    _add_notifier(options, settings, root)
     return Toolbox([*EVERYTHING, *plugins()], workspace=workspace, **options)
+
+
+def _add_notifier(options: ToolboxOptions, settings: Settings | None, root: OneOrMoreFolders) -> None:
+    """Let the person hear of calls that wait for an answer, if the settings say how."""
+    if settings is not None and settings.notify:
+        notifier = ApprovalNotifier(settings.notify, combined_workspace(root))
+        options["listeners"] = (*options.get("listeners", ()), notifier)
 
 
 def plugins() -> list[AnyTool]:

@@ -9,8 +9,10 @@ import typer
 from handtools import __version__
 from handtools.cli.approve import approve, deny, pending
 from handtools.cli.call import call
+from handtools.cli.config import config
 from handtools.cli.diff import diff
 from handtools.cli.doctor import doctor
+from handtools.cli.init import init
 from handtools.cli.install import install, uninstall
 from handtools.cli.log import log
 from handtools.cli.mcp_serve import mcp, serve
@@ -36,7 +38,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     *(pending, approve, deny),
     *(call, tools, skills, tokens, why),
     *(mcp, serve, install, uninstall),
-    doctor,
+    *(init, config, doctor),
 )
 EXIT_INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended."""

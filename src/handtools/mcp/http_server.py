@@ -63,7 +63,7 @@ class TokenGrant:
     name: str
     sha256: str
     workspace: Path
-    preset: str = "coding"
+    preset: str | None = "coding"
     policy: Path | None = None
     """Path of a policy file; None uses the user's own policy."""
     unattended: str | None = None

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast, runtime_checkable
 
 from handtools.core.errors import HandtoolsError
-from handtools.host.files.user_folders import policy_file, project_files
+from handtools.host.files.user_folders import config_file, policy_file, project_files, read_config_file
 from handtools.host.workspace_folders import combined_workspace
 from handtools.mcp.handshake import HandshakeResponder, Json, stored_tools_list
 
@@ -285,10 +285,23 @@ def _load_sdk_loop(desk: "ConnectionTools", root: Path | None) -> Callable[[Any,
     return partial(serve_dual_era_loop, registry, lifespan_state={})
 
 
+_TOOL_LIST_WORDS = ("preset", "tools", "allow", "block")
+
+
+def _may_change_tools(root: Path) -> bool:
+    """Whether the person's configuration may offer other tools than usual.
+
+    Looked at as text: the parser and the schema would be loaded before the client has its first answer.
+    """
+    file = config_file(root)
+    text = "" if file is None else read_config_file(file)
+    return any(word in text for word in _TOOL_LIST_WORDS)
+
+
 def serve_folders_over_stdio(
     folders: Sequence[str],
     *,
-    preset: str = "coding",
+    preset: str | None = None,
     policy: Path | None = None,
     unattended: str | None = None,
     block: Sequence[str] = (),
@@ -328,8 +341,8 @@ def serve_folders_over_stdio(
         )
 
     try:
-        changed = block or policy_file(root, policy) or project_files(root)
-        usual = preset == "coding" and not changed
+        changed = block or policy_file(root, policy) or project_files(root) or _may_change_tools(root)
+        usual = preset in {None, "coding"} and not changed
         serve_when_opened(opening, root, stored_tools_list() if usual else None)
     except HandtoolsError as problem:
         sys.exit(_failure_text(problem))
