@@ -79,12 +79,17 @@ async def test_nothing_outside_of_the_workspace_is_read_or_written(root, tmp_pat
     (tmp_path / "secret.txt").write_text("secret")
     async with coding(root) as box:
         workspace = Workspace(ToolboxWorkspace(box))
-        for path in (str(tmp_path / "secret.txt"), "../secret.txt"):
+        for path in (str(tmp_path / "secret.txt"), "../secret.txt", f"{root}2/secret.txt"):
             with pytest.raises(PermissionError):
                 await workspace.read_bytes(path)
             with pytest.raises(PermissionError):
                 await workspace.write_bytes(path, b"x")
+            with pytest.raises(PermissionError):
+                await workspace.realpath(path)
             assert not await workspace.exists(path)
+        (root / "link").symlink_to(tmp_path)
+        with pytest.raises(PermissionError):
+            await workspace.realpath("link/secret.txt")
     assert (tmp_path / "secret.txt").read_text() == "secret"
 
 

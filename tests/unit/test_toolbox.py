@@ -153,6 +153,31 @@ def test_threads_that_edit_one_file_all_get_their_turn(tmp_path):
     assert (root / "n.txt").read_text() == lines("LINE", 40)
 
 
+class GreetingParams(BaseModel):
+    path: str
+
+
+class GreetingDetails(BaseModel):
+    pass
+
+
+async def test_other_tools_take_the_place_of_those_with_their_name_and_the_policy_knows_them(tmp_path):
+    @tool(effects=("read",))
+    async def read(ctx: Context, params: GreetingParams) -> Result[GreetingDetails]:
+        """Greet in place of reading."""
+        return Result(f"Hello, {params.path}.", GreetingDetails())
+
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a.txt").write_text("text\n")
+    box = coding(root, policy=Policy(allow=frozenset({"read"})))
+    other = box.in_dialect("claude_code").with_tools(read)
+    assert (await other.call("read", {"path": "a.txt"})).text == "Hello, a.txt."
+    assert [one.name for one in other.definitions()] == ["read"]
+    assert (await other.call("write", {"path": "b.txt", "content": "x"})).fault.code == "unknown_tool"
+    assert "text" in (await box.call("read", {"path": "a.txt"})).text
+
+
 async def test_blocking_calls_work_where_a_loop_runs_and_through_several_blocking_toolboxes():
     shared = memory_toolbox({"n.txt": lines("line", 20).encode()})
     assert "line 1" in BlockingToolbox(shared).call("read", {"path": "n.txt"}).text

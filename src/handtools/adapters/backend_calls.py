@@ -40,6 +40,8 @@ class Looked:
     facts: FileFacts | None
     data: bytes = b""
     entries: tuple[FileFacts, ...] = ()
+    real_path: str = ""
+    """Where the path leads, relative to the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +163,10 @@ class BackendCalls:
         return [read, list_, write, replace(bash, run=run)]
 
     def _looked(self, ctx: Context, params: PathParams, found: Looked) -> Result[LookedDetails]:
-        self._taken[ctx.call.id] = found
-        facts = found.facts
+        facts, path = found.facts, ctx.files.shown_path(params.path)
+        self._taken[ctx.call.id] = replace(found, real_path=path)
         if facts is None:
-            return Result(f"Nothing is at `{params.path}`.", LookedDetails(path=params.path))
-        path = ctx.files.shown_path(params.path)
+            return Result(f"Nothing is at `{path}`.", LookedDetails(path=path))
         size = f"{len(found.entries):,} entries" if facts.kind == "folder" else f"{facts.bytes:,} bytes"
         return Result(f"{path}: {size}.", LookedDetails(path=path, kind=facts.kind, bytes=facts.bytes))
 

@@ -139,6 +139,24 @@ class ToolboxWorkspace:
             return False
         return found is not None and found.facts is not None
 
+    async def realpath(self, path: str) -> str:
+        """Return where a path leads; raises `PermissionError` if that is outside of the workspace."""
+        root = await self.working_dir()
+        if not f"{path}/".startswith(f"{root}/"):
+            raise PermissionError(path)
+        # `..` after a link climbs from where the link leads, so each is taken by itself; our tools refuse it.
+        *above, last = f"{path.removeprefix(root)}/".split("/../")
+        real = "."
+        for part in above:
+            real = posixpath.dirname(await self._real(f"{real}/{part}"))
+        return posixpath.normpath(posixpath.join(root, await self._real(f"{real}/{last}")))
+
+    async def _real(self, path: str) -> str:
+        result, found = await self._calls.look("list", posixpath.normpath(path))
+        if found is None:
+            raise _error(result)
+        return found.real_path
+
     async def _look(self, tool: Any, path: str) -> tuple[Looked, FileFacts]:
         result, found = await self._calls.look(tool, await self._ours(path))
         if found is None:
