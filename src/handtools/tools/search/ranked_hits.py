@@ -1,6 +1,6 @@
 """Search hits ranked, paged and shown with their symbols; searches by syntactic role and structural pattern.
 
-ADR 10.
+ADR 10, 223.
 """
 
 import re
