@@ -2,7 +2,7 @@
 
 The SDK's own transport hands every line to a worker thread, three times per call; that is most of what a call
 costs there. It is used only where stdin and stdout are not pipes (a file, another system). Nothing heavy is
-imported at the top: a client waits for the first answer. ADR 70, 200.
+imported at the top: a client waits for the first answer. ADR 70, 200, 222.
 """
 
 import asyncio
