@@ -267,7 +267,7 @@ async def test_a_running_command_shows_its_output_as_it_comes_and_is_cancelled(f
 
         group.start_soon(agent)
         await until(pilot, lambda: "OUTPUT SO FAR\ntest 1 ... ok\ntest 2 ... ok" in app._details.text)
-        await until_shown(app, pilot, "▶", "bytes so far")
+        await until_shown(app, pilot, "▶", "84 bytes · for n in")
         draw(app, "watch-running-200x60")
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, ConfirmDialog))
