@@ -43,7 +43,9 @@ UNDONE_TEXT = {"no": "", "partly": " · partly undone", "yes": " · undone"}
 
 def log(
     *,
-    session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Only this session.", autocompletion=options.complete_session)
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many calls.")] = 20,
     before: Annotated[
         int | None, typer.Option(help="Only calls before this number: the next page.")
@@ -54,7 +56,13 @@ def log(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the recorded calls, newest first."""
+    """List the recorded calls, newest first.
+
+    \b
+    handtools log                      the last 20
+    handtools log --session fix-bug    of one session
+    handtools log -f                   and go on as they come
+    """
     with open_journal_at(workspace) as record:
         if follow:
             _follow_log(record, session, limit, as_json=as_json)
@@ -66,7 +74,9 @@ def log(
                 print_json(logged_to_json(logged, touches))
             return
         if not rows:
-            print_remark("No calls" + (f" of session {session}" if session else "") + " are recorded.")
+            step = f" Next: {record.suggested_command('sessions')}" if session else ""
+            of = f" of session {session}" if session else ""
+            print_remark(f"No calls{of} are recorded.{step}")
             return
         _print_log(record, rows)
         if len(page) > limit:

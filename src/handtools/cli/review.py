@@ -43,13 +43,23 @@ RejectOption = Annotated[
 
 def review(
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="PATH…", help="Only these files and folders.")
+        list[str] | None, typer.Argument(metavar="PATH", help="Only these files and folders.")
     ] = None,
     *,
     since: Annotated[
-        str | None, typer.Option(metavar="ID|COMMIT", help="From this call, or this commit, on.")
+        str | None,
+        typer.Option(
+            metavar="ID|COMMIT",
+            help="From this call, or this commit, on.",
+            autocompletion=options.complete_call_id,
+        ),
     ] = None,
-    session: Annotated[str | None, typer.Option(help="What this session did; else the last one.")] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            help="What this session did; else the last one.", autocompletion=options.complete_session
+        ),
+    ] = None,
     accept: NamesOption = None,
     reject: RejectOption = None,
     listed: Annotated[bool, typer.Option("--list", help="Only list what there is to decide.")] = False,

@@ -32,7 +32,12 @@ def show(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Show one call: its arguments, result and diff."""
+    """Show one call: its arguments, result and diff.
+
+    \b
+    handtools show 3f9a                by the start of its id
+    handtools show 12                  by the number of its change
+    """
     from handtools.core.result import result_from_json
 
     with open_journal_at(workspace) as record:

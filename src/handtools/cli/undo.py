@@ -30,12 +30,19 @@ MOST_UNDONE_PATHS_LISTED = 40
 
 CallIdArgument = Annotated[
     str | None,
-    typer.Argument(metavar="ID", help="A call id or the start of one; else the newest change."),
+    typer.Argument(
+        metavar="ID",
+        help="A call id or the start of one; else the newest change.",
+        autocompletion=options.complete_call_id,
+    ),
 ]
 TurnOption = Annotated[
     str | None, typer.Option(help="A turn (of --session, or of the newest change's); `last` is the newest.")
 ]
-SessionOption = Annotated[str | None, typer.Option(help="A whole session; `last` is the newest.")]
+SessionOption = Annotated[
+    str | None,
+    typer.Option(help="A whole session; `last` is the newest.", autocompletion=options.complete_session),
+]
 PathOption = Annotated[str | None, typer.Option("--path", help="The last change of this file.")]
 MergeOption = Annotated[bool, typer.Option("--merge", help="Merge where a file changed since.")]
 
@@ -75,6 +82,12 @@ def undo(
     """Take back the newest change, or what you name.
 
     A file that changed since is kept as it is, and named; --merge takes back what it can of it.
+
+    \b
+    handtools undo                     the newest change
+    handtools undo 3f9a --dry-run      what it would take back of a call
+    handtools undo --session last      all of the newest session
+    handtools undo --path a.py         the last change of a file
     """
     if version is not None and path is None:
         raise typer.BadParameter("It belongs to --path.", param_hint="--version")
@@ -92,7 +105,12 @@ def redo(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Bring back what the newest undo took, or what you name."""
+    """Bring back what the newest undo took, or what you name.
+
+    \b
+    handtools redo                     the newest undo
+    handtools redo 3f9a                what was undone of a call
+    """
     given = UndoCommandArguments(call_id, turn, session, path)
     _revert(workspace, "redo", given, None, merge=merge, as_json=as_json)
 
