@@ -8,6 +8,7 @@ from mcp_types import ElicitResult
 
 from handtools.core.approval import Reply
 from handtools.session_feed import FeedCursor, SessionFeed
+from tests.e2e.cli.conftest import HANDTOOLS
 from tests.e2e.mcp.conftest import CURRENT, OLDER, text
 
 pytestmark = pytest.mark.anyio
@@ -103,7 +104,32 @@ async def test_when_nobody_watches_any_more_the_model_is_told_that_it_waits(on_s
     assert not (folder / ".envrc").exists()
 
 
+def attending(feed, results):
+    """Watch until the client has its result."""
+    while not results:
+        feed.attend()
+        select.select([], [], [], 0.1)
+
+
 def until_awaited(feed):
     while not (pending := feed.news(FeedCursor()).pending) or not pending[0].is_awaited:
         feed.attend()
         select.select([], [], [], 0.02)
+
+
+async def test_handtools_approve_leaves_the_call_to_the_agent_that_waits(on_stdio, folder, feed):
+    results = []
+    feed.attend()
+    with anyio.fail_after(120):
+        async with on_stdio(CURRENT, "unattended=ask") as client, anyio.create_task_group() as group:
+
+            async def call():
+                results.append(await client.call_tool("write", ASKING))
+
+            group.start_soon(call)
+            await anyio.to_thread.run_sync(until_awaited, feed)
+            group.start_soon(anyio.to_thread.run_sync, attending, feed, results)
+            approved = await anyio.run_process([HANDTOOLS, "approve", "-C", str(folder)], check=False)
+    assert approved.returncode == 0, approved.stderr
+    assert b"Created .envrc" in approved.stdout
+    assert not results[0].is_error, text(results[0])

@@ -224,7 +224,7 @@ def row_segments(call: ShownCall, width: int) -> list[Segment]:
     if call.state not in {"done", "running"}:
         said = f"{call.status}: {said}"
     if call.state == "running" and call.output_bytes:
-        said = f"{said} · {call.output_bytes:,} bytes so far"
+        said = f"{call.output_bytes:,} bytes · {said}"
     parts = [
         (f"{sign} ", colour),
         (f"{clock_text(call.started)} "[:clock], "dim"),

@@ -65,7 +65,7 @@ class WatchApp(App[None]):
     #main.wide { layout: horizontal; }
     #lists { height: 2fr; }
     #main.wide #lists { height: 1fr; width: 3fr; }
-    .list { width: 1fr; }
+    .list { width: 1fr; padding-right: 1; }
     .head { height: 1; text-style: bold; color: $text-muted; }
     #details { height: 3fr; border-top: solid $primary; }
     #main.wide #details { height: 1fr; width: 2fr; border-top: none; border-left: solid $primary; }
@@ -314,7 +314,9 @@ class WatchApp(App[None]):
         if not planned.restored:
             self._say(planned.text, "warning")
             return
-        if await self.push_screen_wait(ConfirmDialog(f"{action} {call.tool}", planned.text)):
+        if await self.push_screen_wait(
+            ConfirmDialog(f"{action.capitalize()} this {call.tool}?", planned.text)
+        ):
             done = await self._act(f"{action} …", partial(revert, dry_run=False))
             if done is not None:
                 self._say(done.text, "information" if done.ok else "warning")
