@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from handtools import Approval, Call, Change, ChangeSet, Result
+from handtools import Approval, Call, Change, ChangeSet, Reply, Result
 from handtools.core.changes import Node
 from handtools.core.files import PlannedWrite
 from handtools.host.files.named_blobs import FolderBlobStore
