@@ -20,6 +20,7 @@ from handtools.recorded_changes import (
     net_changes,
     undone_state,
 )
+from handtools.text.plurals import number_with_noun
 from handtools.text.truncation import one_line
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def report(
     if as_json:
         print_json({"file": str(file), "session": name, "calls": len(calls), "bytes": size})
     else:
-        print_remark(f"{file}: {len(calls):,} calls, {size / 1000:,.0f} kB.")
+        print_remark(f"{file}: {number_with_noun(len(calls), 'call')}, {size / 1000:,.0f} kB.")
 
 
 def _last_session(record: WorkspaceJournal) -> str:

@@ -273,7 +273,7 @@ class ConnectionTools:
                 call_id = call.id
                 with set_sampling_request(ctx):
                     result = await self._run(ctx, call, chosen=chosen)
-            result = await self._settle(ctx, call_id, result)
+            result = await self._settle(ctx, params, call_id, result)
             status = result.status
             if result.request is not None:
                 return self._waiting(ctx, params, result.request)
@@ -372,21 +372,30 @@ class ConnectionTools:
         return await self.resume(call_id, reply)
 
     async def _settle(
-        self, ctx: "ServerRequestContext[Any, Any]", call_id: str, result: Result[Any]
+        self,
+        ctx: "ServerRequestContext[Any, Any]",
+        params: "CallToolRequestParams",
+        call_id: str,
+        result: Result[Any],
     ) -> Result[Any]:
         """While a result is pending, get a reply from the client or the policy, and resume the call."""
         while result.request is not None:
-            reply = await self._reply(ctx, result.request)
+            reply = await self._reply(ctx, params, result.request)
             if reply is None:
                 break
             result = await self.resume(call_id, reply)
         return result
 
-    async def _reply(self, ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
-        if self.asks == "client" and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities):
-            return await self._first_reply(ctx, approval) if ctx.session.can_send_request else None
+    async def _reply(
+        self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
+    ) -> Reply | None:
         unattended = self.toolbox.policy.unattended
-        if unattended != "ask":
+        if self.asks == "client" and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities):
+            if ctx.session.can_send_request:
+                return await self._first_reply(ctx, approval)
+            if not _form_was_closed(params):
+                return None
+        elif unattended != "ask":
             return Reply(unattended == "allow", message=NOBODY_TO_ASK)
         with anyio.move_on_after(WATCHED_WAIT_SECONDS):
             return await self.attended_toolbox.answer_from_elsewhere(approval.call_id, only_if_watched=True)
@@ -421,15 +430,19 @@ class ConnectionTools:
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         current = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        closed = bool(params.input_responses) and _reply_in_params(params) is None
         if (
             current
-            and not closed
+            and not _form_was_closed(params)
             and self.asks == "client"
             and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities)
         ):
             return elicitation_and_sampling.input_required_result(approval)
         return failure_result(elicitation_and_sampling.pending_call_text(approval), approval.call_id)
+
+
+def _form_was_closed(params: "CallToolRequestParams") -> bool:
+    """Whether the client got the approval form already, and sent it back unanswered."""
+    return bool(params.input_responses) and _reply_in_params(params) is None
 
 
 def _reply_in_params(params: "CallToolRequestParams") -> Reply | None:

@@ -35,13 +35,12 @@ def place(tmp_path):
 
 @contextlib.contextmanager
 def running(command, **options):
-    process = subprocess.Popen(command, start_new_session=True, **options)
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_what_claude_code_asks_is_answered_in_the_browser_and_the_model_goes_on(browser, place):
@@ -65,11 +64,8 @@ def test_what_claude_code_asks_is_answered_in_the_browser_and_the_model_goes_on(
         page.goto(json.loads(server.stdout.readline())["url"])
         page.waitForSelector("main[data-events]", {"state": "attached"})
         words, env = client.launch(place, model.url)
-        # The person is at the browser: nobody answers the client's own form.
-        place.write(
-            ".claude/settings.json",
-            {"hooks": {"Elicitation": [{"hooks": [{"type": "command", "command": "sleep 600"}]}]}},
-        )
+        # Nobody is at the client, which closes its own form; the person is at the browser.
+        place.write(".claude/settings.json", {})
         started = [*client.command, *words]
         with running(
             started, env=place.env | env, cwd=place.work,

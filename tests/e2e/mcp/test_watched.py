@@ -77,6 +77,17 @@ async def test_who_watches_may_answer_before_the_clients_own_form_is_filled(on_s
     assert (folder / ".envrc").read_text() == "export A=1\n"
 
 
+async def test_who_watches_answers_after_the_client_closed_its_form(on_stdio, folder, feed):
+    async def close(_context, _params):
+        return ElicitResult(action="cancel")
+
+    async with on_stdio(CURRENT, elicitation_callback=close) as client:
+        result, outcome = await called_while_watched(client, feed, Reply(allow=True))
+    assert outcome.by == "agent"
+    assert not result.is_error, text(result)
+    assert (folder / ".envrc").read_text() == "export A=1\n"
+
+
 async def test_when_nobody_watches_any_more_the_model_is_told_that_it_waits(on_stdio, folder, feed):
     results = []
     feed.attend()
