@@ -194,6 +194,8 @@ class RayHostClient(HostClient):
                 if connection is None:
                     return await self._ask_through_ray(method, asked)
                 return await connection.ask(method, asked, on_progress)
+            except ray.exceptions.RayTaskError as failure:
+                raise HostError(f"The host {self.actor_name} failed: {failure.cause!r}.") from failure
             except (OSError, TimeoutError, ray.exceptions.RayError, ValueError) as failure:
                 lost = str(failure) or type(failure).__name__
                 self._actor, self._relayed_until = None, 0.0
