@@ -71,6 +71,14 @@ lock-adapters *names:
 adapters *names:
     .ci/adapters uv {{names}}
 
+# The fleet with a real Ray and a real S3 server: `just fleet -k recovery`, or all.
+fleet *options:
+    .ci/fleet uv {{options}}
+
+# Resolve the fleet's environment anew.
+lock-fleet:
+    uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade pyproject.toml --extra fleet requirements/fleet.in > requirements/fleet.txt
+
 # Gather changelog.d/ into CHANGELOG.md.
 changelog version:
     {{bin}}/towncrier build --yes --version {{version}}

@@ -1,6 +1,7 @@
 """Calls to a host that Ray has placed: directly and through its actor, beside a bare actor in the same run."""
 
 import asyncio
+import secrets
 import statistics
 import tempfile
 import time
@@ -15,6 +16,7 @@ from handtools.fleet.host import HostLimits
 from handtools.fleet.ray_fleet import Fleet, HostSettings, RayHostClient
 from handtools.fleet.turns import TurnLimits
 from handtools.runtime.policy import Policy
+from handtools.toolbox import CODING, Toolbox, local_workspace
 
 IN_FLIGHT = 64
 IN_USE = 100
@@ -44,7 +46,7 @@ async def rows(*, quick: bool) -> AsyncIterator[Figure]:
                 limits=HostLimits(slots=10_000, open=IN_USE, turns=TurnLimits(running=32, waiting=64)),
                 policy=Policy(defaults={"run": "allow"}),
             )
-            fleet = await Fleet.start("bench", settings)
+            fleet = await Fleet.start("bench", settings, hosts=2)
             try:
                 bare = ray.remote(BareActor).options(num_cpus=0, max_concurrency=1000).remote()
                 async for figure in _rows(fleet, bare, folder, quick=quick):
@@ -66,11 +68,11 @@ async def _rows(fleet: Fleet, bare: Any, folder: str, *, quick: bool) -> AsyncIt
     yield _ratio("no-op, direct", direct_p50, bare_p50, DIRECT_GOAL)
     yield _ratio("no-op, through the actor", through_p50, bare_p50, THROUGH_RAY_GOAL)
     many = rounds * 4
-    ours = [await _per_second(many, client.ping) for _ in range(3)]
+    fast = [await _per_second(many, client.ping) for _ in range(3)]
     theirs = [await _per_second(many, lambda: bare.noop.remote(asked)) for _ in range(3)]
     yield Figure(
         name=f"no-ops of one driver, {IN_FLIGHT} in flight",
-        value=statistics.median(ours),
+        value=statistics.median(fast),
         unit="/s",
         baseline=statistics.median(theirs),
         goal=THROUGHPUT_GOAL,
@@ -81,9 +83,15 @@ async def _rows(fleet: Fleet, bare: Any, folder: str, *, quick: bool) -> AsyncIt
     (source / "a.txt").write_text("a\n" * 100)
     template = await fleet.add_template("folder", str(source))
     box = await fleet.create(template)
-    for tool, args in (("read", {"path": "a.txt"}), ("bash", {"command": "true"})):
-        (p50,) = await _medians(rounds // 10, partial(box.call, tool, args))
-        yield Figure(name=f"{tool}, direct", value=p50, unit="ms")
+    local = local_workspace(source, state=Path(folder, "state"))
+    async with Toolbox(CODING, workspace=local, policy=Policy(defaults={"run": "allow"})) as here:
+        for tool, args in (("read", {"path": "a.txt"}), ("bash", {"command": "true"})):
+            ours, in_process = await _medians(
+                rounds // 10, partial(box.call, tool, args), partial(here.call, tool, args)
+            )
+            yield Figure(
+                name=f"{tool}, direct, beside one in process", value=ours, unit="ms", baseline=in_process
+            )
     async for figure in _growth(fleet, template, 200 if quick else 2000):
         yield figure
     async for figure in _overload(box):
@@ -91,32 +99,31 @@ async def _rows(fleet: Fleet, bare: Any, folder: str, *, quick: bool) -> AsyncIt
 
 
 async def _growth(fleet: Fleet, template: str, count: int) -> AsyncIterator[Figure]:
-    """Memory and time of a call while the number of workspaces grows, some of them in use."""
-    client = fleet.hosts["h0"]
-    few = [await _used(fleet, template) for _ in range(10)]
-    before, at_ten = await _memory(fleet), await _call_cost(few)
-    boxes = list(few)
+    """Memory and time of a call where many workspaces are, some of them in use, beside a host with ten."""
+    few = [await _used(fleet, "h0", template) for _ in range(10)]
+    boxes = [await _used(fleet, "h1", template) for _ in range(10)]
+    before = await _memory(fleet, "h1")
     while len(boxes) < count:
-        boxes.append(await _used(fleet, template))
+        boxes.append(await _used(fleet, "h1", template))
     in_use = boxes[-min(IN_USE, count // 2) :]
     await _call_cost(in_use)
-    after = await _memory(fleet)
-    added = len(boxes) - len(few)
-    live = (await client.status()).workspaces
+    added = (await _memory(fleet, "h1") - before) / (len(boxes) - 10)
     yield Figure(
-        name=f"workspace of {live:,}, {len(in_use)} in use: memory",
-        value=(after - before) / added / 1e6,
+        name=f"workspace of {count:,}, {len(in_use)} in use: memory",
+        value=added / 1e6,
         unit="MB",
         goal=IDLE_GOAL_MEGABYTES,
     )
     # In turn, so that the machine's other work falls on both.
-    pairs = [(await _call_cost(in_use[-10:]), await _call_cost(in_use[-10:])) for _ in range(3)]
-    at_many = statistics.median(cost for pair in pairs for cost in pair)
-    yield _ratio(f"a read with {live:,} workspaces beside 10", at_many, at_ten, GROWTH_GOAL)
+    pairs = [(await _call_cost(in_use[-10:]), await _call_cost(few)) for _ in range(9)]
+    ratio = statistics.median(many / ten for many, ten in pairs)
+    baseline = statistics.median(ten for _, ten in pairs)
+    yield _ratio(f"a read with {count:,} workspaces beside 10", ratio * baseline, baseline, GROWTH_GOAL)
 
 
-async def _used(fleet: Fleet, template: str) -> FleetToolbox:
-    box = await fleet.create(template)
+async def _used(fleet: Fleet, host: str, template: str) -> FleetToolbox:
+    client = fleet.hosts[host]
+    box = FleetToolbox(client, await client.create(template, name=f"{host}-{secrets.token_hex(8)}"))
     result = await box.call("read", {"path": "a.txt"})
     assert result.status == "ok", result.text
     return box
@@ -152,11 +159,11 @@ async def _overload(box: FleetToolbox) -> AsyncIterator[Figure]:
     yield Figure(name="the next call: failed", value=int(after.status != "ok"), unit="", goal=0)
 
 
-async def _memory(fleet: Fleet) -> float:
+async def _memory(fleet: Fleet, host: str) -> float:
     """Bytes that the host's process holds by itself."""
     import ray
 
-    pid = await ray.get_actor(fleet.hosts["h0"].actor_name, "handtools").pid.remote()
+    pid = await ray.get_actor(fleet.hosts[host].actor_name, "handtools").pid.remote()
     rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return sum(int(row.split()[1]) * 1024 for row in rows if row.startswith("Private_"))
 

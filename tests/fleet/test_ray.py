@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from handtools.core.call import Call
+from handtools.core.events import Event, Progressed
 from handtools.fleet.host import HostLimits
 from handtools.fleet.ray_fleet import SLOT_RESOURCE, Fleet, HostSettings
 from handtools.fleet.turns import TurnLimits
 from handtools.runtime.policy import Policy
+from tests.fleet.chaos import chaos
 
 SLOTS = 50
 # A lost node is noticed in seconds, not in a minute.
@@ -101,10 +103,13 @@ async def test_a_killed_host_process_loses_nothing_and_says_what_it_does_not_kno
         begun = asyncio.Event()
         loop = asyncio.get_running_loop()
         lost = Call(tool="bash", args={"command": "echo begun; sleep 60; echo lost >> log.txt"})
-        task = asyncio.create_task(box.call(lost, listener=lambda _: loop.call_soon_threadsafe(begun.set)))
+
+        def listen(event: Event) -> None:
+            if isinstance(event, Progressed):
+                loop.call_soon_threadsafe(begun.set)
+
+        task = asyncio.create_task(box.call(lost, listener=listen))
         await begun.wait()
-        while not (await box.client.status()).running:
-            pass
         actor = ray.get_actor("k/h0", "handtools")
         os.kill(await actor.pid.remote(), signal.SIGKILL)
         assert (await task).fault.code == "unknown_outcome"
@@ -113,3 +118,11 @@ async def test_a_killed_host_process_loses_nothing_and_says_what_it_does_not_kno
         assert "lost" not in (await box.call("read", {"path": "log.txt"})).text
     finally:
         await fleet.stop()
+
+
+async def test_nothing_that_was_answered_is_lost_or_repeated_while_hosts_are_killed(
+    cluster: Any, tmp_path: Path
+) -> None:
+    tally = await chaos(tmp_path, hosts=2, workspaces=8, calls=6, kills=2, seed=7)
+    assert tally.is_clean, (tally.lost, tally.repeated, tally.wrong)
+    assert tally.kills >= 1

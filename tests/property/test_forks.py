@@ -6,12 +6,14 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from handtools.fleet.templates import content_digest
 from handtools.fleet.workspaces import WorkspaceStore
+from handtools.host.sandbox.overlay.overlay_mount import overlay_mount_problem
 
 START: dict[str, bytes | None] = {"a": b"1", "d": None, "d/b": b"2", "d/e": None, "d/e/c": b"3"}
 """Files with their bytes, folders with None."""
@@ -28,6 +30,8 @@ class Forks(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.mkdtemp()
+        if self.kind == "overlay" and (problem := overlay_mount_problem(self.folder)):
+            pytest.skip(f"machine: {problem}")
         self.store = WorkspaceStore(Path(self.folder, "fleet"), kind=self.kind)
         source = Path(self.folder, "source")
         source.mkdir()

@@ -17,8 +17,8 @@ from handtools.core.approval import Reply
 from handtools.core.call import Call, CancelToken, derived_call_id
 from handtools.core.errors import (
     Busy,
+    HandtoolsError,
     NotFound,
-    StorageFault,
     TooLarge,
     ToolError,
     UnknownOutcome,
@@ -313,8 +313,10 @@ class WorkspaceHost:
         if self._shipping:
             await asyncio.gather(*self._shipping, return_exceptions=True)
         for slot in list(self._slots.values()):
-            async with self._alone(slot):
-                await to_thread.run_sync(self.store.close, slot.name)
+            async with slot.lock:
+                while slot.users:
+                    await slot.free.wait()
+                await self._close_slot(slot)
 
     def _slot(self, name: str, tenant: str) -> _Slot:
         slot = self._slots.get(name)
@@ -491,9 +493,15 @@ class WorkspaceHost:
             return
         async with slot.lock:
             if not slot.users:
-                with contextlib.suppress(StorageFault):  # it stays open until it can be stored
-                    await self._close_box(slot)
-                    await to_thread.run_sync(self.store.close, slot.name)
+                await self._close_slot(slot)
+
+    async def _close_slot(self, slot: _Slot) -> None:
+        """Close a workspace that nobody uses; it stays open while what it holds can't be stored."""
+        try:
+            await self._close_box(slot)
+            await to_thread.run_sync(self.store.close, slot.name)
+        except (HandtoolsError, OSError) as problem:
+            logger.warning("Workspace %s can't be closed: %s", slot.name, problem)
 
     async def _close_idle(self) -> None:
         """Close workspaces that nobody uses, from time to time."""

@@ -19,12 +19,13 @@ from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageErr
 from handtools.core.events import Event, Progressed
 from handtools.core.result import result_to_bytes
 from handtools.core.tool import SchemaDialect
-from handtools.fleet.frames import FIRST_FRAME_BYTES, FrameConnection, parse_address, raw_frame
+from handtools.fleet.frames import FIRST_FRAME_BYTES, FrameConnection, frame, parse_address, raw_frame
 from handtools.fleet.host import WorkspaceHost
 from handtools.mcp.tool_json import plain_json
 
 TOKEN_SECONDS = 10.0
 """How long a connection may take to say its token."""
+FAILED = {"kind": "host", "message": "The host failed at this request; its log says how."}
 Asked = dict[str, Any]
 
 
@@ -48,6 +49,8 @@ class HostMethods:
             return b'"result":' + _json_bytes(await method(asked))
         except HandtoolsError as problem:
             return b'"error":' + _json_bytes(_problem_to_json(problem))
+        except OSError as problem:
+            return b'"error":' + _json_bytes({"kind": "host", "message": f"The host can't: {problem}."})
         except (KeyError, TypeError, ValueError) as problem:
             return b'"error":' + _json_bytes(
                 {"kind": "usage", "message": f"The request is wrong: {problem!r}."}
@@ -272,11 +275,15 @@ class ServerConnection(FrameConnection):
                 loop.call_soon_threadsafe(self.send, {"n": number, "progress": asdict(event)})
 
         told = progressed if asked.get("progress") else None
-        body = await methods.answer(asked, told)
+        answer: bytes | None = None
         try:
-            self.send_raw(raw_frame(b'{"n":%d,%s}' % (number, body)))
+            body = await methods.answer(asked, told)
+            answer = raw_frame(b'{"n":%d,%s}' % (number, body))
         except HostError as too_large:
-            self.send({"n": number, "error": _problem_to_json(too_large)})
+            answer = frame({"n": number, "error": _problem_to_json(too_large)})
+        finally:
+            # Also of a bug of ours, which is a traceback in the host's log: nobody waits for ever.
+            self.send_raw(answer or frame({"n": number, "error": FAILED}))
 
 
 def _problem_to_json(problem: HandtoolsError) -> dict[str, str]:

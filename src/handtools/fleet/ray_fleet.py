@@ -20,7 +20,7 @@ from anyio import to_thread
 from handtools.core.errors import Busy, HostError, UsageError
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host import Durability, HostLimits, WorkspaceHost
-from handtools.fleet.host_client import HostClient, ProgressHandler, error_from_json
+from handtools.fleet.host_client import ClientConnection, HostClient, ProgressHandler, error_from_json
 from handtools.fleet.host_server import HostMethods, HostServer
 from handtools.fleet.workspace_log import LogStore
 from handtools.fleet.workspaces import WorkspaceQuota, WorkspaceStore
@@ -33,6 +33,7 @@ SLOT_RESOURCE = "workspace_slots"
 OWNER_LOCK_NAME = "owner"
 LOCATE_SECONDS = 30.0
 CLOSE_SECONDS = 60.0
+RELAY_SECONDS = 60.0
 PATIENCE_SECONDS = 180.0
 """How long a call waits for its host to come back; Ray takes up to a minute to notice a lost node."""
 _MOST_RAY_CALLS = 2000
@@ -159,6 +160,8 @@ class RayHostClient(HostClient):
         self._namespace, self._direct = namespace, direct
         self._actor: Any = None
         self._incarnation = ""
+        self._relayed_until = 0.0
+        """Until when questions go through Ray without another look whether the host can be reached directly."""
         self.through_ray = 0
         """How many questions went through Ray."""
 
@@ -186,23 +189,31 @@ class RayHostClient(HostClient):
         while time.monotonic() < end:
             asked = {**params, "sent_to": sent_to} if sent_to else params
             try:
-                connection = await self._connection()
-                sent_to = sent_to or connection.incarnation
-                return await connection.ask(method, asked, on_progress)
-            except ConnectionRefusedError:
-                try:
-                    sent_to = sent_to or self._incarnation
+                connection = await self._reachable()
+                sent_to = sent_to or (self._incarnation if connection is None else connection.incarnation)
+                if connection is None:
                     return await self._ask_through_ray(method, asked)
-                except ray.exceptions.RayError as failure:
-                    lost = str(failure)
+                return await connection.ask(method, asked, on_progress)
+            except ray.exceptions.RayTaskError as failure:
+                raise HostError(f"The host {self.actor_name} failed: {failure.cause!r}.") from failure
             except (OSError, TimeoutError, ray.exceptions.RayError, ValueError) as failure:
                 lost = str(failure) or type(failure).__name__
-                self._actor = None
+                self._actor, self._relayed_until = None, 0.0
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
         raise HostError(
             f"The host {self.actor_name} can't be reached: {lost.splitlines()[0] if lost else ''}"
         )
+
+    async def _reachable(self) -> ClientConnection | None:
+        """The direct connection; None where there is none to be had, and Ray has to carry what is asked."""
+        if time.monotonic() < self._relayed_until:
+            return None
+        try:
+            return await self._connection()
+        except (OSError, TimeoutError):
+            self._relayed_until = time.monotonic() + RELAY_SECONDS
+            return None
 
     async def _ask_through_ray(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self.through_ray += 1

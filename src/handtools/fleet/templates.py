@@ -101,6 +101,10 @@ class TemplateStore:
             ) from None
         return Template(digest, place / TEMPLATE_TREE_NAME, facts["files"], facts["bytes"], facts["source"])
 
+    def tree(self, digest: str) -> Path:
+        """The folder of a template, whether it is there or not."""
+        return self.folder / digest / TEMPLATE_TREE_NAME
+
     def has(self, digest: str) -> bool:
         """Whether a template is here."""
         return (self.folder / digest / TEMPLATE_FACTS_NAME).is_file()

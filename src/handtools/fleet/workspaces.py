@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from handtools.core.errors import Busy, HostError, NotFound, TooLarge, UsageError
-from handtools.fleet.templates import Template, TemplateStore
+from handtools.fleet.templates import TemplateStore
 from handtools.fleet.tree_diff import TreeDifference, apply_differences, tree_differences
 from handtools.host.files.file_locks import try_lock, unlock
 from handtools.host.files.folder_handle import FolderHandle, walk_tree
@@ -121,15 +121,17 @@ class WorkspaceStore:
         Raises `Busy` when another process has it open.
         """
         with self._lock:
-            record = self.get(name)
             if name not in self._owned:
-                lock = try_lock(self._place(name) / "lock")
-                if lock is None:
-                    raise Busy(f"Workspace {name} is open elsewhere.", hint="Ask the host that has it.")
-                self._owned[name] = lock
-                if record.kind == "overlay":
-                    self._mount(record)
+                self._open(self.get(name))
             return self.root(name)
+
+    def _open(self, record: WorkspaceRecord) -> None:
+        lock = try_lock(self._place(record.id) / "lock")
+        if lock is None:
+            raise Busy(f"Workspace {record.id} is open elsewhere.", hint="Ask the host that has it.")
+        self._owned[record.id] = lock
+        if record.kind == "overlay":
+            self._mount(record)
 
     def close(self, name: str) -> None:
         """Leave a workspace on disk alone, without its mount; `open` brings it back."""
@@ -285,7 +287,7 @@ class WorkspaceStore:
     def _begin(self, record: WorkspaceRecord) -> None:
         if not WORKSPACE_NAME.fullmatch(record.id):
             raise UsageError(f"{record.id[:80]!r} can't be the name of a workspace.")
-        place, template = self._place(record.id), self.templates.get(record.template)
+        place = self._place(record.id)
         try:
             place.mkdir(0o700)
         except FileExistsError:
@@ -295,15 +297,16 @@ class WorkspaceStore:
             (place / "root").mkdir()
             self._new_upper(record)
         else:
-            source = Path(self._layer(record.base[-1])) if record.base else template.tree
+            source = Path(self._lowers(record)[0])
             _copy(source, place / "root")
         self._write(record)
         self.templates.touch(record.template)
-        self.open(record.id)
+        self._open(record)
 
     def _new_upper(self, record: WorkspaceRecord) -> None:
         place = self._place(record.id)
-        _remove(place / "work")
+        if (place / "work").exists():
+            _remove(place / "work")
         for folder in ("upper", "work"):
             (place / folder).mkdir(0o700)
         # The layer's own folder is what the workspace looks like.
@@ -377,8 +380,10 @@ class WorkspaceStore:
         return flat
 
     def _lowers(self, record: WorkspaceRecord) -> list[str]:
-        template: Template = self.templates.get(record.template)
-        return [*map(self._layer, reversed(record.layers)), os.fspath(template.tree)]
+        return [
+            *map(self._layer, reversed(record.layers)),
+            os.fspath(self.templates.tree(record.template)),
+        ]
 
     def _layer(self, name: str) -> str:
         return os.fspath(self._layers / name / "tree")

@@ -10,6 +10,7 @@ from handtools.core.errors import Busy, NotFound, TooLarge, UsageError
 from handtools.fleet.fork_merge import merge_fork, promote_fork
 from handtools.fleet.templates import content_digest
 from handtools.fleet.workspaces import MOST_LAYERS, WorkspaceQuota, WorkspaceStore
+from handtools.host.sandbox.overlay.overlay_mount import overlay_mount_problem
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 TEXT = "".join(f"line {number}\n" for number in range(20))
@@ -18,6 +19,8 @@ TEXT = "".join(f"line {number}\n" for number in range(20))
 @pytest.fixture(params=["overlay", "copy"])
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[WorkspaceStore]:
     kind: Literal["overlay", "copy"] = request.param
+    if kind == "overlay" and (problem := overlay_mount_problem(tmp_path)):
+        pytest.skip(f"machine: {problem}")
     made = WorkspaceStore(tmp_path / "fleet", kind=kind, quota=WorkspaceQuota(bytes=1 << 20, files=50))
     yield made
     made.close_all()
