@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.log import actions_by_path, file_changes_of_call, net_changes, net_diff
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import CliCommandError, print_diff, print_json, print_remark, stdout_console
@@ -30,9 +30,17 @@ class FileDiffStat(NamedTuple):
 
 def diff(
     name: Annotated[
-        str | None, typer.Argument(metavar="ID|PATH", help="A call id or the start of one, or a path.")
+        str | None,
+        typer.Argument(
+            metavar="ID|PATH",
+            help="A call id or the start of one, or a path.",
+            autocompletion=completion.complete_ids_and_paths,
+        ),
     ] = None,
-    session: Annotated[str | None, typer.Option(help="Everything this session changed.")] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(help="Everything this session changed.", autocompletion=completion.complete_sessions),
+    ] = None,
     stat: Annotated[
         bool, typer.Option("--stat", help="Only how many lines of each file came and went.")
     ] = False,
@@ -42,6 +50,8 @@ def diff(
     """Show what a call, a path's calls or a session changed.
 
     Without a name: all that still stands of the last session that changed anything.
+
+    Example: handtools diff --stat
     """
     with open_journal_at(workspace) as record:
         subject, touches = _chosen_touches(record, name, session)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console, table_cell
 
@@ -144,7 +144,9 @@ UNDONE_TEXT = {"no": "", "partly": " · partly undone", "yes": " · undone"}
 
 def log(
     *,
-    session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Only this session.", autocompletion=completion.complete_sessions)
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many calls.")] = 20,
     before: Annotated[
         int | None, typer.Option(help="Only calls before this number: the next page.")
@@ -155,7 +157,10 @@ def log(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the recorded calls, newest first."""
+    """List the recorded calls, newest first.
+
+    Example: handtools log --session default --limit 5
+    """
     with open_journal_at(workspace) as record:
         if follow:
             _follow_log(record, session, limit, as_json=as_json)

@@ -38,7 +38,10 @@ def show(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Show one call: its arguments, result and diff."""
+    """Show one call: its arguments, result and diff.
+
+    Example: handtools show 3f2a
+    """
     from handtools.core.result import result_from_json
 
     with open_journal_at(workspace) as record:

@@ -19,6 +19,8 @@ def tokens(
     """Say what the definitions of the tools cost a model.
 
     Counted is what a provider sends: names, descriptions and the schemas of arguments. The estimate leans high.
+
+    Example: handtools tokens --preset everything
     """
     from handtools.mcp.presets import open_preset
     from handtools.text.token_budget import estimate_tokens

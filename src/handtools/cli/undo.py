@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
-from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console
+from handtools.cli.terminal import (
+    CliCommandError,
+    print_json,
+    print_remark,
+    shown_when_slow,
+    stdout_console,
+)
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.visible_text import with_visible_characters
 
@@ -28,13 +34,27 @@ MOST_UNDONE_PATHS_LISTED = 40
 
 CallIdArgument = Annotated[
     str | None,
-    typer.Argument(metavar="ID", help="A call id or the start of one; else the newest change."),
+    typer.Argument(
+        metavar="ID",
+        help="A call id or the start of one; else the newest change.",
+        autocompletion=completion.complete_call_ids,
+    ),
 ]
 TurnOption = Annotated[
     str | None, typer.Option(help="A turn (of --session, or of the newest change's); `last` is the newest.")
 ]
-SessionOption = Annotated[str | None, typer.Option(help="A whole session; `last` is the newest.")]
-PathOption = Annotated[str | None, typer.Option("--path", help="The last change of this file.")]
+SessionOption = Annotated[
+    str | None,
+    typer.Option(
+        help="A whole session; `last` is the newest.", autocompletion=completion.complete_sessions
+    ),
+]
+PathOption = Annotated[
+    str | None,
+    typer.Option(
+        "--path", help="The last change of this file.", autocompletion=completion.complete_changed_paths
+    ),
+]
 MergeOption = Annotated[bool, typer.Option("--merge", help="Merge where a file changed since.")]
 
 
@@ -73,6 +93,8 @@ def undo(
     """Take back the newest change, or what you name.
 
     A file that changed since is kept as it is, and named; --merge takes back what it can of it.
+
+    Example: handtools undo --path src/app.py --dry-run
     """
     if version is not None and path is None:
         raise typer.BadParameter("It belongs to --path.", param_hint="--version")
@@ -90,7 +112,10 @@ def redo(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Bring back what the newest undo took, or what you name."""
+    """Bring back what the newest undo took, or what you name.
+
+    Example: handtools redo --session last
+    """
     given = UndoCommandArguments(call_id, turn, session, path)
     _revert(workspace, "redo", given, None, merge=merge, as_json=as_json)
 
@@ -122,7 +147,8 @@ def _revert(
             args=args | ({} if version is None else {"version": version}),
             agent=PERSON_AGENT_NAME,
         )
-        result = toolbox.call(call)
+        with shown_when_slow("Taking back" if action == "undo" else "Bringing back"):
+            result = toolbox.call(call)
         kept = result.details.conflicts if result.ok else []
         if as_json or dry_run or not result.ok:
             _print_plain(result, call.id, record, words, as_json=as_json)
