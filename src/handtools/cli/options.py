@@ -1,4 +1,7 @@
-"""Typer options and arguments that several commands share, and the parsing of KEY=VALUE tool arguments. ADR 234."""
+"""Typer options and arguments that several commands share, and the parsing of KEY=VALUE tool arguments.
+
+ADR 234.
+"""
 
 import json
 import sys
