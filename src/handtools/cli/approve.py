@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.call import stream_output
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at, open_toolbox_at
 from handtools.cli.results import exit_code, print_result
@@ -33,7 +33,7 @@ WaitingArgument = Annotated[
     typer.Argument(
         metavar="ID",
         help="A call id or the start of one; else the only one that waits.",
-        autocompletion=options.complete_waiting_id,
+        autocompletion=completion.complete_waiting_ids,
     ),
 ]
 
@@ -41,7 +41,10 @@ WaitingArgument = Annotated[
 def pending(
     as_json: options.JsonOption = False, workspace: options.WorkspaceOption = options.CURRENT_FOLDER
 ) -> None:
-    """List the calls that wait for an answer."""
+    """List the calls that wait for an answer.
+
+    Example: handtools pending --json
+    """
     with open_journal_at(workspace) as record:
         waiting = record.calls.waiting()
         if as_json:
@@ -65,6 +68,8 @@ def approve(
 
     What it wants is shown first; it runs with a grant for exactly that. Without an id it is the only one that
     waits, and at a terminal you are asked.
+
+    Example: handtools approve 3f2a --remember session
     """
     _answer_call(workspace, call_id, Reply(allow=True, remember=remember), as_json=as_json)
 
@@ -80,6 +85,8 @@ def deny(
     """Say no to a pending call.
 
     Nothing happens, and the agent is told.
+
+    Example: handtools deny 3f2a --message 'Use the staging database.'
     """
     _answer_call(workspace, call_id, Reply(allow=False, message=message), as_json=as_json)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.options import parse_tool_arguments
 from handtools.cli.results import exit_code, print_result
@@ -25,15 +25,24 @@ _NO_JOBS = (
 
 
 def call(
-    tool: Annotated[str, typer.Argument(help="The tool's name; `handtools tools` lists them.")],
+    tool: Annotated[
+        str,
+        typer.Argument(
+            help="The tool's name; `handtools tools` lists them.", autocompletion=completion.complete_tools
+        ),
+    ],
     pairs: options.KeyValueArguments = None,
     *,
     given: options.JsonArgumentsOption = None,
+    as_json: options.JsonOption = False,
     output: options.OutputOption = options.OutputFormat.text,
     call_id: Annotated[
         str, typer.Option("--id", help="Idempotency key: the same id again returns what was recorded.")
     ] = "",
-    session: Annotated[str, typer.Option(help="The session it belongs to.")] = "default",
+    session: Annotated[
+        str,
+        typer.Option(help="The session it belongs to.", autocompletion=completion.complete_sessions),
+    ] = "default",
     turn: Annotated[str, typer.Option(help="The turn within the session.")] = "",
     agent: Annotated[str, typer.Option(help="Who is calling.")] = "",
     yes: options.YesOption = False,
@@ -44,6 +53,8 @@ def call(
 
     The call is judged, recorded and undoable like any other. Exits with 0 when it did what was asked,
     1 when it failed or was denied, 3 when it waits for an answer.
+
+    Example: handtools call read path=README.md limit=20
     """
     args = parse_tool_arguments(given, pairs)
     if tool == "bash" and any(map(args.get, _BACKGROUND_NAMES)):
@@ -56,7 +67,7 @@ def call(
     with open_toolbox_at(workspace, plugins=True, yes=yes, runner=runner) as (toolbox, record):
         if call_id and record.calls.recall(call_id) is not None:
             print_remark("This id was called before: what follows is what was recorded then.")
-        as_text = output is options.OutputFormat.text
+        as_text = not as_json and output is options.OutputFormat.text
         streamed = stream_output(toolbox, tool) if as_text else None
         result = toolbox.call(request)
         if as_text and is_interactive():

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import CliCommandError, print_diff, print_json, print_remark, stdout_console
 from handtools.core.errors import ToolError
@@ -34,12 +34,12 @@ def diff(
         typer.Argument(
             metavar="ID|PATH",
             help="A call id or the start of one, or a path.",
-            autocompletion=options.complete_call_id,
+            autocompletion=completion.complete_ids_and_paths,
         ),
     ] = None,
     session: Annotated[
         str | None,
-        typer.Option(help="Everything this session changed.", autocompletion=options.complete_session),
+        typer.Option(help="Everything this session changed.", autocompletion=completion.complete_sessions),
     ] = None,
     stat: Annotated[
         bool, typer.Option("--stat", help="Only how many lines of each file came and went.")
@@ -51,11 +51,7 @@ def diff(
 
     Without a name: all that still stands of the last session that changed anything.
 
-    \b
-    handtools diff                       what stands of the last session
-    handtools diff src/app.py            what calls did to a file
-    handtools diff --stat                only how much
-    handtools diff 3f9a | git apply -R   a call, taken back by git
+    Example: handtools diff --stat
     """
     with open_journal_at(workspace) as record:
         subject, touches = _chosen_touches(record, name, session)

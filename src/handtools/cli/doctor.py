@@ -8,7 +8,13 @@ import typer
 from handtools import __version__
 from handtools.cli import options
 from handtools.cli.results import EXIT_FAILED
-from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console
+from handtools.cli.terminal import (
+    make_plain_table,
+    print_json,
+    print_remark,
+    shown_when_slow,
+    stdout_console,
+)
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
@@ -31,19 +37,22 @@ def doctor(
     """Say what works here, what is missing, and what to do.
 
     Exits with 1 only when something is broken.
+
+    Example: handtools doctor --mcp
     """
     from handtools.cli.doctor_checks import machine_checks
 
-    if mcp:
-        from handtools.cli.doctor_checks import mcp_checks
+    with shown_when_slow("Looking at this machine"):
+        if mcp:
+            from handtools.cli.doctor_checks import mcp_checks
 
-        found = list(mcp_checks(workspace))
-    elif language:
-        from handtools.cli.doctor_checks import language_checks
+            found = list(mcp_checks(workspace))
+        elif language:
+            from handtools.cli.doctor_checks import language_checks
 
-        found = list(language_checks(workspace))
-    else:
-        found = list(machine_checks(workspace, deep=deep))
+            found = list(language_checks(workspace))
+        else:
+            found = list(machine_checks(workspace, deep=deep))
     broken = [finding.name for finding in found if finding.state == "broken"]
     if as_json:
         rows = [asdict(finding) for finding in found]

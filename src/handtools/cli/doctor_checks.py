@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from handtools.cli.open_workspace import JOURNAL_NAME
+from handtools.cli.stats import bytes_below, format_size
 from handtools.core.errors import HostError, UsageError, exception_raised_by
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
         )
         yield from _programs(root)
         return
-    yield DoctorCheckResult("state", "ok", f"{state}, {_size(_bytes_below(state))}")
+    yield DoctorCheckResult("state", "ok", f"{state}, {format_size(bytes_below(state))}")
     yield from _configuration_checks(root)
     yield from _journal(root, state, deep=deep)
     yield _capture(root, state)
@@ -276,7 +277,7 @@ def _journal(root: Path, state: Path, *, deep: bool) -> Iterator[DoctorCheckResu
 def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
     """Check the journal database with SQLite's `quick_check`; a large file is skipped unless `deep` is set."""
     size = file.stat().st_size
-    told = f"{calls:,} calls, {_size(size)}"
+    told = f"{calls:,} calls, {format_size(size)}"
     if size > JOURNAL_FULL_CHECK_BYTES and not deep:
         return DoctorCheckResult(
             "journal", "ok", f"{told}; opened, not read through", "handtools doctor --deep"
@@ -468,25 +469,6 @@ def _file_system(folder: Path) -> str:
         if folder.is_relative_to(mounted) and len(mounted) >= len(best):
             best, found = mounted, kind
     return found
-
-
-def _bytes_below(folder: Path) -> int:
-    total = 0
-    for at, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(at, name)).st_size
-            except FileNotFoundError:
-                continue  # a store lets go of files at any time
-    return total
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:,.1f} GB"
 
 
 def language_checks(root: Path) -> Iterator[DoctorCheckResult]:

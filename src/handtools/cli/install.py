@@ -19,6 +19,7 @@ from handtools.cli.terminal import (
     ask_yes_no,
     is_interactive,
     print_diff,
+    print_json,
     print_remark,
     print_untrusted_text,
     stderr_console,
@@ -72,11 +73,14 @@ def install(  # noqa: PLR0917
     only_ours: DisableClientToolsOption = None,
     replace: ReplaceOption = False,
     yes: options.YesOption = False,
+    as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Put the MCP server of a folder into a client's configuration.
 
     The change is shown, and written when you say so. Everything else in the file stays as it is, comments too.
+
+    Example: handtools install claude --only-ours
     """
     from handtools.mcp.clients.client_setup import client_tools_are_disabled, conflicting_entry_folder
 
@@ -86,7 +90,7 @@ def install(  # noqa: PLR0917
         step = f"{known.kept_tools} --keep-theirs goes on without."
         raise CliCommandError(f"handtools can't switch the own tools of {known.title} off.", step)
     if show:
-        _show(known, folder, launch, only_ours=bool(only_ours))
+        _show(known, folder, launch, only_ours=bool(only_ours), as_json=as_json)
         return
     with _reading():
         other = conflicting_entry_folder(known, folder, launch)
@@ -98,13 +102,16 @@ def install(  # noqa: PLR0917
         changes = _planned_changes(known, folder, launch, record, only_ours=off)
     if not changes:
         print_remark(f"{known.title} is set up already: {known.file(folder)}")
-    elif not _confirm_changes(changes, f"Write {_files(changes)}?", yes=yes):
+    elif not _confirm_changes(changes, f"Write {_files(changes)}?", yes=yes, shown=not as_json):
         print_remark("Nothing was changed.")
         return
     if only_ours is None and not off and known.own_tools:
         changes = _offer_own_tools_off(known, folder, launch, record, changes, yes=yes)
     for change in changes:
         _write_change(change, record)
+    if as_json:
+        print_json({"client": client.value, "changed": [str(change.file) for change in changes]})
+        return
     _print_installed(known, folder, launch, only_ours=client_tools_are_disabled(known, folder))
 
 
@@ -112,12 +119,15 @@ def uninstall(
     client: ClientArgument,
     show: PrintOnlyOption = False,
     yes: options.YesOption = False,
+    as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Take the MCP server out of a client's configuration.
 
     The client's own tools are switched on again. Files are as they were before `install`; what was changed in them
     since stays. `--print` only shows the change.
+
+    Example: handtools uninstall claude --print
     """
     from handtools.mcp.clients.client_setup import conflicting_entry_folder, plan_uninstall
 
@@ -136,15 +146,20 @@ def uninstall(
         step = f"Nothing was changed; `handtools install {client.value}` puts it there."
         raise CliCommandError(f"handtools is not in {known.file(folder)}.", step)
     if show:
-        _print_changes(changes)
+        if as_json:
+            print_json({"client": client.value, "files": {str(each.file): each.after for each in changes}})
+        else:
+            _print_changes(changes)
         return
-    if not _confirm_changes(changes, f"Write {_files(changes)}?", yes=yes):
+    if not _confirm_changes(changes, f"Write {_files(changes)}?", yes=yes, shown=not as_json):
         print_remark("Nothing was changed.")
         return
     for change in changes:
         _write_change(change, record)
         gone = "held nothing else, and is gone" if change.after is None else "is as it was before"
         print_remark(f"{change.file} {gone}.")
+    if as_json:
+        print_json({"client": client.value, "changed": [str(change.file) for change in changes]})
 
 
 def _known_client(name: ClientName) -> "KnownClient":
@@ -223,12 +238,15 @@ def _offer_own_tools_off(
     return whole if _confirm_changes(shown, "Switch them off?", yes=False) else changes
 
 
-def _confirm_changes(changes: "Sequence[PlannedConfigChange]", question: str, *, yes: bool) -> bool:
+def _confirm_changes(
+    changes: "Sequence[PlannedConfigChange]", question: str, *, yes: bool, shown: bool = True
+) -> bool:
     """Print the config changes as diffs and ask for confirmation, which `yes` skips.
 
     Raises `CliCommandError` when nobody can be asked.
     """
-    _print_changes(changes)
+    if shown:
+        _print_changes(changes)
     if yes:
         return True
     if not is_interactive():
@@ -244,11 +262,18 @@ def _print_changes(changes: "Sequence[PlannedConfigChange]") -> None:
         print_diff(unified_diff(str(change.file).lstrip("/"), change.before, change.after))
 
 
-def _show(client: "KnownClient", folder: Path, launch: "LaunchCommand", *, only_ours: bool) -> None:
+def _show(
+    client: "KnownClient", folder: Path, launch: "LaunchCommand", *, only_ours: bool, as_json: bool
+) -> None:
     from handtools.mcp.clients.client_setup import install_config_edits
     from handtools.mcp.clients.config_edits import apply_edits
 
-    for file, (shape, edits) in install_config_edits(client, folder, launch, only_ours=only_ours).items():
+    planned = install_config_edits(client, folder, launch, only_ours=only_ours)
+    if as_json:
+        files = {str(file): apply_edits(shape, "", edits)[0] for file, (shape, edits) in planned.items()}
+        print_json({"client": client.name, "files": files})
+        return
+    for file, (shape, edits) in planned.items():
         print_remark(f"{file}:")
         print_untrusted_text(apply_edits(shape, "", edits)[0])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console, table_cell
 from handtools.recorded_changes import (
@@ -44,7 +44,7 @@ UNDONE_TEXT = {"no": "", "partly": " · partly undone", "yes": " · undone"}
 def log(
     *,
     session: Annotated[
-        str | None, typer.Option(help="Only this session.", autocompletion=options.complete_session)
+        str | None, typer.Option(help="Only this session.", autocompletion=completion.complete_sessions)
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many calls.")] = 20,
     before: Annotated[
@@ -58,10 +58,7 @@ def log(
 ) -> None:
     """List the recorded calls, newest first.
 
-    \b
-    handtools log                      the last 20
-    handtools log --session fix-bug    of one session
-    handtools log -f                   and go on as they come
+    Example: handtools log --session default --limit 5
     """
     with open_journal_at(workspace) as record:
         if follow:

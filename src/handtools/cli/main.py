@@ -12,6 +12,7 @@ from handtools.cli.call import call
 from handtools.cli.config import config
 from handtools.cli.diff import diff
 from handtools.cli.doctor import doctor
+from handtools.cli.gc import gc
 from handtools.cli.init import init
 from handtools.cli.install import install, uninstall
 from handtools.cli.log import log
@@ -22,6 +23,7 @@ from handtools.cli.review import review
 from handtools.cli.sessions import sessions
 from handtools.cli.show import show
 from handtools.cli.skills import skills
+from handtools.cli.stats import stats
 from handtools.cli.terminal import CliCommandError, print_failure, print_remark
 from handtools.cli.token_costs import tokens
 from handtools.cli.tools import tools
@@ -38,7 +40,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     *(pending, approve, deny),
     *(call, tools, skills, tokens, why),
     *(mcp, serve, install, uninstall),
-    *(init, config, doctor),
+    *(init, config, doctor, stats, gc),
 )
 EXIT_INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended."""

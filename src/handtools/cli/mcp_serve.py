@@ -1,6 +1,7 @@
 """CLI commands `handtools mcp` and `serve`: run the MCP server over stdio, or over HTTP with bearer tokens."""
 
 import os
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.terminal import CliCommandError, print_remark
+from handtools.cli.terminal import CliCommandError, print_json, print_remark
 
 if TYPE_CHECKING:
     from handtools.mcp.http_server import TokenGrants
@@ -67,6 +68,8 @@ def mcp(
     """Serve the tools over MCP on stdin and stdout.
 
     This is what `handtools install CLIENT` puts into a client's configuration.
+
+    Example: handtools mcp ~/project --preset reading
     """
     from handtools.mcp.stdio import serve_folders_over_stdio
 
@@ -103,12 +106,15 @@ def serve(
     stateless: Annotated[
         bool, typer.Option("--stateless", help="Keep no sessions: any replica can answer.")
     ] = False,
+    as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Serve the tools over MCP on HTTP.
 
     Every request needs a bearer token: one from --tokens, or the one in HANDTOOLS_TOKEN, or one that is made
     up now and shown.
+
+    Example: handtools serve --http 8765 --preset reading
     """
     from handtools.mcp.http_server import HttpConfig, read_grants, serve_http
 
@@ -121,7 +127,13 @@ def serve(
         grace=grace,
         stateless=stateless,
     )
-    grants = read_grants(tokens) if tokens else _single_grant(workspace, preset, policy, unattended)
+    token = "" if tokens else _chosen_token(shown=not as_json)
+    grants = read_grants(tokens) if tokens else _single_grant(workspace, token, preset, policy, unattended)
+    if as_json:
+        # Only a token that was made up now is told: the others are known to whoever set them.
+        made_up = {} if tokens or os.environ.get(TOKEN_VARIABLE) else {"token": token}
+        print_json({"url": f"http://{host}:{port}/mcp", "workspaces": len(grants.all), **made_up})
+        sys.stdout.flush()
     print_remark(f"Serving {len(grants.all)} workspace(s) on http://{host}:{port}/mcp; Ctrl-C stops.")
     serve_http(grants, place)
 
@@ -133,18 +145,27 @@ def _parse_address(words: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _single_grant(
-    workspace: Path, preset: str | None, policy: Path | None, unattended: str | None
-) -> "TokenGrants":
-    from handtools.mcp.http_access import new_token, token_digest
-    from handtools.mcp.http_server import TokenGrant, TokenGrants, require_strong_token
+def _chosen_token(*, shown: bool) -> str:
+    """The token of the environment, or one that is made up now."""
+    from handtools.mcp.http_access import new_token
+    from handtools.mcp.http_server import require_strong_token
 
     token = os.environ.get(TOKEN_VARIABLE, "")
     if token:
         require_strong_token(token, f"The token in {TOKEN_VARIABLE}")
-    else:
-        token = new_token()
+        return token
+    token = new_token()
+    if shown:
         print_remark(f"Token for this run: {token}")
+    return token
+
+
+def _single_grant(
+    workspace: Path, token: str, preset: str | None, policy: Path | None, unattended: str | None
+) -> "TokenGrants":
+    from handtools.mcp.http_access import token_digest
+    from handtools.mcp.http_server import TokenGrant, TokenGrants
+
     return TokenGrants(
         [
             TokenGrant(

@@ -1,73 +1,22 @@
-"""Typer options and arguments that several commands share: their completion, and KEY=VALUE tool arguments."""
+"""Typer options and arguments that several commands share, and the parsing of KEY=VALUE tool arguments.
+
+ADR 234.
+"""
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from handtools.cli.open_workspace import open_journal_at
-from handtools.core.errors import HandtoolsError
-from handtools.text.visible_text import visible_line
-
-if TYPE_CHECKING:
-    from handtools.cli.open_workspace import WorkspaceJournal
-
-MOST_COMPLETIONS = 50
-COMPLETION_HELP_CHARS = 60
-
-CompletionWords = Iterator[tuple[str, str]]
-"""Words that can be completed to, each with what it stands for."""
-
-
-def complete_call_id(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Complete the id of a recorded call, the newest first."""
-
-    def words(record: "WorkspaceJournal") -> CompletionWords:
-        for logged in record.calls.page(limit=MOST_COMPLETIONS):
-            yield record.calls.short(logged.id), f"{logged.tool} in session {logged.session}"
-
-    return _completed(context, incomplete, words)
-
-
-def complete_waiting_id(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Complete the id of a call that waits for an answer."""
-
-    def words(record: "WorkspaceJournal") -> CompletionWords:
-        for approval in record.calls.waiting():
-            yield record.calls.short(approval.call_id), approval.title
-
-    return _completed(context, incomplete, words)
-
-
-def complete_session(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Complete the name of a session, the one that was active last first."""
-
-    def words(record: "WorkspaceJournal") -> CompletionWords:
-        for session in record.calls.sessions(MOST_COMPLETIONS):
-            yield session.name, f"{session.calls} calls {session.agents}".rstrip()
-
-    return _completed(context, incomplete, words)
-
-
-def _completed(
-    context: typer.Context, incomplete: str, words: "Callable[[WorkspaceJournal], CompletionWords]"
-) -> list[tuple[str, str]]:
-    """The words that begin as typed; none where nothing is recorded, so that the shell completes files instead."""
-    try:
-        with open_journal_at(context.params.get("workspace") or Path()) as record:
-            found = [(word, visible_line(told, COMPLETION_HELP_CHARS)) for word, told in words(record)]
-    except HandtoolsError:
-        return []
-    # A name that can't be typed as it is would be completed to something else.
-    return [(word, told) for word, told in found if word.startswith(incomplete) and word.isprintable()]
+from handtools.cli import completion
 
 
 class OutputFormat(StrEnum):
-    """Values of `--output` for `call` and `why`, whose `--json` option already takes the tool arguments."""
+    """Values of `--output` of `call` and `why`, which was there before their `--json`."""
 
     text = "text"
     json = "json"
@@ -85,20 +34,25 @@ WorkspaceOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON, for programs.")]
 JsonArgumentsOption = Annotated[
-    str | None, typer.Option("--json", metavar="JSON", help="The arguments as a JSON object; - reads them.")
+    str | None, typer.Option("--args", metavar="JSON", help="The arguments as a JSON object; - reads them.")
 ]
 KeyValueArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY=VALUE", help="Arguments one by one; KEY:=JSON for lists and the like."),
+    typer.Argument(
+        metavar="[KEY=VALUE]...",
+        help="Arguments one by one; KEY:=JSON for lists and the like; or all as a JSON object, or - to read it.",
+    ),
 ]
-OutputOption = Annotated[OutputFormat, typer.Option("--output", help="json answers for programs.")]
+OutputOption = Annotated[OutputFormat, typer.Option("--output", hidden=True)]
 RunnerOption = Annotated[
     str, typer.Option("--runner", help="What commands run under: bubblewrap, container:IMAGE, plain …")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.")]
 CallArgument = Annotated[
     str,
-    typer.Argument(metavar="ID", help="A call id, or the start of one.", autocompletion=complete_call_id),
+    typer.Argument(
+        metavar="ID", help="A call id, or the start of one.", autocompletion=completion.complete_call_ids
+    ),
 ]
 
 CURRENT_FOLDER = Path()
@@ -107,15 +61,27 @@ STDIN_WORD = "-"
 
 
 def parse_tool_arguments(given: str | None, pairs: Sequence[str] | None) -> dict[str, Any]:
-    """Build a tool's arguments from the `--json` object and from KEY=VALUE words, which override it.
+    """Build a tool's arguments from a JSON object and from KEY=VALUE words, which override it.
 
-    `--json -` reads stdin; malformed input raises `typer.BadParameter`.
+    The object is that of `--args`, or a word by itself; `-` reads it from stdin. Malformed input raises
+    `typer.BadParameter`.
     """
+    words = list(pairs or ())
+    if given is None:
+        given = next((word for word in words if word == STDIN_WORD or _is_json_object(word)), None)
+        words = [word for word in words if word != given]
     text = sys.stdin.read() if given == STDIN_WORD else given
-    whole = {} if text is None else _parse_json(text, "--json")
+    whole = {} if text is None else _parse_json(text, "--args")
     if not isinstance(whole, dict):
-        raise typer.BadParameter('It must be an object, as in \'{"path": "a.txt"}\'.', param_hint="--json")
-    return whole | dict(_parse_pair(word) for word in pairs or ())
+        raise typer.BadParameter('It must be an object, as in \'{"path": "a.txt"}\'.', param_hint="--args")
+    return whole | dict(_parse_pair(word) for word in words)
+
+
+def _is_json_object(word: str) -> bool:
+    try:
+        return word.startswith("{") and isinstance(json.loads(word), dict)
+    except ValueError:
+        return False
 
 
 def _parse_pair(word: str) -> tuple[str, Any]:

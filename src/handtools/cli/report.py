@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.diff import line_counts
 from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
@@ -38,7 +38,11 @@ UNDONE_WORDS = {"no": "", "partly": "partly undone", "yes": "undone"}
 
 def report(
     session: Annotated[
-        str | None, typer.Option(help="This session; else the one that was active last.")
+        str | None,
+        typer.Option(
+            help="This session; else the one that was active last.",
+            autocompletion=completion.complete_sessions,
+        ),
     ] = None,
     file: Annotated[Path, typer.Option("--file", "-o", help="Where the page goes.")] = Path("report.html"),
     limit: Annotated[
@@ -50,6 +54,8 @@ def report(
     """Write a session as one HTML page: calls, diffs, figures.
 
     It opens from disk and fetches nothing.
+
+    Example: handtools report -o session.html
     """
     from handtools.text.html_report import html_report
 

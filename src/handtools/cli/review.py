@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.open_workspace import WorkspaceJournal, approve_all, open_journal_at, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.review_keys import ReviewItem, ReviewQuestions, ReviewStopped, items_of
@@ -51,13 +51,13 @@ def review(
         typer.Option(
             metavar="ID|COMMIT",
             help="From this call, or this commit, on.",
-            autocompletion=options.complete_call_id,
+            autocompletion=completion.complete_call_ids,
         ),
     ] = None,
     session: Annotated[
         str | None,
         typer.Option(
-            help="What this session did; else the last one.", autocompletion=options.complete_session
+            help="What this session did; else the last one.", autocompletion=completion.complete_sessions
         ),
     ] = None,
     accept: NamesOption = None,

@@ -16,7 +16,10 @@ def sessions(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the sessions, the one that was active last first."""
+    """List the sessions, the one that was active last first.
+
+    Example: handtools sessions --limit 5
+    """
     with open_journal_at(workspace) as record:
         found = record.calls.sessions(limit)
         if as_json:

@@ -34,9 +34,7 @@ def show(
 ) -> None:
     """Show one call: its arguments, result and diff.
 
-    \b
-    handtools show 3f9a                by the start of its id
-    handtools show 12                  by the number of its change
+    Example: handtools show 3f2a
     """
     from handtools.core.result import result_from_json
 

@@ -25,7 +25,10 @@ def skills(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the skills, and where they differ from the specification."""
+    """List the skills, and where they differ from the specification.
+
+    Example: handtools skills --near src
+    """
     found = _skills_with_problems(workspace, near)
     if as_json:
         for skill, problems in found:

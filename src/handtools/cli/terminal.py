@@ -85,7 +85,9 @@ def print_diff(diff: str) -> None:
     if not console.is_terminal:
         sys.stdout.write(diff)
     elif sys.stdin.isatty() and diff.count("\n") >= console.height:
-        _page("\n".join(_ansi_lines(diff, coloured=console.color_system is not None)))
+        _page(
+            "\n".join(_ansi_lines(diff, coloured=console.color_system is not None and not console.no_color))
+        )
     else:
         console.print(coloured_diff(diff), soft_wrap=True, end="")
 
@@ -127,6 +129,31 @@ def with_progress_bar(items: Sequence[T], label: str) -> Iterator[T]:
     from rich.progress import track
 
     yield from track(items, label, console=console, transient=True)
+
+
+SLOW_SECONDS = 1.0
+
+
+@contextmanager
+def shown_when_slow(label: str) -> Iterator[None]:
+    """Show on stderr that something goes on, from the first second until it is done; nothing into a pipe.
+
+    Only for what neither prints nor asks meanwhile.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    import threading
+
+    status = stderr_console().status(f"{label} …")
+    timer = threading.Timer(SLOW_SECONDS, status.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
 
 
 def make_plain_table(*columns: str) -> "Table":

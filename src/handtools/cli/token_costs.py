@@ -19,19 +19,23 @@ def tokens(
     """Say what the definitions of the tools cost a model.
 
     Counted is what a provider sends: names, descriptions and the schemas of arguments. The estimate leans high.
+
+    Example: handtools tokens --preset everything
     """
+    from handtools.configuration import load_configuration
     from handtools.mcp.presets import open_preset
     from handtools.text.token_budget import estimate_tokens
 
     if dialect not in {"plain", "strict", "gemini"}:
         raise typer.BadParameter("plain, strict or gemini.", param_hint="--dialect")
+    chosen = preset or load_configuration(workspace).preset
     costs: dict[str, int] = {}
-    for one in open_preset(workspace, preset=preset).definitions(dialect):  # type: ignore[arg-type]
+    for one in open_preset(workspace, preset=chosen).definitions(dialect):  # type: ignore[arg-type]
         told = {"name": one.name, "description": one.description, "input_schema": one.input_schema}
         costs[one.name] = estimate_tokens(json.dumps(told))
     total = sum(costs.values())
     if as_json:
-        print_json({"preset": preset, "dialect": dialect, "tokens": costs, "total": total})
+        print_json({"preset": chosen, "dialect": dialect, "tokens": costs, "total": total})
         return
     rows = make_plain_table("TOOL", "TOKENS")
     for name, cost in costs.items():

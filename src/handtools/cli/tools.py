@@ -23,7 +23,10 @@ def tools(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the tools, those of installed packages too."""
+    """List the tools, those of installed packages too.
+
+    Example: handtools tools --schema
+    """
     with open_toolbox_at(workspace, plugins=True) as (toolbox, _):
         offered = toolbox.toolbox.definitions()
     if as_json:

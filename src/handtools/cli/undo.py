@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
-from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console
+from handtools.cli.terminal import (
+    CliCommandError,
+    print_json,
+    print_remark,
+    shown_when_slow,
+    stdout_console,
+)
 from handtools.core.undo_history import PERSON_AGENT_NAME
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.visible_text import with_visible_characters
@@ -33,7 +39,7 @@ CallIdArgument = Annotated[
     typer.Argument(
         metavar="ID",
         help="A call id or the start of one; else the newest change.",
-        autocompletion=options.complete_call_id,
+        autocompletion=completion.complete_call_ids,
     ),
 ]
 TurnOption = Annotated[
@@ -41,9 +47,16 @@ TurnOption = Annotated[
 ]
 SessionOption = Annotated[
     str | None,
-    typer.Option(help="A whole session; `last` is the newest.", autocompletion=options.complete_session),
+    typer.Option(
+        help="A whole session; `last` is the newest.", autocompletion=completion.complete_sessions
+    ),
 ]
-PathOption = Annotated[str | None, typer.Option("--path", help="The last change of this file.")]
+PathOption = Annotated[
+    str | None,
+    typer.Option(
+        "--path", help="The last change of this file.", autocompletion=completion.complete_changed_paths
+    ),
+]
 MergeOption = Annotated[bool, typer.Option("--merge", help="Merge where a file changed since.")]
 
 
@@ -83,11 +96,7 @@ def undo(
 
     A file that changed since is kept as it is, and named; --merge takes back what it can of it.
 
-    \b
-    handtools undo                     the newest change
-    handtools undo 3f9a --dry-run      what it would take back of a call
-    handtools undo --session last      all of the newest session
-    handtools undo --path a.py         the last change of a file
+    Example: handtools undo --path src/app.py --dry-run
     """
     if version is not None and path is None:
         raise typer.BadParameter("It belongs to --path.", param_hint="--version")
@@ -107,9 +116,7 @@ def redo(
 ) -> None:
     """Bring back what the newest undo took, or what you name.
 
-    \b
-    handtools redo                     the newest undo
-    handtools redo 3f9a                what was undone of a call
+    Example: handtools redo --session last
     """
     given = UndoCommandArguments(call_id, turn, session, path)
     _revert(workspace, "redo", given, None, merge=merge, as_json=as_json)
@@ -142,7 +149,8 @@ def _revert(
             args=args | ({} if version is None else {"version": version}),
             agent=PERSON_AGENT_NAME,
         )
-        result = toolbox.call(call)
+        with shown_when_slow("Taking back" if action == "undo" else "Bringing back"):
+            result = toolbox.call(call)
         kept = result.details.conflicts if result.ok else []
         if as_json or dry_run or not result.ok:
             _print_plain(result, call.id, record, words, as_json=as_json)

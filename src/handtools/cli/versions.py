@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import (
@@ -16,6 +16,7 @@ from handtools.cli.terminal import (
     make_plain_table,
     print_json,
     print_remark,
+    shown_when_slow,
     stderr_console,
     stdout_console,
     table_cell,
@@ -29,7 +30,14 @@ if TYPE_CHECKING:
 FORGET_SEARCH_FILE_BYTES = 8 << 20
 """Largest file, in bytes, whose current lines `forget` looks for in recorded outputs."""
 MOST_FORGOTTEN_CALLS_LISTED = 10
-PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="A file of the workspace.")]
+PathArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH",
+        help="A file of the workspace.",
+        autocompletion=completion.complete_changed_paths,
+    ),
+]
 
 
 def versions(
@@ -37,7 +45,10 @@ def versions(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the recorded versions of a file, newest first."""
+    """List the recorded versions of a file, newest first.
+
+    Example: handtools versions src/app.py
+    """
     with open_journal_at(workspace) as record:
         found = record.entries.versions(record.files.locate(path))
         if as_json:
@@ -69,6 +80,8 @@ def forget(
 
     Calls that named it or printed lines of it are emptied too. The file itself stays as it is; its changes
     can't be undone any more.
+
+    Example: handtools forget .env --yes
     """
     from handtools.host.files.named_blobs import FolderBlobStore
 
@@ -78,9 +91,10 @@ def forget(
             step = f"{record.suggested_command('forget', path, '--yes')} does it."
             raise CliCommandError(f"Nothing was forgotten of {located}.", step)
         outputs = FolderBlobStore(Path(record.journal.path).parent / "outputs")
-        gone = record.journal.retention.forget(
-            located, now=_present_bytes(record, located), outputs=outputs
-        )
+        with shown_when_slow("Forgetting"):
+            gone = record.journal.retention.forget(
+                located, now=_present_bytes(record, located), outputs=outputs
+            )
         forgotten = gone.versions > 0 or bool(gone.calls)
         if as_json:
             print_json({"path": located, "forgotten": forgotten, **asdict(gone)})

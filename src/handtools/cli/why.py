@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from handtools.cli import options
+from handtools.cli import completion, options
 from handtools.cli.open_workspace import open_toolbox_at
 from handtools.cli.options import parse_tool_arguments
 from handtools.cli.results import EXIT_FAILED
@@ -15,16 +15,19 @@ VERDICT_STYLES = {"allow": "bold green", "ask": "bold yellow", "deny": "bold red
 INVALID_CALL_RULE_NAME = "not a valid call"
 
 
-def why(
-    tool: Annotated[str, typer.Argument(help="The tool's name.")],
+def why(  # noqa: PLR0917
+    tool: Annotated[str, typer.Argument(help="The tool's name.", autocompletion=completion.complete_tools)],
     pairs: options.KeyValueArguments = None,
     given: options.JsonArgumentsOption = None,
+    as_json: options.JsonOption = False,
     output: options.OutputOption = options.OutputFormat.text,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Say which rule would decide a call.
 
     Nothing is changed, asked or recorded.
+
+    Example: handtools why bash 'command=git push'
     """
     args = parse_tool_arguments(given, pairs)
     from dataclasses import asdict
@@ -32,7 +35,7 @@ def why(
     with open_toolbox_at(workspace, plugins=True) as (toolbox, _):
         decision = toolbox.why(tool, args)
     invalid = decision.rule == INVALID_CALL_RULE_NAME
-    if output is options.OutputFormat.json:
+    if as_json or output is options.OutputFormat.json:
         print_json(asdict(decision))
     elif invalid:
         print_failure(f"That call could not run: {decision.reason}", "`handtools tools` lists the tools.")

@@ -19,6 +19,16 @@ CALL_COLUMNS = "seq, id, session, turn, agent, parent, tool, args, started, ende
 
 
 @dataclass(frozen=True, slots=True)
+class ToolUse:
+    """How often a tool was called, how often it did not end well, and how long it ran in all."""
+
+    tool: str
+    calls: int
+    not_ok: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedCall:
     """One recorded call in the log: tool, arguments, times, status."""
 
@@ -273,6 +283,15 @@ class Calls:
                 (limit,),
             ).fetchall()
         return [str(row[0]) for row in rows]
+
+    def use_of_tools(self) -> "list[ToolUse]":
+        """Count the recorded calls of each tool, the most used first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT tool, count(*), sum(status != 'ok'), sum(max(ended - started, 0)) "
+                f"FROM {self._calls} GROUP BY tool ORDER BY count(*) DESC, tool"
+            ).fetchall()
+        return [ToolUse(*row) for row in rows]
 
     def sessions(self, limit: int = 20) -> list[LoggedSession]:
         """List the sessions with recorded calls, the one that was active last first."""

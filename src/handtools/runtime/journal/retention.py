@@ -42,6 +42,21 @@ class Retention:
         with self._database.reading() as connection:
             return int(connection.execute(sums).fetchone()[0])
 
+    def prunable(self, limits: RetentionLimits) -> "PrunableRecords":
+        """Count what `prune` would delete by age, and how far the limit of bytes is exceeded."""
+        horizon = time.time() - limits.max_age
+        old = "SELECT id FROM entries WHERE state != 'intent' AND at < ?1"
+        digests = " UNION ".join(
+            f"SELECT {side}_digest FROM touches WHERE entry IN ({old})" for side in ("before", "after")
+        )
+        with self._database.reading() as connection:
+            entries, calls, kept = connection.execute(
+                f"SELECT (SELECT count(*) FROM ({old})), (SELECT count(*) FROM calls WHERE ended < ?1), "
+                f"(SELECT coalesce(sum(kept), 0) FROM blobs WHERE digest IN ({digests}))",
+                (horizon,),
+            ).fetchone()
+        return PrunableRecords(entries, calls, kept, max(0, self.kept_bytes() - limits.max_bytes))
+
     def prune(self, limits: RetentionLimits) -> int:
         """Delete the oldest change entries until both limits hold; return the bytes freed."""
         horizon = time.time() - limits.max_age
@@ -137,6 +152,17 @@ class Retention:
             for (items,) in held.fetchall():
                 self._refs.clear(json.loads(items))
         return tuple(sorted(found))
+
+
+@dataclass(frozen=True, slots=True)
+class PrunableRecords:
+    """What is older than the journal's limit of age, and how far its limit of bytes is exceeded."""
+
+    entries: int
+    calls: int
+    bytes: int
+    """Bytes that the old entries have; some may be shared with younger ones."""
+    excess_bytes: int
 
 
 def _parts_of_call(args: str, result: bytes, *others: str | None) -> Iterator[bytes]:

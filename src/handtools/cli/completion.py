@@ -1,0 +1,92 @@
+"""What the shell completes for the command line: call ids, sessions, changed paths, names of tools."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from handtools.cli.open_workspace import WorkspaceJournal
+
+MOST_COMPLETIONS = 50
+
+
+def complete_call_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """The newest calls, each with what it was."""
+    return _from_journal(
+        ctx,
+        incomplete,
+        lambda record: (
+            (record.calls.short(call.id), f"{call.tool} {call.status}")
+            for call in record.calls.page(limit=MOST_COMPLETIONS)
+        ),
+    )
+
+
+def complete_waiting_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """The calls that wait for an answer."""
+    return _from_journal(
+        ctx,
+        incomplete,
+        lambda record: (
+            (record.calls.short(asked.call_id), asked.title) for asked in record.calls.waiting()
+        ),
+    )
+
+
+def complete_sessions(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """The sessions, the one that was active last first."""
+    return _from_journal(
+        ctx,
+        incomplete,
+        lambda record: (
+            (session.name, f"{session.calls} calls") for session in record.calls.sessions(MOST_COMPLETIONS)
+        ),
+    )
+
+
+def complete_changed_paths(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """The paths that the newest calls changed."""
+
+    def found(record: "WorkspaceJournal") -> Iterable[tuple[str, str]]:
+        from handtools.recorded_changes import actions_by_path, file_changes_of_call
+
+        for call in record.calls.page(limit=MOST_COMPLETIONS):
+            yield from actions_by_path(file_changes_of_call(record, call.id)).items()
+
+    return _from_journal(ctx, incomplete, found)
+
+
+def complete_ids_and_paths(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Calls and changed paths together."""
+    return [*complete_call_ids(ctx, incomplete), *complete_changed_paths(ctx, incomplete)]
+
+
+def complete_tools(incomplete: str) -> list[str]:
+    """The names of the built-in tools."""
+    from handtools.toolbox import EVERYTHING
+
+    return sorted(tool.name for tool in EVERYTHING if tool.name.startswith(incomplete))
+
+
+def _from_journal(
+    ctx: typer.Context,
+    incomplete: str,
+    find: "Callable[[WorkspaceJournal], Iterable[tuple[str, str]]]",
+) -> list[tuple[str, str]]:
+    """What a search in the workspace's journal finds; nothing where none is recorded."""
+    from handtools.cli.open_workspace import open_journal_at
+    from handtools.core.errors import HandtoolsError
+    from handtools.text.visible_text import visible_line
+
+    try:
+        with open_journal_at(Path(ctx.params.get("workspace") or ".")) as record:
+            found = dict.fromkeys(find(record))
+            return [
+                (word, visible_line(told, 60))
+                for word, told in found
+                if word.startswith(incomplete) and word.isprintable()
+            ]
+    except HandtoolsError:
+        return []
