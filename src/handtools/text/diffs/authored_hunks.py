@@ -149,13 +149,8 @@ class _Blame:
             same = region.new.start - place_new
             made.base += self.base[place_base : place_base + same]
             made.removed_by += [None] * same
-            own = [self.hunks[at] for at in region.hunks]
-            if own or author != OTHERS:
-                mixed = any(was for _, was in own)
-                self._compose(made, author, region, [changes[at] for at in region.changes], mixed=mixed)
-            else:
-                made.base += rows[region.new.start : region.new.stop]
-                made.removed_by += [None] * len(region.new)
+            mixed = any(self.hunks[at][1] for at in region.hunks)
+            self._compose(made, author, region, [changes[at] for at in region.changes], mixed=mixed)
             place_base, place_new = region.base.stop, region.new.stop
         made.base += self.base[place_base:]
         made.removed_by += [None] * (len(self.base) - place_base)
