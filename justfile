@@ -42,14 +42,26 @@ docs:
     {{bin}}/python -m tests.docs.tool_pages
     {{bin}}/python -m tests.docs.walls_page
     {{bin}}/python -m tests.docs.adapters_page
+    {{bin}}/python -m tests.docs.settings_page
     {{bin}}/python -m tests.docs.api_page
+    {{bin}}/python -m tests.docs.review_picture
     {{bin}}/pytest tests/snapshot -q -p no:randomly --update-snapshots
+
+# Take the pictures of the report and the live view anew, in Chromium; look at them.
+pictures:
+    .ci/browser-packages
+    {{bin}}/pytest tests/e2e/browser -q -k picture --update-pictures
+
+# The pages of docs/ as a site in site/, readable from disk; broken links fail (docs/adr/0220-a-site-read-from-disk.md).
+site:
+    .ci/site uv
 
 # Resolve dependencies anew and export the lock: hashes, no hosts (docs/adr/0003-slim-and-full.md).
 lock:
     uv lock --upgrade
-    uv export -q --no-emit-workspace --all-extras --no-extra agent-client-protocol --no-extra agent-framework --no-extra anthropic --no-extra claude-agent-sdk --no-extra deepagents --no-extra google-adk --no-extra inspect-ai --no-extra langchain --no-extra openai-agents --no-extra pydantic-ai --no-extra strands --format requirements-txt > requirements/dev.txt
+    uv export -q --no-emit-workspace --all-extras --no-extra agent-client-protocol --no-extra agent-framework --no-extra anthropic --no-extra claude-agent-sdk --no-extra deepagents --no-extra fleet --no-extra google-adk --no-extra inspect-ai --no-extra langchain --no-extra openai-agents --no-extra pydantic-ai --no-extra strands --format requirements-txt > requirements/dev.txt
     echo uv | uv pip compile -q --generate-hashes --no-header --no-annotate - > requirements/uv.txt
+    echo mkdocs-material | uv pip compile -q --python-version 3.11 --generate-hashes --no-header --no-annotate - > requirements/site.txt
 
 # Resolve the SDKs of the adapters anew, newest and floor: `just lock-adapters langchain`, or all.
 lock-adapters *names:
@@ -58,6 +70,14 @@ lock-adapters *names:
 # The contract of the adapters with the real SDKs, newest and floor: `just adapters langchain langchain-floor`, or all.
 adapters *names:
     .ci/adapters uv {{names}}
+
+# The fleet with a real Ray and a real S3 server: `just fleet -k recovery`, or all.
+fleet *options:
+    .ci/fleet uv {{options}}
+
+# Resolve the fleet's environment anew.
+lock-fleet:
+    uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade pyproject.toml --extra fleet requirements/fleet.in > requirements/fleet.txt
 
 # Gather changelog.d/ into CHANGELOG.md.
 changelog version:

@@ -72,8 +72,8 @@ root = Path(sys.argv[1])
 box = Toolbox([*CODING, noop], workspace=local_workspace(root))
 if len(sys.argv) > 2:
     import anyio
-    from handtools.mcp.http_server import TokenGrant, TokenGrants, token_digest
-    from handtools.mcp.http_server import HttpConfig, McpHttpApp, run_http_server
+    from handtools.mcp.http_access import token_digest
+    from handtools.mcp.http_server import HttpConfig, McpHttpApp, TokenGrant, TokenGrants, run_http_server
     grants = TokenGrants([TokenGrant(name="bench", sha256=token_digest(sys.argv[3]), workspace=root)])
     anyio.run(run_http_server, McpHttpApp(grants, HttpConfig(port=int(sys.argv[2])), {"bench": box}))
 else:

@@ -51,6 +51,7 @@ from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.language.formatters import LocalFormatters
 from handtools.host.language.language_selection import choose_language, confined_program_runner
 from handtools.host.media.local_media import LocalMedia
+from handtools.host.notifications import ApprovalNotifier
 from handtools.host.programs import installation_folders_in_workspace
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.search.copied_files_search import CopiedFilesSearch
@@ -66,7 +67,6 @@ from handtools.local_journal import open_local_journal
 from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls_of_ours
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.executor import Executor, decide_hypothetical_call
-from handtools.runtime.guards.commands import hidden_globs, read_only_globs
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule
 from handtools.runtime.workspace import Workspace
@@ -213,6 +213,13 @@ class Toolbox:
         Nothing is run. The same id again asks again.
         """
         return await self._executor.withdraw(call_id, reason or WITHDRAWN_HINT)
+
+    async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:
+        """Wait for the answer that a person gives to a pending call in another process, to `resume` it with.
+
+        With `only_if_watched` it returns None as soon as nobody watches (`handtools watch`).
+        """
+        return await self._executor.answer_from_elsewhere(call_id, only_if_watched=only_if_watched)
 
     def cancel(self, call_id: str) -> bool:
         """Cancel a running or resumed call by its id, from any thread; False when it is not running here."""
@@ -363,8 +370,7 @@ class Toolbox:
         if isinstance(commands, LocalCommands) and any(
             "run" in tool.effects for tool in self._executor.offered()
         ):
-            policy = self.policy
-            commands.look_ahead(private=hidden_globs(policy), read_only=read_only_globs(policy))
+            commands.look_ahead(private=self.policy.hidden_globs, read_only=self.policy.read_only_globs)
 
     async def aclose(self) -> None:
         """Close files and processes; the toolbox reopens them if used again."""
@@ -448,12 +454,18 @@ def local_workspace(
         web=web
         or LocalWeb(pages=PageCache(FolderBlobStore(folder / "pages")), proxy=settings.proxy, root=root),
         commands=ran,
-        language=language or choose_language(None if is_served_elsewhere else root, folder, ran),
+        language=language
+        or choose_language(None if is_served_elsewhere else root, folder, ran, only=settings.servers),
         formatters=formatters
         or (
             NoFormatters()
             if is_served_elsewhere
-            else LocalFormatters(root, syntax, runner=partial(confined_program_runner, ran, root))
+            else LocalFormatters(
+                root,
+                syntax,
+                runner=partial(confined_program_runner, ran, root),
+                only=settings.formatters,
+            )
         ),
         rules=() if files else _installation_rules(root),
         folders=tuple(filter(None, workspace_folders(root))),
@@ -499,6 +511,7 @@ def reading(
 ) -> Toolbox:
     """Make a toolbox with the tools that read the workspace and the web, and change nothing."""
     options["policy"] = replace(options.get("policy") or Policy(), tools="read_only")
+    _add_notifier(options, settings, root)
     return Toolbox(READING, workspace=local_workspace(root, settings=settings), **options)
 
 
@@ -519,6 +532,7 @@ def coding(
     workspace = local_workspace(
         root, runner=runner, readable=readable, separate_streams=separate_streams, settings=settings
     )
+    _add_notifier(options, settings, root)
     return Toolbox(CODING, workspace=workspace, **options)
 
 
@@ -535,7 +549,15 @@ def everything(
     workspace = local_workspace(
         root, runner=runner, readable=readable, separate_streams=separate_streams, settings=settings
     )
+    _add_notifier(options, settings, root)
     return Toolbox([*EVERYTHING, *plugins()], workspace=workspace, **options)
+
+
+def _add_notifier(options: ToolboxOptions, settings: Settings | None, root: OneOrMoreFolders) -> None:
+    """Let the person hear of calls that wait for an answer, if the settings say how."""
+    if settings is not None and settings.notify:
+        notifier = ApprovalNotifier(settings.notify, combined_workspace(root))
+        options["listeners"] = (*options.get("listeners", ()), notifier)
 
 
 def plugins() -> list[AnyTool]:

@@ -68,8 +68,13 @@ class ScriptedModel:
 
 
 def events(step):
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
-    message |= {
+    message = {
+        # Claude Code takes messages of one id for parts of one: a resumed session would hold only one of them.
+        "id": f"msg_{uuid.uuid4().hex}",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
         "stop_reason": None,
         "stop_sequence": None,
         "usage": {"input_tokens": 1, "output_tokens": 1},
@@ -138,8 +143,6 @@ def session_of(conversation):
 class Driver:
     limits = {
         "document": "claude-agent-sdk 0.2.182: Claude Code shows the model no documents of a tool's result.",
-        "cancel, then go on": "claude-agent-sdk 0.2.182: a resumed session answers a cancelled call itself and "
-        "tells the model to retry; the same call again is not made.",
         "malformed JSON": "claude-agent-sdk 0.2.182: Claude Code parses arguments itself, and the model reads "
         "its words.",
     }
@@ -156,8 +159,10 @@ class Driver:
         return said(model)
 
     async def go_on(self, box, *calls, conversation):
-        # Claude Code closes the calls that the history left open, with words of its own.
-        model = ScriptedModel(calls, "done", since="Please go on.")
+        # Claude Code closes the calls that the history left open and tells the model to retry; like a real one,
+        # this model does so under new ids.
+        again = [one._replace(id=f"{one.id}_again") for one in calls]
+        model = ScriptedModel(again, "done", since="Please go on.")
         ended = await run(
             box, model, self.homes[conversation], "Please go on.", resume=session_of(conversation)
         )

@@ -1,29 +1,28 @@
-"""The page of settings says what the model says."""
+"""The page of settings says what the schema says."""
 
 import re
 from pathlib import Path
 
-from handtools.configuration import COMMAND_LIMIT_KEYS, SETTINGS_KEYS, settings_from_toml
-from handtools.runtime.policy.project_policy import PROJECT_POLICY_KEYS
+from handtools.configuration import policy_of
+from handtools.configuration.origins import ENVIRONMENT_VARIABLES
+from handtools.configuration.schema import parse_config_file
+from tests.docs.settings_page import EXAMPLE, PAGE, page
 
-PAGE = (Path(__file__).parents[2] / "docs/reference/settings.md").read_text("utf-8")
-
-
-def rows(head):
-    table = PAGE[PAGE.index(head) :].partition("\n\n")[0]
-    return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
-
-
-def test_every_key_has_its_row():
-    assert rows("| key | value") == [*SETTINGS_KEYS]
-    assert rows("| key of `[limits]`") == [*COMMAND_LIMIT_KEYS]
+SOURCE = Path(__file__).parents[2] / "src/handtools"
+OF_OUR_OWN = {"HANDTOOLS_RUN"}
+"""Set by us for processes that we start."""
 
 
-def test_the_example_is_a_settings_file():
-    example = re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    assert settings_from_toml(example[1], "the page").limits.memory_bytes == 4 << 30
+def test_the_page_is_current():
+    assert PAGE.read_text("utf-8") == page(), "run `just docs`"
 
 
-def test_what_a_project_may_say_is_named():
-    about = PAGE[PAGE.index("## A project's own file") :].partition("\n## ")[0]
-    assert all(f"`{key}`" in about for key in (*PROJECT_POLICY_KEYS, "limits"))
+def test_the_example_is_a_configuration():
+    values, _ = parse_config_file(EXAMPLE, "the page")
+    assert values.limits.memory == 4 << 30
+    assert policy_of(values).defaults == {"run": "ask"}
+
+
+def test_every_environment_variable_of_ours_is_named():
+    text = "".join(path.read_text("utf-8") for path in SOURCE.rglob("*.py"))
+    assert set(re.findall(r"\"(HANDTOOLS_[A-Z_]+)\"", text)) - OF_OUR_OWN == set(ENVIRONMENT_VARIABLES)

@@ -11,6 +11,8 @@ from urllib.parse import parse_qsl
 
 TOKEN = "123456:stub"
 CHAT = 77
+PRESS = "press "
+"""What a person writes begins so where they press a button of the newest question instead."""
 
 
 @dataclass
@@ -51,8 +53,37 @@ class Stub:
             return {"id": 1, "is_bot": True, "first_name": "Stub", "username": "stub_bot"}
         if sent.method == "getUpdates":
             first = int(sent.fields.get("offset", 0))
-            return [_update(n, *each) for n, each in enumerate(self.written) if n >= first]
+            return [
+                self._update(n) for n in range(first, len(self.written)) if self._has_happened(first, n)
+            ]
+        if sent.method == "answerCallbackQuery":
+            return True
         return {"message_id": len(self.sent), "date": 0, "chat": {"id": CHAT, "type": "private"}}
+
+    def _has_happened(self, first: int, number: int) -> bool:
+        """A person presses a button only when there is one, and does nothing else meanwhile."""
+        presses = [n for n in range(first, number + 1) if self.written[n][1].startswith(PRESS)]
+        return not presses or (presses[0] == number == first and bool(self._buttons()))
+
+    def _buttons(self) -> dict[str, str]:
+        """What the buttons of the newest question send, by what stands on them."""
+        marked = [each.fields["reply_markup"] for each in self.sent if "reply_markup" in each.fields]
+        rows = json.loads(marked[-1])["inline_keyboard"] if marked else []
+        return {button["text"]: button["callback_data"] for row in rows for button in row}
+
+    def _update(self, number: int) -> object:
+        chat_id, text = self.written[number]
+        if not text.startswith(PRESS):
+            return _update(number, chat_id, text)
+        chat = {"id": chat_id, "type": "private"}
+        query = {
+            "id": str(number),
+            "from": {"id": chat_id, "is_bot": False, "first_name": "Person"},
+            "chat_instance": "1",
+            "data": self._buttons()[text.removeprefix(PRESS)],
+            "message": {"message_id": number, "date": 1, "chat": chat, "text": "?"},
+        }
+        return {"update_id": number, "callback_query": query}
 
 
 def _update(number: int, chat_id: int, text: str) -> object:

@@ -12,7 +12,7 @@ from telegram import Bot
 from handtools import Call, Callbacks
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.attach import attach
-from tests.e2e.telegram_stub import CHAT, TOKEN, Stub, telegram_stub
+from tests.e2e.telegram_stub import CHAT, PRESS, TOKEN, Stub, telegram_stub
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "telegram" / "telegram_host.py"
 FILES = {
@@ -127,3 +127,28 @@ def test_the_program_does_what_its_person_writes(stub: Stub, tmp_path):
     assert "sent to the chat as a photo" in messages[0].fields["text"]
     assert "off limits" in messages[1].fields["text"]
     assert "/send PATH TITLE" in messages[2].fields["text"]
+
+
+@pytest.mark.parametrize(("button", "written"), [("Allow", True), ("Deny", False)])
+def test_a_question_of_another_process_is_answered_with_a_button(stub: Stub, tmp_path, button, written):
+    root = tmp_path / "work"
+    root.mkdir()
+    asking = [
+        Path(sys.executable).with_name("handtools"),
+        "call",
+        "write",
+        "path=.envrc",
+        "content=export A=1",
+    ]
+    environment = os.environ | {"HANDTOOLS_STATE": str(tmp_path / "state")}
+    asked = subprocess.run(asking, cwd=root, env=environment, capture_output=True, timeout=120, check=False)
+    assert asked.returncode == 3, asked.stderr
+    stranger = (CHAT + 1, f"{PRESS}Allow")
+    stub.written = [stranger, (CHAT, f"{PRESS}{button}"), (CHAT, f"{PRESS}Allow"), (CHAT, "/stop")]
+    ended = run(stub, root, tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert (root / ".envrc").exists() is written
+    question = next(each for each in stub.sent if "reply_markup" in each.fields)
+    assert ".envrc" in question.fields["text"]
+    answers = [each.fields["text"] for each in stub.sent if each.method == "answerCallbackQuery"]
+    assert answers == ["Allowed." if written else "Denied.", "That question is closed, or has changed."]

@@ -65,6 +65,9 @@ TAKEN_AWAY: dict[str, Callable[[], None]] = {
 }
 """What Python tells about the system, by the part."""
 MADE_TO_SAY_NO: dict[str, dict[str, Callable[[ModuleType], None]]] = {
+    "O_PATH": {
+        SYSCALLS: lambda module: _unsupported(module, "openat2")
+    },  # no system has the one without the other
     "openat2": {SYSCALLS: lambda module: _unsupported(module, "openat2")},
     "exchange by rename": {SYSCALLS: lambda module: _unsupported(module, "_renameat2")},
     "mount table": {SYSCALLS: _says("filesystem_type", None)},
@@ -78,7 +81,7 @@ MADE_TO_SAY_NO: dict[str, dict[str, Callable[[ModuleType], None]]] = {
     "commands": {"handtools.host.commands.local_commands": _says("LocalCommands.missing", REASON)},
 }
 """What a function of ours says, by the part and the function's module."""
-PARTS = (*TAKEN_AWAY, *MADE_TO_SAY_NO)
+PARTS = tuple(dict.fromkeys((*TAKEN_AWAY, *MADE_TO_SAY_NO)))
 
 
 class _PatchOnImport(importlib.abc.MetaPathFinder):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.escapes.host.place import Place
-from handtools.mcp.http_server import token_digest
+from handtools.mcp.http_access import token_digest
 
 ANSWER_SECONDS = 20.0
 START_SECONDS = 30.0

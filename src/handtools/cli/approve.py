@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
 WaitingArgument = Annotated[
     str | None,
-    typer.Argument(metavar="ID", help="A call id or the start of one; else the only one that waits."),
+    typer.Argument(
+        metavar="ID",
+        help="A call id or the start of one; else the only one that waits.",
+        autocompletion=options.complete_waiting_id,
+    ),
 ]
 
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from handtools.cli import options
-from handtools.cli.log import actions_by_path, file_changes_of_call, net_changes, net_diff
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import CliCommandError, print_diff, print_json, print_remark, stdout_console
 from handtools.core.errors import ToolError
+from handtools.recorded_changes import actions_by_path, file_changes_of_call, net_changes, net_diff
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters
@@ -30,9 +30,17 @@ class FileDiffStat(NamedTuple):
 
 def diff(
     name: Annotated[
-        str | None, typer.Argument(metavar="ID|PATH", help="A call id or the start of one, or a path.")
+        str | None,
+        typer.Argument(
+            metavar="ID|PATH",
+            help="A call id or the start of one, or a path.",
+            autocompletion=options.complete_call_id,
+        ),
     ] = None,
-    session: Annotated[str | None, typer.Option(help="Everything this session changed.")] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(help="Everything this session changed.", autocompletion=options.complete_session),
+    ] = None,
     stat: Annotated[
         bool, typer.Option("--stat", help="Only how many lines of each file came and went.")
     ] = False,
@@ -42,6 +50,12 @@ def diff(
     """Show what a call, a path's calls or a session changed.
 
     Without a name: all that still stands of the last session that changed anything.
+
+    \b
+    handtools diff                       what stands of the last session
+    handtools diff src/app.py            what calls did to a file
+    handtools diff --stat                only how much
+    handtools diff 3f9a | git apply -R   a call, taken back by git
     """
     with open_journal_at(workspace) as record:
         subject, touches = _chosen_touches(record, name, session)
@@ -57,7 +71,7 @@ def diff(
         elif text:
             print_diff(text)
         else:
-            print_remark(f"Nothing that {subject} changed still stands.")
+            print_remark(_nothing_stands(record, subject))
 
 
 def _print_stat(
@@ -73,7 +87,7 @@ def _print_stat(
         )
         return
     if not rows:
-        print_remark(f"Nothing that {subject} changed still stands.")
+        print_remark(_nothing_stands(record, subject))
         return
     from rich.text import Text
 
@@ -90,6 +104,10 @@ def _print_stat(
         console.print(f"{len(folded):,} more: {changed_files_text(folded)}", soft_wrap=True)
     lines = f"{number_with_noun(added, 'line')} added, {number_with_noun(removed, 'line')} removed"
     console.print(f"{number_with_noun(len(rows), 'file')}, {lines}")
+
+
+def _nothing_stands(record: WorkspaceJournal, subject: str) -> str:
+    return f"Nothing that {subject} changed still stands. Next: {record.suggested_command('log')}"
 
 
 def line_counts(change: "Change") -> tuple[int, int] | tuple[None, None]:

@@ -104,9 +104,10 @@ def _configuration_checks(root: Path) -> Iterator[DoctorCheckResult]:
         return
     yield DoctorCheckResult("settings", "ok", _settings_in_words(found))
     yield DoctorCheckResult("policy", "ok", _policy_in_words(found))
-    if found.project_file is not None:
+    projects = [str(source.file) for source in found.sources if source.project]
+    if projects:
         state: CheckState = "missing" if found.ignored else "ok"
-        told = " ".join(found.ignored) or f"{found.project_file} tightens both"
+        told = " ".join(found.ignored) or f"{', '.join(projects)} tightens both"
         yield DoctorCheckResult("project", state, told)
     yield from _search_path(root, found)
 
@@ -116,9 +117,10 @@ def _settings_in_words(found: "Configuration") -> str:
 
     settings = found.settings
     said = [
-        f"{field.name} {value.rpartition('@')[2] if isinstance(value, str) else ', '.join(value)}"
+        f"{field.name} {value.rpartition('@')[2] if isinstance(value, str) else ', '.join(value) or 'none'}"
         for field in fields(settings)
-        if field.name != "limits" and (value := getattr(settings, field.name))
+        if field.name not in {"limits", "notify"}
+        and (value := getattr(settings, field.name)) not in {"", (), None}
     ]
     limits = [
         f"{key} {getattr(settings.limits, name):,}"
@@ -126,7 +128,19 @@ def _settings_in_words(found: "Configuration") -> str:
         if getattr(settings.limits, name) != getattr(UNLIMITED_ALLOWANCE, name)
     ]
     told = [*said, *([f"limits: {', '.join(limits)}"] if limits else [])]
-    return "; ".join([str(found.settings_file or "no settings.toml: as built in"), *told])
+    return "; ".join([_files_in_words(found, "no config.toml: as built in"), *told])
+
+
+def _files_in_words(found: "Configuration", none: str, *, policy: bool = False) -> str:
+    """The files of the person that have settings, or those that have policy keys."""
+    from handtools.configuration.schema import POLICY_KEYS
+
+    files = [
+        str(source.file)
+        for source in found.sources
+        if not source.project and (bool(source.keys & set(POLICY_KEYS)) if policy else source.keys)
+    ]
+    return ", ".join(files) or none
 
 
 def _policy_in_words(found: "Configuration") -> str:
@@ -135,7 +149,7 @@ def _policy_in_words(found: "Configuration") -> str:
     policy = found.policy
     confined = policy.defaults.get("run", "allow in a sandbox, else ask")
     verdicts = {kind: policy.default_verdict(kind) for kind in DEFAULTS} | {"run": confined}
-    told = [str(found.policy_file or "no policy.toml: as built in")]
+    told = [_files_in_words(found, "no policy is written: as built in", policy=True)]
     told.append("where no rule speaks: " + ", ".join(f"{kind} {word}" for kind, word in verdicts.items()))
     told.append("rules: " + ", ".join(rule.name for rule in policy.rules))
     told += [f"hosts: {', '.join(policy.hosts)}"] if policy.hosts else []
@@ -171,7 +185,7 @@ def _search_path(root: Path, found: "Configuration") -> Iterator[DoctorCheckResu
                 "hidden from commands",
                 "missing",
                 told + (more if len(hidden) > SHOWN_HIDDEN_PROGRAMS else ""),
-                "Add the folder, or where its links lead, to `readable` in settings.toml.",
+                "Add the folder, or where its links lead, to `readable`: `handtools config edit`.",
             )
 
 

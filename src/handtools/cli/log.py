@@ -1,116 +1,29 @@
-"""CLI command `handtools log`: list recorded tool calls, newest first.
-
-Also helpers that `show` and `diff` share: a call's file changes, net diff, undone state.
-"""
+"""CLI command `handtools log`: list recorded tool calls, newest first."""
 
 import contextlib
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from handtools.cli import options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console, table_cell
+from handtools.recorded_changes import (
+    actions_by_path,
+    call_target_summary,
+    file_changes_of_call,
+    undone_state,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from handtools.core.changes import Change
     from handtools.runtime.journal import LoggedCall, RecordedTouch
 
     Row = tuple[LoggedCall, list[RecordedTouch]]
-
-
-ACTION_SIGNS = {"created": "+", "changed": "~", "deleted": "-"}
-MOST_PATHS_PER_LOG_ROW = 2
-
-UndoneState = Literal["no", "partly", "yes"]
-
-
-def file_changes_of_call(record: "WorkspaceJournal", call_id: str) -> list["RecordedTouch"]:
-    """The file changes recorded for one call, oldest first."""
-    return record.entries.selected("call", call_id)[::-1]
-
-
-def undone_state(touches: Sequence["RecordedTouch"]) -> UndoneState:
-    """Whether a call's file changes were undone: `no`, `partly` or `yes`."""
-    back = sum(touch.reverted_by is not None for touch in touches)
-    if not back:
-        return "no"
-    return "yes" if back == len(touches) else "partly"
-
-
-def actions_by_path(touches: Iterable["RecordedTouch"]) -> dict[str, str]:
-    """Map each changed path to `created`, `changed` or `deleted`.
-
-    Folders appear, with a trailing slash, only when no file changed.
-    """
-    from handtools.runtime.journal.change_entries import action_of
-
-    found: dict[str, tuple[str, bool]] = {}
-    for touch in touches:
-        folder = "folder" in {side.kind for side in (touch.before, touch.after) if side}
-        found[touch.path] = (action_of(touch.before, touch.after), folder)
-    things = {path: action for path, (action, folder) in found.items() if not folder}
-    return things or {f"{path}/": action for path, (action, _) in found.items()}
-
-
-def call_target_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> str:
-    """A short text for the log's TOUCHED column: the first paths that the call changed.
-
-    For a call without changes it is the path or first text among its arguments.
-    """
-    if touches:
-        signed = [f"{ACTION_SIGNS[action]}{path}" for path, action in actions_by_path(touches).items()]
-        more = (
-            f" and {len(signed) - MOST_PATHS_PER_LOG_ROW} more"
-            if len(signed) > MOST_PATHS_PER_LOG_ROW
-            else ""
-        )
-        return ", ".join(signed[:MOST_PATHS_PER_LOG_ROW]) + more
-    for name in ("path", "name"):
-        if isinstance(logged.args.get(name), str):
-            return str(logged.args[name])
-    return next((value for value in logged.args.values() if isinstance(value, str)), "")
-
-
-def net_diff(record: "WorkspaceJournal", touches: Iterable["RecordedTouch"]) -> str:
-    """One unified diff per path from before its first change to after its last, joined.
-
-    Paths whose old content is no longer kept are named instead.
-    """
-    return diff_of_changes(*net_changes(record, touches))
-
-
-def diff_of_changes(changes: Sequence["Change"], gone: Iterable[str]) -> str:
-    """The unified diffs of changes, joined, and the paths whose old content is no longer kept."""
-    from handtools.core.changes import ChangeSet
-    from handtools.runtime.approval.preview import changes_diff
-
-    return changes_diff(ChangeSet(tuple(changes))) + "".join(
-        f"{path}: the bytes are no longer kept\n" for path in gone
-    )
-
-
-def net_changes(
-    record: "WorkspaceJournal", touches: Iterable["RecordedTouch"]
-) -> tuple[list["Change"], list[str]]:
-    """One change per path from before its first change to after its last; and paths without kept content."""
-    by_path: dict[str, list[RecordedTouch]] = {}
-    for touch in touches:
-        by_path.setdefault(touch.path, []).append(touch)
-    changes: list[Change] = []
-    gone: list[str] = []
-    for path, group in by_path.items():
-        change = _net_change(record, path, group)
-        if change is None:
-            gone.append(path)
-        elif not _is_folder(change) and change.before != change.after:
-            changes.append(change)
-    return changes, gone
 
 
 def logged_to_json(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> dict[str, Any]:
@@ -119,20 +32,6 @@ def logged_to_json(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> 
 
     changes = [{"path": path, "action": action} for path, action in actions_by_path(touches).items()]
     return asdict(logged) | {"args": dict(logged.args), "changes": changes, "undone": undone_state(touches)}
-
-
-def _net_change(record: "WorkspaceJournal", path: str, group: Sequence["RecordedTouch"]) -> "Change | None":
-    from handtools.core.changes import Change
-
-    try:
-        before, after = record.entries.node(group[0].before), record.entries.node(group[-1].after)
-    except KeyError:
-        return None
-    return Change(path, before, after)
-
-
-def _is_folder(change: "Change") -> bool:
-    return "folder" in {node.kind for node in (change.before, change.after) if node}
 
 
 DAY_SECONDS = 86_400.0
@@ -144,7 +43,9 @@ UNDONE_TEXT = {"no": "", "partly": " · partly undone", "yes": " · undone"}
 
 def log(
     *,
-    session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Only this session.", autocompletion=options.complete_session)
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many calls.")] = 20,
     before: Annotated[
         int | None, typer.Option(help="Only calls before this number: the next page.")
@@ -155,7 +56,13 @@ def log(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the recorded calls, newest first."""
+    """List the recorded calls, newest first.
+
+    \b
+    handtools log                      the last 20
+    handtools log --session fix-bug    of one session
+    handtools log -f                   and go on as they come
+    """
     with open_journal_at(workspace) as record:
         if follow:
             _follow_log(record, session, limit, as_json=as_json)
@@ -167,7 +74,9 @@ def log(
                 print_json(logged_to_json(logged, touches))
             return
         if not rows:
-            print_remark("No calls" + (f" of session {session}" if session else "") + " are recorded.")
+            step = f" Next: {record.suggested_command('sessions')}" if session else ""
+            of = f" of session {session}" if session else ""
+            print_remark(f"No calls{of} are recorded.{step}")
             return
         _print_log(record, rows)
         if len(page) > limit:

@@ -9,13 +9,16 @@ import typer
 from handtools import __version__
 from handtools.cli.approve import approve, deny, pending
 from handtools.cli.call import call
+from handtools.cli.config import config
 from handtools.cli.diff import diff
 from handtools.cli.doctor import doctor
+from handtools.cli.init import init
 from handtools.cli.install import install, uninstall
 from handtools.cli.log import log
 from handtools.cli.mcp_serve import mcp, serve
 from handtools.cli.report import report
 from handtools.cli.results import EXIT_FAILED
+from handtools.cli.review import review
 from handtools.cli.sessions import sessions
 from handtools.cli.show import show
 from handtools.cli.skills import skills
@@ -24,16 +27,18 @@ from handtools.cli.token_costs import tokens
 from handtools.cli.tools import tools
 from handtools.cli.undo import redo, undo
 from handtools.cli.versions import forget, versions
+from handtools.cli.view import view
+from handtools.cli.watch import watch
 from handtools.cli.why import why
 from handtools.core.errors import HandtoolsError, ToolError, UsageError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(log, sessions, show, diff, versions, report),
-    *(undo, redo, forget),
+    *(watch, view, log, sessions, show, diff, versions, report),
+    *(review, undo, redo, forget),
     *(pending, approve, deny),
     *(call, tools, skills, tokens, why),
     *(mcp, serve, install, uninstall),
-    doctor,
+    *(init, config, doctor),
 )
 EXIT_INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended."""

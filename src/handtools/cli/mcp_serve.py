@@ -30,14 +30,17 @@ class UnattendedVerdict(StrEnum):
     allow = "allow"
 
 
-PresetOption = Annotated[PresetName, typer.Option(help="Which tools are offered.")]
+PresetOption = Annotated[
+    PresetName | None,
+    typer.Option(help="Which tools are offered, else those of the configuration: coding."),
+]
 UnattendedOption = Annotated[
     UnattendedVerdict | None,
     typer.Option(help="When the client can't ask: ask leaves the call to `handtools approve`."),
 ]
 PolicyOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="What may be done, instead of ~/.config/handtools/policy.toml."),
+    typer.Option(metavar="FILE", help="What may be done, instead of what your configuration says."),
 ]
 BlockedToolsOption = Annotated[
     list[str] | None, typer.Option("--block", help="A tool that is never offered.")
@@ -54,7 +57,7 @@ def mcp(
         typer.Argument(metavar="[FOLDER]...", help="The folder the tools work in, or several."),
     ] = None,
     *,
-    preset: PresetOption = PresetName.coding,
+    preset: PresetOption = None,
     policy: PolicyOption = None,
     unattended: UnattendedOption = None,
     block: BlockedToolsOption = None,
@@ -87,7 +90,7 @@ def serve(
     tokens: Annotated[
         Path | None, typer.Option(help="A file of tokens, each with its workspace and policy.")
     ] = None,
-    preset: PresetOption = PresetName.coding,
+    preset: PresetOption = None,
     policy: PolicyOption = None,
     unattended: UnattendedOption = None,
     allow_host: Annotated[
@@ -131,15 +134,10 @@ def _parse_address(words: str) -> tuple[str, int]:
 
 
 def _single_grant(
-    workspace: Path, preset: str, policy: Path | None, unattended: str | None
+    workspace: Path, preset: str | None, policy: Path | None, unattended: str | None
 ) -> "TokenGrants":
-    from handtools.mcp.http_server import (
-        TokenGrant,
-        TokenGrants,
-        new_token,
-        require_strong_token,
-        token_digest,
-    )
+    from handtools.mcp.http_access import new_token, token_digest
+    from handtools.mcp.http_server import TokenGrant, TokenGrants, require_strong_token
 
     token = os.environ.get(TOKEN_VARIABLE, "")
     if token:

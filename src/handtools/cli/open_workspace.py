@@ -106,7 +106,7 @@ def open_toolbox_at(
         policy=found.policy,
         settings=found.settings,
         runner=runner,
-        approver=_approve_all if yes else None,
+        approver=approve_all if yes else None,
     )
     try:
         yield (
@@ -117,7 +117,8 @@ def open_toolbox_at(
         toolbox.workspace.journal.close()
 
 
-async def _approve_all(_: Approval) -> Reply:
+async def approve_all(_: Approval) -> Reply:
+    """Approver of a person who types the command: who would be asked has said it."""
     return Reply(allow=True)
 
 

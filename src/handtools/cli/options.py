@@ -1,13 +1,69 @@
-"""Typer options and arguments that several commands share, and the parsing of KEY=VALUE tool arguments."""
+"""Typer options and arguments that several commands share: their completion, and KEY=VALUE tool arguments."""
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from handtools.cli.open_workspace import open_journal_at
+from handtools.core.errors import HandtoolsError
+from handtools.text.visible_text import visible_line
+
+if TYPE_CHECKING:
+    from handtools.cli.open_workspace import WorkspaceJournal
+
+MOST_COMPLETIONS = 50
+COMPLETION_HELP_CHARS = 60
+
+CompletionWords = Iterator[tuple[str, str]]
+"""Words that can be completed to, each with what it stands for."""
+
+
+def complete_call_id(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Complete the id of a recorded call, the newest first."""
+
+    def words(record: "WorkspaceJournal") -> CompletionWords:
+        for logged in record.calls.page(limit=MOST_COMPLETIONS):
+            yield record.calls.short(logged.id), f"{logged.tool} in session {logged.session}"
+
+    return _completed(context, incomplete, words)
+
+
+def complete_waiting_id(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Complete the id of a call that waits for an answer."""
+
+    def words(record: "WorkspaceJournal") -> CompletionWords:
+        for approval in record.calls.waiting():
+            yield record.calls.short(approval.call_id), approval.title
+
+    return _completed(context, incomplete, words)
+
+
+def complete_session(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Complete the name of a session, the one that was active last first."""
+
+    def words(record: "WorkspaceJournal") -> CompletionWords:
+        for session in record.calls.sessions(MOST_COMPLETIONS):
+            yield session.name, f"{session.calls} calls {session.agents}".rstrip()
+
+    return _completed(context, incomplete, words)
+
+
+def _completed(
+    context: typer.Context, incomplete: str, words: "Callable[[WorkspaceJournal], CompletionWords]"
+) -> list[tuple[str, str]]:
+    """The words that begin as typed; none where nothing is recorded, so that the shell completes files instead."""
+    try:
+        with open_journal_at(context.params.get("workspace") or Path()) as record:
+            found = [(word, visible_line(told, COMPLETION_HELP_CHARS)) for word, told in words(record)]
+    except HandtoolsError:
+        return []
+    # A name that can't be typed as it is would be completed to something else.
+    return [(word, told) for word, told in found if word.startswith(incomplete) and word.isprintable()]
 
 
 class OutputFormat(StrEnum):
@@ -40,7 +96,10 @@ RunnerOption = Annotated[
     str, typer.Option("--runner", help="What commands run under: bubblewrap, container:IMAGE, plain …")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.")]
-CallArgument = Annotated[str, typer.Argument(metavar="ID", help="A call id, or the start of one.")]
+CallArgument = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="A call id, or the start of one.", autocompletion=complete_call_id),
+]
 
 CURRENT_FOLDER = Path()
 

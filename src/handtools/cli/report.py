@@ -1,7 +1,7 @@
 """CLI command `handtools report`: write the calls of a session as one HTML page."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,24 +9,30 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.diff import line_counts
-from handtools.cli.log import (
-    call_target_summary,
-    diff_of_changes,
-    file_changes_of_call,
-    format_log_time,
-    net_changes,
-    undone_state,
-)
+from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.results import diff_in_details
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, with_progress_bar
+from handtools.recorded_changes import (
+    call_target_summary,
+    diff_of_changes,
+    file_changes_of_call,
+    net_changes,
+    undone_state,
+)
+from handtools.text.plurals import number_with_noun
+from handtools.text.truncation import one_line
 
 if TYPE_CHECKING:
     from handtools.core.changes import Change
-    from handtools.runtime.journal import LoggedCall
-    from handtools.text.html_report import ReportedCall, ReportedFile
+    from handtools.runtime.journal import LoggedCall, RecordedTouch
+    from handtools.text.html_report import ReportedCall, ReportedFile, ReportedQuestion
 
 MOST_REPORTED_CALLS = 5_000
+MOST_COMMAND_CHARS = 80
+REFUSED_MATCHES = {"no_match", "many_matches"}
+"""Codes of edits whose old text is not there, or is there more than once."""
+REMEMBERED_WORDS = {"once": "once", "session": "for this session", "project": "for this project"}
 UNDONE_WORDS = {"no": "", "partly": "partly undone", "yes": "undone"}
 
 
@@ -55,14 +61,14 @@ def report(
                 f"No calls of session `{name}` are recorded.",
                 f"`{record.suggested_command('sessions')}` lists the sessions.",
             )
-        calls = [_reported(record, logged) for logged in with_progress_bar(page, "Reading calls")]
+        calls = [reported_call(record, logged) for logged in with_progress_bar(page, "Reading calls")]
         folder = workspace.resolve().name
         text = html_report(f"Session {name} in {folder}" if name else f"Calls in {folder}", calls)
         size = file.write_text(text, "utf-8")
     if as_json:
         print_json({"file": str(file), "session": name, "calls": len(calls), "bytes": size})
     else:
-        print_remark(f"{file}: {len(calls):,} calls, {size / 1000:,.0f} kB.")
+        print_remark(f"{file}: {number_with_noun(len(calls), 'call')}, {size / 1000:,.0f} kB.")
 
 
 def _last_session(record: WorkspaceJournal) -> str:
@@ -70,7 +76,8 @@ def _last_session(record: WorkspaceJournal) -> str:
     return found[0].name if found else ""
 
 
-def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
+def reported_call(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
+    """A recorded call with its diff, answer and questions, as the report and the live view show it."""
     from handtools.core.result import result_from_json
     from handtools.text.html_report import ReportedCall
 
@@ -87,25 +94,58 @@ def _reported(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
     return ReportedCall(
         id=short,
         tool=logged.tool,
-        subject=call_target_summary(logged, touches),
+        subject=_subject(logged, touches),
         at=format_log_time(logged.started),
-        seconds=max(logged.ended - logged.started, 0.0),
+        # A call that waited for a person did not work all the while.
+        seconds=result.usage.seconds if result else max(logged.ended - logged.started, 0.0),
         tokens=result.usage.tokens if result else 0,
         status=logged.status,
         code=logged.code,
         undone=UNDONE_WORDS[undone],
         agent=logged.agent,
-        arguments="\n".join(_argument_lines(logged.args.items())),
+        arguments="\n".join(argument_lines(logged.args.items())),
         # The diff comes once, whole, below.
         answer=(result.text.replace(told, "") if told else result.text).rstrip("\n") if result else "",
         diff=diff,
         files=_reported_files(changes, gone),
-        match=(details.get("tier") or "") if isinstance(details, dict) else "",
+        match=_match(logged, details),
         undo_command=undo,
+        began=logged.started,
+        ended=logged.ended,
+        questions=tuple(_questions(record, logged)),
     )
 
 
-def _argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
+def _questions(record: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[ReportedQuestion]":
+    from handtools.text.html_report import ReportedQuestion
+
+    for question in record.calls.answered_questions(logged.id):
+        reply = question.reply
+        answer = f"allowed {REMEMBERED_WORDS[reply.remember]}" if reply.allow else "denied"
+        yield ReportedQuestion(question.title, question.rule, answer, reply.message)
+    waiting = record.calls.suspended(logged.id) if logged.status == "pending" else None
+    if waiting is not None:
+        yield ReportedQuestion(waiting.approval.title, waiting.approval.rule, "waits for an answer")
+
+
+def _subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> str:
+    """What the call changed or was about; of a command that changed something the command, too."""
+    told, command = call_target_summary(logged, touches), logged.args.get("command")
+    return (
+        f"{one_line(command, MOST_COMMAND_CHARS)} → {told}"
+        if touches and isinstance(command, str)
+        else told
+    )
+
+
+def _match(logged: "LoggedCall", details: Any) -> str:
+    if logged.code in REFUSED_MATCHES:
+        return f"refused: {logged.code}"
+    return (details.get("tier") or "") if isinstance(details, dict) else ""
+
+
+def argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
+    """The arguments of a call, each on a line or, if it has lines, below its name."""
     for name, value in args:
         text = value if isinstance(value, str) else json.dumps(value)
         yield f"{name}:\n{text}" if "\n" in text else f"{name}: {text}"

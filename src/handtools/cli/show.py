@@ -5,14 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handtools.cli import options
-from handtools.cli.log import (
-    UNDONE_TEXT,
-    file_changes_of_call,
-    format_log_time,
-    logged_to_json,
-    net_diff,
-    undone_state,
-)
+from handtools.cli.log import UNDONE_TEXT, format_log_time, logged_to_json
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.results import diff_in_details
 from handtools.cli.terminal import (
@@ -24,6 +17,7 @@ from handtools.cli.terminal import (
     print_untrusted_text,
     stdout_console,
 )
+from handtools.recorded_changes import file_changes_of_call, net_diff, undone_state
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
@@ -38,7 +32,12 @@ def show(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Show one call: its arguments, result and diff."""
+    """Show one call: its arguments, result and diff.
+
+    \b
+    handtools show 3f9a                by the start of its id
+    handtools show 12                  by the number of its change
+    """
     from handtools.core.result import result_from_json
 
     with open_journal_at(workspace) as record:

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from handtools.core.approval import Approval, RememberScope, Reply
 from handtools.core.errors import HandtoolsError
@@ -181,11 +181,24 @@ def is_interactive() -> bool:
 def ask_line(console: "Console", question: str) -> str:
     """Print a question and read one line from stdin; empty at the end of input or on Ctrl-C."""
     try:
-        console.print(question, end="", soft_wrap=True)
-        return _read_line().strip()
-    except (EOFError, KeyboardInterrupt):
+        return ask_key(console, question) or ""
+    except KeyboardInterrupt:
         console.print()
         return ""
+
+
+def ask_key(console: "Console", question: str) -> str | None:
+    """Print a question and read one line from stdin; None at the end of input. Raises `KeyboardInterrupt`."""
+    console.print(question, end="", soft_wrap=True)
+    console.file.flush()
+    try:
+        answer = _read_line().strip()
+    except EOFError:
+        console.print()
+        return None
+    if not sys.stdin.isatty():
+        console.print()  # where nobody types, nothing ends the line
+    return answer
 
 
 def ask_yes_no(console: "Console", question: str) -> bool:
@@ -201,12 +214,19 @@ def _read_line() -> str:
     """
     if sys.platform == "win32":
         return input()
+    if not sys.stdin.isatty():
+        # Of a pipe several lines are read ahead, and nothing would be left to wait for.
+        return _line_of(sys.stdin)
     with _signal_pipe() as signals:
         while sys.stdin not in (ready := select.select([sys.stdin, signals], [], [])[0]):
             # Python runs the handler between these two lines; Ctrl-C does not come any further.
             if signals in ready:
                 os.read(signals, 64)
-    line = sys.stdin.readline()
+    return _line_of(sys.stdin)
+
+
+def _line_of(stream: TextIO) -> str:
+    line = stream.readline()
     if not line:
         raise EOFError
     return line.rstrip("\n")

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.mcp_serve import PresetName, PresetOption
+from handtools.cli.mcp_serve import PresetOption
 from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console
 
 
 def tokens(
-    preset: PresetOption = PresetName.coding,
+    preset: PresetOption = None,
     dialect: Annotated[str, typer.Option(help="plain, strict or gemini.")] = "plain",
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,

@@ -10,16 +10,18 @@ from handtools.cli import options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console
+from handtools.core.undo_history import PERSON_AGENT_NAME
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from handtools.core.changes import TouchedPath
     from handtools.core.result import Result
     from handtools.core.undo_history import UndoScope
     from handtools.runtime.journal.calls import ChangeAuthor
 
-PERSON_AGENT_NAME = "person"
-"""Agent name under which the log records undo and redo that a person runs from the command line."""
 NEWEST_KEYWORD = "last"
 UNDO_VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
 
@@ -28,12 +30,19 @@ MOST_UNDONE_PATHS_LISTED = 40
 
 CallIdArgument = Annotated[
     str | None,
-    typer.Argument(metavar="ID", help="A call id or the start of one; else the newest change."),
+    typer.Argument(
+        metavar="ID",
+        help="A call id or the start of one; else the newest change.",
+        autocompletion=options.complete_call_id,
+    ),
 ]
 TurnOption = Annotated[
     str | None, typer.Option(help="A turn (of --session, or of the newest change's); `last` is the newest.")
 ]
-SessionOption = Annotated[str | None, typer.Option(help="A whole session; `last` is the newest.")]
+SessionOption = Annotated[
+    str | None,
+    typer.Option(help="A whole session; `last` is the newest.", autocompletion=options.complete_session),
+]
 PathOption = Annotated[str | None, typer.Option("--path", help="The last change of this file.")]
 MergeOption = Annotated[bool, typer.Option("--merge", help="Merge where a file changed since.")]
 
@@ -73,6 +82,12 @@ def undo(
     """Take back the newest change, or what you name.
 
     A file that changed since is kept as it is, and named; --merge takes back what it can of it.
+
+    \b
+    handtools undo                     the newest change
+    handtools undo 3f9a --dry-run      what it would take back of a call
+    handtools undo --session last      all of the newest session
+    handtools undo --path a.py         the last change of a file
     """
     if version is not None and path is None:
         raise typer.BadParameter("It belongs to --path.", param_hint="--version")
@@ -90,7 +105,12 @@ def redo(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Bring back what the newest undo took, or what you name."""
+    """Bring back what the newest undo took, or what you name.
+
+    \b
+    handtools redo                     the newest undo
+    handtools redo 3f9a                what was undone of a call
+    """
     given = UndoCommandArguments(call_id, turn, session, path)
     _revert(workspace, "redo", given, None, merge=merge, as_json=as_json)
 
@@ -181,17 +201,7 @@ def _print_undone(
 ) -> None:
     from rich.text import Text
 
-    done = [
-        ChangedFile(UNDO_VERBS[touched.action], touched.path)
-        for touched in (result.changes.touched if result.changes else ())
-    ]
-    for verb, path in done if len(done) <= MOST_UNDONE_PATHS_LISTED else ():
-        stdout_console().print(
-            Text.assemble((f"{verb:<9}", "green"), with_visible_characters(path)), soft_wrap=True
-        )
-    if len(done) > MOST_UNDONE_PATHS_LISTED:
-        told = with_visible_characters(changed_files_text(done))
-        stdout_console().print(f"{len(done):,} paths: {told}", soft_wrap=True)
+    print_touched(result.changes.touched if result.changes else ())
     conflicts = result.details.conflicts
     for kept in conflicts[:MOST_UNDONE_PATHS_LISTED]:
         told = with_visible_characters(f"{kept.path}: {kept.reason}")
@@ -210,6 +220,20 @@ def _print_undone(
         # A restored version is a change of its own: undo takes it back.
         other = "undo" if versioned or action == "redo" else "redo"
         print_remark(f"To {other} this: {record.suggested_command(other, *words.typed)}")
+
+
+def print_touched(touched: "Sequence[TouchedPath]") -> None:
+    """Print what an undo did to each path; of very many paths their folders."""
+    from rich.text import Text
+
+    done = [ChangedFile(UNDO_VERBS[each.action], each.path) for each in touched]
+    for verb, path in done if len(done) <= MOST_UNDONE_PATHS_LISTED else ():
+        stdout_console().print(
+            Text.assemble((f"{verb:<9}", "green"), with_visible_characters(path)), soft_wrap=True
+        )
+    if len(done) > MOST_UNDONE_PATHS_LISTED:
+        told = with_visible_characters(changed_files_text(done))
+        stdout_console().print(f"{len(done):,} paths: {told}", soft_wrap=True)
 
 
 def _print_plain(

@@ -155,6 +155,12 @@ class StorageFault(ToolError):
     code = "storage"
 
 
+class UnknownOutcome(ToolError):
+    """Nobody knows whether the call took effect: the machine that ran it is gone, and no record of it is left."""
+
+    code = "unknown_outcome"
+
+
 class HostError(HandtoolsError):
     """Error for the machine's user: something on this machine needs their attention."""
 

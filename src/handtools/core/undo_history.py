@@ -1,12 +1,23 @@
 """Undo history for tools: file versions, outcomes and conflicts of an undo, and the `History` port."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from handtools.core.changes import TouchedPath
 
 UndoScope = Literal["last", "call", "since", "turn", "session", "path"]
 """What to undo: the session's newest change, a call, a call and all that its session did after it, a turn, …"""
+
+PERSON_AGENT_NAME = "person"
+"""Agent name of what a person does from the command line: undo, redo, review."""
+
+
+class ReviewPoint(NamedTuple):
+    """From where on changes are reviewed: a session's start, a call of one, or a time in seconds since 1970."""
+
+    scope: Literal["session", "since", "time"]
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,12 @@ class History(Protocol):
 
     async def restore(self, path: str, number: int, *, dry_run: bool = False) -> UndoOutcome:
         """Restore a path to one of its recorded versions."""
+        ...
+
+    async def reject(
+        self, point: ReviewPoint, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
+    ) -> UndoOutcome:
+        """Take back parts of what was changed since a point: by path, their ids; of some, other text by id."""
         ...
 
     async def find_removing_call(self, path: str, text: str) -> "TextRemovingCall | None":

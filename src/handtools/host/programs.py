@@ -23,7 +23,7 @@ from typing import IO
 from handtools.core.errors import HostError
 from handtools.host.workspace_folders import is_in_workspace, path_in_workspace, real_path
 
-PIPE = subprocess.PIPE
+PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 Process = subprocess.Popen[bytes]
 _KEPT_VARIABLES = ("SYSTEMROOT", "TEMP", "TMP")
 """Variables of our environment that programs inherit: Windows needs them; any other could change behaviour."""

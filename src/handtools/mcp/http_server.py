@@ -4,20 +4,16 @@ ADR 72.
 """
 
 import gc
-import hashlib
 import hmac
 import json
 import logging
-import re
-import secrets
 import signal
 import tomllib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast, get_args
-from urllib.parse import urlsplit
 
 import anyio
 from anyio.abc import TaskGroup
@@ -34,6 +30,17 @@ from handtools.mcp.asgi import (
     HttpRefusal,
     send_json,
     send_response,
+)
+from handtools.mcp.http_access import (
+    LOOPBACK_HOSTS,
+    REQUEST_BODY_BYTES,
+    REQUEST_BODY_SECONDS,
+    REQUEST_HEADER_SECONDS,
+    check_host_and_origin,
+    limited_server,
+    read_body,
+    single_headers,
+    token_digest,
 )
 from handtools.mcp.idempotency import ReplicaCallLocks
 from handtools.mcp.presets import open_preset
@@ -56,7 +63,7 @@ class TokenGrant:
     name: str
     sha256: str
     workspace: Path
-    preset: str = "coding"
+    preset: str | None = "coding"
     policy: Path | None = None
     """Path of a policy file; None uses the user's own policy."""
     unattended: str | None = None
@@ -81,11 +88,6 @@ class TokenGrants:
         given = token_digest(token)
         found = [grant for grant in self.all if hmac.compare_digest(grant.sha256, given)]
         return found[0] if found else None
-
-
-def token_digest(token: str) -> str:
-    """The SHA-256 digest of a token, in hexadecimal."""
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def read_grants(path: Path) -> TokenGrants:
@@ -146,12 +148,8 @@ def require_strong_token(token: str, where: str) -> str:
     return token
 
 
-REQUEST_BODY_BYTES = 8 << 20
-REQUEST_BODY_SECONDS = 30.0
 MOST_HTTP_REQUEST_SECONDS = 3600.0
 """Maximum duration of one HTTP request, in seconds; event streams end then too, and clients reopen them."""
-_CONTENT_LENGTH = re.compile(r"[0-9]{1,15}")
-LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 @dataclass(kw_only=True)
@@ -190,17 +188,17 @@ class AccessControl:
     def knows(self, scope: AsgiScope) -> bool:
         """Whether a request carries a valid bearer token."""
         try:
-            return bool(self._grant(_single_headers(scope)))
+            return bool(self._grant(single_headers(scope)))
         except HttpRefusal:
             return False
 
     async def _answer(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        path, headers = scope["path"], _single_headers(scope)
+        path, headers = scope["path"], single_headers(scope)
         if path == "/health" and scope["method"] == "GET":
             status = "draining" if self.draining else "ok"
             await send_json(send, 503 if self.draining else 200, json.dumps({"status": status}).encode())
             return
-        self._check_place(headers)
+        check_host_and_origin(headers, self.hosts, self.origins)
         grant = self._grant(headers)
         if path == "/metrics" and scope["method"] == "GET":
             await send_response(send, 200, "text/plain; version=0.0.4", self.metrics.text().encode())
@@ -221,7 +219,7 @@ class AccessControl:
             raise HttpRefusal(503, "This server is shutting down.", **{"retry-after": "5"})
         if scope["method"] not in {"POST", "GET", "DELETE"}:
             raise HttpRefusal(405, "POST, GET or DELETE.", allow="POST, GET, DELETE")
-        body = await self._body(receive, headers)
+        body = await read_body(receive, headers, self.body_seconds)
         counted = scope["method"] == "POST"
         self.answering += counted
         try:
@@ -230,62 +228,12 @@ class AccessControl:
         finally:
             self.answering -= counted
 
-    def _check_place(self, headers: Mapping[str, str]) -> None:
-        """Refuse a foreign Host (421, DNS rebinding) or Origin (403, other web pages)."""
-        host = headers.get("host", "").lower()
-        if not ({host, _without_port(host)} & self.hosts):
-            raise HttpRefusal(421, "This Host is not served here.")
-        origin = headers.get("origin")
-        if origin is not None and origin not in self.origins and _host_of_origin(origin) != host:
-            raise HttpRefusal(403, "This Origin may not call.")
-
     def _grant(self, headers: Mapping[str, str]) -> TokenGrant:
         kind, _, token = headers.get("authorization", "").partition(" ")
         grant = self.grants.find(token.strip()) if kind.lower() == "bearer" else None
         if grant is None:
             raise HttpRefusal(401, "A bearer token is needed.", **{"www-authenticate": "Bearer"})
         return grant
-
-    async def _body(self, receive: AsgiReceive, headers: Mapping[str, str]) -> bytes:
-        declared = headers.get("content-length", "0")
-        if not _CONTENT_LENGTH.fullmatch(declared) or int(declared) > REQUEST_BODY_BYTES:
-            raise HttpRefusal(413, f"At most {REQUEST_BODY_BYTES:,} bytes.", connection="close")
-        whole = bytearray()
-        with anyio.move_on_after(self.body_seconds) as scope:
-            more = True
-            while more:
-                message = await receive()
-                whole += message.get("body", b"")
-                if len(whole) > REQUEST_BODY_BYTES:
-                    raise HttpRefusal(413, f"At most {REQUEST_BODY_BYTES:,} bytes.", connection="close")
-                more = message["type"] == "http.request" and message.get("more_body", False)
-        if scope.cancelled_caught:
-            raise HttpRefusal(408, "The body took too long.", connection="close")
-        return bytes(whole)
-
-
-def _single_headers(scope: AsgiScope) -> dict[str, str]:
-    """The request headers as a dict; raises `HttpRefusal` if a security-relevant header is duplicated."""
-    found: dict[str, str] = {}
-    for raw, value in scope["headers"]:
-        name = raw.decode("latin-1").lower()
-        if name in found and name in {"host", "origin", "authorization", "content-length"}:
-            raise HttpRefusal(400, f"{name} is given twice.")
-        found[name] = value.decode("latin-1")
-    return found
-
-
-def _host_of_origin(origin: str) -> str | None:
-    """The host and port of an Origin header; None if it can't be parsed."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return None
-
-
-def _without_port(host: str) -> str:
-    name, _, port = host.rpartition(":")
-    return name if name and port.isdigit() else host
 
 
 def _replay_body(body: bytes, receive: AsgiReceive) -> AsgiReceive:
@@ -302,69 +250,6 @@ def _replay_body(body: bytes, receive: AsgiReceive) -> AsgiReceive:
     return next_message
 
 
-def header_timeout_protocol(
-    seconds: float, *, strangers: int, knows: Callable[[AsgiScope], bool]
-) -> type[Any]:
-    """Make a subclass of uvicorn's HTTP protocol that closes connections whose headers take too long.
-
-    At most `strangers` connections without a valid token (`knows`) stay open: a new one closes the oldest of them,
-    and never an authenticated one.
-    """
-    import h11
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    unknown: dict[Any, None] = {}
-
-    class HastyProtocol(H11Protocol):
-        """HTTP connection that is closed when the headers of a request do not arrive in time."""
-
-        _late: Any = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._wait()
-            unknown[self] = None
-            if len(unknown) > strangers:
-                oldest = next(iter(unknown))
-                del unknown[oldest]
-                oldest.transport.abort()
-
-        def hear(self, data: bytes) -> None:
-            super().data_received(data)
-            if self in unknown and self.scope is not None and knows(dict(self.scope)):
-                del unknown[self]
-            waiting = self.conn.their_state is h11.IDLE
-            if waiting and self._late is None:
-                self._wait()
-            elif not waiting:
-                self._stop_waiting()
-
-        data_received = hear
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            unknown.pop(self, None)
-            super().connection_lost(exc)
-
-        def _wait(self) -> None:
-            self._late = self.loop.call_later(seconds, self.transport.close)
-
-        def _stop_waiting(self) -> None:
-            if self._late is not None:
-                self._late.cancel()
-                self._late = None
-
-    return HastyProtocol
-
-
-REQUEST_HEADER_BYTES = 16 << 10
-REQUEST_HEADER_SECONDS = 10.0
-KEEP_ALIVE_SECONDS = 30.0
-"""Seconds that an idle connection stays open between requests."""
-MOST_HTTP_CONNECTIONS = 512
-MOST_UNAUTHENTICATED_CONNECTIONS = 128
-"""Maximum number of open HTTP connections that have not sent a valid token yet."""
-HTTP_SHUTDOWN_SECONDS = 2
 VERSION_HEADER_NAME = b"mcp-protocol-version"
 
 logger = logging.getLogger("handtools.mcp")
@@ -488,33 +373,14 @@ def serve_http(grants: TokenGrants, place: HttpConfig) -> None:
 
 async def run_http_server(site: McpHttpApp) -> None:
     """Run uvicorn with the given MCP servers until a signal stops it."""
-    import uvicorn
-
     async with site.open() as door:
         # All that is loaded by now stays: the collector need not walk it again with every hundredth request.
         gc.collect()
         gc.freeze()
         place = site.place
-        config = uvicorn.Config(
-            cast("Any", door),
-            host=place.host,
-            port=place.port,
-            http=header_timeout_protocol(
-                place.header_seconds, strangers=MOST_UNAUTHENTICATED_CONNECTIONS, knows=door.knows
-            ),
-            ws="none",
-            lifespan="off",
-            log_level="warning",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            h11_max_incomplete_event_size=REQUEST_HEADER_BYTES,
-            limit_concurrency=MOST_HTTP_CONNECTIONS,
-            timeout_keep_alive=int(KEEP_ALIVE_SECONDS),
-            timeout_graceful_shutdown=HTTP_SHUTDOWN_SECONDS,
+        web = limited_server(
+            door, place.host, place.port, knows=door.knows, header_seconds=place.header_seconds
         )
-        web = uvicorn.Server(config)
-        web.capture_signals = _no_signals  # type: ignore[method-assign]
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_when_told, web, door, site, group)
             await web.serve()
@@ -538,16 +404,6 @@ async def _wait_for_calls(web: Any, door: AccessControl, site: McpHttpApp) -> No
         while site.metrics.running or door.answering:  # noqa: ASYNC110 - two counts, once in a server's life
             await anyio.sleep(0.05)
     web.should_exit = True
-
-
-@contextmanager
-def _no_signals() -> Iterator[None]:
-    yield
-
-
-def new_token() -> str:
-    """Generate a random bearer token."""
-    return secrets.token_urlsafe(32)
 
 
 def _grant_toolbox(grant: TokenGrant) -> Toolbox:

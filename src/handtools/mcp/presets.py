@@ -4,9 +4,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import cast, get_args
 
 from handtools.configuration import load_configuration
+from handtools.configuration.schema import PresetLiteral
 from handtools.core.callbacks import Callbacks
 from handtools.core.errors import UsageError
 from handtools.mcp.elicitation_and_sampling import sample_model
@@ -14,14 +15,13 @@ from handtools.runtime.policy.rules import Verdict
 from handtools.toolbox import Toolbox, coding, everything, reading
 
 logger = logging.getLogger("handtools")
-PresetLiteral = Literal["reading", "coding", "everything"]
 MAKERS_WITH_COMMANDS = {"coding": coding, "everything": everything}
 
 
 def open_preset(
     root: Path,
     *,
-    preset: str = "coding",
+    preset: str | None = None,
     policy: Path | None = None,
     unattended: str | None = None,
     block: Sequence[str] = (),
@@ -29,19 +29,21 @@ def open_preset(
     runner: str = "",
     sampling: bool = False,
 ) -> Toolbox:
-    """Open a preset's toolbox on a folder, under the user's settings and policy, narrowed by the options.
+    """Open a preset's toolbox on a folder, under the user's configuration, narrowed by the options.
 
+    Without a preset it is the one of the configuration.
     Raises `UsageError` for an unknown preset or verdict, or a missing folder.
     """
-    if preset not in get_args(PresetLiteral):
+    if preset is not None and preset not in get_args(PresetLiteral):
         raise UsageError(f"No preset {preset!r}: there are {', '.join(get_args(PresetLiteral))}.")
     if unattended is not None and unattended not in get_args(Verdict):
         raise UsageError(f"{unattended!r} is no answer: say {', '.join(get_args(Verdict))}.")
-    if sampling and preset != "everything":
-        raise UsageError("Only the preset `everything` has a tool for a model that the client lends.")
     if not root.is_dir():
         raise UsageError(f"{root} is no folder.")
     found = load_configuration(root, policy)
+    preset = preset or found.preset
+    if sampling and preset != "everything":
+        raise UsageError("Only the preset `everything` has a tool for a model that the client lends.")
     for sentence in found.ignored:
         logger.warning("%s", sentence)
     written = found.policy

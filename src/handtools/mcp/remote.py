@@ -338,37 +338,52 @@ class RemoteToolbox:
         """Register a listener for events of calls made through this toolbox: start, approval, change, end."""
         self._announcer.listen(listener)
 
-    def under(self, policy: Policy, *, approver: Approver | None = None) -> "RemoteToolbox":
+    def under(self, policy: Policy, *, approver: Approver | None = None) -> Self:
         """The same remote tools under a narrower policy: only what it and the token's policy both allow.
 
         `approver` answers the approvals of its calls.
         """
-        other = RemoteToolbox(self.url, self._token, timeout=self._timeout)
-        other._offered = {
+        offered = {
             dialect: [
                 one for one in listed if _is_offered(policy, replace(one, name=self._own_name(one.name)))
             ]
             for dialect, listed in self._offered.items()
         }
-        other._approver, other._meant = approver, self._meant
-        other._narrowing = {"policy": policy_to_json(policy)}
-        return other
+        return self._unopened().set_view(
+            offered, self._meant, {"policy": policy_to_json(policy)}, approver, EventAnnouncer()
+        )
 
-    def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> "RemoteToolbox":
+    def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> Self:
         """The same remote tools under other names for the model, such as with a prefix; `call` takes them."""
         new = names if callable(names) else lambda name: names.get(name, name)
         shown = {one.name: new(one.name) for one in self.definitions()}
         if len(set(shown.values())) != len(shown):
             raise UsageError("Two tools would have the same name; give a toolbox each name once.")
-        other = RemoteToolbox(self.url, self._token, timeout=self._timeout)
-        other._announcer = self._announcer.copy()
-        other._approver, other._narrowing = self._approver, self._narrowing
-        other._meant = {later: self._own_name(name) for name, later in shown.items()}
-        other._offered = {
+        offered = {
             dialect: [_renamed_definition(one, shown) for one in listed]
             for dialect, listed in self._offered.items()
         }
-        return other
+        meant = {later: self._own_name(name) for name, later in shown.items()}
+        return self._unopened().set_view(
+            offered, meant, self._narrowing, self._approver, self._announcer.copy()
+        )
+
+    def set_view(
+        self,
+        offered: dict[str, list[ToolDefinition]],
+        meant: dict[str, str],
+        narrowing: dict[str, Any],
+        approver: Approver | None,
+        announcer: EventAnnouncer,
+    ) -> Self:
+        """Set what is offered and how it is asked for; `under` and `renamed` make views with it."""
+        self._offered, self._meant, self._narrowing = offered, meant, narrowing
+        self._approver, self._announcer = approver, announcer
+        return self
+
+    def _unopened(self) -> Self:
+        """A toolbox of the same server, as new."""
+        return type(self)(self.url, self._token, timeout=self._timeout)
 
     def _own_name(self, tool: str) -> str:
         return self._meant.get(tool, tool)

@@ -88,11 +88,11 @@ class MethodRegistry:
         """The SDK's lifespan hook; does nothing and yields an empty state."""
         yield {}
 
-    def request(self, method: str) -> ServerMethod | None:
+    def get_request_handler(self, method: str) -> ServerMethod | None:
         """The handler of a JSON-RPC request method; None if there is none."""
         return self.requests.get(method)
 
-    def notification(self, method: str) -> ServerMethod | None:
+    def get_notification_handler(self, method: str) -> ServerMethod | None:
         """The handler of a JSON-RPC notification method; None if there is none."""
         return self.notifications.get(method)
 
@@ -100,10 +100,6 @@ class MethodRegistry:
     def server_info_stamp(self) -> dict[str, Any]:
         """The server's name and version, which the SDK adds to every result of the current protocol."""
         return copy.copy(SERVER_INFO)
-
-    # The same, as the SDK calls them.
-    get_request_handler = request
-    get_notification_handler = notification
 
     def create_initialization_options(self) -> Any:
         """The `initialize` answer of older protocols: server name, version, capabilities, instructions."""

@@ -2,26 +2,27 @@
 
 The SDK's own transport hands every line to a worker thread, three times per call; that is most of what a call
 costs there. It is used only where stdin and stdout are not pipes (a file, another system). Nothing heavy is
-imported at the top: a client waits for the first answer. ADR 70, 200.
+imported at the top: a client waits for the first answer. ADR 70, 200, 222.
 """
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import secrets
 import signal
 import stat
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast, runtime_checkable
 
 from handtools.core.errors import HandtoolsError
-from handtools.host.files.user_folders import policy_file, project_files
+from handtools.host.files.user_folders import config_file, policy_file, project_files, read_config_file
 from handtools.host.workspace_folders import combined_workspace
 from handtools.mcp.handshake import HandshakeResponder, Json, stored_tools_list
 
@@ -221,6 +222,7 @@ def serve_when_opened(
     With `listed`, the answer to `tools/list`, it is opened only after the handshake, so that the client waits
     less.
     """
+    gc.disable()
     try:
         asyncio.run(_serve(open_toolbox, root, listed))
     except asyncio.CancelledError:
@@ -232,21 +234,21 @@ async def _serve(open_toolbox: Callable[[], "Toolbox"], root: Path | None, liste
 
     @cache
     def desk() -> "ConnectionTools":
-        from pydantic import BaseModel
+        from pydantic import BaseModel, TypeAdapter
 
         # The SDK and the tools define 400 models, and a session uses some dozen: each is built when it is used.
         BaseModel.model_config["defer_build"] = True
+        TypeAdapter._defer_build = True  # type: ignore[method-assign, assignment] # noqa: SLF001 - no setting of its own
         from handtools.mcp.tool_calls import ConnectionTools
 
         # Request ids begin anew with each process, so they count within this one only.
         nonce = secrets.token_hex(8)
         return ConnectionTools(open_toolbox(), agent="", session=f"mcp-{nonce[:8]}", scope=nonce)
 
-    async with (
-        open_stdio_after_handshake(lambda: listed or desk().listed) as (reading, writing),
-        desk().open(),
-    ):
-        await _run_sdk_loop(desk(), root, reading, writing)
+    async with open_stdio_after_handshake(lambda: listed or desk().listed) as (reading, writing):
+        run_sdk_loop = _load_sdk_loop(desk(), root)
+        async with desk().open():
+            await run_sdk_loop(reading, writing)
     # Its session was named for this process, so nobody comes back to what its commands left in $HOME and /tmp.
     commands = desk().toolbox.workspace.commands
     if isinstance(commands, _SessionKeeper):
@@ -265,7 +267,7 @@ def _cancel_on_sigterm() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel if task else lambda: None)
 
 
-async def _run_sdk_loop(desk: "ConnectionTools", root: Path | None, reading: Any, writing: Any) -> None:
+def _load_sdk_loop(desk: "ConnectionTools", root: Path | None) -> Callable[[Any, Any], Awaitable[None]]:
     from handtools.mcp.server import import_sdk_lazily
 
     import_sdk_lazily()
@@ -277,13 +279,29 @@ async def _run_sdk_loop(desk: "ConnectionTools", root: Path | None, reading: Any
     registry = cast(
         "Any", build_mcp_server(desk, ClientRootsEnforcer(desk, root) if root is not None else None)
     )
-    await serve_dual_era_loop(registry, reading, writing, lifespan_state={})
+    # All that was loaded stays: looking through it for garbage, again and again, was a tenth of the start.
+    gc.freeze()
+    gc.enable()
+    return partial(serve_dual_era_loop, registry, lifespan_state={})
+
+
+_TOOL_LIST_WORDS = ("preset", "tools", "allow", "block")
+
+
+def _may_change_tools(root: Path) -> bool:
+    """Whether the person's configuration may offer other tools than usual.
+
+    Looked at as text: the parser and the schema would be loaded before the client has its first answer.
+    """
+    file = config_file(root)
+    text = "" if file is None else read_config_file(file)
+    return any(word in text for word in _TOOL_LIST_WORDS)
 
 
 def serve_folders_over_stdio(
     folders: Sequence[str],
     *,
-    preset: str = "coding",
+    preset: str | None = None,
     policy: Path | None = None,
     unattended: str | None = None,
     block: Sequence[str] = (),
@@ -323,8 +341,8 @@ def serve_folders_over_stdio(
         )
 
     try:
-        changed = block or policy_file(root, policy) or project_files(root)
-        usual = preset == "coding" and not changed
+        changed = block or policy_file(root, policy) or project_files(root) or _may_change_tools(root)
+        usual = preset in {None, "coding"} and not changed
         serve_when_opened(opening, root, stored_tools_list() if usual else None)
     except HandtoolsError as problem:
         sys.exit(_failure_text(problem))

@@ -6,7 +6,7 @@ ADR 71.
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
-from handtools.core.errors import HandtoolsError
+from handtools.core.errors import HandtoolsError, HostError
 from handtools.core.events import Event, Progressed, Settled
 from handtools.core.result import Result
 from handtools.mcp import elicitation_and_sampling
@@ -166,11 +166,15 @@ async def _relay_progress(
     told.set()
 
 
+LOOK_AHEAD_DELAY_SECONDS = 0.2
+"""Seconds before the first command is prepared, so that a call that came with the greeting is answered first."""
 ApprovalsAnsweredBy = Literal["client", "person"]
 """Who answers approvals: the MCP client that called, or a person at this machine (`handtools approve`)."""
 
 SESSION_META_KEY = "handtools/session"
 """Key in `_meta` under which a client names its session, for remembered approvals and for undo."""
+WATCHED_WAIT_SECONDS = 600.0
+"""How long a call waits for a person who watches, before the model is told that it is pending."""
 NOBODY_TO_ASK = "Nobody is there to ask; the policy answers for them."
 
 
@@ -208,15 +212,19 @@ class ConnectionTools:
     @asynccontextmanager
     async def open(self) -> AsyncIterator["ConnectionTools"]:
         """Serve calls until the block ends; calls that still run then are cancelled, and recorded as such."""
-        self.toolbox.look_ahead()
         async with anyio.create_task_group() as group:
             self._group = group
+            group.start_soon(self._look_ahead)
             try:
                 yield self
             finally:
                 group.cancel_scope.cancel()
                 self._group = None
         await self.toolbox.aclose()
+
+    async def _look_ahead(self) -> None:
+        await anyio.sleep(LOOK_AHEAD_DELAY_SECONDS)
+        self.toolbox.look_ahead()
 
     @cached_property
     def attended_toolbox(self) -> Toolbox:
@@ -265,7 +273,7 @@ class ConnectionTools:
                 call_id = call.id
                 with set_sampling_request(ctx):
                     result = await self._run(ctx, call, chosen=chosen)
-            result = await self._settle(ctx, call_id, result)
+            result = await self._settle(ctx, params, call_id, result)
             status = result.status
             if result.request is not None:
                 return self._waiting(ctx, params, result.request)
@@ -364,21 +372,52 @@ class ConnectionTools:
         return await self.resume(call_id, reply)
 
     async def _settle(
-        self, ctx: "ServerRequestContext[Any, Any]", call_id: str, result: Result[Any]
+        self,
+        ctx: "ServerRequestContext[Any, Any]",
+        params: "CallToolRequestParams",
+        call_id: str,
+        result: Result[Any],
     ) -> Result[Any]:
         """While a result is pending, get a reply from the client or the policy, and resume the call."""
         while result.request is not None:
-            reply = await self._reply(ctx, result.request)
+            reply = await self._reply(ctx, params, result.request)
             if reply is None:
                 break
             result = await self.resume(call_id, reply)
         return result
 
-    async def _reply(self, ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
-        if self.asks == "client" and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities):
-            return await _elicit_reply(ctx, approval) if ctx.session.can_send_request else None
+    async def _reply(
+        self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
+    ) -> Reply | None:
         unattended = self.toolbox.policy.unattended
-        return None if unattended == "ask" else Reply(unattended == "allow", message=NOBODY_TO_ASK)
+        if self.asks == "client" and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities):
+            if ctx.session.can_send_request:
+                return await self._first_reply(ctx, approval)
+            if not _form_was_closed(params):
+                return None
+        elif unattended != "ask":
+            return Reply(unattended == "allow", message=NOBODY_TO_ASK)
+        with anyio.move_on_after(WATCHED_WAIT_SECONDS):
+            return await self.attended_toolbox.answer_from_elsewhere(approval.call_id, only_if_watched=True)
+        return None
+
+    async def _first_reply(self, ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
+        """Ask the client's person, and take the answer of one who watches if that comes first."""
+        replies: list[Reply | None] = []
+
+        async def ask_client() -> None:
+            replies.append(await _elicit_reply(ctx, approval))
+            group.cancel_scope.cancel()
+
+        async def ask_watchers() -> None:
+            with suppress(HostError):  # then it is the client's person alone
+                replies.append(await self.attended_toolbox.answer_from_elsewhere(approval.call_id))
+                group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask_client)
+            group.start_soon(ask_watchers)
+        return replies[0]
 
     def _waiting(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
@@ -391,15 +430,19 @@ class ConnectionTools:
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         current = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        closed = bool(params.input_responses) and _reply_in_params(params) is None
         if (
             current
-            and not closed
+            and not _form_was_closed(params)
             and self.asks == "client"
             and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities)
         ):
             return elicitation_and_sampling.input_required_result(approval)
         return failure_result(elicitation_and_sampling.pending_call_text(approval), approval.call_id)
+
+
+def _form_was_closed(params: "CallToolRequestParams") -> bool:
+    """Whether the client got the approval form already, and sent it back unanswered."""
+    return bool(params.input_responses) and _reply_in_params(params) is None
 
 
 def _reply_in_params(params: "CallToolRequestParams") -> Reply | None:

@@ -19,7 +19,6 @@ from handtools.core.file_storage import Store
 from handtools.core.language import DiagnosticReview, review_text
 from handtools.core.result import ContentBlock, Result, SpilledOutput, Text
 from handtools.core.skills import GUIDE_FILE, Skill
-from handtools.runtime.guards.commands import hidden_globs
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
 from handtools.runtime.guards.language import visible_review
 from handtools.text.diffs.unified_diff import unified_diff
@@ -100,7 +99,7 @@ async def format_files(files: GuardedFiles, deadline: float) -> str:
 async def _format_file(files: GuardedFiles, change: Change) -> str:
     assert change.after is not None
     before, after = change.before.data if change.before else None, change.after.data
-    formatters, private = files.workspace.formatters, hidden_globs(files.gate.policy)
+    formatters, private = files.workspace.formatters, files.gate.policy.hidden_globs
     done = await formatters.format(change.path, before, after, private=private)
     if done is None:
         return ""
@@ -132,7 +131,7 @@ async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
 
     seconds = min(DIAGNOSE_SECONDS, deadline - time.monotonic() - 0.1)
     review = await language.review(
-        changes, private=hidden_globs(policy), timeout=max(seconds, 0.0), late=late
+        changes, private=policy.hidden_globs, timeout=max(seconds, 0.0), late=late
     )
     return review_text(visible_review(review, policy))
 
@@ -141,7 +140,7 @@ def _warm_servers(files: GuardedFiles) -> None:
     language = files.workspace.language
     for path in files.sights:
         if language.speaks(path):
-            language.warm(path, private=hidden_globs(files.gate.policy))
+            language.warm(path, private=files.gate.policy.hidden_globs)
 
 
 async def note_hard_links(files: GuardedFiles, deadline: float) -> str:  # noqa: ARG001

@@ -42,6 +42,10 @@ class EventAnnouncer:
         finally:
             self._followers.pop(call_id, None)
 
+    def is_heard(self, call_id: str) -> bool:
+        """Whether anyone listens to the events of a call."""
+        return bool(self._listeners) or call_id in self._followers
+
     def announce(self, event: Event) -> None:
         """Queue an event for the listeners; returns at once."""
         follower = self._followers.get(call_id_of_event(event)) if self._followers else None

@@ -38,7 +38,7 @@ from handtools.core.errors import (
     UnknownTool,
     UsageError,
 )
-from handtools.core.events import Progressed, Settled, Started
+from handtools.core.events import Event, Progressed, Settled, Started
 from handtools.core.result import CallFailure, CallUsage, Result, Text, result_from_json
 from handtools.core.tool import AnyTool
 from handtools.runtime.after_call import (
@@ -54,11 +54,18 @@ from handtools.runtime.call_tracing import traced_call
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.guards.callbacks import guarded_callbacks, only_own_cancellation
 from handtools.runtime.guards.commands import GuardedCommands, drop_held_command
-from handtools.runtime.guards.files import LOCK_TIMEOUT_SECONDS, GuardedFiles, GuardedSkills
+from handtools.runtime.guards.files import (
+    LOCK_TIMEOUT_SECONDS,
+    OUTPUT_SCHEME,
+    GuardedFiles,
+    GuardedSkills,
+)
 from handtools.runtime.guards.language import GuardedLanguage
 from handtools.runtime.guards.search import GuardedSearch
 from handtools.runtime.guards.web import GuardedWeb
 from handtools.runtime.journal import CallRecord
+from handtools.runtime.journal.calls import PendingCall
+from handtools.runtime.journal.running_calls import HEARTBEAT_SECONDS
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
 from handtools.runtime.transaction import recover_transactions
@@ -67,6 +74,8 @@ from handtools.runtime.workspace import Workspace
 from handtools.text.paths import similar_names
 from handtools.text.token_budget import estimate_tokens
 
+ANSWER_POLL_SECONDS = 0.1
+"""How often a process that waits for an answer from another one looks for it."""
 NOTE_AFTER_FAILURES = 3
 STOP_AFTER_FAILURES = 6
 MAX_COUNTED_FAILING_CALLS = 512
@@ -195,12 +204,55 @@ class Executor:
             return Result(
                 _approval_pending_text(kept.approval), None, status="pending", request=kept.approval
             )
+        claim = await to_thread.run_sync(self.workspace.journal.answers.claim, call_id, reply)
+        if claim.kind != "run":
+            # Another answer came first, or who asked waits for this one: what comes of it there.
+            return await self._outcome_elsewhere(kept)
+        while (running := self._running.get(call_id)) is not None:
+            if ended := await running.wait_for_result():
+                return ended
         try:
-            settle_reply(self.workspace.journal, kept.call, kept.approval, reply)
+            settle_reply(self.workspace.journal, kept.call, kept.approval, claim.reply)
         except Denied as no:
             return await self._dropped(kept.call, no)
         granted = kept.granted | {kept.approval.fingerprint}
         return await self._first(kept.call, cancel or CancelToken(), granted)
+
+    async def _outcome_elsewhere(self, kept: PendingCall) -> Result[Any]:
+        """Wait for the result of a pending call that another process runs; still pending if that one died."""
+        call_id, journal = kept.call.id, self.workspace.journal
+        while True:
+            if call_id not in await to_thread.run_sync(journal.answers.answered):
+                break
+            await anyio.sleep(ANSWER_POLL_SECONDS)
+        recorded = await self._recorded(call_id)
+        asked = await to_thread.run_sync(journal.calls.suspended, call_id)
+        if asked is None and recorded is not None:
+            return recorded
+        approval = asked.approval if asked else kept.approval
+        return Result(_approval_pending_text(approval), None, status="pending", request=approval)
+
+    async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool) -> Reply | None:
+        """Wait until a person answers a pending call in another process; the caller then resumes it with that.
+
+        With `only_if_watched` it returns None as soon as nobody watches.
+        """
+        answers = self.workspace.journal.answers
+        if only_if_watched and not answers.is_watched():
+            return None
+        try:
+            while True:
+                await to_thread.run_sync(answers.attend, call_id)
+                until = time.monotonic() + HEARTBEAT_SECONDS
+                while time.monotonic() < until:
+                    if reply := answers.given(call_id):
+                        return reply
+                    await anyio.sleep(ANSWER_POLL_SECONDS)
+                if only_if_watched and not answers.is_watched():
+                    return None
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(answers.leave, call_id)
 
     def is_settled(self, call_id: str) -> bool:
         """Whether the record has the last word of a call: it neither waits nor would it run again."""
@@ -292,19 +344,30 @@ class Executor:
             in_hand=reply,
         )
         files = GuardedFiles(call, self.workspace, gate, self.announcer.announce)
-        with traced_call(call) as span:
-            try:
-                result = await self._guarded(call, files, cancel)
-            except anyio.get_cancelled_exc_class():
+        self.workspace.journal.own_running.begin(call, cancel.cancel)
+        try:
+            with traced_call(call) as span:
+                try:
+                    result = await self._guarded(call, files, cancel)
+                except anyio.get_cancelled_exc_class():
+                    with anyio.CancelScope(shield=True):
+                        result = result_of_error(caller_cancelled_error())
+                        await self._settle(call, result, files, started, clock)
+                    raise
+                # What was done is recorded, also when the call is cancelled just now.
                 with anyio.CancelScope(shield=True):
-                    result = result_of_error(caller_cancelled_error())
-                    await self._settle(call, result, files, started, clock)
-                raise
-            # What was done is recorded, also when the call is cancelled just now.
-            with anyio.CancelScope(shield=True):
-                result = await self._settle(call, result, files, started, clock)
-            span.settle(result)
+                    result = await self._settle(call, result, files, started, clock)
+                span.settle(result)
+        finally:
+            self.workspace.journal.own_running.end(call.id)
         return result
+
+    def _announce(self, event: Event) -> None:
+        """Tell listeners, and processes that watch, of an event."""
+        if isinstance(event, Progressed):
+            kept = event.path.removeprefix(OUTPUT_SCHEME)
+            self.workspace.journal.own_running.progress(event.call_id, event.text, event.bytes, kept)
+        self.announcer.announce(event)
 
     async def _guarded(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Result[Any]:
         """Run the tool with timeout and cancellation; errors become results."""
@@ -404,13 +467,13 @@ class Executor:
 
     def _context(self, call: Call, files: GuardedFiles) -> Context:
         def progress(text: str) -> None:
-            self.announcer.announce(Progressed(call.id, text, len(text.encode())))
+            self._announce(Progressed(call.id, text, len(text.encode())))
 
         history = GuardedHistory(self.workspace, files)
         return Context(
             call=call,
             files=files,
-            commands=GuardedCommands(call, self.workspace, files, self.announcer.announce),
+            commands=GuardedCommands(call, self.workspace, files, self._announce),
             history=history,
             search=GuardedSearch(self.workspace, files.gate),
             syntax=self.workspace.syntax,

@@ -1,6 +1,6 @@
 """Undo, redo and restore of recorded changes; a path that changed since becomes a conflict. ADR 103."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -20,11 +20,19 @@ from handtools.core.changes import (
     split_folder_change,
 )
 from handtools.core.errors import NotFound, NothingToUndo, ToolError
-from handtools.core.undo_history import FileVersion, TextRemovingCall, UndoConflict, UndoOutcome, UndoScope
+from handtools.core.undo_history import (
+    FileVersion,
+    ReviewPoint,
+    TextRemovingCall,
+    UndoConflict,
+    UndoOutcome,
+    UndoScope,
+)
 from handtools.runtime.guards.files import GuardedFiles
 from handtools.runtime.journal import RecordedTouch
 from handtools.runtime.journal.change_entries import ChangeEntryKind, Transaction, action_of
 from handtools.runtime.policy.change_rules import judge_reversal
+from handtools.runtime.review import ChangeReview, plan_rejection
 from handtools.runtime.transaction import node_at, node_bytes
 from handtools.runtime.workspace import Workspace
 from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
@@ -104,6 +112,22 @@ class GuardedHistory:
         restored = ChangeSet(tuple(sorted(changes, key=change_apply_order)), f"restore version {number}")
         done = None if dry_run else await self.files.apply(restored)
         return _outcome(done, restored, ())
+
+    async def reject(
+        self, point: ReviewPoint, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
+    ) -> UndoOutcome:
+        """Take back parts of what was changed since a point: a change like any other, which undo takes back.
+
+        What is not as it was when it was shown, or was edited by others since, is kept as a conflict.
+        """
+        review = ChangeReview(self.workspace.journal, self.workspace.files, point)
+        plan = await to_thread.run_sync(plan_rejection, review, rejected, edited)
+        if not plan.changes:
+            return UndoOutcome(None, (), tuple(plan.conflicts))
+        planned = ChangeSet(tuple(plan.changes), "review")
+        changes, question = await to_thread.run_sync(self._judged, planned)
+        done = await self.files.land(Transaction(changes, reverts=tuple(plan.reverts)), question=question)
+        return _outcome(done, changes, tuple(plan.conflicts))
 
     async def find_removing_call(self, path: str, text: str) -> TextRemovingCall | None:
         """Return the recorded call that removed a text from a file, or None."""

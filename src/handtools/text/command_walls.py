@@ -48,7 +48,7 @@ class CommandWall:
     """Programs whose message is known, for people."""
     sentence: str
     """`{what}` is what the message names: a host, a path, a program."""
-    patterns: tuple[re.Pattern[str], ...]
+    patterns: tuple[str, ...]
     """The group `what`, if there is one, is what the message names."""
     condition: WallCondition = "confined"
     unnamed: str = ""
@@ -59,7 +59,7 @@ class CommandWall:
     def note(self, line: str, around: CommandConfinement) -> str:
         """Return the sentence if a line of output tells of this wall, or empty."""
         for pattern in self.patterns:
-            found = pattern.match(line)
+            found = re.match(pattern, line)
             if found is None:
                 continue
             what = (found.groupdict().get("what") or "").strip("'\"`‘’").rstrip(":,")
@@ -69,16 +69,12 @@ class CommandWall:
         return ""
 
 
-def _lines(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern) for pattern in patterns)
-
-
 _QUOTED_LINE = re.compile(r"(?!line )[^\s:]+:\d+[:-]|\d+[:\t]|\s*\d+\t")
 _HOST = r"(?P<what>[\w.-]+\.[A-Za-z][\w-]*)"
 _PATH = r"['‘]?(?P<what>[^'‘’:]+)['’]?"
 _SHELL = r"(?:\S*(?:ba|da|z)?sh: )?(?:line \d+: |\d+: )?"
 
-_UNRESOLVED = _lines(
+_UNRESOLVED = (
     rf".*Could not resolve host(?:name)?:? \(?(?:Could not resolve host: )?{_HOST}",
     rf"wget: unable to resolve host address .?{_HOST}",
     rf"ssh: Could not resolve hostname {_HOST}",
@@ -88,8 +84,10 @@ _UNRESOLVED = _lines(
     rf".*host='{_HOST}'.*(?:Temporary failure in name resolution|Name or service not known|NewConnectionError)",
     rf".*Temporary failure resolving '{_HOST}'",
     rf".*failed to lookup address information.*{_HOST}?",
-    r"(?:\S*[Ee]rror: |<urlopen error |socket\.gaierror: ).*(?:Temporary failure in name resolution|"
-    r"Name or service not known|No address associated with hostname|Network is unreachable)",
+    (
+        r"(?:\S*[Ee]rror: |<urlopen error |socket\.gaierror: ).*(?:Temporary failure in name resolution|"
+        r"Name or service not known|No address associated with hostname|Network is unreachable)"
+    ),
     r".*: Network is unreachable$",
     r".*dns error",
 )
@@ -100,7 +98,7 @@ WALLS: tuple[CommandWall, ...] = (
         "docker",
         "There is no Docker for commands: a daemon would lead out of the sandbox. Run the service itself with "
         "background=true, or ask the person.",
-        _lines(
+        (
             r".*Cannot connect to the Docker daemon",
             r".*permission denied while trying to connect to the (?:Docker|docker)",
             rf"{_SHELL}(?:docker|docker-compose|podman): (?:command )?not found",
@@ -110,7 +108,7 @@ WALLS: tuple[CommandWall, ...] = (
         "no sudo",
         "sudo, su",
         "Nothing becomes root here: install into the workspace or `$HOME`, or ask the person.",
-        _lines(
+        (
             rf"{_SHELL}(?:sudo|doas): (?:command )?not found",
             r"sudo: (?:The .no new privileges. flag|effective uid is not 0|unable to)",
             r"sudo: a (?:terminal|password) is required",
@@ -123,7 +121,7 @@ WALLS: tuple[CommandWall, ...] = (
         "apt-get, apt, dpkg, dnf, apk",
         "System packages can't be installed from a command: use a virtual environment, npm or another installer "
         "into the workspace or `$HOME`, or ask the person.",
-        _lines(
+        (
             r"E: (?:Could not open lock file|List directory \S+ is missing)",
             r"E: Unable to (?:lock|write|read|acquire the dpkg|locate package)",
             r"dpkg: error: (?:requested operation requires superuser|unable to access)",
@@ -135,8 +133,8 @@ WALLS: tuple[CommandWall, ...] = (
         "no network",
         "curl, wget, git, ssh, pip, uv, npm, node, python, cargo, go, psql",
         'A command has no network unless it lists its hosts: send `hosts=["{what}"]` with all that it must reach.',
-        _UNRESOLVED
-        + _lines(
+        (
+            *_UNRESOLVED,
             r"WARNING: Retrying \(.*(?:NewConnectionError|ConnectTimeoutError|ProxyError)",
             r"ERROR: Could not find a version that satisfies the requirement .*\(from versions: none\)",
         ),
@@ -156,7 +154,7 @@ WALLS: tuple[CommandWall, ...] = (
         "no host key or account",
         "git, ssh",
         "The person's keys and passwords are not here, and nobody can type one: have the person do this step.",
-        _lines(
+        (
             r"fatal: could not read (?:Username|Password) for",
             r"Host key verification failed",
             r"\S+@\S+: Permission denied \((?:publickey|password)",
@@ -167,9 +165,11 @@ WALLS: tuple[CommandWall, ...] = (
         "private file",
         "cat, cp, bash, python, node",
         "`{what}` is private: commands can't see what is in it. Ask the person for what you need of it.",
-        _lines(
-            rf"{_SHELL}(?:\S+: )?(?:cannot (?:open|access|stat|read) )?{_PATH}:? (?:for reading: )?"
-            r"(?:Permission denied|No such file or directory)",
+        (
+            (
+                rf"{_SHELL}(?:\S+: )?(?:cannot (?:open|access|stat|read) )?{_PATH}:? (?:for reading: )?"
+                r"(?:Permission denied|No such file or directory)"
+            ),
             rf"(?:PermissionError|FileNotFoundError): \[Errno \d+\] [\w ]+: {_PATH}",
             rf".*(?:EACCES|ENOENT): (?:permission denied|no such file or directory), \w+ {_PATH}",
         ),
@@ -179,7 +179,7 @@ WALLS: tuple[CommandWall, ...] = (
         "read-only",
         "touch, mkdir, bash, python, node, pip",
         "`{what}` is outside of what a command may write: the workspace, `$HOME` and `/tmp`.",
-        _lines(
+        (
             rf"{_SHELL}(?:\S+: )?(?:cannot [\w ]+? )?{_PATH}: Read-only file system",
             rf"OSError: \[Errno 30\] Read-only file system: {_PATH}",
             rf".*EROFS: read-only file system, \w+ {_PATH}",
@@ -192,14 +192,14 @@ WALLS: tuple[CommandWall, ...] = (
         "git clone, git submodule add",
         "For an ordinary user the kernel makes a copy where a command links to a file that was there before it. "
         'Name the repository as a URL (`"file://$(realpath PATH)"`): git then copies.',
-        _lines(r"fatal: hardlink different from source"),
+        (r"fatal: hardlink different from source",),
     ),
     CommandWall(
         "no space",
         "dd, tar, pip, npm, git",
         "The place it wrote to is full: `$HOME` and `/tmp` are small. Remove what is not needed, or write into "
         "the workspace.",
-        _lines(
+        (
             r".*No space left on device",
             r".*ENOSPC: no space left on device",
             r".*Disk quota exceeded",
@@ -209,7 +209,7 @@ WALLS: tuple[CommandWall, ...] = (
         "too many processes",
         "bash, python, node, go",
         "It started more processes or threads than a command may have: give it fewer workers (`-j 2`).",
-        _lines(
+        (
             r".*fork: (?:retry: )?(?:Resource temporarily unavailable|Cannot allocate memory)",
             r".*(?:BlockingIOError|OSError): \[Errno 11\] Resource temporarily unavailable",
             r".*RuntimeError: can't start new thread",
@@ -221,7 +221,7 @@ WALLS: tuple[CommandWall, ...] = (
         "out of memory",
         "python, node, cc1plus, go, rustc",
         "It ran out of the memory that a command may use: give it less at once, or fewer workers (`-j 2`).",
-        _lines(
+        (
             r"(?:numpy\.\S+)?MemoryError\b",
             r".*JavaScript heap out of memory",
             r".*Cannot allocate memory",
@@ -235,13 +235,13 @@ WALLS: tuple[CommandWall, ...] = (
         "too many open files",
         "python, node, git",
         "It opened more files at once than a process may: work on fewer at a time.",
-        _lines(r".*[Tt]oo many open files", r".*EMFILE"),
+        (r".*[Tt]oo many open files", r".*EMFILE"),
     ),
     CommandWall(
         "no services",
         "systemctl, service",
         "There is no service manager: start the server itself with background=true.",
-        _lines(
+        (
             r"System has not been booted with systemd",
             r"Failed to connect to bus",
             rf"{_SHELL}(?:systemctl|service): (?:command )?not found",
@@ -252,7 +252,7 @@ WALLS: tuple[CommandWall, ...] = (
         "python, tmux, vim, docker, git, getpass",
         "It wants a terminal: pass what it asks for by flags or a file, or start it with background=true and "
         "pty=true and answer with `jobs`.",
-        _lines(
+        (
             r"EOFError(?:: EOF when reading a line)?$",
             r"open terminal failed: not a terminal",
             r".*(?:stdin|input device|standard input|input|output) is not (?:a|from a|to a) (?:tty|TTY|terminal)",
@@ -269,7 +269,7 @@ WALLS: tuple[CommandWall, ...] = (
         "bash, env, npm, make",
         "`{what}` is not on this command's PATH. Look for another name (`command -v`), a project's own "
         "(`.venv/bin`, `node_modules/.bin`), install it into the workspace, or ask the person.",
-        _lines(
+        (
             rf"{_SHELL}(?P<what>[\w.+-]+): (?:command )?not found$",
             r"(?:/usr/bin/)?env: ['‘](?P<what>[^'’]+)['’]: No such file or directory",
             r"make(?:\[\d+\])?: (?P<what>[\w.+-]+): No such file or directory",

@@ -18,9 +18,16 @@ MAX_BODY_BYTES = 4_500_000
 """How much of arguments, answers and diffs is in one page; each call gets its part of it."""
 MAX_CALL_BYTES = 40_000
 MOST_CHART_ROWS = 12
-STATUS_MARKS = {"ok": "✓", "pending": "?", "denied": "⊘"}
+STATUS_MARKS = {"ok": "✓", "pending": "?", "running": "…", "denied": "⊘"}
 """A sign for each status, beside its colour; all others are failures."""
 FAILURE_MARK = "✗"
+STATUS_KINDS = {"✓": "good", "?": "open", "…": "open"}
+"""The class of a call in the page by its sign; all others are `bad`."""
+MOST_PAUSE_SECONDS = 120.0
+"""Longer pauses between calls are drawn this long: a night would leave no room for the day."""
+TIMELINE_STEPS = 1_000
+TIMELINE_BARS = {"good": (3, 4), "open": (2, 6), "bad": (0, 10)}
+"""Where a call's bar begins in its row, and how high it is: what did not end well is seen without its colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,18 @@ class ReportedFile:
     path: str
     added: int | None
     removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedQuestion:
+    """A question that a person was asked in a call: what for, by which rule, and what they said."""
+
+    title: str
+    rule: str
+    answer: str
+    """Such as `allowed once`, `denied`, or `waits for an answer`; its first word is what is counted."""
+    message: str = ""
+    """What the person told the agent with a no."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +72,12 @@ class ReportedCall:
     diff: str
     files: tuple[ReportedFile, ...] = ()
     match: str = ""
-    """Of an edit: in what the old text differed from the file; `exact` for nothing."""
+    """Of an edit: in what the old text differed from the file; `exact` for nothing, else why it was refused."""
     undo_command: str = ""
+    began: float = 0.0
+    """When it began and when it ended, in seconds since any fixed time."""
+    ended: float = 0.0
+    questions: tuple[ReportedQuestion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +92,8 @@ class ChartRow:
 def html_report(title: str, calls: Sequence[ReportedCall]) -> str:
     """Build the page, with calls in the order given. Whatever they contain is shown as text."""
     room = min(MAX_BODY_BYTES // max(len(calls), 1), MAX_CALL_BYTES)
-    policy = f"default-src 'none'; style-src '{_hash(_STYLE)}'; script-src '{_hash(_SCRIPT)}'"
+    style, script = source_hash(REPORT_STYLE), source_hash(REPORT_SCRIPT)
+    policy = f"default-src 'none'; style-src '{style}'; script-src '{script}'"
     name = escaped(title)
     return "".join(
         [
@@ -77,13 +101,11 @@ def html_report(title: str, calls: Sequence[ReportedCall]) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
-            f"<title>{name}</title><style>{_STYLE}</style></head><body><header><h1>{name}</h1>",
-            f"<p>{escaped(_summary(calls))}</p></header><main>",
-            '<section class="charts" aria-label="Figures">',
-            *(_chart(heading, rows) for heading, rows in _charts(calls) if rows),
-            "</section>",
+            f"<title>{name}</title><style>{REPORT_STYLE}</style></head><body><header><h1>{name}</h1>",
+            f"<p>{escaped(summary_line(calls))}</p></header><main>",
+            *figures(calls),
             *_call_list(calls, room),
-            f"</main><script>{_SCRIPT}</script></body></html>\n",
+            f"</main><script>{REPORT_SCRIPT}</script></body></html>\n",
         ]
     )
 
@@ -104,7 +126,8 @@ def _escaped_within(text: str, most: int) -> str:
     return shown if not left else f"{shown}\n<em>… {number_with_noun(left, 'character')} more</em>"
 
 
-def _summary(calls: Sequence[ReportedCall]) -> str:
+def summary_line(calls: Sequence[ReportedCall]) -> str:
+    """What the calls come to, in one line."""
     failed = sum(mark_of_status(call.status) == FAILURE_MARK for call in calls)
     files = {file.path for call in calls for file in call.files}
     told = [
@@ -124,6 +147,19 @@ def mark_of_status(status: str) -> str:
     return STATUS_MARKS.get(status, FAILURE_MARK)
 
 
+def kind_of_status(status: str) -> str:
+    """Whether a status is `good`, `open` or `bad`."""
+    return STATUS_KINDS.get(mark_of_status(status), "bad")
+
+
+def figures(calls: Sequence[ReportedCall]) -> Iterable[str]:
+    """The timeline and the charts of calls, oldest first."""
+    yield '<section class="charts" aria-label="Figures">'
+    yield from _timeline(calls)
+    yield from (_chart(heading, rows) for heading, rows in _charts(calls) if rows)
+    yield "</section>"
+
+
 def _charts(calls: Sequence[ReportedCall]) -> Iterable[tuple[str, list[ChartRow]]]:
     seconds: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
@@ -138,7 +174,8 @@ def _charts(calls: Sequence[ReportedCall]) -> Iterable[tuple[str, list[ChartRow]
     yield "Time by tool", _rows(seconds, "{:,.1f} s")
     yield "Tokens of answers by tool", _rows(tokens, "{:,}")
     yield "Files by lines changed", _rows(lines, "{:,}")
-    yield "How the old text of edits was found", _rows(matches, "{:,}")
+    yield "Edits by how the old text was found", _rows(matches, "{:,}")
+    yield "Questions asked, by rule", _question_rows(calls)
     yield "Calls that did not end well, or wait", _rows(ends, "{:,}")
 
 
@@ -146,6 +183,56 @@ def _rows(values: "Counter[str]", form: str) -> list[ChartRow]:
     return [
         ChartRow(name, value, form.format(value)) for name, value in values.most_common(MOST_CHART_ROWS)
     ]
+
+
+def _question_rows(calls: Sequence[ReportedCall]) -> list[ChartRow]:
+    asked = [question for call in calls for question in call.questions]
+    answers: dict[str, Counter[str]] = {}
+    for question in asked:
+        answers.setdefault(question.rule, Counter())[question.answer.partition(" ")[0]] += 1
+    most = sorted(answers.items(), key=lambda item: -item[1].total())[:MOST_CHART_ROWS]
+    return [
+        ChartRow(rule, said.total(), ", ".join(f"{count:,} {word}" for word, count in said.most_common()))
+        for rule, said in most
+    ]
+
+
+def _timeline(calls: Sequence[ReportedCall]) -> Iterable[str]:
+    """When each tool was used: a row for each, with a bar for each call, as long as the call was."""
+    placed = list(_without_long_pauses(calls))
+    whole = max((end for _, _, end in placed), default=0.0)
+    if not whole:
+        return
+    rows: dict[str, list[tuple[str, int, int]]] = {}
+    for call, begin, end in placed:
+        first = min(int(begin / whole * TIMELINE_STEPS), TIMELINE_STEPS - 2)
+        last = max(int(end / whole * TIMELINE_STEPS), first + 2)
+        rows.setdefault(call.tool, []).append((kind_of_status(call.status), first, last))
+    yield '<table class="timeline"><caption>Timeline '
+    yield f"<small>{escaped(calls[0].at)} to {escaped(calls[-1].at)}; a high bar did not end well; "
+    yield f"pauses over {MOST_PAUSE_SECONDS / 60:.0f} minutes are shortened</small></caption><tbody>"
+    tools = Counter(call.tool for call in calls)
+    for tool, count in tools.most_common(MOST_CHART_ROWS):
+        yield f'<tr><th scope="row">{escaped(tool)}</th><td>{number_with_noun(count, "call")}</td><td>'
+        yield f'<svg aria-hidden="true" viewBox="0 0 {TIMELINE_STEPS} 10" preserveAspectRatio="none">'
+        for kind, (top, height) in TIMELINE_BARS.items():
+            bars = dict.fromkeys((first, last) for each, first, last in rows[tool] if each == kind)
+            if bars:
+                drawn = "".join(f"M{a} {top}h{b - a}v{height}h{a - b}z" for a, b in bars)
+                yield f'<path class="{kind}" d="{drawn}"/>'
+        yield "</svg></td></tr>"
+    yield "</tbody></table>"
+
+
+def _without_long_pauses(calls: Sequence[ReportedCall]) -> Iterable[tuple[ReportedCall, float, float]]:
+    """Each call with its begin and end in seconds since the first one, long pauses between calls cut short."""
+    cut, until = 0.0, 0.0
+    for number, call in enumerate(sorted(calls, key=lambda each: each.began)):
+        if not number:
+            cut = until = call.began
+        cut += max(call.began - until - MOST_PAUSE_SECONDS, 0.0)
+        until = max(until, call.ended)
+        yield call, call.began - cut, max(call.ended, call.began) - cut
 
 
 def _chart(heading: str, rows: Sequence[ChartRow]) -> str:
@@ -160,18 +247,26 @@ def _chart(heading: str, rows: Sequence[ChartRow]) -> str:
     return f"<table><caption>{escaped(heading)}</caption><tbody>{drawn}</tbody></table>"
 
 
+def search_fields() -> str:
+    """The fields that choose among calls."""
+    return (
+        '<p class="tools"><label>Search <input id="search" type="search"></label> '
+        '<label><input id="problems" type="checkbox"> only what did not end well</label> '
+        '<output id="count" for="search problems"></output></p>'
+    )
+
+
 def _call_list(calls: Sequence[ReportedCall], room: int) -> Iterable[str]:
-    yield '<section aria-label="Calls"><p class="tools"><label>Search <input id="search" type="search"></label> '
-    yield '<label><input id="problems" type="checkbox"> only what did not end well</label> '
-    yield '<output id="count" for="search problems"></output></p><ol>'
+    yield f'<section aria-label="Calls">{search_fields()}<ol>'
     for call in calls:
-        yield _call(call, room)
+        yield call_item(call, room)
     yield "</ol></section>"
 
 
-def _call(call: ReportedCall, room: int) -> str:
+def call_item(call: ReportedCall, room: int, *, actions: str = "") -> str:
+    """One call of the list in about `room` bytes; `actions` is HTML that stands before what it contains."""
     mark = mark_of_status(call.status)
-    kind = {"✓": "good", "?": "open"}.get(mark, "bad")
+    kind = kind_of_status(call.status)
     state = " ".join(
         filter(None, (call.status, call.code if call.code != call.status else "", call.undone))
     )
@@ -182,19 +277,33 @@ def _call(call: ReportedCall, room: int) -> str:
         for name, text, most in parts
         if text
     ]
+    if call.questions:
+        bodies.insert(0, f"<h3>Questions</h3><ul>{''.join(map(_question, call.questions))}</ul>")
     if call.diff:
-        bodies.append(f"<h3>Changes</h3><pre tabindex=0>{_coloured(call.diff, room // 2)}</pre>")
+        bodies.append(f"<h3>Changes</h3><pre tabindex=0>{coloured_diff(call.diff, room // 2)}</pre>")
     if call.undo_command:
         bodies.append(f"<p>Take it back: <code>{escaped(call.undo_command)}</code></p>")
     return (
         f'<li class="{kind}" id="call-{escaped(call.id)}"><details><summary><b>{mark} {escaped(state)}</b> '
         f"<code>{escaped(call.tool)}</code> <span>{escaped(call.subject)}</span> "
-        f"<small>{escaped(' · '.join(filter(None, facts)))}</small></summary>{''.join(bodies)}</details></li>"
+        f"<small>{escaped(' · '.join(filter(None, facts)))}</small></summary>{actions}{''.join(bodies)}"
+        "</details></li>"
     )
 
 
-def _coloured(diff: str, most: int) -> str:
-    """A diff with its added and removed lines marked; their signs stay, so colour is never the only one."""
+def _question(question: ReportedQuestion) -> str:
+    said = f"{question.answer}: {question.message}" if question.message else question.answer
+    return (
+        f"<li><b>{escaped(question.title)}</b> <small>{escaped(question.rule)}</small> "
+        f"<span>{escaped(said)}</span></li>"
+    )
+
+
+def coloured_diff(diff: str, most: int) -> str:
+    """A diff with its added and removed lines marked, in at most twice so many bytes.
+
+    Their signs stay, so colour is never the only one.
+    """
     shown = _escaped_within(diff, most)
     marks = {"+": "ins", "-": "del"}
     groups = groupby(shown.split("\n"), lambda line: line[:1])
@@ -204,11 +313,14 @@ def _coloured(diff: str, most: int) -> str:
     return marked if len(marked) <= 2 * most else shown
 
 
-def _hash(text: str) -> str:
+def source_hash(text: str) -> str:
+    """The name of a script or style in a content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-_STYLE = """
+# Neither calls nor their summaries are list items to the browser: it numbers those again for each one that is
+# hidden, and a search in 5,000 calls would take minutes.
+REPORT_STYLE = """
 :root{--back:#fff;--text:#1c2024;--faint:#5b6470;--line:#d5dae1;--panel:#f5f7f9;--bar:#3b6fb5;
 --good:#17663a;--bad:#a61b1b;--open:#7a4b00;--added:#e2f5e8;--removed:#fdeaea}
 @media (prefers-color-scheme:dark){:root{--back:#14171a;--text:#e6e8ea;--faint:#a3acb6;--line:#343b43;
@@ -218,35 +330,43 @@ body{margin:0 auto;max-width:76rem;padding:1rem;background:var(--back);color:var
 font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.4rem;margin:.2rem 0}h3{font-size:.85rem;margin:.8rem 0 .2rem;color:var(--faint)}
 header p,small{color:var(--faint)}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr));gap:1rem;margin:1rem 0}
+.charts{display:grid;align-items:start;gap:1rem;margin:1rem 0;
+grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr))}
 .charts table{width:100%;border-collapse:collapse;background:var(--panel);border:1px solid var(--line);
 border-radius:6px;padding:.6rem;table-layout:fixed}
 caption{font-weight:600;text-align:left;padding:.3rem .2rem}
 .charts th{font-weight:400;text-align:left;width:45%;padding:.1rem .6rem}
+.charts .timeline{grid-column:1/-1}.charts .timeline th,.charts .timeline td{width:18%}
+.charts .timeline td+td{width:64%}
+.timeline svg{height:1rem}caption small{font-weight:400}path{fill:var(--bar)}
+path.bad{fill:var(--bad)}path.open{fill:var(--open)}
 .charts td{width:20%;text-align:right;padding:.1rem .6rem}.charts td+td{width:35%}
 svg{width:100%;height:.6rem;display:block}rect{fill:var(--bar)}
 .tools{display:flex;gap:1rem;flex-wrap:wrap;align-items:center}
 input[type=search]{font:inherit;padding:.2rem .4rem;border:1px solid var(--faint);border-radius:4px;
 background:var(--back);color:var(--text)}
 ol{list-style:none;margin:0;padding:0}
-li{border-top:1px solid var(--line);content-visibility:auto;contain-intrinsic-size:auto 2.6rem}
-li[hidden]{display:none}summary{padding:.5rem .2rem;cursor:pointer}summary:hover{background:var(--panel)}
+ol>li{display:block;border-top:1px solid var(--line);content-visibility:auto;contain-intrinsic-size:auto 2.6rem}
+[hidden]{display:none}summary{display:block;padding:.5rem .2rem;cursor:pointer}
+summary::before{content:"▸ "/"";color:var(--faint)}[open]>summary::before{content:"▾ "/""}
+summary:hover{background:var(--panel)}
 summary:focus-visible,input:focus-visible{outline:2px solid var(--bar);outline-offset:1px}
 .good b{color:var(--good)}.bad b{color:var(--bad)}.open b{color:var(--open)}
 pre,code{font:13px/1.45 ui-monospace,monospace}
 pre{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:.6rem;margin:0;max-height:40rem;
 overflow:auto;white-space:pre-wrap}
 ins{background:var(--added);text-decoration:none}del{background:var(--removed);text-decoration:none}
-details>p{margin:.6rem 0}
+details>p{margin:.6rem 0}ul{margin:0;padding-left:1.2rem}
 """
-_SCRIPT = """
-const rows=[...document.querySelectorAll("li")],texts=rows.map(row=>row.textContent.toLowerCase());
+REPORT_SCRIPT = """
 const search=document.getElementById("search"),problems=document.getElementById("problems");
-const count=document.getElementById("count");
+const count=document.getElementById("count"),texts=new WeakMap();
+function textOf(row){if(!texts.has(row))texts.set(row,row.textContent.toLowerCase());return texts.get(row)}
 function choose(){
-const words=search.value.toLowerCase().split(" ").filter(Boolean);let shown=0;
-rows.forEach((row,at)=>{row.hidden=!words.every(word=>texts[at].includes(word))||
-(problems.checked&&row.className==="good");shown+=!row.hidden});
+const words=search.value.toLowerCase().split(" ").filter(Boolean),rows=document.querySelectorAll("ol>li");
+let shown=0;
+for(const row of rows){row.hidden=!words.every(word=>textOf(row).includes(word))||
+(problems.checked&&row.className==="good");shown+=!row.hidden}
 count.textContent=shown+" of "+rows.length+" calls"}
 search.addEventListener("input",choose);problems.addEventListener("change",choose);choose();
 """

@@ -25,7 +25,8 @@ MAX_FIND_PAGE_PATHS = 1_000
 MAX_FIND_RESULT_TOKENS = 10_000
 FOOTER_TOKENS = 50
 """Estimated tokens of the result's last line, without notes."""
-FIND_PROBE_SECONDS = 5.0
+FIND_PROBE_SECONDS = 0.25
+"""Time limit in seconds of each search that explains an empty result."""
 GLOB_CHARACTERS = frozenset("*?[]{}\\")
 WANTED_KINDS: dict[str, WantedKind] = {"file": "file", "directory": "folder", "any": "any"}
 
@@ -173,6 +174,8 @@ async def _nothing(ctx: Context, params: FindParams, found: FoundPaths) -> Resul
             there = await ctx.search.paths(asked, wanted=WANTED_KINDS[params.type], most=1)
             match = inflect_for_number(there.total, "matches")
             notes += [f"{there.total:,} {match} {what}, such as {_row(entry)}." for entry in there.found]
+            if there.gaps.timed_out:
+                notes.append(f"More may match {what}: that search was cut short.")
     details = FindDetails(
         entries=[],
         total=0,

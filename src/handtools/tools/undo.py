@@ -1,5 +1,6 @@
 """Tool `undo`: undoes recorded changes of calls, or restores a file to a recorded version."""
 
+import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +13,7 @@ from handtools.core.undo_history import UndoOutcome, UndoScope
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
 MOST_LISTED_CONFLICTS = 20
+_CHANGE_NUMBER = re.compile(r"#?\d+")
 _VERBS = {"created": "brought back", "changed": "restored", "deleted": "removed"}
 _PLANS = {"created": "bring back", "changed": "restore", "deleted": "remove"}
 
@@ -82,6 +84,8 @@ class UndoDetails(BaseModel):
 async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
     """Take back recorded changes."""
     scope, name = _target(params)
+    if not params.scope and scope == "path" and await _is_change_number(ctx, params):
+        scope = "call"
     if scope != "path" and (params.version is not None or params.action == "versions"):
         raise InvalidInput("Versions belong to a path.", hint="Set scope=path and name to the path.")
     if params.action == "versions":
@@ -116,6 +120,17 @@ def _target(params: UndoParams) -> tuple[UndoScope, str]:
     if scope != "last" and not params.name:
         raise InvalidInput(f"scope={scope} needs a `name`.", hint="Name it, or use scope=last.")
     return scope, params.name
+
+
+async def _is_change_number(ctx: Context, params: UndoParams) -> bool:
+    """Return whether a name without a scope is a number that an answer showed, and no path of these digits."""
+    if (
+        params.version is not None
+        or params.action == "versions"
+        or not _CHANGE_NUMBER.fullmatch(params.name)
+    ):
+        return False
+    return await ctx.files.facts(params.name) is None and not await ctx.history.versions(params.name)
 
 
 async def _versions(ctx: Context, path: str) -> Result[UndoDetails]:

@@ -1,5 +1,7 @@
 """`handtools report`: one page of what a session did."""
 
+from tests.e2e.cli.test_asking import at_terminal
+
 
 def test_the_report_has_every_call_of_the_session_and_what_it_changed(shell):
     (shell.folder / "a.py").write_text("one\n")
@@ -23,3 +25,11 @@ def test_without_calls_it_says_what_to_do(shell):
     assert ran.code == 1
     assert "handtools sessions" in ran.err
     assert not (shell.folder / "report.html").exists()
+
+
+def test_at_a_terminal_it_shows_how_far_it_is(shell):
+    shell.write("a.txt", "x")
+    code, seen = at_terminal(shell, "report", answers=[])
+    assert code == 0, seen
+    assert "Reading calls" in seen
+    assert "report.html: 1 call," in seen

@@ -10,14 +10,8 @@ import anyio
 from pydantic import BaseModel, Field
 
 from handtools import Context, Image, Policy, Result, Toolbox, local_workspace, tool
-from handtools.mcp.http_server import (
-    HttpConfig,
-    McpHttpApp,
-    TokenGrant,
-    TokenGrants,
-    run_http_server,
-    token_digest,
-)
+from handtools.mcp.http_access import token_digest
+from handtools.mcp.http_server import HttpConfig, McpHttpApp, TokenGrant, TokenGrants, run_http_server
 from handtools.mcp.stdio import serve_stdio
 from handtools.runtime.policy import DEFAULTS
 from handtools.toolbox import CODING

@@ -3,7 +3,8 @@
 import pytest
 
 from handtools import UsageError
-from handtools.mcp.http_server import HttpConfig, TokenGrants, read_grants, token_digest
+from handtools.mcp.http_access import token_digest
+from handtools.mcp.http_server import HttpConfig, TokenGrants, read_grants
 
 TOKEN = "a-token-of-more-than-24-chars"
 

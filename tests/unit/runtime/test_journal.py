@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from handtools import Approval, Call, Change, ChangeSet, Result
+from handtools import Approval, Call, Change, ChangeSet, Reply, Result
 from handtools.core.changes import Node
 from handtools.core.files import PlannedWrite
 from handtools.host.files.named_blobs import FolderBlobStore
@@ -205,7 +205,8 @@ def test_a_journal_of_the_version_before_is_brought_up_to_date(tmp_path):
     old.close()
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
-            "DROP TABLE once; ALTER TABLE refs DROP COLUMN content; ALTER TABLE calls DROP COLUMN owner;"
+            "DROP TABLE once; DROP TABLE running; DROP TABLE answers; DROP TABLE attendance;"
+            "ALTER TABLE refs DROP COLUMN content; ALTER TABLE calls DROP COLUMN owner;"
             "ALTER TABLE entries DROP COLUMN owner; ALTER TABLE approvals DROP COLUMN owner;"
             "PRAGMA user_version = 1;"
         )
@@ -292,8 +293,11 @@ def test_forgetting_a_file_forgets_the_question_about_it():
     )
     journal.calls.suspend(call, approval)
     journal.calls.record(call, Result("waiting", None, status="pending", request=approval), 0.0)
+    journal.calls.note_answer(approval, Reply(allow=True))
+    assert [asked.title for asked in journal.calls.answered_questions("asked")] == ["t"]
     assert journal.retention.forget("a", now=SECRET.encode()).calls == ("asked",)
     assert journal.calls.waiting() == []
+    assert journal.calls.answered_questions("asked") == []
 
 
 def test_forgetting_says_where_else_the_same_bytes_are_kept():

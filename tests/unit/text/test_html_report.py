@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handtools.text.html_report import ReportedCall, ReportedFile, html_report
+from handtools.text.html_report import ReportedCall, ReportedFile, ReportedQuestion, html_report
 
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "table"),
-    *("caption", "tbody", "tr", "th", "td", "svg", "rect", "label", "input", "output", "ol", "li", "details"),
-    *("summary", "b", "code", "span", "small", "h3", "pre", "ins", "del", "em", "script"),
+    *("caption", "tbody", "tr", "th", "td", "svg", "rect", "path", "label", "input", "output", "ol"),
+    *("li", "details", "summary", "ul", "b", "code", "span", "small", "h3", "pre", "ins", "del", "em", "script"),
 }  # fmt: skip
 HOSTILE = '</pre></script><img src="http://evil.example/x" onerror=alert(1)>\x1b[2J\u202etxt.exe\u200b&lt;'
 
@@ -65,7 +65,7 @@ def test_a_call_is_told_with_its_change_and_how_to_take_it_back():
     assert "✓ ok" in text
     assert "handtools undo abc1234" in text
     assert "<del>-one</del>\n<ins>+two</ins>" in page
-    for heading in ("Time by tool", "Files by lines changed", "How the old text of edits was found"):
+    for heading in ("Time by tool", "Files by lines changed", "Edits by how the old text was found"):
         assert heading in text
 
 
@@ -76,11 +76,47 @@ def test_every_status_has_a_sign_beside_its_colour(status, mark):
     assert f"{mark} {status}" in "".join(read(html_report("s", [call(status=status)])).texts)
 
 
+def bars(page: str) -> list[str]:
+    return re.findall('<path class="([a-z]+)"', page)
+
+
+def test_the_timeline_tells_what_went_wrong_by_height_and_cuts_a_night_short():
+    day = [call(began=0.0, ended=10.0), call(began=10.0, ended=20.0, status="error")]
+    page = html_report("s", [*day, call(tool="bash", began=90_000.0, ended=90_060.0)])
+    assert bars(page) == ["good", "bad", "good"]
+    # Of 200 seconds drawn (20 of work, 120 of the night, 60 of work) the first call has a twentieth.
+    assert "M0 3h50v4h-50z" in page
+    assert "M50 0h50v10h-50z" in page
+    assert "M700 3h300v4h-300z" in page
+
+
+def test_a_timeline_of_many_calls_stays_small():
+    calls = [call(began=float(n), ended=n + 0.5) for n in range(5_000)]
+    page = html_report("s", [*calls, *calls])
+    assert len(page) - len(html_report("s", [call()] * 10_000)) < 40_000
+
+
+def test_questions_are_told_with_the_call_and_counted_by_rule():
+    asked = [
+        ReportedQuestion("Run make", "rule ask", "allowed once"),
+        ReportedQuestion("Run rm", "rule ask", "denied", "Keep it."),
+    ]
+    page = html_report("s", [call(questions=tuple(asked))])
+    text = "".join(read(page).texts)
+    assert "Run rm rule ask denied: Keep it." in text
+    assert "rule ask1 allowed, 1 denied" in text
+
+
 @given(st.lists(st.text() | st.just(HOSTILE), min_size=7, max_size=7))
 @settings(max_examples=60)
 def test_whatever_a_call_contains_is_text(texts):
     names = ("tool", "subject", "agent", "arguments", "answer", "diff", "undo_command")
-    given_call = call(**dict(zip(names, texts, strict=True)), files=(ReportedFile(texts[0], 1, None),))
+    given_call = call(
+        **dict(zip(names, texts, strict=True)),
+        files=(ReportedFile(texts[0], 1, None),),
+        questions=(ReportedQuestion(*texts[:4]),),
+        ended=1.0,
+    )
     page = html_report(texts[1], [given_call])
     reader = read(page)
     assert set(reader.tags) <= TAGS

@@ -10,6 +10,7 @@ from handtools.text.search.hit_rendering import LINE_CHARS
 from handtools.text.token_budget import estimate_tokens
 from handtools.toolbox import READING, Toolbox, local_workspace
 from handtools.tools.grep import MAX_GREP_PAGE_HITS, PAGE
+from handtools.tools.search import hit_query
 from handtools.tools.search.ranked_hits import RANKING_BLOCK
 
 CODE = b"""import os
@@ -155,6 +156,14 @@ async def test_an_empty_answer_explains_itself():
     assert result.details.total == 0
     found = await grep(files, pattern="needle", include_ignored=True)
     assert found.details.total == 14
+
+
+async def test_a_second_search_that_had_no_time_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(hit_query, "EMPTY_RESULT_PROBE_SECONDS", 0.0)
+    (tmp_path / "a.txt").write_text("other\n")
+    box = Toolbox(READING, workspace=local_workspace(tmp_path, state=tmp_path.parent / "state"))
+    result = await box.call("grep", {"pattern": "needle"})
+    assert "some in hidden or ignored files (include_ignored): that search was cut short" in result.text
 
 
 async def test_an_include_that_left_everything_out_is_named():

@@ -91,6 +91,26 @@ async def test_a_change_is_undone_by_the_number_in_its_answer():
     assert box.workspace.files.files["a"] == b"two"
 
 
+async def test_a_number_alone_is_a_change_unless_a_path_has_that_name():
+    box = memory_toolbox({"a": b"one"})
+    number = number_in(await edited(box, "a", "one", "two"))
+    assert (await undone(box, name=number)).details.restored == ["a"]
+    assert (await undone(box, name=f"#{number}", action="redo")).details.restored == ["a"]
+    await box.call(Call(tool="write", args={"path": number, "content": "new"}, session="s"))
+    assert (await undone(box, name=number)).details.removed == [number]
+    assert box.workspace.files.files == {"a": b"two"}
+    assert (await undone(box, name=number, action="redo")).details.restored == [number]
+
+
+async def test_a_number_that_no_change_has_is_said_to_be_unknown():
+    box = memory_toolbox({"a": b"one"})
+    await edited(box, "a", "one", "two")
+    result = await undone(box, name="99")
+    assert not result.ok
+    assert "99" in result.text
+    assert box.workspace.files.files == {"a": b"two"}
+
+
 async def test_a_call_is_undone_by_the_start_of_its_id():
     box = memory_toolbox({"a": b"one"})
     call = Call(tool="edit", args={"path": "a", "old_string": "one", "new_string": "two"})

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import anyio
 from anyio import to_thread
@@ -160,6 +161,13 @@ class BackgroundJobs:
         """Record that a job's file changes were applied or rejected, with the final result."""
         kept = self._find(job_id, session)
         kept.exit, kept.waiting = end, None
+
+    @property
+    def state(self) -> Literal["none", "ended", "running"]:
+        """Whether jobs run, or only ended ones are kept for questions about them."""
+        if not self._jobs:
+            return "none"
+        return "running" if any(kept.running.ended is None for kept in self._jobs.values()) else "ended"
 
     def listed(self, session: str) -> list[Job]:
         return [kept.job() for kept in reversed(self._of(session))]

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from threading import Thread
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from anyio import to_thread
 
@@ -328,6 +328,11 @@ class LocalCommands:
 
     async def jobs(self, session: str) -> list[Job]:
         return self._jobs.listed(session)
+
+    @property
+    def job_state(self) -> Literal["none", "ended", "running"]:
+        """Whether jobs of any session run, or only ended ones are kept for questions about them."""
+        return self._jobs.state
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
         """One job, after waiting at most `timeout` seconds for its end."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from handtools.core.changes import BackupRef, FolderItem, Node, folder_node, sha256_hex, unpack_folder
+from handtools.host.files import syscalls
 from handtools.host.files.folder_handle import FolderHandle, TreeEntry, kind_of_mode, walk_tree
 
 MOST_HASHED_FILE_BYTES = 256 << 10
@@ -134,7 +135,7 @@ def _leaf_mark(folder: FolderHandle, name: str, found: os.stat_result, like: str
     if like.startswith(_STAT_PREFIX):
         return stat_mark(found)
     with contextlib.suppress(OSError):
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        flags = os.O_RDONLY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
         fd = os.open(folder.name_for_os(name), flags, dir_fd=folder.fd)
         try:
             return file_mark(fd, found, like=like)

@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 
 from handtools.core.errors import Busy
+from handtools.host.files import syscalls
 from handtools.host.files.os_errors import os_error_as_tool_error
 
 try:
@@ -88,7 +89,7 @@ class FileLocks:
         return fd
 
     def _open(self, path: str) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_CREAT | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
         try:
             try:
                 return os.open(path, flags, 0o600)

@@ -12,11 +12,13 @@ import os
 import re
 import stat
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from handtools.host import programs
+from handtools.host.files import syscalls
 from handtools.host.files.file_leases import read_bytes_at
 from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
 from handtools.text.git_config import BadGitConfig, parse_git_config
@@ -82,6 +84,8 @@ _GIT_MEMORY_BYTES = 1 << 30
 _MOST_HOPS = 20
 _MOST_REFS_BYTES = 64 << 20
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
+_COMMIT_START = re.compile(r"[0-9a-f]{4,64}")
+_COMMIT_NAME = re.compile(r"(?P<name>[^~^\s-][^~^\s]*)(?P<steps>(?:[~^][0-9]{0,4}){0,20})")
 _REF = re.compile(r"refs(?:/[^/\0\s]+)+")
 # A second wall: there is nothing left that these could switch off.
 _GIT_SETTINGS = (
@@ -123,38 +127,75 @@ class _Repository:
     head: str
     shallow: str
     """The content of git's `shallow` file: commits whose parents are missing."""
+    shared: str
+    """The folder with the refs."""
+
+    def commit_named(self, name: str) -> str:
+        """The id, or the start of one, for `HEAD`, a branch, a tag or an id; empty if it is none of these."""
+        if name == "HEAD":
+            return self.head
+        refs = (f"refs/heads/{name}", f"refs/tags/{name}", f"refs/remotes/{name}")
+        found = (_ref_value(Path(self.shared), ref) for ref in refs if _is_plain_ref(ref))
+        commit = next((value for value in found if _COMMIT.fullmatch(value)), "")
+        return commit or (name if _COMMIT_START.fullmatch(name) else "")
+
+
+def commit_time(root: str | Path, name: str) -> float | None:
+    """When a commit was made, in seconds since 1970; None if there is no commit of that name.
+
+    It may be named by its id or the start of one, `HEAD`, a branch or a tag, with `~2` or `^` after it.
+    """
+    place = os.path.realpath(root)
+    repository = _find_repository(place)
+    found = _COMMIT_NAME.fullmatch(name)
+    if repository is None or found is None:
+        return None
+    commit = repository.commit_named(found["name"])
+    if not commit:
+        return None
+    output = _run_git(repository, root, ["log", "-n1", "--format=%ct", f"{commit}{found['steps']}", "--"])
+    return float(output) if output.strip().isdigit() else None
 
 
 def _renames(root: str, workspace: str | Path) -> dict[str, str]:
     """Map each old path to its newest one, from the renames in the repository's history."""
-    repository, program = _find_repository(root), programs.find_program("git", workspace)
-    if repository is None or program is None:
+    repository = _find_repository(root)
+    if repository is None:
         return {}
     within = os.path.relpath(root, repository.top)
     relative = "--relative" if within == "." else f"--relative={within}/"
-    settings = [part for setting in _GIT_SETTINGS for part in ("-c", setting)]
-    bounds = programs.ProgramLimits(seconds=GIT_LOG_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
-    try:
-        with tempfile.TemporaryDirectory(prefix="handtools-git-") as folder:
-            if not programs.is_outside_workspace(folder, workspace):
-                return {}
-            _make_bare_repository(Path(folder), repository)
-            own = {"GIT_DIR": folder, "HOME": folder}
-            done = programs.run_program(
-                program,
-                [*settings, "--no-pager", *_GIT_LOG_ARGS, relative, repository.head, "--"],
-                bounds,
-                cwd=folder,
-                env=programs.minimal_environment() | _GIT_ENVIRONMENT | own,
-            )
-    except (OSError, programs.ProgramTimeout):
-        return {}
-    words = [os.fsdecode(word) for word in done.output.split(b"\0") if word]
+    output = _run_git(repository, workspace, [*_GIT_LOG_ARGS, relative, repository.head, "--"])
+    words = [os.fsdecode(word) for word in output.split(b"\0") if word]
     renames: dict[str, str] = {}
     for status, old, new in zip(words[::3], words[1::3], words[2::3], strict=False):
         if status.lstrip("\n").startswith("R"):
             renames.setdefault(old, new)
     return renames
+
+
+def _run_git(repository: _Repository, workspace: str | Path, args: Sequence[str]) -> bytes:
+    """Run git on a folder of ours with the repository's objects; return what it prints, nothing if it fails."""
+    program = programs.find_program("git", workspace)
+    if program is None:
+        return b""
+    settings = [part for setting in _GIT_SETTINGS for part in ("-c", setting)]
+    bounds = programs.ProgramLimits(seconds=GIT_LOG_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
+    try:
+        with tempfile.TemporaryDirectory(prefix="handtools-git-") as folder:
+            if not programs.is_outside_workspace(folder, workspace):
+                return b""
+            _make_bare_repository(Path(folder), repository)
+            own = {"GIT_DIR": folder, "HOME": folder}
+            done = programs.run_program(
+                program,
+                [*settings, "--no-pager", *args],
+                bounds,
+                cwd=folder,
+                env=programs.minimal_environment() | _GIT_ENVIRONMENT | own,
+            )
+    except (OSError, programs.ProgramTimeout):
+        return b""
+    return done.output
 
 
 def _make_bare_repository(folder: Path, repository: _Repository) -> None:
@@ -208,10 +249,11 @@ def _read_repository(top: Path, own: Path, shared: Path) -> _Repository | None:
         for commit in read_small_text(shared / "shallow", _MOST_REFS_BYTES).split()
         if _COMMIT.fullmatch(commit)
     ]
-    return _Repository(os.fspath(top), os.fspath(objects), head, "".join(f"{commit}\n" for commit in cut))
+    shallow = "".join(f"{commit}\n" for commit in cut)
+    return _Repository(os.fspath(top), os.fspath(objects), head, shallow, os.fspath(shared))
 
 
-def _is_folder(path: Path) -> bool:
+def _is_folder(path: Path | str) -> bool:
     """Whether a path is a folder itself, not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
@@ -226,12 +268,20 @@ def _head_commit(own: Path, shared: Path) -> str:
         if not value.startswith("ref:"):
             break
         name = value.removeprefix("ref:").strip()
-        if not _REF.fullmatch(name) or ".." in name.split("/"):
+        if not _is_plain_ref(name):
             return ""
-        # A link on the way could lead to the refs of any repository.
-        straight = os.path.realpath(shared / name) == os.path.join(os.path.realpath(shared), name)
-        value = (straight and read_small_text(shared / name).strip()) or _packed_ref(shared, name)
+        value = _ref_value(shared, name)
     return value if _COMMIT.fullmatch(value) else ""
+
+
+def _is_plain_ref(name: str) -> bool:
+    return _REF.fullmatch(name) is not None and ".." not in name.split("/")
+
+
+def _ref_value(shared: Path, name: str) -> str:
+    # A link on the way could lead to the refs of any repository.
+    straight = os.path.realpath(shared / name) == os.path.join(os.path.realpath(shared), name)
+    return (straight and read_small_text(shared / name).strip()) or _packed_ref(shared, name)
 
 
 def _packed_ref(shared: Path, name: str) -> str:
@@ -253,8 +303,10 @@ def git_index_above(root: str, path: str) -> bytes:
         place = os.path.join(root, folder, ".git")
         if not os.path.lexists(place):
             continue
+        if _is_folder(place):
+            return _index_bytes(f"{place}/index")
         link = Path(place)
-        own = link if _is_folder(link) else worktree_git_folder(link) or _submodule_git_folder(root, link)
+        own = worktree_git_folder(link) or _submodule_git_folder(root, link)
         return b"" if own is None else _index_bytes(os.fspath(own / "index"))
     return b""
 
@@ -295,7 +347,7 @@ def _index_bytes(path: str) -> bytes:
 @lru_cache(maxsize=2)
 def _read_index(path: str, state: tuple[int, ...]) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW)
     except OSError:
         return b""
     try:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from handtools.core.changes import BackupRef, Change, Node
-from handtools.core.errors import InvalidInput, SymlinkInPath, TooLarge, UsageError, WrongKind
+from handtools.core.errors import InvalidInput, NotFound, SymlinkInPath, TooLarge, UsageError, WrongKind
 from handtools.core.files import FileFacts, PlannedWrite
 from handtools.host.files import git_repository, transaction
 from handtools.host.files.backups import FolderBackups
@@ -174,10 +174,11 @@ class LocalFiles:
         """Whether git tracks the content of the file at a path."""
         _, top, below = self._root.split(self._root.relative_located_path(path))
         index = git_repository.git_index_above(top, below)
-        facts = self.facts(path) if index else None
-        if facts is None or facts.kind != "file" or facts.bytes > MOST_GIT_CHECKED_BYTES:
+        try:
+            data = self.read(path, size=MOST_GIT_CHECKED_BYTES + 1) if index else b""
+        except (NotFound, WrongKind):
             return False
-        return git_repository.git_index_lists(index, self.read(path))
+        return len(data) <= MOST_GIT_CHECKED_BYTES and git_repository.git_index_lists(index, data)
 
     def writable(self, path: str) -> bool:
         """Whether this user has write permission for the file at a path."""

@@ -56,10 +56,23 @@ def backups_folder(root: str | Path, state: Path) -> Path:
     return state / "vault"
 
 
+CONFIG_VARIABLE = "HANDTOOLS_CONFIG"
 POLICY_VARIABLE = "HANDTOOLS_POLICY"
 SETTINGS_VARIABLE = "HANDTOOLS_SETTINGS"
 PROJECT_FILE_NAME = ".handtools.toml"
 """Name of a project's own file, in the workspace; agents can change it, so it may only tighten."""
+PYPROJECT_NAME = "pyproject.toml"
+"""A file of Python projects, which may have a table `[tool.handtools]`."""
+_PYPROJECT_HEADER = re.compile(r"^\s*\[+\s*[\"']?tool[\"']?\s*\.\s*[\"']?handtools\b", re.MULTILINE)
+
+
+def config_file(root: str | Path) -> Path | None:
+    """The path of the configuration file: `$HANDTOOLS_CONFIG` or the user's own; None without any.
+
+    Raises `UsageError` for a file inside the workspace, where agents could change it.
+    """
+    named = os.environ.get(CONFIG_VARIABLE) or None
+    return _outside_file(root, named, user_config_file(), "configuration file")
 
 
 def policy_file(root: str | Path, given: str | Path | None = None) -> Path | None:
@@ -68,7 +81,7 @@ def policy_file(root: str | Path, given: str | Path | None = None) -> Path | Non
     Raises `UsageError` for a file inside the workspace, where agents could change it.
     """
     named = given or os.environ.get(POLICY_VARIABLE) or None
-    return _outside_file(root, named, user_policy_file(), "policy")
+    return _outside_file(root, named, _unless_replaced(user_policy_file()), "policy")
 
 
 def settings_file(root: str | Path) -> Path | None:
@@ -76,21 +89,53 @@ def settings_file(root: str | Path) -> Path | None:
 
     Raises `UsageError` for a file inside the workspace, where agents could change it.
     """
-    own = (folder := config_home()) and folder / "handtools" / "settings.toml"
-    return _outside_file(root, os.environ.get(SETTINGS_VARIABLE) or None, own, "settings file")
+    named = os.environ.get(SETTINGS_VARIABLE) or None
+    return _outside_file(root, named, _unless_replaced(user_settings_file()), "settings file")
+
+
+def user_config_file() -> Path | None:
+    """The path of the user's own configuration file, whether it is there or not; None without a home."""
+    return _in_config_home("config.toml")
 
 
 def user_policy_file() -> Path | None:
-    """The path of the user's own policy file, whether it is there or not; None without a home."""
-    settings = config_home()
-    return settings and settings / "handtools" / "policy.toml"
+    """The path of the user's own policy file, which was there before the configuration file."""
+    return _in_config_home("policy.toml")
 
 
-def project_files(root: str | Path) -> dict[str, Path]:
-    """The paths of the projects' own files in a workspace, by the name of the folder that each is in."""
+def user_settings_file() -> Path | None:
+    """The path of the user's own settings file, which was there before the configuration file."""
+    return _in_config_home("settings.toml")
+
+
+def _in_config_home(name: str) -> Path | None:
+    folder = config_home()
+    return folder and folder / "handtools" / name
+
+
+def _unless_replaced(own: Path | None) -> Path | None:
+    """A file of the user's own, unless a variable names another configuration, which then stands alone."""
+    return None if os.environ.get(CONFIG_VARIABLE) else own
+
+
+def project_files(root: str | Path) -> list[tuple[str, Path]]:
+    """The paths of the projects' own files in a workspace, each with the name of the folder that it is in."""
     tops = {name: root if not name else folder for name, folder in workspace_folders(root).items()}
-    files = {name: Path(top, PROJECT_FILE_NAME) for name, top in tops.items()}
-    return {name: path for name, path in files.items() if os.path.lexists(path)}
+    found: list[tuple[str, Path]] = []
+    for name, top in tops.items():
+        own, pyproject = Path(top, PROJECT_FILE_NAME), Path(top, PYPROJECT_NAME)
+        if os.path.lexists(own):
+            found.append((name, own))
+        if pyproject.is_file() and _has_table(pyproject):
+            found.append((name, pyproject))
+    return found
+
+
+def _has_table(pyproject: Path) -> bool:
+    """Whether the file has a table of ours; one without may be broken for all we care."""
+    from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
+
+    return _PYPROJECT_HEADER.search(read_small_text(pyproject, SETTINGS_BYTES)) is not None
 
 
 def read_config_file(path: Path) -> str:
@@ -106,15 +151,16 @@ def read_project_file(path: Path) -> str:
 
     Raises `UsageError` for anything else.
     """
-    from handtools.host.files.small_text_reader import SMALL_FILE_BYTES, read_small_text
+    from handtools.host.files.small_text_reader import SETTINGS_BYTES, SMALL_FILE_BYTES, read_small_text
 
+    most = SETTINGS_BYTES if path.name == PYPROJECT_NAME else SMALL_FILE_BYTES
     try:
         facts = path.lstat()
     except OSError as problem:
         raise UsageError(f"{path} can't be read: {problem.strerror}.") from problem
-    text = read_small_text(path)
+    text = read_small_text(path, most)
     if not stat.S_ISREG(facts.st_mode) or (not text and facts.st_size):
-        raise UsageError(f"{path} is no plain file of at most {SMALL_FILE_BYTES >> 10} kB.")
+        raise UsageError(f"{path} is no plain file of at most {most >> 10} kB.")
     return text
 
 

@@ -9,7 +9,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -140,9 +140,14 @@ def formatters_by_suffix(path: str) -> list[Formatter]:
     return _BY_SUFFIX.get(suffix, [])
 
 
-def project_formatter(root: str, path: str) -> tuple[Formatter, str] | None:
-    """The formatter that the nearest settings file above a file asks for, and the folder of that settings file."""
-    known = formatters_by_suffix(path)
+def project_formatter(
+    root: str, path: str, only: Collection[str] | None = None
+) -> tuple[Formatter, str] | None:
+    """The formatter that the nearest settings file above a file asks for, and the folder of that settings file.
+
+    `only` are the names of formatters that may be used; None for all.
+    """
+    known = [each for each in formatters_by_suffix(path) if only is None or each.name in only]
     if not known:
         return None
     for folder in _upwards(root, os.path.dirname(path)):
@@ -248,11 +253,13 @@ class LocalFormatters:
         *,
         runner: Callable[[], "Runner"] | None = None,
         seconds: float = FORMATTER_SECONDS,
+        only: Collection[str] | None = None,
     ) -> None:
         self._root = os.path.realpath(root)
         self._syntax = syntax
         self._given = runner
         self._seconds = seconds
+        self._only = only
         self._clean: dict[str, bytes] = {}
         """Digests, by path, of files that were formatted when last seen."""
 
@@ -264,7 +271,7 @@ class LocalFormatters:
 
     def formats(self, path: str) -> bool:
         """Whether the project asks for a formatter for a file and the formatter is installed."""
-        found = project_formatter(self._root, path)
+        found = project_formatter(self._root, path, self._only)
         return found is not None and self._program(*found) is not None
 
     async def format(
@@ -274,7 +281,7 @@ class LocalFormatters:
 
         If the formatter fails, the result says why.
         """
-        found = project_formatter(self._root, path)
+        found = project_formatter(self._root, path, self._only)
         program = self._program(*found) if found else None
         if found is None or program is None or is_binary(after) or len(after) > MOST_FORMATTED_BYTES:
             return None

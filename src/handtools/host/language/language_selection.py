@@ -3,7 +3,7 @@
 # ruff: noqa: ARG002 — whatever is asked, the answer is the same
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -68,8 +68,13 @@ LANGUAGE_SWITCH_VARIABLE = "HANDTOOLS_LANGUAGE"
 """Environment variable that turns language servers off with the value `off`."""
 
 
-def choose_language(root: str | Path | None, state: Path, commands: HostCommands) -> HostLanguage:
-    """The language servers of this machine for a workspace folder, confined as commands are; or `NoLanguage`."""
+def choose_language(
+    root: str | Path | None, state: Path, commands: HostCommands, *, only: Collection[str] | None = None
+) -> HostLanguage:
+    """The language servers of this machine for a workspace folder, confined as commands are; or `NoLanguage`.
+
+    `only` are the names of those that may run; None for all.
+    """
     if root is None:
         return NoLanguage()
     if os.environ.get(LANGUAGE_SWITCH_VARIABLE, "").lower() in {"off", "0", "no"}:
@@ -79,9 +84,16 @@ def choose_language(root: str | Path | None, state: Path, commands: HostCommands
             "Language servers work in a workspace of one folder only, and this one has several."
         )
     from handtools.host.language.local_language import LocalLanguage
+    from handtools.host.language.servers import LANGUAGE_SERVERS
 
+    chosen = [server for server in LANGUAGE_SERVERS if only is None or server.name in only]
+    if not chosen:
+        return NoLanguage("Language servers are switched off (`servers` in the configuration).")
     return LocalLanguage(
-        root, cache=state / "language", runner=partial(confined_program_runner, commands, root)
+        root,
+        cache=state / "language",
+        runner=partial(confined_program_runner, commands, root),
+        servers=chosen,
     )
 
 

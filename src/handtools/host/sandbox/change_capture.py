@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from handtools.core.changes import BackupRef, Change, ChangeCoverage, Node, sha256_hex
+from handtools.host.files import syscalls
 from handtools.host.files.change_detection import (
     MOST_HASHED_FILE_BYTES,
     MOST_RECORDED_FILE_BYTES,
@@ -92,8 +93,8 @@ class NoCapture:
         """Do nothing: there is nothing to delete."""
 
 
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
+FOLDER_FLAGS = os.O_RDONLY | syscalls.DIRECTORY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ from handtools.text.search.gitignore import IGNORE_FILES
 
 MAX_FILES_ASKED_OF_EDITOR = 200
 """The editor is asked about so many files before a search, and about those that had unsaved text before."""
-CONCURRENT_QUESTIONS = 8
+CONCURRENT_QUESTIONS = 32
 
 
 class EditorFilesSearch:

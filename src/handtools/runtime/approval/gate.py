@@ -5,12 +5,13 @@ ADR 1, 121.
 
 import hashlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call
 from handtools.core.effects import CommandRun, Effect, effect_fingerprint, effect_targets
-from handtools.core.errors import Denied, HandtoolsError
+from handtools.core.errors import Denied, HandtoolsError, HostError
 from handtools.core.events import ApprovalAsked, Decided, Event
 from handtools.runtime.approval.preview import TITLE_NAME_CHARS, approval_title, effect_preview
 from handtools.runtime.journal import Journal
@@ -167,7 +168,9 @@ def answers_request(reply: Reply, approval: Approval) -> bool:
 
 
 def settle_reply(journal: Journal, call: Call, approval: Approval, reply: Reply) -> None:
-    """Process a person's reply: store a lasting grant, or raise `Denied`."""
+    """Process a person's reply: record it, store a lasting grant, or raise `Denied`."""
+    with suppress(HostError):  # a report without it is no reason to stop
+        journal.calls.note_answer(approval, reply)
     if not reply.allow:
         hint = reply.message or "Do something else, or ask what is wanted."
         raise Denied("This was declined.", hint=hint)

@@ -135,7 +135,7 @@ class _PreviewText:
 def _change_in_words(change: Change) -> str:
     before, after = change.before, change.after
     word = "new" if before is None else "gone" if after is None else "changed"
-    return f"{word}: {change.path} ({_node_in_words(before if after is None else after)})"
+    return f"{word}: {change.path} ({node_in_words(before if after is None else after)})"
 
 
 def changes_diff(changes: ChangeSet) -> str:
@@ -153,14 +153,15 @@ def _change_diff(change: Change) -> str:
     before, after = change.before, change.after
     nodes = [node for node in (before, after) if node is not None]
     if any(node.kind != "file" or not node.known or is_binary(node.data) for node in nodes):
-        return f"{change.path}: {_node_in_words(before)} -> {_node_in_words(after)}\n"
+        return f"{change.path}: {node_in_words(before)} -> {node_in_words(after)}\n"
     if len(nodes) == 2 and nodes[0].data == nodes[1].data and nodes[0].mode != nodes[1].mode:
         return f"{change.path}: mode {_mode_in_words(before)} -> {_mode_in_words(after)}\n"
     was = None if before is None else decode(before.data).body
     return unified_diff(change.path, was, None if after is None else decode(after.data).body)
 
 
-def _node_in_words(node: Node | None) -> str:
+def node_in_words(node: Node | None) -> str:
+    """Say in a few words what is at a path."""
     if node is None:
         return "nothing"
     if node.kind == "link":

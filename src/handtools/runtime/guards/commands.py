@@ -29,9 +29,7 @@ from handtools.core.web import Visit
 from handtools.runtime.approval.gate import ApprovalPending
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
 from handtools.runtime.journal.change_entries import Transaction
-from handtools.runtime.policy import Policy
 from handtools.runtime.policy.change_rules import RuledChanges, apply_rules_to_changes
-from handtools.runtime.policy.rules import Rule
 from handtools.runtime.workspace import Workspace
 from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.truncation import clip_text
@@ -63,8 +61,8 @@ class GuardedCommands:
                 command,
                 call=self._as_kept,
                 show=self._show,
-                private=hidden_globs(self.files.gate.policy),
-                read_only=read_only_globs(self.files.gate.policy),
+                private=self.files.gate.policy.hidden_globs,
+                read_only=self.files.gate.policy.read_only_globs,
                 is_open=self.files.is_open,
             )
         try:
@@ -88,8 +86,8 @@ class GuardedCommands:
             command,
             call=self._as_kept,
             description=description,
-            private=hidden_globs(policy),
-            read_only=read_only_globs(policy),
+            private=policy.hidden_globs,
+            read_only=policy.read_only_globs,
             is_open=self.files.is_open,
             show=self._show,
             settle=partial(self._settled, review=command.review),
@@ -274,25 +272,6 @@ def drop_held_command(workspace: Workspace, call_id: str) -> None:
     for item in workspace.journal.holds.drop(call_id):
         if workspace.files.vault is not None:
             workspace.files.vault.delete_item_leftovers(item)
-
-
-def hidden_globs(policy: Policy) -> tuple[str, ...]:
-    """List the globs of paths that no tool may read."""
-    return _globs([rule for rule in policy.all_rules if rule.hides])
-
-
-def read_only_globs(policy: Policy) -> tuple[str, ...]:
-    """List the globs of paths that may not be changed without approval."""
-    asked = [rule for rule in policy.rules if rule.verdict != "allow" and "change" in rule.effects]
-    return _globs(asked)
-
-
-def _globs(rules: list[Rule]) -> tuple[str, ...]:
-    """List the path globs of rules, each followed by its exceptions as `!` globs."""
-    ordered = sorted(rules, key=lambda rule: not rule.but)
-    return tuple(
-        glob for rule in ordered if rule.paths for glob in (*rule.globs, *(f"!{each}" for each in rule.but))
-    )
 
 
 def _job_with_output_path(job: Job) -> Job:

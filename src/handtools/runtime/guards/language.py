@@ -8,7 +8,6 @@ from handtools.core.effects import ReadEffect
 from handtools.core.errors import Denied
 from handtools.core.language import DiagnosticReport, DiagnosticReview, LanguageAnswer, LanguageQuestion
 from handtools.runtime.approval.gate import ApprovalGate
-from handtools.runtime.guards.commands import hidden_globs
 from handtools.runtime.policy import Policy
 from handtools.runtime.workspace import Workspace
 
@@ -33,7 +32,7 @@ class GuardedLanguage:
             located = await to_thread.run_sync(self.workspace.files.locate, question.path)
             await self.gate.admit(ReadEffect((located,)))
             question = replace(question, path=located)
-        answer = await self.workspace.language.ask(question, private=hidden_globs(policy))
+        answer = await self.workspace.language.ask(question, private=policy.hidden_globs)
         closed = [file.path for file in answer.files if policy.hides(file.path)]
         if closed:
             raise Denied(f"It would change {len(closed)} files that rules hide.", hint="Ask a person.")

@@ -11,12 +11,14 @@ from dataclasses import replace
 from handtools.core.call import Call
 from handtools.core.errors import HostError
 from handtools.core.file_storage import Backups, Store
+from handtools.runtime.journal.approval_answers import ApprovalAnswers
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import Calls, HeldCommands, LoggedCall, OnceMarks
 from handtools.runtime.journal.change_entries import ChangeEntries, ChangeEntry, RecordedTouch
-from handtools.runtime.journal.database import CallRecord, Database
+from handtools.runtime.journal.database import CallRecord, Database, JournalCopy, JournalPosition
 from handtools.runtime.journal.retention import Retention, RetentionLimits
+from handtools.runtime.journal.running_calls import OwnRunningCalls, RunningCalls
 
 __all__ = [
     "CallRecord",
@@ -45,6 +47,9 @@ class Journal:
         self.once = OnceMarks(self._database)
         self.contents = DeferredDigests(self._database)
         self.entries = ChangeEntries(self._database, blobs, self.refs, self.contents)
+        self.running = RunningCalls(self._database)
+        self.own_running = OwnRunningCalls(path)
+        self.answers = ApprovalAnswers(self._database)
         self.retention = Retention(self._database, blobs, self.refs)
 
     def owned_by(self, owner: str) -> "Journal":
@@ -53,6 +58,7 @@ class Journal:
         view.owner = owner
         view.calls = Calls(self._database, owner)
         view.entries = self.entries.owned_by(owner)
+        view.running = RunningCalls(self._database, owner)
         return view
 
     def owned(self, call: Call) -> Call:
@@ -94,6 +100,10 @@ class Journal:
         """Path of the database file."""
         return self._database.path
 
+    def data_version(self) -> int:
+        """Return a number that is another one after another process, or another connection, has written."""
+        return self._database.data_version()
+
     @property
     def healed(self) -> str:
         """What was repaired when the database was found damaged; empty if nothing."""
@@ -102,6 +112,10 @@ class Journal:
     def together(self) -> AbstractContextManager[object]:
         """One transaction for all that is recorded within the block."""
         return self._database.writing()
+
+    def copied_since(self, position: JournalPosition) -> JournalCopy:
+        """Copy what was recorded since a position, to keep it elsewhere."""
+        return self._database.copied_since(position)
 
     def later(self, note: CallRecord) -> None:
         """Queue the record of a call that changed nothing, to be written soon; lookups find it at once."""
@@ -119,4 +133,5 @@ class Journal:
     def close(self) -> None:
         """Write queued records and close the database; the next use reopens it."""
         self.contents.settle()
+        self.own_running.close()
         self._database.close()

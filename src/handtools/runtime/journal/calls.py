@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from handtools.core.approval import Approval, approval_to_json
+from handtools.core.approval import Approval, Reply, approval_to_json
 from handtools.core.call import Call, call_from_json, call_to_json, new_call_id
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
@@ -66,6 +66,37 @@ class PendingCall:
     granted: frozenset[str]
 
 
+class WaitingCall(NamedTuple):
+    """A call that waits for an answer, the approval request, and when it was asked."""
+
+    call: Call
+    approval: Approval
+    at: float
+
+
+_MATCHING_CALLS = (
+    "(c.tool LIKE :plain ESCAPE '!' OR c.args LIKE :json ESCAPE '!' OR c.status LIKE :plain ESCAPE '!' "
+    "OR c.code LIKE :plain ESCAPE '!' OR c.agent LIKE :plain ESCAPE '!' OR c.id LIKE :plain ESCAPE '!' OR EXISTS "
+    "(SELECT 1 FROM entries e JOIN touches t ON t.entry = e.id WHERE e.call_id = c.id "
+    "AND t.path LIKE :plain ESCAPE '!'))"
+)
+
+
+def _like_pattern(text: str) -> str:
+    """Return the pattern of LIKE for texts that hold this one."""
+    for special in "!%_":
+        text = text.replace(special, f"!{special}")
+    return f"%{text}%"
+
+
+class AnsweredQuestion(NamedTuple):
+    """A question of a call that was answered: what for, by which rule, and the answer."""
+
+    title: str
+    rule: str
+    reply: Reply
+
+
 class Calls:
     """Journal table of calls with their results, pending approvals and grants."""
 
@@ -93,7 +124,8 @@ class Calls:
                 row,
             )
             if result.status != "pending":
-                connection.execute("DELETE FROM approvals WHERE call_id = ?", (call.id,))
+                for table in ("approvals", "answers"):
+                    connection.execute(f"DELETE FROM {table} WHERE call_id = ?", (call.id,))
 
     def recall(self, call_id: str) -> dict[str, Any] | None:
         """Return the recorded result of a call id as JSON values, or None."""
@@ -176,19 +208,71 @@ class Calls:
         return None if row is None else ChangeAuthor(*row)
 
     def page(
-        self, *, session: str | None = None, before: int | None = None, limit: int = 20
+        self,
+        *,
+        session: str | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        matching: str = "",
+        limit: int = 20,
     ) -> list[LoggedCall]:
-        """List recorded calls, newest first; `before` is the `seq` of the previous page's last call."""
-        where, values = ["seq < ?"], [before if before is not None else 1 << 62]
-        if session is not None:
-            where.append("session = ?")
-            values.append(session)  # type: ignore[arg-type]
+        """List recorded calls, newest first; `before` is the `seq` of the previous page's last call.
+
+        `matching` is a text in the tool's name, the arguments, status, agent or a changed path; only ASCII letters
+        match in either case.
+        """
+        conditions = {
+            "seq < :before": before,
+            "seq > :after": after,
+            "session = :session": session,
+            _MATCHING_CALLS: matching or None,
+        }
+        where = [condition for condition, value in conditions.items() if value is not None] or ["1"]
+        values = {
+            "before": before,
+            "after": after,
+            "session": session,
+            "limit": limit,
+            "plain": _like_pattern(matching),
+            "json": _like_pattern(json.dumps(matching)[1:-1]),
+        }
         with self._database.reading() as connection:
             rows = connection.execute(
-                f"SELECT {CALL_COLUMNS} FROM {self._calls} WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?",
-                (*values, limit),
+                f"SELECT {CALL_COLUMNS} FROM {self._calls} AS c WHERE {' AND '.join(where)} "
+                "ORDER BY seq DESC LIMIT :limit",
+                values,
             ).fetchall()
         return [_logged(row) for row in rows]
+
+    def listed(self, call_ids: Iterable[str]) -> list[LoggedCall]:
+        """List the recorded calls with these ids, newest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {CALL_COLUMNS} FROM {self._calls} "
+                "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY seq DESC",
+                (json.dumps(list(call_ids)),),
+            ).fetchall()
+        return [_logged(row) for row in rows]
+
+    def newest_seq(self) -> int:
+        """Return the number of the newest recorded call; 0 if there is none."""
+        row = self._database.peek("SELECT max(seq) FROM calls", ())
+        return int(row[0] or 0) if row else 0
+
+    def session_names(self, limit: int = 100) -> list[str]:
+        """List the names of sessions with recorded calls, the one that was active last first.
+
+        By the index alone, so that a long record is not read.
+        """
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "WITH RECURSIVE names (name) AS (SELECT min(session) FROM calls UNION ALL "
+                "SELECT (SELECT min(session) FROM calls WHERE session > name) FROM names WHERE name IS NOT NULL) "
+                "SELECT name FROM names WHERE name IS NOT NULL "
+                "ORDER BY (SELECT max(seq) FROM calls WHERE session = name) DESC LIMIT ?",
+                (limit,),
+            ).fetchall()
+        return [str(row[0]) for row in rows]
 
     def sessions(self, limit: int = 20) -> list[LoggedSession]:
         """List the sessions with recorded calls, the one that was active last first."""
@@ -233,6 +317,8 @@ class Calls:
         row = (call.id, *(json.dumps(value) for value in values), time.time(), call.owner)
         with self._database.writing() as connection:
             connection.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?, ?, ?, ?)", row)
+            # An answer was to what was asked before.
+            connection.execute("DELETE FROM answers WHERE call_id = ?", (call.id,))
 
     def suspended(self, call_id: str) -> PendingCall | None:
         """Return the pending call with its approval request, or None."""
@@ -245,11 +331,38 @@ class Calls:
         call, approval, granted = (json.loads(value) for value in row)
         return PendingCall(call_from_json(call), Approval(**approval), frozenset(granted))
 
+    def waiting_calls(self) -> list[WaitingCall]:
+        """List all calls that wait for an answer with their approval requests, oldest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT call, approval, at FROM {self._approvals} ORDER BY at"
+            ).fetchall()
+        return [
+            WaitingCall(call_from_json(json.loads(call)), Approval(**json.loads(approval)), at)
+            for call, approval, at in rows
+        ]
+
     def waiting(self) -> list[Approval]:
         """List all approval requests that wait for an answer, oldest first."""
         with self._database.reading() as connection:
             rows = connection.execute(f"SELECT approval FROM {self._approvals} ORDER BY at").fetchall()
         return [Approval(**json.loads(row[0])) for row in rows]
+
+    def note_answer(self, approval: Approval, reply: Reply) -> None:
+        """Record how a question was answered, for reports; it grants nothing."""
+        value = json.dumps([approval.title, approval.rule, asdict(reply)])
+        row = (question_scope(approval.call_id), approval.fingerprint, value, time.time())
+        with self._database.writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)", row)
+
+    def answered_questions(self, call_id: str) -> list[AnsweredQuestion]:
+        """List the questions of a call that were answered, oldest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT value FROM once WHERE scope = ? ORDER BY at", (question_scope(call_id),)
+            ).fetchall()
+        values = [json.loads(row[0]) for row in rows]
+        return [AnsweredQuestion(title, rule, Reply(**reply)) for title, rule, reply in values]
 
     def grant(self, call: Call, remembered: str, *, lasts: Literal["session", "project"]) -> None:
         """Store a grant for a call's owner, for its session or for the whole project."""
@@ -267,6 +380,11 @@ class Calls:
                 (call.session_key, _every_session(call), remembered),
             ).fetchone()
         return row is not None
+
+
+def question_scope(call_id: str) -> str:
+    """Return the scope in the table `once` under which the answered questions of a call are."""
+    return f"questions {call_id}"
 
 
 def _every_session(call: Call) -> str:

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from handtools.core.call import Call
-from handtools.core.changes import BackupRef, Change, ChangeCoverage, ChangeSet, Node, NodeKind
+from handtools.core.changes import (
+    BackupRef,
+    Change,
+    ChangeCoverage,
+    ChangeSet,
+    Node,
+    NodeKind,
+    TouchedPath,
+)
 from handtools.core.effects import effect_fingerprint
 from handtools.core.errors import UsageError
 from handtools.core.files import PlannedWrite
@@ -84,6 +92,15 @@ class ChangeEntry:
     kind: str
     state: str
     fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallChanges:
+    """What a call changed, counted, and the first few paths by name; folders only if nothing else changed."""
+
+    count: int
+    undone: Literal["no", "partly", "yes"]
+    first: tuple[TouchedPath, ...]
 
 
 class ChangeEntries:
@@ -172,6 +189,56 @@ class ChangeEntries:
             ).fetchall()
         return [ChangeEntry(*row) for row in rows]
 
+    def counted(self, call_id: str, *, most: int) -> CallChanges:
+        """Count what a call changed, and name the first paths; of many changes only these are read."""
+        of_call = f"FROM touches t JOIN {self._owned} e ON e.id = t.entry WHERE e.call_id = ? AND e.state = 'done'"
+        with self._database.reading() as connection:
+            count, folders, undone = connection.execute(
+                "SELECT count(*), coalesce(sum('folder' IN (t.before_kind, t.after_kind)), 0), "
+                f"coalesce(sum(t.reverted_by IS NOT NULL), 0) {of_call}",
+                (call_id,),
+            ).fetchone()
+            rows = (
+                connection.execute(
+                    f"SELECT t.path, t.before_kind, t.after_kind {of_call} "
+                    "ORDER BY coalesce('folder' IN (t.before_kind, t.after_kind), 0), t.id LIMIT ?",
+                    (call_id, most),
+                ).fetchall()
+                if count
+                else []
+            )
+        first = tuple(
+            TouchedPath(path_from_column(path), action_of(before, after))
+            for path, before, after in rows
+            if folders == count or "folder" not in {before, after}
+        )
+        back: Literal["partly", "yes"] = "yes" if undone == count else "partly"
+        return CallChanges(count - folders or count, back if undone else "no", first)
+
+    def first_touches(self, call_id: str, most: int) -> list[RecordedTouch]:
+        """List the first applied touches of a call, in order."""
+        return self._touches("e.call_id = ? AND e.state = 'done' ORDER BY t.id LIMIT ?", call_id, most)
+
+    def newest_finished(self) -> int:
+        """Return the number of an entry up to which all are finished; 0 if there is none."""
+        row = self._database.peek(
+            "SELECT coalesce((SELECT min(id) - 1 FROM entries WHERE state = 'intent'), max(id), 0) FROM entries",
+            (),
+        )
+        return int(row[0]) if row else 0
+
+    def calls_undone_or_redone(self, after: int) -> set[str]:
+        """Return the ids of calls of which something was undone or redone by entries after a number."""
+        taken = "FROM reversals r JOIN touches t ON t.id = r.touch"
+        again = f"{taken} JOIN reversals q ON q.entry = t.entry JOIN touches u ON u.id = q.touch"
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT e.call_id {taken} JOIN {self._owned} e ON e.id = t.entry WHERE r.entry > ?1 UNION "
+                f"SELECT e.call_id {again} JOIN {self._owned} e ON e.id = u.entry WHERE r.entry > ?1",
+                (after,),
+            ).fetchall()
+        return {str(row[0]) for row in rows}
+
     def changes_of_call(self, call_id: str) -> list[Change]:
         """List what a call has changed, in order; raises `KeyError` if bytes are no longer kept."""
         done = [entry.id for entry in self.of_call(call_id) if entry.state == "done"]
@@ -185,6 +252,20 @@ class ChangeEntries:
                 "SELECT id, call_id, kind, state, fingerprint FROM entries WHERE state = 'intent' ORDER BY id"
             ).fetchall()
         return [ChangeEntry(*row) for row in rows]
+
+    def paths_since(self, entry: int) -> tuple[int, dict[str, bool]]:
+        """The newest entry, and the paths that were changed after one, with whether a folder came as a whole."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT t.entry, t.path, t.after_kind = 'folder' AND t.after_ref IS NOT NULL FROM touches t "
+                "JOIN entries e ON e.id = t.entry WHERE t.entry > ? AND e.state = 'done' ORDER BY t.id",
+                (entry,),
+            ).fetchall()
+        paths: dict[str, bool] = {}
+        for _, path, whole in rows:
+            name = path_from_column(path)
+            paths[name] = bool(whole) or paths.get(name, False)
+        return max((row[0] for row in rows), default=entry), paths
 
     @property
     def has_only_finished_entries(self) -> bool:
@@ -224,6 +305,10 @@ class ChangeEntries:
                 return self._touches("e.session = ? AND e.state = 'done' ORDER BY t.id DESC", name)
             case "path":
                 return self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT 100", name)
+
+    def made_since(self, at: float) -> list[RecordedTouch]:
+        """List the applied touches of all sessions from a time on, in seconds since 1970, newest first."""
+        return self._touches("e.at >= ? AND e.state = 'done' ORDER BY t.id DESC", at)
 
     def node(self, trace: RecordedNode | None) -> Node | None:
         """Load a recorded node with its bytes; raises `KeyError` if they were pruned."""

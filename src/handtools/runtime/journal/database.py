@@ -97,7 +97,34 @@ class WriteBehind:
                     return
 
 
-SCHEMA_VERSION = 5
+_WAL_HEADER_BYTES, _WAL_FRAME_HEADER_BYTES = 32, 24
+_WAL_SALTS = slice(16, 24)
+_FRAME_SALTS, _FRAME_COMMIT = slice(8, 16), slice(4, 8)
+
+
+class JournalPosition(NamedTuple):
+    """How far a journal was copied: which write-ahead log, and how many bytes of it."""
+
+    salts: bytes = b""
+    offset: int = 0
+
+
+class JournalCopy(NamedTuple):
+    """What a journal has gained since a position."""
+
+    position: JournalPosition
+    """How far the copy goes."""
+    database: bytes | None
+    """The whole file where a log has begun anew since; then `log` is that log from its beginning."""
+    log: bytes
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was gained."""
+        return self.database is None and not self.log
+
+
+SCHEMA_VERSION = 6
 SQLITE_BUSY_SECONDS = 30.0
 PRIVATE_FILE_MODE = 0o600
 WAL_SUFFIXES = ("-wal", "-shm")
@@ -107,6 +134,19 @@ CHECKPOINT_WRITES = 400
 ONCE_SCHEMA = """CREATE TABLE once (
   scope TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (scope, name)
 ) WITHOUT ROWID;"""
+LIVE_SCHEMA = """CREATE TABLE running (
+  call_id TEXT PRIMARY KEY, session TEXT NOT NULL, turn TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL,
+  args TEXT NOT NULL, started REAL NOT NULL, seen REAL NOT NULL,
+  output TEXT NOT NULL, output_bytes INTEGER NOT NULL, kept TEXT NOT NULL, cancelled_by TEXT NOT NULL,
+  owner TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE answers (
+  call_id TEXT PRIMARY KEY, reply TEXT NOT NULL, holder TEXT NOT NULL, at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE attendance (
+  call_id TEXT NOT NULL, holder TEXT NOT NULL, seen REAL NOT NULL, PRIMARY KEY (call_id, holder)
+) WITHOUT ROWID;"""
+"""Tables of what is going on now; nothing in them is needed when every process has ended."""
 JOURNAL_SCHEMA = f"""
 CREATE TABLE calls (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL, turn TEXT NOT NULL,
@@ -151,13 +191,14 @@ CREATE TABLE approvals (
   owner TEXT NOT NULL DEFAULT ''
 );
 {ONCE_SCHEMA}
+{LIVE_SCHEMA}
 """
 ADD_CONTENT_COLUMN = "ALTER TABLE refs ADD COLUMN content TEXT NOT NULL DEFAULT ''"
 ADD_OWNER_COLUMNS = ";\n".join(
     f"ALTER TABLE {table} ADD COLUMN owner TEXT NOT NULL DEFAULT ''"
     for table in ("calls", "entries", "approvals")
 )
-SCHEMA_UPGRADES = {1: ONCE_SCHEMA, 2: ADD_CONTENT_COLUMN, 3: "", 4: ADD_OWNER_COLUMNS}
+SCHEMA_UPGRADES = {1: ONCE_SCHEMA, 2: ADD_CONTENT_COLUMN, 3: "", 4: ADD_OWNER_COLUMNS, 5: LIVE_SCHEMA}
 """SQL to upgrade from each older schema version; from 4 on, blobs may be deltas.
 
 Calls recorded before version 5 belong to the local user.
@@ -214,6 +255,11 @@ class Database:
                 raise _explanation(self.path, failure) from failure
             return row
 
+    def data_version(self) -> int:
+        """Return a number that is another one after another connection has written."""
+        row = self.peek("PRAGMA data_version", ())
+        return int(row[0]) if row else 0
+
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:
         """Connection for queries without writing queued records first."""
@@ -242,6 +288,21 @@ class Database:
                     connection.execute("ROLLBACK")
                     raise
                 connection.execute("COMMIT")
+
+    def copied_since(self, position: JournalPosition) -> JournalCopy:
+        """Copy what was committed since a position; all of it, where the log has begun anew since."""
+        with self.writing():  # nobody writes meanwhile
+            log = Path(self.path + WAL_SUFFIXES[0])
+            if not log.exists():
+                return JournalCopy(JournalPosition(), Path(self.path).read_bytes(), b"")
+            with log.open("rb") as file:
+                header = file.read(_WAL_HEADER_BYTES)
+                is_same = bool(header) and header[_WAL_SALTS] == position.salts
+                start = position.offset if is_same else 0
+                file.seek(start)
+                frames = _committed(header, file.read(), 0 if start else _WAL_HEADER_BYTES)
+            whole = None if is_same else Path(self.path).read_bytes()
+            return JournalCopy(JournalPosition(header[_WAL_SALTS], start + len(frames)), whole, frames)
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         self._writes += 1
@@ -313,6 +374,34 @@ def _connect(path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _committed(header: bytes, data: bytes, first: int) -> bytes:
+    """The part of a write-ahead log, with frames from `first` on, that was committed."""
+    if not header:
+        return b""
+    size = _WAL_FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
+    end = at = first
+    # Behind the newest frame there may be some of an earlier log, with other salts.
+    while len(data) >= at + size and data[at : at + size][_FRAME_SALTS] == header[_WAL_SALTS]:
+        is_commit = any(data[at : at + _WAL_FRAME_HEADER_BYTES][_FRAME_COMMIT])
+        at += size
+        end = at if is_commit else end
+    return data[:end]
+
+
+def write_copied_journal(path: str, copies: Sequence[tuple[bytes | None, bytes]]) -> None:
+    """Put a journal together from copies in order: the newest whole database, and the logs from it on."""
+    newest = max(number for number, (database, _) in enumerate(copies) if database is not None)
+    database = copies[newest][0]
+    assert database is not None, "the first copy of a journal is a whole one"
+    Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for file, data in (
+        (path, database),
+        (path + WAL_SUFFIXES[0], b"".join(log for _, log in copies[newest:])),
+    ):
+        Path(file).touch(PRIVATE_FILE_MODE)
+        Path(file).write_bytes(data)
 
 
 def _make_private(path: str) -> None:

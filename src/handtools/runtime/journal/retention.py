@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from handtools.core.file_storage import Store
 from handtools.runtime.journal.backup_refs import BackupRefs
 from handtools.runtime.journal.blobs import Blobs, decompress_blob
+from handtools.runtime.journal.calls import question_scope
 from handtools.runtime.journal.database import Database, path_from_column
 from handtools.runtime.journal.forgotten_paths import FileTraces, ForgottenPath
 
@@ -126,9 +127,12 @@ class Retention:
             if outputs is not None and (call_id in found or traces.in_output(outputs, name)):
                 outputs.drop(name)
                 found.add(call_id)
+        # What runs is written again, by who runs it, a moment later.
+        connection.execute("DELETE FROM running")
         for call_id in found:
             connection.execute("UPDATE calls SET args = '{}', result = x'' WHERE id = ?", (call_id,))
             connection.execute("DELETE FROM approvals WHERE call_id = ?", (call_id,))
+            connection.execute("DELETE FROM once WHERE scope = ?", (question_scope(call_id),))
             held = connection.execute("DELETE FROM holds WHERE call_id = ? RETURNING items", (call_id,))
             for (items,) in held.fetchall():
                 self._refs.clear(json.loads(items))

@@ -1,26 +1,18 @@
 """The `Policy`: rules that allow, deny or ask about effects; deny beats ask beats allow.
 
 `rules` has the rule type, `command_rules` how scripts and their changes are judged, `private_paths` and
-`protected_paths` the built-in tables. `policy_from_toml` reads a policy file.
+`protected_paths` the built-in tables, `project_policy` how a project's file tightens one.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from handtools.core.changes import ChangeSet, links_created
 from handtools.core.commands import Command
 from handtools.core.effects import CommandRun, Effect, EffectKind, Publication, effect_targets
 from handtools.core.errors import UsageError
-from handtools.core.toml_values import (
-    choice_value,
-    numbers_or_words_value,
-    parse_toml,
-    refuse_unknown_keys,
-    table_value,
-    words_value,
-)
 from handtools.core.tool import AnyTool
 from handtools.core.web import Visit
 from handtools.runtime.policy.command_rules import command_decisions
@@ -232,6 +224,16 @@ class Policy:
         return GlobSet([glob for rule in rules for glob in rule.globs], case_sensitive=False)
 
     @cached_property
+    def hidden_globs(self) -> tuple[str, ...]:
+        """The globs of paths that no tool may read."""
+        return _globs([rule for rule in self.all_rules if rule.hides])
+
+    @cached_property
+    def read_only_globs(self) -> tuple[str, ...]:
+        """The globs of paths that may not be changed without approval."""
+        return _globs([rule for rule in self.rules if rule.verdict != "allow" and "change" in rule.effects])
+
+    @cached_property
     def read_once(self) -> dict[str, Any]:
         """Cache for values derived from this policy, by tool name."""
         return {}
@@ -258,56 +260,13 @@ class Policy:
         return replace(self, rules=(*self.rules, *new), excluded=tuple(excluded))
 
 
+def _globs(rules: list[Rule]) -> tuple[str, ...]:
+    """List the path globs of rules, each followed by its exceptions as `!` globs."""
+    ordered = sorted(rules, key=lambda rule: not rule.but)
+    return tuple(
+        glob for rule in ordered if rule.paths for glob in (*rule.globs, *(f"!{each}" for each in rule.but))
+    )
+
+
 def _strictest(decisions: Iterable[Decision], default: Decision) -> Decision:
     return max(decisions, key=lambda decision: VERDICT_STRENGTH[decision.verdict], default=default)
-
-
-LIST_KEYS = ("allow", "block", "excluded", "hosts")
-CHOICE_KEYS = {"tools": get_args(ToolSet), "unattended": get_args(Verdict)}
-POLICY_KEYS = (*LIST_KEYS, *CHOICE_KEYS, "defaults", "ports", "rule")
-RULE_LIST_KEYS = {field.name for field in fields(Rule)} - {"name", "verdict", "reason"}
-
-
-def policy_from_toml(text: str, where: str) -> Policy:
-    """Parse a policy from TOML, adding its rules to the built-in ones; raises `UsageError` for unknown keys."""
-    written = parse_toml(text, where)
-    try:
-        refuse_unknown_keys(written, POLICY_KEYS, "The policy")
-        return policy_from_table(written)
-    except UsageError as problem:
-        raise UsageError(f"{where}: {problem}") from problem
-
-
-def policy_from_table(written: Mapping[str, Any]) -> Policy:
-    """Make a policy of a table's policy keys, and leave its other keys alone."""
-    values: dict[str, Any] = {
-        name: words_value(written[name], name) for name in LIST_KEYS if name in written
-    }
-    for name, choices in CHOICE_KEYS.items():
-        if name in written:
-            values[name] = choice_value(written[name], choices, name)
-    if "ports" in written:
-        values["ports"] = numbers_or_words_value(written["ports"], "ports")
-    defaults: Any = table_value(written.get("defaults", {}), "defaults")
-    refuse_unknown_keys(defaults, set(get_args(EffectKind)), "[defaults]")
-    for kind, verdict in defaults.items():
-        choice_value(verdict, get_args(Verdict), f"the default for {kind}")
-    rules = written.get("rule", [])
-    if not isinstance(rules, list):
-        raise UsageError("rules are written as [[rule]] tables.")
-    policy = Policy(**values, defaults=dict(defaults))
-    return policy.with_rules([_rule(table_value(one, "a rule")) for one in rules])
-
-
-def _rule(table: dict[str, Any]) -> Rule:
-    name = str(table.get("name", ""))
-    if not name or "verdict" not in table:
-        raise UsageError("every rule needs a name and a verdict.")
-    refuse_unknown_keys(table, {"name", "verdict", "reason", *RULE_LIST_KEYS}, f"Rule {name!r}")
-    lists: dict[str, Any] = {key: words_value(table[key], key) for key in RULE_LIST_KEYS if key in table}
-    if "effects" in lists:
-        for effect in lists["effects"]:
-            choice_value(effect, get_args(EffectKind), f"an effect of rule {name!r}")
-        lists["effects"] = frozenset(lists["effects"])
-    reason = str(table.get("reason", "The policy file says so."))
-    return Rule(name, table["verdict"], reason, **lists)

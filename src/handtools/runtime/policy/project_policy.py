@@ -3,17 +3,14 @@
 ADR 166.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from handtools.core.effects import EffectKind
-from handtools.runtime.policy import Policy, policy_from_table
+from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH, Rule, Verdict
 from handtools.text.search.glob import glob_in_folder
 
-PROJECT_POLICY_KEYS = ("block", "defaults", "excluded", "rule", "unattended")
-"""Policy keys that a project's file may use."""
 PROJECT_RULE_PREFIX = "project: "
 """What the names of a project's rules begin with, so that none passes for a rule of the person's."""
 
@@ -23,26 +20,28 @@ class TightenedPolicy:
     """A policy with what a project's file adds to it, and a sentence for each key that would have widened it."""
 
     policy: Policy
-    ignored: tuple[str, ...]
+    ignored: Mapping[str, str]
+    """Sentences by key: `unattended`, `defaults.run`, `rule.0`."""
 
 
-def tightened_policy(policy: Policy, written: Mapping[str, Any], *, folder: str = "") -> TightenedPolicy:
-    """Tighten a policy by the policy keys of a project's file; raises `UsageError` for malformed values.
+def tightened_policy(
+    policy: Policy, project: Policy, rules: Sequence[Rule], *, said: Collection[str], folder: str = ""
+) -> TightenedPolicy:
+    """Tighten a policy by that of a project's file, whose own rules are `rules` and whose keys are `said`.
 
     With `folder`, the name of a folder in the workspace, the file's globs are about paths in that folder.
     """
-    project = policy_from_table({key: written[key] for key in PROJECT_POLICY_KEYS if key in written})
-    ignored: list[str] = []
+    ignored: dict[str, str] = {}
     unattended = policy.unattended
-    if "unattended" in written:
+    if "unattended" in said:
         if _weaker(project.unattended, unattended):
-            ignored.append(f'`unattended = "{project.unattended}"` is weaker than yours.')
+            ignored["unattended"] = f'`unattended = "{project.unattended}"` is weaker than yours.'
         else:
             unattended = project.unattended
     defaults = dict(policy.defaults)
     for kind, verdict in project.defaults.items():
         if _weaker(verdict, policy.default_verdict(kind)):
-            ignored.append(f'the default `{kind} = "{verdict}"` is weaker than yours.')
+            ignored[f"defaults.{kind}"] = f'the default `{kind} = "{verdict}"` is weaker than yours.'
         else:
             defaults[kind] = verdict
     tightened = replace(
@@ -52,9 +51,9 @@ def tightened_policy(policy: Policy, written: Mapping[str, Any], *, folder: str 
         block=(*policy.block, *project.block),
         excluded=(*policy.excluded, *(glob_in_folder(glob, folder) for glob in project.excluded)),
     )
-    own = [_in_folder(rule, folder) for rule in project.rules[len(Policy().rules) :]]
-    rules = list(_tightening_rules(tightened, own, ignored))
-    return TightenedPolicy(tightened.with_rules(rules), tuple(ignored))
+    own = [_in_folder(rule, folder) for rule in rules]
+    kept = list(_tightening_rules(tightened, own, ignored))
+    return TightenedPolicy(tightened.with_rules(kept), ignored)
 
 
 def _in_folder(rule: Rule, folder: str) -> Rule:
@@ -66,14 +65,16 @@ def _in_folder(rule: Rule, folder: str) -> Rule:
     return replace(rule, paths=paths, but=but, match=(), not_match=())
 
 
-def _tightening_rules(policy: Policy, rules: Sequence[Rule], ignored: list[str]) -> Iterator[Rule]:
+def _tightening_rules(policy: Policy, rules: Sequence[Rule], ignored: dict[str, str]) -> Iterator[Rule]:
     """Yield a project's rules as far as they tighten: a rule is heard before a default, also before a stricter."""
-    for rule in rules:
+    for number, rule in enumerate(rules):
         effects = frozenset(kind for kind in rule.effects if not _undercuts(policy, rule, kind))
         if effects:
             yield replace(rule, name=f"{PROJECT_RULE_PREFIX}{rule.name}", effects=effects)
         if effects != rule.effects:
-            ignored.append(f"the rule `{rule.name}` ({rule.verdict}) is weaker than your policy.")
+            ignored[f"rule.{number}"] = (
+                f"the rule `{rule.name}` ({rule.verdict}) is weaker than your policy."
+            )
 
 
 def _undercuts(policy: Policy, rule: Rule, kind: EffectKind) -> bool:

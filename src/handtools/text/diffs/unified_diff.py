@@ -102,6 +102,7 @@ __all__ = [
     "diff_line_edits",
     "diff_without_carriage_returns",
     "first_changed_line",
+    "hunk_header",
     "unified_diff",
 ]
 
@@ -318,9 +319,13 @@ def _render(group: list[LineEdit], window: ChangedRows, context: int) -> str:
         place = edit.end_a
     rows += [" " + row for row in window.old[place:end_a]]
     body = "".join([row if row[-1] == "\n" else row + _NO_NEWLINE for row in rows])
-    old_range = _range(window.above + start_a, end_a - start_a)
-    new_range = _range(window.above + start_b, end_b - start_b)
-    return f"@@ -{old_range} +{new_range} @@\n{body}"
+    header = hunk_header(window.above + start_a, end_a - start_a, window.above + start_b, end_b - start_b)
+    return f"{header}\n{body}"
+
+
+def hunk_header(start_a: int, size_a: int, start_b: int, size_b: int) -> str:
+    """Write the header of a hunk, from the indexes of its first rows and their numbers."""
+    return f"@@ -{_range(start_a, size_a)} +{_range(start_b, size_b)} @@"
 
 
 def _range(start: int, size: int) -> str:

@@ -18,8 +18,8 @@ from handtools.tools.search.ranked_hits import MAX_COUNTED_FILES, RANKING_BLOCK,
 
 MAX_PARSED_HITS = 1_000
 """Most hits that are parsed to find those with a syntactic role."""
-EMPTY_RESULT_PROBE_SECONDS = 5.0
-"""Time limit in seconds of each search that explains an empty result."""
+EMPTY_RESULT_PROBE_SECONDS = 0.25
+"""Time limit in seconds of each search that explains an empty result: nobody asked for it, and somebody waits."""
 MAX_PARSED_FILES = 300
 """Most files that are parsed for a structural pattern."""
 MAX_MATCH_LINES = 6
@@ -87,8 +87,10 @@ async def _hits_elsewhere(
     found = await search.hits(
         patterns, replace(scope, timeout=EMPTY_RESULT_PROBE_SECONDS), most=RANKING_BLOCK
     )
-    count = f"more than {RANKING_BLOCK}" if found.gaps.capped else f"{len(found.hits)}"
-    return [f"There {inflect_for_number(len(found.hits), 'is')} {count} {where}."] if found.hits else []
+    if not found.hits:
+        return [f"There may be some {where}: that search was cut short."] if found.gaps.timed_out else []
+    unsure = "more than " if found.gaps.capped else "at least " if found.gaps.timed_out else ""
+    return [f"There {inflect_for_number(len(found.hits), 'is')} {unsure}{len(found.hits)} {where}."]
 
 
 async def _hits_with_syntactic_role(

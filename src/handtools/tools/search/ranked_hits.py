@@ -1,6 +1,6 @@
 """Search hits ranked, paged, and shown with the symbols around them.
 
-ADR 10.
+ADR 10, 223.
 """
 
 from collections import Counter

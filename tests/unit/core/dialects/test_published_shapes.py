@@ -15,7 +15,7 @@ from handtools.runtime.dialect_calls import calls_of_ours
 from handtools.text.patches import parse_patch
 from tests.unit.core.dialects.published_shapes import grammar_structure, recorded, shape
 
-CLIENTS = ("claude_code", "codex", "gemini_cli", "opencode", "pi")
+CLIENTS = ("claude_code", "codex", "gemini_cli", "openai_functions", "opencode", "pi")
 
 
 def row(dialect: Any, name: str) -> DialectTool:
@@ -41,6 +41,18 @@ def test_a_clients_tool_has_the_schema_that_the_client_offers(dialect, name):
         assert theirs == {"type": ours.definition["type"], "syntax": given["syntax"], "rules": rules}
     else:
         assert same(shape(ours.schema)) == same(theirs)
+
+
+@pytest.mark.parametrize("name", recorded("claude_code_types")["tools"])
+def test_a_tool_that_claude_code_did_not_offer_has_the_types_of_its_sdk(name):
+    ours = dict(shape(row("claude_code", name).schema))
+    del ours["additionalProperties"]  # types do not say it
+    assert same(ours) == same(recorded("claude_code_types")["tools"][name])
+
+
+def test_each_tool_of_claude_code_is_compared_with_something_published():
+    kept = recorded("claude_code")["tools"].keys() | recorded("claude_code_types")["tools"].keys()
+    assert kept == {each.name for each in DIALECTS["claude_code"]}
 
 
 @pytest.mark.parametrize("name", recorded("anthropic")["shapes"]["agent_toolset_20260401"])

@@ -2,7 +2,6 @@
 
 from handtools import Policy, Rule
 from handtools.host.sandbox.runners.hidden_paths import PolicyGlobs
-from handtools.runtime.guards.commands import hidden_globs, read_only_globs
 
 
 def secret(name, *paths, but=()):
@@ -11,7 +10,7 @@ def secret(name, *paths, but=()):
 
 def test_what_a_rule_excepts_is_not_hidden_from_commands():
     wanted = PolicyGlobs(
-        hidden_globs(Policy(rules=(secret("keys", "*.key", ".env*", but=(".env.example",)),)))
+        Policy(rules=(secret("keys", "*.key", ".env*", but=(".env.example",)),)).hidden_globs
     )
     assert wanted.matches("a/.env", folder=False)
     assert not wanted.matches("a/.env.example", folder=False)
@@ -19,7 +18,7 @@ def test_what_a_rule_excepts_is_not_hidden_from_commands():
 
 def test_an_exception_of_one_rule_opens_nothing_that_another_hides():
     rules = (secret("folder", "vault/**"), secret("keys", "*.key", but=("*.pub.key",)))
-    wanted = PolicyGlobs(hidden_globs(Policy(rules=rules)))
+    wanted = PolicyGlobs(Policy(rules=rules).hidden_globs)
     assert wanted.matches("vault/x.pub.key", folder=False)
     assert not wanted.matches("x.pub.key", folder=False)
 
@@ -33,6 +32,6 @@ def test_what_may_not_be_changed_has_its_exceptions_too():
         paths=(".vscode/**",),
         but=(".vscode/launch.json",),
     )
-    wanted = PolicyGlobs(read_only_globs(Policy(rules=(rule,))))
+    wanted = PolicyGlobs(Policy(rules=(rule,)).read_only_globs)
     assert wanted.matches(".vscode/tasks.json", folder=False)
     assert not wanted.matches(".vscode/launch.json", folder=False)

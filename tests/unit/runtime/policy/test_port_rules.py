@@ -4,9 +4,8 @@ import pytest
 
 from handtools.core.commands import PublishedPort
 from handtools.core.effects import Publication, effect_fingerprint
-from handtools.core.errors import UsageError
 from handtools.runtime.approval.preview import approval_title, effect_preview
-from handtools.runtime.policy import Policy, policy_from_toml
+from handtools.runtime.policy import Policy
 from handtools.runtime.policy.project_policy import tightened_policy
 from handtools.runtime.policy.rules import Rule
 
@@ -56,27 +55,11 @@ def test_a_publication_is_judged_by_rules_by_the_list_and_by_the_default(policy,
     assert (decision.verdict, decision.rule) == (verdict, rule)
 
 
-def test_a_policy_file_lists_ports_as_numbers_and_as_ranges():
-    text = 'ports = [3000, "8000-8999"]\n[defaults]\npublish = "deny"\n'
-    policy = policy_from_toml(text, "policy.toml")
-    assert policy.ports == ("3000", "8000-8999")
-    assert policy.decide(publication(8080), "jobs").verdict == "allow"
-    assert policy.decide(publication(80), "jobs").verdict == "deny"
-
-
-@pytest.mark.parametrize(
-    "written", ['["x"]', "[0]", "[65536]", '["9-8"]', "[true]", "3000", '["1-2-3"]', "[1.5]"]
-)
-def test_what_is_no_port_does_not_load(written):
-    with pytest.raises(UsageError):
-        policy_from_toml(f"ports = {written}", "policy.toml")
-
-
 def test_a_project_may_only_tighten():
-    weak = tightened_policy(Policy(), {"defaults": {"publish": "allow"}})
+    weak = tightened_policy(Policy(), Policy(defaults={"publish": "allow"}), [], said={"defaults"})
     assert weak.policy.decide(publication(), "jobs").verdict == "ask"
     assert weak.ignored
-    strict = tightened_policy(LISTED, {"rule": [{"name": "no", "verdict": "deny", "effects": ["publish"]}]})
+    strict = tightened_policy(LISTED, Policy(), [NEVER], said={"rule"})
     assert strict.policy.decide(publication(), "jobs").verdict == "deny"
 
 

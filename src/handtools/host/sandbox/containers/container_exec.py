@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handtools.core.errors import HostError
+from handtools.host.files import syscalls
 from handtools.host.sandbox.containers.container_pool import (
     CONTAINER_FD_FOLDER,
     Container,
@@ -149,7 +150,7 @@ class DockerStreamDecoder:
 
 
 FD_FILE_BYTES = 16 << 20
-_NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
 
 
 @contextlib.contextmanager

@@ -28,13 +28,11 @@ from handtools.host.files.folder_handle import FolderHandle, join_path, open_inn
 from handtools.host.sandbox.change_capture import CapturedChanges
 from handtools.host.sandbox.launch import Launch, Mount, Overlay
 from handtools.host.sandbox.overlay.layer_refresh import LayerRefresh
+from handtools.host.sandbox.overlay.overlay_mount import MS_NODEV, MS_NOSUID, overlay_options
 from handtools.host.sandbox.overlay.upper_layer_changes import UpperLayerDiff, UpperLayerSanitizer
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
-_MS_NODEV, _MS_NOSUID = 0x4, 0x2
-# A renamed folder is copied and a copied file is whole: so the layer can be read without the one below.
-_SELF_CONTAINED_OPTIONS = ("redirect_dir=off", "metacopy=off", "index=off", "xino=off")
 
 
 def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
@@ -45,7 +43,7 @@ def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
         "overlay",
         overlay.mounted_at,
         "overlay",
-        _MS_NODEV | _MS_NOSUID,
+        MS_NODEV | MS_NOSUID,
         overlay_mount_options(overlay, as_root=as_root),
     )
     return replace(
@@ -58,21 +56,9 @@ def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
 
 
 def overlay_mount_options(overlay: Overlay, *, as_root: bool) -> str:
-    """The mount options of an overlay; without root, its marks are kept in `user.` extended attributes."""
-    lower = ":".join(_escaped_path(path) for path in (overlay.masks, overlay.lower) if path)
-    words = [
-        f"lowerdir={lower}",
-        f"upperdir={_escaped_path(overlay.upper)}",
-        f"workdir={_escaped_path(overlay.work)}",
-    ]
-    # Without the last word the kernel writes out the whole file system below, everybody's, when the layer goes.
-    return ",".join([*words, *(_SELF_CONTAINED_OPTIONS if as_root else ("userxattr",)), "volatile"])
-
-
-def _escaped_path(path: str) -> str:
-    for special in ("\\", ",", ":"):
-        path = path.replace(special, f"\\{special}")
-    return path
+    """The mount options of a command's overlay."""
+    lowers = [path for path in (overlay.masks, overlay.lower) if path]
+    return overlay_options(lowers, overlay.upper, overlay.work, as_root=as_root)
 
 
 CONFLICTS_FOLDER = "kept"
@@ -154,7 +140,7 @@ class OverlayCapture:
         with self._lock:
             spare = self._spare.pop() if self._spare else None
         if spare is not None:
-            if _reset_work_folder(spare.path / OVERLAY_WORK_NAME):
+            if reset_work_folder(spare.path / OVERLAY_WORK_NAME):
                 return spare
             self._let_go(spare)
         item = self.vault.create_item()
@@ -281,7 +267,7 @@ class OverlayCommandCapture:
         return os.fspath(self.capture.vault.folder / shelf) if kept else ""
 
 
-def _reset_work_folder(work: Path) -> bool:
+def reset_work_folder(work: Path) -> bool:
     """Clear the mark that the kernel left in a layer's work folder; whether it can be mounted once more."""
     own, note = work / "work", work / "work" / "incompat"
     try:

@@ -5,8 +5,10 @@ import stat
 from dataclasses import dataclass
 from typing import Literal
 
+from handtools.host.files import syscalls
+
 OVERLAY_XATTR_PREFIXES = ("trusted.overlay.", "user.overlay.")
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER_FLAGS = os.O_RDONLY | syscalls.DIRECTORY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
 EntryMeaning = Literal["gone", "opaque", "merged", "thing"]
 
 

@@ -27,9 +27,10 @@ MEMORY_GROWTH_BYTES_PER_SECOND = 4 << 30
 """Assumed largest growth of memory, in bytes per second: near the limit, polls come sooner."""
 MAX_RECOUNT_SECONDS = 1.0
 """A folder is counted at least this often, in seconds, even if the file system is no fuller."""
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _BLOCK_BYTES = 512
-_HANDLE_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+# The module is imported on other systems, too, where it polls nothing.
+_HANDLE_FLAGS = getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _PATH_CHUNK_CHARS, _MOST_PATH_CHARS = 1000, 16 << 10
 _TMPFS_ENTRY_BYTES = 1 << 10
 """The memory that a tmpfs file takes besides its contents, in bytes."""

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -76,10 +76,10 @@ class _GlobSet:
     """Globs matched against the name kept apart from globs matched against the path, for speed."""
 
     def __init__(self, globs: Iterable[str]) -> None:
-        every = list(globs)
-        names = [each for each in every if "/" not in each.rstrip("/")]
+        every = set(globs)
+        names = {each for each in every if "/" not in each.rstrip("/")}
         self._names = GlobSet(names, case_sensitive=False)
-        self._paths = GlobSet([each for each in every if each not in names], case_sensitive=False)
+        self._paths = GlobSet(every - names, case_sensitive=False)
 
     def matches(self, path: str, *, folder: bool) -> bool:
         name = path.rpartition("/")[2]
@@ -200,16 +200,21 @@ class PolicyPathFinder:
         """The paths that the policy's globs match in a workspace; absolute paths are taken as they are."""
         folders = workspace_folders(root)
         inside = tuple(f"{folder}/" for folder in folders.values())
-        given = (tuple(private), tuple(read_only))
-        globs = tuple(tuple(each for each in some if not each.startswith(inside)) for some in given)
-        paths = [[each for each in some if each.startswith(inside)] for some in given]
+        globs, paths = zip(*(_split(tuple(some), inside) for some in (private, read_only)), strict=True)
         for name, folder in folders.items() if any(globs) else ():
             key = (name, folder, *globs)
             if key not in self._finders:
                 self._finders[key] = PolicyGlobFinder(folder, *globs, name=name)
             found = self._finders[key].found()
-            paths = [[*paths[0], *found.private], [*paths[1], *found.read_only]]
-        return PolicyPaths(tuple(paths[0]), tuple(paths[1]))
+            paths = ((*paths[0], *found.private), (*paths[1], *found.read_only))
+        return PolicyPaths(*paths)
+
+
+@lru_cache(maxsize=8)
+def _split(some: tuple[str, ...], inside: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Globs, and absolute paths; kept, as each command asks for the same thousand globs."""
+    paths = tuple(each for each in some if each.startswith(inside))
+    return tuple(each for each in some if not each.startswith(inside)), paths
 
 
 _UNIX_SOCKETS = "/proc/net/unix"

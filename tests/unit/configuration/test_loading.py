@@ -13,18 +13,17 @@ from handtools.configuration import (
     UNLIMITED_ALLOWANCE,
     Configuration,
     Settings,
-    settings_from_toml,
     tightened_configuration,
 )
+from handtools.configuration.schema import ConfigFile, parse_config_file
 from handtools.core.commands import Command, CommandLimits
 from handtools.core.effects import CommandRun, ReadEffect
-from handtools.host.files.user_folders import POLICY_VARIABLE, SETTINGS_VARIABLE
+from handtools.host.files.user_folders import CONFIG_VARIABLE, POLICY_VARIABLE, SETTINGS_VARIABLE
+from handtools.host.notifications import Notify
 from handtools.host.sandbox.processes.supervisor_client import default_memory_bytes
 from handtools.mcp.presets import open_preset
 
-MINE = Settings(
-    runner="bubblewrap", hosts=("mine.example",), limits=replace(UNLIMITED_ALLOWANCE, memory_bytes=1 << 30)
-)
+MINE = Settings(runner="bubblewrap", limits=replace(UNLIMITED_ALLOWANCE, memory_bytes=1 << 30))
 WIDENING = {
     "runner": 'runner = "plain"',
     "readable": 'readable = ["/etc"]',
@@ -33,6 +32,9 @@ WIDENING = {
     "hosts": 'hosts = ["evil.example"]',
     "ports": "ports = [3000]",
     "proxy": 'proxy = "http://evil.example:1"',
+    "preset": 'preset = "everything"',
+    "notify": '[notify]\ncommand = ["/bin/sh", "-c", "evil"]',
+    "memory": '[limits]\nmemory = "900 TiB"',
     "allow": 'allow = ["bash"]',
     "tools": 'tools = "all"',
     "unattended": 'unattended = "allow"',
@@ -47,7 +49,7 @@ STRICT = Policy(defaults={"change": "deny"}, hosts=("mine.example",), tools="rea
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    for name in (POLICY_VARIABLE, SETTINGS_VARIABLE):
+    for name in (CONFIG_VARIABLE, POLICY_VARIABLE, SETTINGS_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -143,20 +145,90 @@ def test_only_a_small_plain_file_of_a_project_is_read(home, kind):
 
 def test_every_setting_can_be_written(home):
     text = (
-        'runner = "landlock"\nreadable = ["~/data", "/opt/x"]\npath = ["~/bin"]\nenvironment = ["CARGO_HOME"]\n'
-        'hosts = ["a.example"]\nproxy = "http://me:pw@a.example:3128"\n'
+        'preset = "reading"\nrunner = "landlock"\nreadable = ["~/data", "/opt/x"]\npath = ["~/bin"]\n'
+        'environment = ["CARGO_HOME"]\nhosts = ["a.example"]\nproxy = "http://me:pw@a.example:3128"\n'
+        'formatters = ["ruff"]\nservers = []\nblock = ["jobs"]\n'
         '[limits]\nseconds = 30\nmemory = "1.5 GiB"\nwritten = 1000\nopen_files = 9\n'
+        '[notify]\ndesktop = true\nbell = true\ncommand = ["ntfy", "me"]\n[defaults]\nvisit = "deny"\n'
     )
-    found = settings_from_toml(text, "settings.toml")
-    assert found == Settings(
+    (home / "config/handtools/config.toml").write_text(text)
+    found = load_configuration(home / "work")
+    assert found.settings == Settings(
         runner="landlock",
         readable=(f"{home}/home/data", "/opt/x"),
         path=(f"{home}/home/bin",),
         environment=("CARGO_HOME",),
-        hosts=("a.example",),
         proxy="http://me:pw@a.example:3128",
+        formatters=("ruff",),
+        servers=(),
         limits=CommandLimits(seconds=30, memory_bytes=3 << 29, written_bytes=1000, open_files=9),
+        notify=Notify(desktop=True, bell=True, command=("ntfy", "me")),
     )
+    assert found.preset == "reading"
+    assert found.policy == Policy(hosts=("a.example",), block=("jobs",), defaults={"visit": "deny"})
+
+
+def test_older_files_count_beside_the_configuration_and_a_key_stands_once(home):
+    folder = home / "config/handtools"
+    (folder / "config.toml").write_text('block = ["jobs"]\nhosts = ["a.example"]\n')
+    (folder / "settings.toml").write_text('runner = "plain"\nhosts = ["b.example"]\n')
+    (folder / "policy.toml").write_text('unattended = "deny"\n')
+    found = load_configuration(home / "work")
+    assert (found.policy.block, found.policy.unattended) == (("jobs",), "deny")
+    assert set(found.policy.hosts) == {"a.example", "b.example"}
+    assert found.settings.runner == "plain"
+    (folder / "policy.toml").write_text('block = ["bash"]\n')
+    with pytest.raises(UsageError, match=r"policy\.toml: `block` stands in .*config\.toml, too"):
+        load_configuration(home / "work")
+
+
+def test_a_policy_that_is_named_takes_the_place_of_every_policy_key(home):
+    (home / "config/handtools/config.toml").write_text(
+        'runner = "plain"\nhosts = ["a.example"]\nports = [3000]\nunattended = "allow"\n'
+        '[[rule]]\nname = "all"\nverdict = "allow"\ncommands = ["curl"]\n'
+    )
+    (home / "token.toml").write_text('unattended = "deny"\n')
+    found = load_configuration(home / "work", home / "token.toml")
+    assert found.policy == Policy(unattended="deny")
+    assert found.settings.runner == "plain"
+    (home / "token.toml").write_text('runner = "plain"\n')
+    with pytest.raises(UsageError, match=r"token\.toml:1: `runner` does not belong here"):
+        load_configuration(home / "work", home / "token.toml")
+
+
+def test_another_configuration_stands_alone(home, monkeypatch):
+    for name in ("config", "settings", "policy"):
+        (home / f"config/handtools/{name}.toml").write_text('hosts = ["mine.example"]\n')
+    (home / "other.toml").write_text('preset = "everything"\n')
+    monkeypatch.setenv(CONFIG_VARIABLE, str(home / "other.toml"))
+    found = load_configuration(home / "work")
+    assert (found.preset, found.policy.hosts) == ("everything", ())
+
+
+def test_a_table_of_the_pyproject_tightens_as_the_projects_own_file_does(home):
+    (home / "work/pyproject.toml").write_text(
+        '[project]\nname = "x"\n[tool.handtools]\nblock = ["jobs"]\nhosts = ["evil.example"]\n'
+    )
+    (home / "work/.handtools.toml").write_text('excluded = ["a"]\n')
+    found = load_configuration(home / "work")
+    assert (found.policy.block, found.policy.excluded, found.policy.hosts) == (("jobs",), ("a",), ())
+    assert "pyproject.toml may only tighten; ignored: `hosts`" in found.ignored[0]
+    (home / "work/pyproject.toml").write_text("[tool.handtools]\nblok = 1\n")
+    with pytest.raises(UsageError, match=r"pyproject\.toml:2: `blok` \(did you mean `block`"):
+        load_configuration(home / "work")
+
+
+@pytest.mark.parametrize("text", ["[broken", "x = 1\n", '[tool.other]\na = "[tool.handtools]"\n'])
+def test_a_pyproject_without_our_table_is_left_alone(home, text):
+    (home / "work/pyproject.toml").write_text(text)
+    assert load_configuration(home / "work").sources == ()
+
+
+def test_a_project_leaves_formatters_and_servers_out_and_adds_none(home):
+    mine = Settings(formatters=("ruff", "black"))
+    found = tighten('formatters = ["ruff", "prettier"]\nservers = []\n', settings=mine)
+    assert (found.settings.formatters, found.settings.servers) == (("ruff",), ())
+    assert "names prettier, which yours leaves out" in found.ignored[0]
 
 
 @pytest.mark.parametrize(
@@ -178,19 +250,26 @@ def test_every_setting_can_be_written(home):
         ("runner = 1", "runner is a word"),
         ('proxy = "socks5://a.example:1"', "proxy is written as"),
         ('proxy = "http://a.example"', "proxy is written as"),
+        ('preset = "all"', "preset is one of"),
+        ('formatters = ["gofumpt"]', "names `gofumpt`; there are black"),
+        ('servers = ["pylsp"]', "names `pylsp`; there are"),
+        ("[notify]\ndesktop = 1", "notify.desktop is true or false"),
+        ('[notify]\ncommand = "ntfy"', "notify.command is a list of words"),
+        ('[notify]\ncommand = [" "]', "empty command"),
+        ("a = 1\nb = 2", "And 1 more: `handtools config check`"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_meant_is_refused_with_the_name_of_the_file(home, text, told):
     with pytest.raises(UsageError) as caught:
-        settings_from_toml(text, "settings.toml")
-    assert str(caught.value).startswith("settings.toml")
+        parse_config_file(text, "config.toml")
+    assert str(caught.value).startswith("config.toml:")
     assert told in str(caught.value)
 
 
 @given(st.text())
 def test_no_text_does_more_than_be_refused(text):
     with contextlib.suppress(UsageError):
-        assert isinstance(settings_from_toml(text, "s"), Settings)
+        assert isinstance(parse_config_file(text, "s")[0], ConfigFile)
     with contextlib.suppress(UsageError):
         assert isinstance(tighten(text), Configuration)
 

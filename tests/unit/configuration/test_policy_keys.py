@@ -1,4 +1,4 @@
-"""A policy as people write it down."""
+"""The keys of a policy as people write them down, in a file of their own or in the configuration."""
 
 import contextlib
 
@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools import Policy, UsageError
-from handtools.core.effects import ReadEffect
+from handtools.configuration import policy_of
+from handtools.configuration.schema import POLICY_KEYS, DefaultsTable, parse_config_file
+from handtools.core.commands import PublishedPort
+from handtools.core.effects import EFFECT_KINDS, Publication, ReadEffect
 from handtools.core.web import Visit
-from handtools.runtime.policy import policy_from_toml
 from handtools.runtime.policy.rules import PRIVATE_RULE, PROTECTED_RULE
 
 WHOLE = """
@@ -38,6 +40,14 @@ commands = ["pytest"]
 """
 
 
+def policy_from_toml(text, where):
+    return policy_of(parse_config_file(text, where, keys=POLICY_KEYS)[0])
+
+
+def test_every_kind_of_effect_has_a_default():
+    assert set(DefaultsTable.model_fields) == EFFECT_KINDS
+
+
 def test_an_empty_file_is_the_built_in_policy():
     assert policy_from_toml("", "policy.toml") == Policy()
 
@@ -61,18 +71,18 @@ def test_what_is_private_stays_so_whatever_is_allowed():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("rules = 1", "which means nothing"),
-        ("unattended = 'maybe'", "one of"),
+        ("rules = 1", "`rules` (did you mean `rule`?) means nothing here"),
+        ("unattended = 'maybe'", "unattended is one of"),
         ("block = 'bash'", "a list of words"),
-        ("[defaults]\nrun = 'perhaps'", "the default for run"),
-        ("[defaults]\nfly = 'ask'", "`fly`, which means nothing"),
+        ("[defaults]\nrun = 'perhaps'", "defaults.run is one of"),
+        ("[defaults]\nfly = 'ask'", "`fly` means nothing here"),
         ("[[rule]]\nname = 'x'", "needs a name and a verdict"),
-        ("[[rule]]\nname = 'x'\nverdict = 'no'", "no verdict"),
+        ("[[rule]]\nname = 'x'\nverdict = 'no'", "rule.verdict is one of"),
         (
             "[[rule]]\nname = 'x'\nverdict = 'deny'\npath = ['a']",
             "`path` (did you mean `paths`?)",
         ),
-        ("[[rule]]\nname = 'x'\nverdict = 'deny'\neffects = ['fly']", "an effect of rule 'x'"),
+        ("[[rule]]\nname = 'x'\nverdict = 'deny'\neffects = ['fly']", "rule.effects is one of"),
         ("[[rule]]\nname = 'x'\nverdict = 'deny'\npaths = ['a']\nmatch = ['b']", "its examples say"),
         ("rule = 1", "[[rule]]"),
         ("defaults = 1", "is a table"),
@@ -98,3 +108,23 @@ def test_a_rule_about_hosts_can_be_written():
     assert policy.decide(Visit(host="a.paste.example", port=443), "fetch").rule == "pastes"
     with pytest.raises(UsageError, match="is not a host"):
         policy_from_toml(text.replace("*.paste", "no host"), "policy.toml")
+
+
+def publication(port):
+    return Publication(job="job1", script="x", where=PublishedPort(port, port))
+
+
+def test_a_policy_file_lists_ports_as_numbers_and_as_ranges():
+    text = 'ports = [3000, "8000-8999"]\n[defaults]\npublish = "deny"\n'
+    policy = policy_from_toml(text, "policy.toml")
+    assert policy.ports == ("3000", "8000-8999")
+    assert policy.decide(publication(8080), "jobs").verdict == "allow"
+    assert policy.decide(publication(80), "jobs").verdict == "deny"
+
+
+@pytest.mark.parametrize(
+    "written", ['["x"]', "[0]", "[65536]", '["9-8"]', "[true]", "3000", '["1-2-3"]', "[1.5]"]
+)
+def test_what_is_no_port_does_not_load(written):
+    with pytest.raises(UsageError):
+        policy_from_toml(f"ports = {written}", "policy.toml")

@@ -1,0 +1,281 @@
+"""CLI command `handtools config`: show what is configured and from where, check, edit and explain it. ADR 232."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from handtools.cli import options
+from handtools.cli.results import EXIT_FAILED
+from handtools.cli.terminal import (
+    CliCommandError,
+    is_interactive,
+    make_plain_table,
+    print_failure,
+    print_json,
+    print_remark,
+    stdout_console,
+    table_cell,
+)
+from handtools.text.visible_text import with_visible_characters
+
+if TYPE_CHECKING:
+    from handtools.configuration import Configuration
+    from handtools.configuration.origins import SettingInForce
+
+SCHEMA_FILE_NAME = "config.schema.json"
+
+
+class ConfigAction(StrEnum):
+    """What `handtools config` does."""
+
+    show = "show"
+    check = "check"
+    edit = "edit"
+    explain = "explain"
+    schema = "schema"
+
+
+def _matching_keys(incomplete: str) -> list[str]:
+    from handtools.configuration.schema import config_keys
+
+    return [key.name for key in config_keys() if key.name.startswith(incomplete)]
+
+
+def config(
+    action: Annotated[
+        ConfigAction, typer.Argument(help="What to do; schema prints a JSON schema for editors.")
+    ] = ConfigAction.show,
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KEY]", help="With explain: a key, as limits.memory.", autocompletion=_matching_keys
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="With show: also keys that nobody set.")] = False,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
+) -> None:
+    """Show what is configured, and where; or check, edit, explain it.
+
+    Yours is ~/.config/handtools/config.toml. A project's own .handtools.toml, or [tool.handtools] in its
+    pyproject.toml, may only tighten it.
+
+    Example: handtools config explain limits.memory
+    """
+    if key is not None and action is not ConfigAction.explain:
+        raise typer.BadParameter("Only explain takes a key.", param_hint="KEY")
+    match action:
+        case ConfigAction.schema:
+            _print_schema(as_json=as_json)
+        case ConfigAction.edit:
+            _edit(workspace, as_json=as_json)
+        case ConfigAction.check:
+            _check(workspace, as_json=as_json)
+        case ConfigAction.explain:
+            _explain(workspace, key, as_json=as_json)
+        case ConfigAction.show:
+            _show(workspace, every=every, as_json=as_json)
+
+
+def _print_schema(*, as_json: bool) -> None:
+    from handtools.configuration.schema import config_json_schema
+
+    print(json.dumps(config_json_schema(), indent=None if as_json else 2))
+
+
+def _show(workspace: Path, *, every: bool, as_json: bool) -> None:
+    from handtools.configuration import load_configuration
+    from handtools.configuration.origins import settings_in_force
+
+    found = load_configuration(workspace)
+    rows = [row for row in settings_in_force(found) if every or row.origins or row.variable or row.ignored]
+    if as_json:
+        for row in rows:
+            print_json(_as_json(row))
+        return
+    if rows:
+        table = make_plain_table("KEY", "VALUE", "FROM")
+        for row in rows:
+            table.add_row(row.key.name, table_cell(_value_in_words(row), 80), _origin_in_words(row))
+        stdout_console().print(table)
+    print_remark(*([""] if rows else ["Nothing is configured: all is as built in."]), *_files(found))
+    print_remark(*found.ignored)
+    print_remark("Next: handtools config explain KEY   handtools config show --all")
+
+
+def _check(workspace: Path, *, as_json: bool) -> None:
+    from handtools.configuration import load_configuration
+    from handtools.configuration.schema import BadConfigFile, ConfigProblem
+    from handtools.core.errors import UsageError
+
+    problems: tuple[ConfigProblem, ...] = ()
+    ignored: tuple[str, ...] = ()
+    files: list[str] = []
+    try:
+        found = load_configuration(workspace)
+        ignored, files = found.ignored, [str(source.file) for source in found.sources]
+    except BadConfigFile as bad:
+        problems = bad.problems
+    except UsageError as bad:
+        problems = (ConfigProblem("", 0, str(bad)),)
+    if as_json:
+        told = [problem._asdict() for problem in problems]
+        print_json({"ok": not problems, "problems": told, "ignored": ignored, "files": files})
+    else:
+        for problem in problems:
+            print_failure(str(problem).removeprefix(": "), "")
+        print_remark(*ignored)
+        if problems:
+            print_remark("  → `handtools config edit` opens your own file. Until then no call runs.")
+        else:
+            print_remark(f"{', '.join(files) or 'There is no file of yours, and that'} can be used.")
+    if problems:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _edit(workspace: Path, *, as_json: bool) -> None:
+    file = own_config_file()
+    if as_json:
+        print_json({"file": str(file), "exists": file.exists()})
+        return
+    if not is_interactive():
+        raise CliCommandError("Nobody is here to edit it.", f"Open {file} in an editor.")
+    import click
+
+    if not file.exists():
+        write_config_file(file, commented_template())
+    click.edit(filename=str(file))
+    _check(workspace, as_json=False)
+
+
+def own_config_file() -> Path:
+    """The person's configuration file, whether it is there or not; raises `CliCommandError` without a home."""
+    import os
+
+    from handtools.host.files.user_folders import CONFIG_VARIABLE, user_config_file
+
+    file = os.environ.get(CONFIG_VARIABLE) or user_config_file()
+    if file is None:
+        raise CliCommandError(
+            "There is no home folder, and so no place for a configuration.",
+            "Set XDG_CONFIG_HOME to a folder.",
+        )
+    return Path(file).expanduser()
+
+
+def write_config_file(file: Path, text: str) -> None:
+    """Write a configuration file and, beside it, the schema that editors check it by."""
+    from handtools.configuration.schema import config_json_schema
+
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+        file.with_name(SCHEMA_FILE_NAME).write_text(
+            json.dumps(config_json_schema(), indent=2) + "\n", "utf-8"
+        )
+    except OSError as problem:
+        raise CliCommandError(
+            f"{file} can't be written: {problem.strerror}.", "Make the folder writable, then try again."
+        ) from problem
+
+
+CONFIG_HEADER = (
+    f"#:schema {SCHEMA_FILE_NAME}\n"
+    "# What agents may do with handtools on this machine, and what commands find.\n"
+    "# `handtools config explain KEY` says what a key means, `handtools config check` whether all is right.\n"
+)
+
+
+def commented_template() -> str:
+    """A configuration file in which every key is explained and none is set."""
+    from handtools.configuration.schema import NESTED_TABLES, config_keys
+
+    lines = [CONFIG_HEADER]
+    for key in config_keys():
+        first, _, rest = key.name.partition(".")
+        if first == "rule" and rest:
+            continue
+        if first in NESTED_TABLES and not rest:
+            opening = f"[[{first}]]" if first == "rule" else f"[{first}]"
+            lines.append(f"\n# {opening}  # {key.facts.meaning}")
+        else:
+            lines.append(f"# {rest or first} =   # {key.facts.meaning} Default: {key.facts.default}.")
+    return "\n".join(lines) + "\n"
+
+
+def _explain(workspace: Path, name: str | None, *, as_json: bool) -> None:
+    from difflib import get_close_matches
+
+    from handtools.configuration import load_configuration
+    from handtools.configuration.origins import settings_in_force
+    from handtools.configuration.schema import config_keys
+
+    keys = {key.name: key for key in config_keys()}
+    if name is None or name not in keys:
+        near = [f"`{each}`" for each in get_close_matches(name or "", keys, 2)]
+        step = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(keys)}."
+        raise CliCommandError(f"`{name}` is no key." if name else "Say which key.", step)
+    key = keys[name]
+    row = next(
+        (each for each in settings_in_force(load_configuration(workspace)) if each.key.name == name), None
+    )
+    if as_json:
+        about = {
+            "key": name,
+            "meaning": key.facts.meaning,
+            "values": key.values,
+            "default": key.facts.default,
+            "project": key.facts.project or "ignored",
+        }
+        print_json(about | (_as_json(row) if row else {}))
+        return
+    facts = {
+        "key": name,
+        "means": key.facts.meaning,
+        "takes": key.values,
+        "default": key.facts.default,
+        "in a project": key.facts.project or "ignored: it is for your own configuration",
+        "variable": key.facts.variable,
+    }
+    if row is not None:
+        facts |= {"in force": _value_in_words(row), "from": _origin_in_words(row)}
+        facts |= {"ignored": "; ".join(f"{origin}: {reason}" for origin, reason in row.ignored)}
+    for word, told in facts.items():
+        if told:
+            stdout_console().print(f"{word:<13}{with_visible_characters(told)}", soft_wrap=True)
+
+
+def _as_json(row: "SettingInForce") -> dict[str, Any]:
+    return {
+        "key": row.key.name,
+        "value": row.value,
+        "origins": [origin._asdict() for origin in row.origins],
+        "variable": row.variable,
+        "ignored": [{**origin._asdict(), "reason": reason} for origin, reason in row.ignored],
+    }
+
+
+def _value_in_words(row: "SettingInForce") -> str:
+    import os
+
+    if row.variable:
+        return os.environ[row.variable]
+    if row.value is None:
+        return row.key.facts.default
+    if isinstance(row.value, list):
+        return ", ".join(map(str, row.value)) or "none"
+    return f"{row.value:,}" if type(row.value) is int else str(row.value).lower()
+
+
+def _origin_in_words(row: "SettingInForce") -> str:
+    if row.variable:
+        return row.variable
+    return ", ".join(f"{origin}{' (project)' * origin.project}" for origin in row.origins) or "built in"
+
+
+def _files(found: "Configuration") -> list[str]:
+    named = [str(source.file) for source in found.sources]
+    return [f"Read: {', '.join(named)}"] if named else []

@@ -1,0 +1,432 @@
+"""CLI command `handtools review`: go through what agents changed, hunk by hunk, and keep or take back each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from handtools.cli import options
+from handtools.cli.open_workspace import WorkspaceJournal, approve_all, open_journal_at, open_toolbox_at
+from handtools.cli.results import EXIT_FAILED, exit_code, print_result
+from handtools.cli.review_keys import ReviewItem, ReviewQuestions, ReviewStopped, items_of
+from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console, table_cell
+from handtools.core.undo_history import PERSON_AGENT_NAME, ReviewPoint
+from handtools.recorded_changes import call_target_summary
+from handtools.text.plurals import number_with_noun
+from handtools.text.visible_text import with_visible_characters
+
+if TYPE_CHECKING:
+    from handtools.core.result import Result
+    from handtools.runtime.review import ChangeReview, FileReviews, HeldReview
+
+REVIEW_SESSION = "review"
+"""Session under which the log has what a person takes back, so that it is none of the agent's."""
+ACCEPTED_SCOPE = "accepted in a review"
+MOST_KEPT_LISTED = 40
+AUTHOR_CHARS = 60
+HELD_DENIAL = "A person looked at what it changed and kept none of it."
+
+NamesOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE[:N]|ID", help="Keep a file, its Nth change or all of a call; ask nothing."),
+]
+RejectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE[:N]|ID", help="Take back a file, its Nth change or all of a call; ask nothing."
+    ),
+]
+
+
+def review(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH", help="Only these files and folders.")
+    ] = None,
+    *,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID|COMMIT",
+            help="From this call, or this commit, on.",
+            autocompletion=options.complete_call_id,
+        ),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            help="What this session did; else the last one.", autocompletion=options.complete_session
+        ),
+    ] = None,
+    accept: NamesOption = None,
+    reject: RejectOption = None,
+    listed: Annotated[bool, typer.Option("--list", help="Only list what there is to decide.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also what was accepted before.")] = False,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
+) -> None:
+    """Go through what an agent changed, and keep or take back each part.
+
+    The keys are those of `git add -p`: y keeps, n takes back, ? lists them all. Your own edits are not asked
+    about, and kept. What is taken back is a change of its own, which `handtools undo` returns.
+
+    Commands whose changes wait for an approval come first, before anything of them has landed.
+
+    \b
+    handtools review                       what the last session did
+    handtools review --since HEAD src      what was done to src since the last commit
+    handtools review --list                what there is to decide
+    handtools review --reject a.py:2       take back the second change of a.py
+    """
+    with open_journal_at(workspace) as record:
+        chosen = _Chosen(record, _point(record, since, session), tuple(paths or ()), every=every)
+        if listed or (as_json and not (accept or reject)):
+            _print_list(chosen, as_json=as_json)
+            return
+        held: list[_HeldDecision] = []
+        if accept or reject:
+            kept, rejected = ([*chosen.named(names or ())] for names in (accept, reject))
+        else:
+            held, kept, rejected = _ask(chosen)
+        for item in kept:
+            chosen.accept(item)
+    for each in held:
+        _settle_held(workspace, each)
+    if rejected:
+        _take_back(workspace, chosen.point, rejected, as_json=as_json)
+    elif as_json:
+        print_json({"accepted": sum(len(item.parts) for item in kept), "restored": []})
+    elif kept:
+        print_remark(f"Kept {number_with_noun(len(kept), 'change')}; nothing was taken back.")
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What is reviewed: the record, from where on, and of which paths."""
+
+    record: WorkspaceJournal
+    point: ReviewPoint
+    within: tuple[str, ...]
+    every: bool
+
+    @cached_property
+    def changes(self) -> "ChangeReview":
+        """What calls changed."""
+        from handtools.runtime.review import ChangeReview
+
+        return ChangeReview(self.record.journal, self.record.files, self.point)
+
+    def items(self, reviews: "FileReviews") -> Iterator[list[ReviewItem]]:
+        """The items of each file that has some, file after file."""
+        folders = [self.record.files.locate(path) for path in self.within]
+        for path in reviews.paths:
+            if folders and not any(_is_within(path, folder) for folder in folders):
+                continue
+            items = items_of(reviews.file(path))
+            items = items if self.every else [item for item in items if not self.is_accepted(item)]
+            if items:
+                yield items
+
+    def held(self) -> "Iterator[HeldReview]":
+        """The commands whose changes wait for an approval, oldest first."""
+        from handtools.runtime.review import HeldReview
+
+        for approval in self.record.calls.waiting():
+            ran = self.record.journal.holds.find(approval.call_id)
+            waiting = self.record.calls.suspended(approval.call_id)
+            if ran is None or waiting is None or not ran.delta:
+                continue
+            if self.point.scope != "session" or waiting.call.session == self.point.name:
+                yield HeldReview(approval.call_id, ran, self.record.files)
+
+    def named(self, names: Sequence[str]) -> Iterator[ReviewItem]:
+        """The items that are meant by `FILE`, `FILE:N` or the id of a call; raises `CliCommandError` for none."""
+        changes = self.changes
+        for name in names:
+            found = [*self._of_path(changes, name)] or [*self._of_call(changes, name)]
+            if not found:
+                step = f"`{self.record.suggested_command('review', '--list')}` lists what there is."
+                raise CliCommandError(f"There is nothing to decide about `{name}`.", step)
+            yield from found
+
+    def _of_path(self, changes: "ChangeReview", name: str) -> Iterator[ReviewItem]:
+        for typed, number in ((name, 0), *_with_number(name)):
+            located = self.record.files.locate(typed)
+            paths = [path for path in changes.paths if _is_within(path, located)]
+            for path in paths:
+                yield from (i for i in items_of(changes.file(path)) if number in (0, i.number))
+            if paths:
+                return
+
+    def _of_call(self, changes: "ChangeReview", name: str) -> Iterator[ReviewItem]:
+        if not self.record.calls.ids_with_prefix(name):
+            return
+        call_id = self.record.find_call_id(name)
+        for items in self.items(changes):
+            yield from (item for item in items if item.authors == (call_id,))
+
+    def is_accepted(self, item: ReviewItem) -> bool:
+        """Whether all of it was accepted in an earlier review, and is still the same."""
+        once = self.record.journal.once
+        return all(once.value(ACCEPTED_SCOPE, _mark(item, part.id)) is not None for part in item.parts)
+
+    def accept(self, item: ReviewItem) -> None:
+        """Note that it was accepted: another review does not ask again."""
+        with self.record.journal.together():
+            for part in item.parts:
+                self.record.journal.once.begin(ACCEPTED_SCOPE, _mark(item, part.id))
+
+    def name_author(self, call_id: str) -> str:
+        """A call in a line: its tool, id and agent, and the command if it ran one."""
+        logged = self.record.calls.find(call_id)
+        if logged is None:
+            return f"call {call_id}"
+        by = f" of {logged.agent}" if logged.agent else ""
+        ran = f": {call_target_summary(logged, ())}" if logged.tool == "bash" else ""
+        return table_cell(f"{logged.tool} {self.record.calls.short(call_id)}{by}{ran}", AUTHOR_CHARS)
+
+
+def _point(record: WorkspaceJournal, since: str | None, session: str | None) -> ReviewPoint:
+    """Resolve the options to a point: a session, a call, or the time of a commit."""
+    if since is not None and session is not None:
+        raise typer.BadParameter("Give --since or --session, not both.")
+    if since is None:
+        return ReviewPoint("session", session if session is not None else _last_session(record))
+    if record.calls.ids_with_prefix(since) or record.journal.call_of_change(since):
+        return ReviewPoint("since", record.find_call_id(since))
+    from handtools.host.files.git_repository import commit_time
+
+    made = commit_time(record.path, since)
+    if made is None:
+        step = f"`{record.suggested_command('log')}` lists the calls, `git log` the commits."
+        raise CliCommandError(f"`{since}` is neither a recorded call nor a commit.", step)
+    return ReviewPoint("time", str(made))
+
+
+def _last_session(record: WorkspaceJournal) -> str:
+    """The session that changed something last; what a person took back in a review is none."""
+    newest = record.calls.newest_change()
+    if newest is not None and newest.session != REVIEW_SESSION:
+        return newest.session
+    others = [each.name for each in record.calls.sessions() if each.name != REVIEW_SESSION]
+    return others[0] if others else ""
+
+
+def _ask(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[ReviewItem], list[ReviewItem]]":
+    """Ask about every file; return the decisions on held commands, what is kept, and what is taken back."""
+    held: list[_HeldDecision] = []
+    asked: list[ReviewItem] = []
+    try:
+        for review in chosen.held():
+            held.append(_HeldDecision(review))
+            _ask_about_held(chosen, held[-1])
+        _ask_about_files(chosen, asked)
+    except ReviewStopped:
+        pass
+    except KeyboardInterrupt:
+        stdout_console().print()
+        raise CliCommandError(
+            "Stopped; nothing was taken back.",
+            f"`{chosen.record.suggested_command('review')}` begins anew.",
+        ) from None
+    else:
+        if not asked and not held:
+            _say_nothing(chosen)
+    left = sum(item.decision is None for item in asked)
+    if left:
+        print_remark(f"{number_with_noun(left, 'change')} left undecided.")
+    return held, [i for i in asked if i.decision == "accept"], [i for i in asked if i.decision == "reject"]
+
+
+def _ask_about_files(chosen: _Chosen, asked: list[ReviewItem]) -> None:
+    """Ask about the files that were changed; the items are added to `asked`, also when the person quits."""
+    questions = ReviewQuestions(chosen.name_author, _edit_in_editor)
+    changes = chosen.changes
+    number_of = {path: number for number, path in enumerate(changes.paths, 1)}
+    if changes.git_paths:
+        files = number_with_noun(changes.git_paths, "file")
+        print_remark(f"Of git's own {files} changed; `handtools undo ID` takes a commit back.")
+    for items in chosen.items(changes):
+        path = items[0].file.path
+        where = f" (file {number_of[path]} of {len(number_of)})" if len(number_of) > 1 else ""
+        try:
+            questions.ask(items, path + where)
+        finally:
+            asked += questions.items
+
+
+def _say_nothing(chosen: _Chosen) -> None:
+    scope, name = chosen.point
+    of = {"session": f" of session {name}", "since": " since that call", "time": " since that commit"}[
+        scope
+    ]
+    print_remark(
+        f"There is nothing{of} to decide." if name or scope != "session" else "No change is recorded."
+    )
+    if not chosen.every:
+        print_remark(f"With what was accepted before: {chosen.record.suggested_command('review', '--all')}")
+
+
+def _edit_in_editor(text: str) -> str | None:
+    """Have the person edit a text in `$VISUAL` or `$EDITOR`; None if it was not saved."""
+    import click
+
+    return click.edit(text, extension=".diff", require_save=True)
+
+
+def _print_list(chosen: _Chosen, *, as_json: bool) -> None:
+    found = 0
+    reviews: list[FileReviews] = [*chosen.held(), chosen.changes]
+    for review in reviews:
+        waits = review is not reviews[-1]
+        for item in (item for items in chosen.items(review) for item in items):
+            found += 1
+            if as_json:
+                print_json(_item_to_json(chosen, item, waits=waits))
+            else:
+                _print_item(chosen, item, waits=waits)
+    if not found and not as_json:
+        _say_nothing(chosen)
+
+
+def _print_item(chosen: _Chosen, item: ReviewItem, *, waits: bool) -> None:
+    from rich.text import Text
+
+    kind: str = item.parts[0].kind
+    added, removed = (sum(row.startswith(sign) for row in item.text.split("\n")) for sign in "+-")
+    line = Text(f"{with_visible_characters(item.file.path)}:{item.number}  ")
+    line.append(f"+{added:,} ", "green").append(f"-{removed:,}", "red")
+    words = [kind if kind != "hunk" else "", f"by {', '.join(map(chosen.name_author, item.authors))}"]
+    words += ["waits for an approval" if waits else "", item.refusal]
+    line.append(f"  {'; '.join(filter(None, words))}", "dim")
+    stdout_console().print(line, soft_wrap=True)
+
+
+def _item_to_json(chosen: _Chosen, item: ReviewItem, *, waits: bool) -> dict[str, Any]:
+    return {
+        "path": item.file.path,
+        "number": item.number,
+        "kind": item.parts[0].kind,
+        "ids": [part.id for part in item.parts],
+        "calls": list(item.authors),
+        "refusal": item.refusal,
+        "accepted": chosen.is_accepted(item),
+        "waits": waits,
+        "diff": item.text,
+    }
+
+
+def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem], *, as_json: bool) -> None:
+    """Take parts back as one call of the person, and say what became of it."""
+    from handtools.cli import reject
+    from handtools.core.call import Call
+    from handtools.core.language import NoFormatters
+    from handtools.toolbox import BlockingToolbox, Toolbox
+
+    parts, edited = _decided(items)
+    args = {"scope": point.scope, "name": point.name, "parts": parts, "edited": edited}
+    call = Call(tool=reject.review.name, args=args, agent=PERSON_AGENT_NAME, session=REVIEW_SESSION)
+    with open_toolbox_at(workspace, yes=True) as (toolbox, record):
+        box = toolbox.toolbox
+        # Lines return as they were: no formatter goes over them.
+        unformatted = replace(box.workspace, formatters=NoFormatters())
+        person = Toolbox([reject.review], workspace=unformatted, policy=box.policy, approver=approve_all)
+        result = BlockingToolbox(person).call(call)
+        kept = result.details.kept if result.ok else []
+        if as_json or not result.ok:
+            print_result(result, call.id, record, as_json=as_json)
+        else:
+            _print_taken_back(result, record, call.id)
+    raise typer.Exit(EXIT_FAILED if kept else exit_code(result))
+
+
+def _decided(items: Sequence[ReviewItem]) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """The ids of rejected parts by path, and the text that takes the place of some by id."""
+    parts: dict[str, list[str]] = {}
+    for item in items:
+        parts.setdefault(item.file.path, []).extend(part.id for part in item.parts)
+    edited = {item.parts[0].id: item.edited for item in items if item.edited is not None}
+    return {path: list(dict.fromkeys(ids)) for path, ids in parts.items()}, edited
+
+
+def _print_taken_back(result: "Result[Any]", record: WorkspaceJournal, call_id: str) -> None:
+    from rich.text import Text
+
+    from handtools.cli.undo import print_touched
+
+    console = stdout_console()
+    print_touched(result.changes.touched if result.changes else ())
+    for kept in result.details.kept[:MOST_KEPT_LISTED]:
+        told = with_visible_characters(f"{kept.path}: {kept.reason}")
+        console.print(Text.assemble(("kept     ", "yellow"), told), soft_wrap=True)
+    if result.changes:
+        print_remark(f"To undo this: {record.suggested_command('undo', record.calls.short(call_id))}")
+
+
+@dataclass(slots=True)
+class _HeldDecision:
+    """A command whose changes wait, and what was decided about each of them."""
+
+    review: "HeldReview"
+    items: list[ReviewItem] = field(default_factory=list)
+    complete: bool = False
+    """Whether all of it was asked about."""
+
+    @property
+    def decided(self) -> bool:
+        return self.complete and bool(self.items) and all(item.decision for item in self.items)
+
+    @property
+    def rejected(self) -> list[ReviewItem]:
+        return [item for item in self.items if item.decision == "reject"]
+
+
+def _ask_about_held(chosen: _Chosen, held: _HeldDecision) -> None:
+    """Ask about what a command would change, before it lands."""
+    questions = ReviewQuestions(chosen.name_author, _edit_in_editor, "Let this land")
+    waits = f"Waits for an approval: {chosen.name_author(held.review.call_id)}"
+    stdout_console().print(waits, style="bold yellow")
+    for path in held.review.paths:
+        questions.ask(items_of(held.review.file(path)), path)
+        held.items += questions.items
+    held.complete = True
+
+
+def _settle_held(workspace: Path, decided: _HeldDecision) -> None:
+    """Answer the approval that a command waits with: all of it, none, or what was kept of it."""
+    from handtools.core.approval import Reply
+
+    call_id, rejected = decided.review.call_id, decided.rejected
+    with open_toolbox_at(workspace, plugins=True, yes=True) as (toolbox, record):
+        short = record.calls.short(call_id)
+        waiting = record.calls.suspended(call_id)
+        if waiting is None or not decided.decided:
+            print_remark(
+                f"Call {short} still waits for an answer: {record.suggested_command('approve', short)}"
+            )
+            return
+        mark = waiting.approval.fingerprint
+        if rejected and len(rejected) == len(decided.items) and not _decided(rejected)[1]:
+            toolbox.resume(call_id, Reply(allow=False, message=HELD_DENIAL, fingerprint=mark))
+            print_remark(f"Denied; nothing was changed. Call {short} is told so.")
+            return
+        if rejected:
+            record.journal.holds.keep(call_id, decided.review.without(*_decided(rejected)))
+        result = toolbox.resume(call_id, Reply(allow=True, fingerprint=mark))
+        print_result(result, call_id, record, as_json=False)
+
+
+def _mark(item: ReviewItem, part_id: str) -> str:
+    return f"{item.file.path}\n{part_id}"
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return folder in ("", ".") or path == folder or path.startswith(f"{folder}/")
+
+
+def _with_number(name: str) -> list[tuple[str, int]]:
+    """Split `FILE:N` into both; nothing if it is not that."""
+    path, _, number = name.rpartition(":")
+    return [(path, int(number))] if path and number.isascii() and number.isdigit() else []

@@ -1,0 +1,336 @@
+"""The questions of `handtools review`: one part of a file after another, with the keys of `git add -p`."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from handtools.cli.terminal import ask_key, coloured_diff, stdout_console
+from handtools.text.plurals import number_with_noun
+from handtools.text.visible_text import visible_line, with_visible_characters
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from handtools.runtime.review import ReviewedFile, ReviewPart
+
+Decision = Literal["accept", "reject"]
+
+KEYS = {
+    "y": "keep it",
+    "n": "take it back",
+    "q": "quit; what was decided so far is done",
+    "a": "keep this one and all later ones of the file",
+    "d": "take back this one and all later ones of the file",
+    "A": "keep all that this call did, in every file",
+    "D": "take back all that this call did, in every file",
+    "j": "decide later, go to the next that is undecided",
+    "J": "decide later, go to the next",
+    "k": "decide later, go to the one before that is undecided",
+    "K": "decide later, go to the one before",
+    "g": "go to one by its number",
+    "/": "search for a regular expression",
+    "s": "split it into smaller ones",
+    "e": "edit it by hand",
+    "p": "show all of it",
+    "?": "this help",
+}
+MOST_ROW_CHARS = 400
+"""Longest line of a diff in characters; of a longer one the start is shown, and how much there is."""
+PIPE_ROWS = 400
+"""Most lines of a part that are shown into a pipe; on a terminal it is what the screen holds."""
+QUESTION_ROWS = 6
+"""Lines of the screen that are left for the file's name, the authors and the question."""
+SUMMARY_CHARS = 60
+AFTER_LAST = -1
+"""The index after the last item that is to be asked about."""
+EDIT_HELP = """# Lines with + stay, lines with - go. To bring one back, make its - a space. To drop one, delete it.
+# Lines that begin with # are left out. If nothing is left, nothing changes.
+"""
+
+
+class ReviewStopped(Exception):
+    """The person quit; decisions so far count."""
+
+
+@dataclass(slots=True)
+class ReviewItem:
+    """Parts of a file that are decided on together, with their number in the file and the decision so far."""
+
+    file: "ReviewedFile"
+    parts: "tuple[ReviewPart, ...]"
+    number: int
+    decision: Decision | None = None
+    edited: str | None = None
+    """Text that takes the place of the part; None if it was not edited."""
+
+    @property
+    def refusal(self) -> str:
+        """Why it can't be taken back; empty if it can."""
+        return next((part.refusal for part in self.parts if part.refusal), "")
+
+    @property
+    def authors(self) -> tuple[str, ...]:
+        """Ids of the calls that made it."""
+        return self.parts[0].authors
+
+    @property
+    def text(self) -> str:
+        """The parts as lines of a diff, or in words."""
+        return self.file.shown(self.parts)
+
+
+def items_of(file: "ReviewedFile") -> list[ReviewItem]:
+    """The parts of a file as they are decided on: neighbouring hunks of the same calls together."""
+    from handtools.text.diffs.authored_hunks import group_hunks
+
+    hunks = [part for part in file.parts if part.kind == "hunk"]
+    whole = [(part,) for part in file.parts if part.kind != "hunk"]
+    groups = group_hunks(file.diff.hunks) if file.diff and hunks else []
+    grouped = [tuple(hunks[at] for at in group) for group in groups]
+    return [ReviewItem(file, parts, number) for number, parts in enumerate([*grouped, *whole], 1)]
+
+
+@dataclass(slots=True)
+class ReviewQuestions:
+    """Asks about the items of files, one after another; what was said of a call holds for later files, too."""
+
+    name_author: Callable[[str], str]
+    edit_text: Callable[[str], str | None]
+    question: str = "Keep this change"
+    calls: dict[str, Decision] = field(default_factory=dict)
+    """What was decided about whole calls."""
+    console: "Console" = field(default_factory=stdout_console)
+    items: list[ReviewItem] = field(default_factory=list)
+    """The items of the file that is asked about; one more for each piece when one is split."""
+    at: int = AFTER_LAST
+    """Index of the item that is asked about."""
+
+    def ask(self, items: Sequence[ReviewItem], title: str) -> None:
+        """Ask until each item of a file is decided or left; raises `ReviewStopped`, `KeyboardInterrupt`.
+
+        The decisions are in `items` of this object.
+        """
+        self.items, self.at = list(items), AFTER_LAST
+        for item in self.items:
+            self._decide_by_call(item)
+        self.at = self._next_undecided()
+        if self.at != AFTER_LAST:
+            self.console.print()
+            self.console.print(with_visible_characters(title), style="bold", soft_wrap=True)
+        while self.at != AFTER_LAST:
+            self._show(self.items[self.at])
+            self.at = self._answered()
+
+    def _answered(self) -> int:
+        """Ask about an item until an answer leads on; return the index of the item that comes next."""
+        while True:
+            typed = self._typed()
+            answers: dict[str, Callable[[], int | None]] = {
+                "y": lambda: self._decide(keep=True),
+                "n": lambda: self._decide(keep=False),
+                "q": self._quit,
+                "a": lambda: self._decide_rest(keep=True),
+                "d": lambda: self._decide_rest(keep=False),
+                "A": lambda: self._decide_call(keep=True),
+                "D": lambda: self._decide_call(keep=False),
+                "g": partial(self._go_to, typed[1:].strip()),
+                "/": partial(self._search, typed[1:]),
+                "s": self._split,
+                "e": self._edit,
+                "p": self._print_all,
+                **{key: partial(self._move, key) for key in "jJkK"},
+            }
+            following = answers.get(typed[:1], self._help)()
+            if following is not None:
+                return following
+
+    def _typed(self) -> str:
+        from rich.text import Text
+
+        question = f"({self.at + 1}/{len(self.items)}) {self.question} [{','.join(self._offered())}]?"
+        self.console.print(Text(question, "bold blue"), end="")
+        answer = ask_key(self.console, " ")
+        if answer is None:
+            raise ReviewStopped
+        return answer
+
+    def _show(self, item: ReviewItem) -> None:
+        for author in item.authors:
+            self.console.print(f"by {with_visible_characters(self.name_author(author))}", style="dim")
+        most = max(self.console.height - QUESTION_ROWS, 4) if self.console.is_terminal else PIPE_ROWS
+        _print_rows(self.console, item.text, most)
+        if item.decision:
+            self.console.print(f"So far: {KEYS['y' if item.decision == 'accept' else 'n']}.", style="dim")
+        if item.refusal:
+            self.console.print(f"! {item.refusal}", style="yellow")
+
+    def _offered(self) -> Iterator[str]:
+        """The keys that mean something for an item."""
+        item, at = self.items[self.at], self.at
+        left_out = {
+            **dict.fromkeys("jJ", at == len(self.items) - 1),
+            **dict.fromkeys("kK", at == 0),
+            **dict.fromkeys("g/", len(self.items) == 1),
+            **dict.fromkeys("AD", len(item.authors) != 1),
+            "n": bool(item.refusal),
+            "s": len(item.parts) < 2,
+            "e": item.parts[0].kind != "hunk" or len(item.parts) > 1,
+        }
+        return (key for key in KEYS if not left_out.get(key))
+
+    def _next_undecided(self) -> int:
+        """The index of the next item without a decision, from the start again after the end."""
+        order = [*range(self.at + 1, len(self.items)), *range(self.at + 1)]
+        return next((index for index in order if self.items[index].decision is None), AFTER_LAST)
+
+    def _decide(self, *, keep: bool) -> int | None:
+        return self._next_undecided() if self._say(self.items[self.at], keep=keep) else None
+
+    def _decide_rest(self, *, keep: bool) -> int | None:
+        this, *later = self.items[self.at :]
+        for item in (this, *(item for item in later if item.decision is None)):
+            self._say(item, keep=keep)
+        # What can't be taken back was said, and is not asked about without end.
+        before = (at for at, item in enumerate(self.items[: self.at]) if item.decision is None)
+        return next(before, AFTER_LAST)
+
+    def _decide_call(self, *, keep: bool) -> int | None:
+        authors = self.items[self.at].authors
+        if len(authors) != 1:
+            self.console.print("Several calls made it: decide on it by itself.")
+            return None
+        self.calls[authors[0]] = "accept" if keep else "reject"
+        if not self._say(self.items[self.at], keep=keep):
+            return None
+        for item in self.items:
+            self._decide_by_call(item)
+        return self._next_undecided()
+
+    def _decide_by_call(self, item: ReviewItem) -> None:
+        """Apply what was said of the only call that made an item; one that others had a part in is asked about."""
+        said = self.calls.get(item.authors[0]) if len(item.authors) == 1 else None
+        if item.decision is None and said is not None and not (said == "reject" and item.refusal):
+            item.decision = said
+
+    def _say(self, item: ReviewItem, *, keep: bool) -> bool:
+        """Note a decision; False, and a word on it, if it can't be taken back."""
+        if not keep and item.refusal:
+            more = "e edits it by hand." if item.parts[0].kind == "hunk" else "Change the file yourself."
+            self.console.print(f"{item.refusal} It can't be taken back alone. {more}", style="yellow")
+            return False
+        item.decision, item.edited = "accept" if keep else "reject", None
+        return True
+
+    def _quit(self) -> int | None:
+        raise ReviewStopped
+
+    def _move(self, key: str) -> int | None:
+        way = range(self.at + 1, len(self.items)) if key in "jJ" else range(self.at - 1, -1, -1)
+        found = next((index for index in way if key in "JK" or self.items[index].decision is None), None)
+        if found is None:
+            self.console.print("There is no other one that way.")
+        return found
+
+    def _go_to(self, number: str) -> int | None:
+        if not number:
+            for index, item in enumerate(self.items, 1):
+                sign = {"accept": "+", "reject": "-", None: " "}[item.decision]
+                self.console.print(f"{sign}{index:>3}: {_summary(item)}", soft_wrap=True)
+            number = ask_key(self.console, "go to which? ") or ""
+        if number.isascii() and number.isdigit() and 1 <= int(number) <= len(self.items):
+            return int(number) - 1
+        self.console.print(f"There are 1 to {len(self.items)}.")
+        return None
+
+    def _search(self, wanted: str) -> int | None:
+        wanted = wanted or ask_key(self.console, "search for regex? ") or ""
+        try:
+            pattern = re.compile(wanted)
+        except re.error as problem:
+            self.console.print(f"That is no regular expression: {problem}.")
+            return None
+        order = [*range(self.at + 1, len(self.items)), *range(self.at)]
+        found = next((at for at in order if wanted and pattern.search(self.items[at].text)), None)
+        if found is None:
+            self.console.print("No other one has that.")
+        return found
+
+    def _split(self) -> int | None:
+        whole = self.items[self.at]
+        if len(whole.parts) < 2:
+            self.console.print("It can't be split.")
+            return None
+        pieces = [ReviewItem(whole.file, (part,), whole.number) for part in whole.parts]
+        self.items[self.at : self.at + 1] = pieces
+        self.console.print(f"Split into {len(pieces)}.")
+        return self.at
+
+    def _edit(self) -> int | None:
+        item = self.items[self.at]
+        if item.parts[0].kind != "hunk" or len(item.parts) > 1:
+            self.console.print("Split it first: s." if len(item.parts) > 1 else "It has no lines to edit.")
+            return None
+        try:
+            item.edited = edited_hunk(item, self.edit_text)
+        except ValueError as problem:
+            self.console.print(str(problem))
+            return None
+        item.decision = "accept" if item.edited is None else "reject"
+        return self._next_undecided()
+
+    def _print_all(self) -> int | None:
+        _print_rows(self.console, self.items[self.at].text, None)
+        return None
+
+    def _help(self) -> int | None:
+        for name in self._offered():
+            self.console.print(f"{name} - {KEYS[name]}", style="dim")
+        return None
+
+
+def edited_hunk(item: ReviewItem, edit_text: Callable[[str], str | None]) -> str | None:
+    """Have a hunk edited as a diff; return the text for its place, None if it is the same.
+
+    Raises `ValueError` with a sentence for the person.
+    """
+    from handtools.text.diffs.authored_hunks import split_rows
+
+    diff = item.file.diff
+    assert diff is not None
+    hunk = diff.hunks[item.parts[0].hunk]
+    old, new = diff.base_text(hunk), diff.text(hunk)
+    shown = [f"{sign}{row}" for sign, text in (("-", old), ("+", new)) for row in split_rows(text)]
+    typed = edit_text(EDIT_HELP + "".join(row if row.endswith("\n") else f"{row}\n" for row in shown))
+    rows = [row for row in split_rows(typed or "") if not row.startswith("#")]
+    if not rows:
+        raise ValueError("Nothing was edited.")
+    if bad := [row for row in rows if row[0] not in " +-\n"]:
+        raise ValueError(f"A line begins with a space, + or -: {visible_line(bad[0], SUMMARY_CHARS)}")
+    wanted = "".join(row[1:] or "\n" for row in rows if row[0] != "-")
+    if not (new or old).endswith("\n"):
+        wanted = wanted.removesuffix("\n")
+    return None if wanted == new else wanted
+
+
+def _summary(item: ReviewItem) -> str:
+    rows = item.text.split("\n")
+    first = next((row for row in rows[1:] if row[:1] in ("+", "-")), rows[0])
+    return visible_line(f"{rows[0] if first is not rows[0] else ''} {first}".strip(), SUMMARY_CHARS)
+
+
+def _print_rows(console: "Console", text: str, most: int | None) -> None:
+    """Print a diff, long lines cut and control characters visible; with `most` only so many lines of it."""
+    rows = [_cut_row(row) for row in text.removesuffix("\n").split("\n")]
+    shown = rows if most is None else rows[:most]
+    console.print(coloured_diff("\n".join(shown)), soft_wrap=True)
+    if len(rows) > len(shown):
+        left = number_with_noun(len(rows) - len(shown), "more line")
+        console.print(f"… {left}; p shows all of it", style="dim")
+
+
+def _cut_row(row: str) -> str:
+    if len(row) <= MOST_ROW_CHARS:
+        return row
+    return f"{row[:MOST_ROW_CHARS]} … {len(row) - MOST_ROW_CHARS:,} more characters"

@@ -1,0 +1,122 @@
+"""CLI command `handtools view`: show a workspace's calls live in a browser, where they are answered and undone."""
+
+import secrets
+import signal
+import socket
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from handtools.cli import options
+from handtools.cli.terminal import CliCommandError, print_json, print_remark
+
+if TYPE_CHECKING:
+    from handtools.cli.view_server import ViewServer
+
+
+def view(
+    *,
+    session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Where to listen; 0 takes a free one.")] = 0,
+    address: Annotated[
+        str, typer.Option(help="Which address of this machine; else one that nothing else uses.")
+    ] = "",
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only say the link.")] = False,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
+) -> None:
+    """Show the calls live in a browser: answer what waits, undo, redo.
+
+    The link works once, for one browser on this machine. Ctrl-C stops.
+    """
+    import anyio
+
+    from handtools.cli.open_workspace import WorkspaceJournal
+    from handtools.cli.view_server import ViewServer
+    from handtools.local_journal import open_local_journal
+    from handtools.mcp.http_access import new_token
+    from handtools.session_feed import SessionFeed
+
+    listening = _listen(address, port)
+    host = "{}:{}".format(*listening.getsockname())
+    opened = open_local_journal(workspace)
+    record = WorkspaceJournal(workspace, opened.journal, opened.files)
+    feed = SessionFeed(workspace)
+    folder = workspace.resolve().name
+    title = f"Session {session} in {folder}" if session else f"Calls in {folder}"
+    token = new_token()
+    server = ViewServer(feed, record, title, host, token, session)
+    link = f"http://{host}/?token={token}"
+    try:
+        if as_json:
+            print_json({"url": link})
+            sys.stdout.flush()
+        else:
+            print_remark(f"{title}: {link}", "The link works once. Ctrl-C stops.")
+        anyio.run(_serve, server, listening, "" if no_browser or as_json else link)
+    finally:
+        feed.close()
+        opened.journal.close()
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    """A socket on loopback, at an address of its own if none is named.
+
+    Cookies of an address are sent to all of its ports: what agents serve on 127.0.0.1 would be told ours.
+    """
+    import ipaddress
+
+    own = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
+    chosen = address or own
+    try:
+        if not ipaddress.ip_address(chosen).is_loopback or ":" in chosen:
+            raise CliCommandError(f"{chosen} is not on loopback.", "Use an address that begins with 127.")
+        return _bound(chosen, port)
+    except ValueError:
+        raise CliCommandError(f"`{chosen}` is no address.", "Use one that begins with 127.") from None
+    except OSError as problem:
+        if address or port:
+            raise CliCommandError(
+                f"{chosen}:{port} can't be had: {problem}.", "Choose another --port."
+            ) from None
+        # A system whose loopback has one address only.
+        return _bound("127.0.0.1", port)
+
+
+def _bound(address: str, port: int) -> socket.socket:
+    listening = socket.socket()
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address, port))
+        listening.listen()
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+async def _serve(server: "ViewServer", listening: socket.socket, link: str) -> None:
+    import webbrowser
+
+    import anyio
+    from anyio import to_thread
+
+    from handtools.mcp.http_access import REQUEST_HEADER_SECONDS, limited_server
+
+    web = limited_server(server, "", 0, knows=server.knows, header_seconds=REQUEST_HEADER_SECONDS)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_stop_when_told, web, server)
+        if link:
+            group.start_soon(partial(to_thread.run_sync, webbrowser.open, link))
+        await web.serve(sockets=[listening])
+        group.cancel_scope.cancel()
+
+
+async def _stop_when_told(web: Any, server: "ViewServer") -> None:
+    import anyio
+
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            server.stopping = web.should_exit = True

@@ -1,0 +1,348 @@
+"""The HTTP server of `handtools view`: a page of calls for one browser, with what is new, answers, undo and redo.
+
+ADR 230.
+"""
+
+import hmac
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+from urllib.parse import parse_qs, urlencode
+
+import anyio
+from anyio import to_thread
+
+from handtools.cli.log import format_log_time
+from handtools.cli.open_workspace import WorkspaceJournal
+from handtools.cli.report import argument_lines, reported_call
+from handtools.core.approval import RememberScope, Reply
+from handtools.core.errors import HandtoolsError
+from handtools.mcp.asgi import (
+    PING_EVENT,
+    PING_SECONDS,
+    AsgiReceive,
+    AsgiScope,
+    AsgiSend,
+    HttpRefusal,
+    encode_headers,
+    send_body_chunk,
+    send_response,
+    start_event_stream,
+    wait_for_disconnect,
+)
+from handtools.mcp.http_access import (
+    REQUEST_BODY_SECONDS,
+    check_host_and_origin,
+    new_token,
+    read_body,
+    single_headers,
+    token_digest,
+)
+from handtools.session_feed import AnswerOutcome, FeedCursor, PendingApproval, SessionFeed, ShownCall
+from handtools.text.html_live_view import (
+    LiveCall,
+    LiveQuestion,
+    content_policy,
+    live_call_item,
+    live_question_item,
+    live_view_page,
+    outcome_page,
+)
+from handtools.text.html_report import ReportedCall
+
+if TYPE_CHECKING:
+    from handtools.runtime.journal import LoggedCall
+
+CALLS_PER_PAGE = 200
+VIEW_POLL_SECONDS = 0.5
+HTML_CONTENT_TYPE = "text/html; charset=utf-8"
+TEXT_CONTENT_TYPE = "text/plain; charset=utf-8"
+FORM_CONTENT_TYPE = "application/x-www-form-urlencoded"
+TOKEN_IS_USED = "This link was used, or is not of this server. Run `handtools view` again for another."  # noqa: S105
+OUTCOME_CHARS = 600
+
+FormFields = Mapping[str, str]
+
+
+@dataclass
+class ViewServer:
+    """ASGI application that shows one person a workspace's calls, and takes their answers.
+
+    Who brings the one-time token gets a cookie; every other request needs that.
+    """
+
+    feed: SessionFeed
+    record: WorkspaceJournal
+    title: str
+    host: str
+    """The address and port at which it is called; requests for another Host are refused."""
+    token: str
+    session: str | None = None
+    stopping: bool = False
+    _cookie: str = field(default_factory=new_token)
+
+    async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+        """Handle one ASGI request; a refusal is a page that says why."""
+        if scope["type"] != "http":
+            return
+        try:
+            await self._answer(scope, receive, send)
+        except HttpRefusal as refusal:
+            await self._send(send, refusal.status, outcome_page(refusal.reason))
+
+    def knows(self, scope: AsgiScope) -> bool:
+        """Whether a request carries the cookie."""
+        try:
+            return self._has_cookie(single_headers(scope))
+        except HttpRefusal:
+            return False
+
+    @property
+    def cookie_name(self) -> str:
+        """The name of the cookie; with the port, since cookies of one address are shared by all of its ports."""
+        return f"handtools-view-{self.host.rpartition(':')[2]}"
+
+    async def _answer(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+        headers = single_headers(scope)
+        check_host_and_origin(headers, {self.host})
+        query = _fields(scope["query_string"])
+        method, path = scope["method"], scope["path"]
+        if method == "GET" and path == "/" and "token" in query:
+            await self._exchange(query["token"], headers, send)
+            return
+        # The cookie goes to every port of an address: another page there may not use it.
+        if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
+            raise HttpRefusal(403, "Only this server's own page may call.")
+        if not self._has_cookie(headers):
+            raise HttpRefusal(401, TOKEN_IS_USED)
+        if method == "GET" and path == "/":
+            await self._send(send, 200, await to_thread.run_sync(self._page, query))
+        elif method == "GET" and path == "/events":
+            await self._events(_cursor(scope["query_string"]), receive, send)
+        elif method == "POST" and path in self._actions:
+            await self._act(self._actions[path], headers, receive, send)
+        else:
+            raise HttpRefusal(404, "There is nothing here.")
+
+    async def _exchange(self, token: str, headers: Mapping[str, str], send: AsgiSend) -> None:
+        """Give the cookie for the token, once; who has the cookie may follow the link again."""
+        if not self._has_cookie(headers):
+            if not self.token or not hmac.compare_digest(token_digest(token), token_digest(self.token)):
+                raise HttpRefusal(401, TOKEN_IS_USED)
+            self.token = ""
+        cookie = f"{self.cookie_name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
+        # Not a redirect: after a link of another page, a browser would send no strict cookie with it.
+        await self._send(send, 200, outcome_page("Welcome."), refresh="0; url=/", **{"set-cookie": cookie})
+
+    def _has_cookie(self, headers: Mapping[str, str]) -> bool:
+        pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+        given = [value for name, _, value in pairs if name == self.cookie_name]
+        return len(given) == 1 and hmac.compare_digest(token_digest(given[0]), token_digest(self._cookie))
+
+    async def _send(self, send: AsgiSend, status: int, page: str, **headers: str) -> None:
+        body, own = page.encode("utf-8", "replace"), _safe_headers() | headers
+        await send_response(send, status, HTML_CONTENT_TYPE, body, encode_headers(own))
+
+    def _page(self, query: FormFields) -> str:
+        cursor = self.feed.cursor()
+        news = self.feed.news(cursor)
+        before = _number(query.get("before", ""))
+        page = self.record.calls.page(session=self.session, before=before, limit=CALLS_PER_PAGE)
+        running = [self._running(shown) for shown in news.running if self._is_shown(shown.session)]
+        ids = {live.id for live in running}
+        calls = [self._live_call(logged) for logged in page if logged.id not in ids]
+        where = [
+            ("seq", cursor.seq),
+            ("entry", cursor.entry),
+            *(("waits", each) for each in cursor.unsettled),
+        ]
+        return live_view_page(
+            self.title,
+            [*running, *calls] if before is None else calls,
+            [_live_question(asked) for asked in news.pending if self._is_shown(asked.session)],
+            events=f"/events?{urlencode(where)}" if before is None else "",
+            older=f"/?before={page[-1].seq}" if len(page) == CALLS_PER_PAGE else "",
+        )
+
+    def _is_shown(self, session: str) -> bool:
+        return self.session is None or session == self.session
+
+    def _live_call(self, logged: "LoggedCall") -> LiveCall:
+        call = reported_call(self.record, logged)
+        # What an undo did is taken back where it was done: at the call that it took back.
+        is_change = logged.tool != "undo" or "version" in logged.args
+        actions = [("undo", is_change and call.undo_command), ("redo", is_change and call.undone)]
+        # The button is the way to take it back.
+        shown = replace(call, id=logged.id, undo_command="")
+        return LiveCall(logged.id, shown, tuple(action for action, possible in actions if possible))
+
+    def _running(self, shown: ShownCall) -> LiveCall:
+        details = self.feed.details(shown.id)
+        call = ReportedCall(
+            id=shown.id,
+            tool=shown.tool,
+            subject=shown.subject,
+            at=format_log_time(shown.started),
+            # Not how long by now: it would be drawn anew with every look.
+            seconds=0.0,
+            tokens=0,
+            status="running",
+            code="" if shown.status == "running" else shown.status,
+            undone="",
+            agent=shown.agent,
+            arguments="\n".join(argument_lines(details.args.items())) if details else "",
+            answer=details.answer if details else "",
+            diff="",
+            began=shown.started,
+            ended=time.time(),
+        )
+        return LiveCall(shown.id, call, ("cancel",))
+
+    async def _events(self, cursor: FeedCursor, receive: AsgiReceive, send: AsgiSend) -> None:
+        """Send what is new as server-sent events, while the browser listens; so long agents wait for answers."""
+        await start_event_stream(send, encode_headers(_safe_headers()))
+        async with anyio.create_task_group() as group:
+
+            async def listen() -> None:
+                await wait_for_disconnect(receive)
+                group.cancel_scope.cancel()
+
+            group.start_soon(listen)
+            before, drawn, silent = "", dict[str, str](), time.monotonic()
+            while not self.stopping:
+                news, cursor = await to_thread.run_sync(self._news, cursor, drawn)
+                if news != before or json.loads(news)["calls"]:
+                    await send_body_chunk(send, f"data: {news}\n\n".encode(), more=True)
+                    before, silent = news, time.monotonic()
+                elif time.monotonic() - silent > PING_SECONDS:
+                    await send_body_chunk(send, PING_EVENT, more=True)
+                    silent = time.monotonic()
+                await anyio.sleep(VIEW_POLL_SECONDS)
+            group.cancel_scope.cancel()
+        await send_body_chunk(send, b"", more=False)
+
+    def _news(self, cursor: FeedCursor, drawn: dict[str, str]) -> tuple[str, FeedCursor]:
+        """What the page is to show anew, as JSON; `drawn` is what it was shown of calls that have not ended."""
+        self.feed.attend()
+        news = self.feed.news(cursor)
+        ended = [shown.id for shown in reversed(news.calls) if self._is_shown(shown.session)]
+        found = {each.id: each for each in self.record.calls.listed(ended)}
+        lives = [self._live_call(found[each]) for each in ended if each in found]
+        lives += [self._running(shown) for shown in news.running if self._is_shown(shown.session)]
+        calls: list[tuple[str, str]] = []
+        for live in lives:
+            item = live_call_item(live)
+            if drawn.get(live.id) != item:
+                calls.append((f"call-{live.id}", item))
+            drawn[live.id] = item
+        questions = {
+            f"question-{asked.approval.call_id}": live_question_item(_live_question(asked))
+            for asked in news.pending
+            if self._is_shown(asked.session)
+        }
+        return json.dumps({"calls": calls, "questions": questions, "cut": news.is_cut}), news.cursor
+
+    @property
+    def _actions(self) -> "Mapping[str, Callable[[FormFields], str]]":
+        return {
+            "/answer": self._answer_question,
+            "/undo": lambda form: self.feed.revert("undo", form.get("call", ""), dry_run=False).text,
+            "/redo": lambda form: self.feed.revert("redo", form.get("call", ""), dry_run=False).text,
+            "/cancel": self._cancel,
+        }
+
+    async def _act(
+        self,
+        action: "Callable[[FormFields], str]",
+        headers: Mapping[str, str],
+        receive: AsgiReceive,
+        send: AsgiSend,
+    ) -> None:
+        if "origin" not in headers:
+            raise HttpRefusal(403, "A form says from which page it is sent.")
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_CONTENT_TYPE:
+            raise HttpRefusal(415, f"The body must be {FORM_CONTENT_TYPE}.")
+        form = _fields(await read_body(receive, headers, REQUEST_BODY_SECONDS))
+        try:
+            status, told = 200, await to_thread.run_sync(action, form)
+        except HandtoolsError as problem:
+            status, told = 409, str(problem)
+        if headers.get("accept", "") == "text/plain":
+            own = encode_headers(_safe_headers())
+            await send_response(send, status, TEXT_CONTENT_TYPE, told.encode("utf-8", "replace"), own)
+        else:
+            await self._send(send, status, outcome_page(told))
+
+    def _answer_question(self, form: FormFields) -> str:
+        answer, fingerprint = form.get("answer", ""), form.get("fingerprint", "")
+        if answer not in {"once", "session", "project", "deny"} or not fingerprint:
+            raise HandtoolsError("That is no answer.")
+        remember = cast("RememberScope", "once" if answer == "deny" else answer)
+        reply = Reply(
+            allow=answer != "deny",
+            remember=remember,
+            message=form.get("message", "").strip() if answer == "deny" else "",
+            fingerprint=fingerprint,
+        )
+        return _outcome_text(self.feed.answer(form.get("call", ""), reply))
+
+    def _cancel(self, form: FormFields) -> str:
+        asked = self.feed.cancel(form.get("call", ""))
+        return "It is being cancelled." if asked else "It does not run any more."
+
+
+def _outcome_text(outcome: AnswerOutcome) -> str:
+    said = "allowed" if outcome.reply.allow else "denied"
+    if outcome.by == "another":
+        return f"Another answer came first: it was {said}."
+    if outcome.by == "agent":
+        return f"You {said} it, and the agent goes on."
+    told = outcome.text if len(outcome.text) <= OUTCOME_CHARS else f"{outcome.text[:OUTCOME_CHARS]} …"
+    return f"You {said} it. {told}"
+
+
+def _live_question(asked: PendingApproval) -> LiveQuestion:
+    approval = asked.approval
+    who = [asked.tool, f"session {asked.session}" if asked.session else "", asked.agent]
+    waits = "the agent waits for the answer" if asked.is_awaited else ""
+    return LiveQuestion(
+        call_id=approval.call_id,
+        fingerprint=approval.fingerprint,
+        title=approval.title,
+        rule=approval.rule,
+        preview=approval.preview,
+        remembered=approval.remembered,
+        asked_by=" · ".join(filter(None, (*who, waits))),
+    )
+
+
+def _fields(text: bytes) -> FormFields:
+    """The fields of a query or form, the first of each name."""
+    found = parse_qs(text.decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: values[0] for name, values in found.items()}
+
+
+def _cursor(query: bytes) -> FeedCursor:
+    found = parse_qs(query.decode("utf-8", "replace"))
+    seq, entry = (_number(found.get(name, [""])[0]) or 0 for name in ("seq", "entry"))
+    return FeedCursor(seq, entry, frozenset(found.get("waits", ())))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
+
+
+def _safe_headers() -> dict[str, str]:
+    """Headers of all pages: no other page may frame, read or include them, and no address is told elsewhere."""
+    return {
+        "content-security-policy": content_policy(),
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        # With `no-referrer` a browser would not say of a form that it is ours.
+        "referrer-policy": "same-origin",
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+    }

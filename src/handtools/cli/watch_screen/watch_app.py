@@ -1,0 +1,421 @@
+"""The Textual application of `handtools watch`: a timeline, the call under its cursor, and the person's answers.
+
+All reading and every act runs in threads, so that keys are answered at once. ADR 227.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar, Literal, TypeVar
+
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Footer, Input, Static
+
+from handtools.cli.watch_screen.dialogs import ApprovalDialog, ConfirmDialog, SessionDialog
+from handtools.cli.watch_screen.text_pane import PaneLine, TextPane, call_lines
+from handtools.cli.watch_screen.timeline import PAGE_ROWS, Timeline, header_text
+from handtools.core.approval import Reply
+from handtools.core.errors import HandtoolsError
+from handtools.session_feed import (
+    AnswerOutcome,
+    CallDetails,
+    FeedCursor,
+    FeedNews,
+    PendingApproval,
+    SessionFeed,
+    ShownCall,
+)
+from handtools.text.visible_text import visible_line
+
+T = TypeVar("T")
+POLL_SECONDS = 0.25
+SIDE_BY_SIDE_COLUMNS = 120
+"""From this width on the details stand beside the timeline; below it under it."""
+TITLE_CHARS = 100
+
+
+class TimelineColumn(Vertical):
+    """A timeline with the heads of its columns."""
+
+    def __init__(self, session: str | None) -> None:
+        super().__init__(classes="list")
+        self.timeline = Timeline(session)
+        self._head = Static(classes="head", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the heads above the timeline."""
+        yield self._head
+        yield self.timeline
+
+    def write_head(self) -> None:
+        """Write the heads in the width that there is, with the name of the session."""
+        session = self.timeline.session
+        name = "" if session is None else f" in session {visible_line(session, 40)}"
+        self._head.update(header_text(self.timeline.size.width, f"WHAT{name}"))
+
+
+class WatchApp(App[None]):
+    """Shows agents at work in a folder, as they work, and lets a person decide and take back."""
+
+    CSS = """
+    #main { layout: vertical; }
+    #main.wide { layout: horizontal; }
+    #lists { height: 2fr; }
+    #main.wide #lists { height: 1fr; width: 3fr; }
+    .list { width: 1fr; padding-right: 1; }
+    .head { height: 1; text-style: bold; color: $text-muted; }
+    #details { height: 3fr; border-top: solid $primary; }
+    #main.wide #details { height: 1fr; width: 2fr; border-top: none; border-left: solid $primary; }
+    #details:focus { border-top: heavy $accent; }
+    #main.wide #details:focus { border-top: none; border-left: heavy $accent; }
+    TextPane, Timeline { overflow-x: hidden; scrollbar-size-vertical: 1; }
+    #status { height: 1; padding: 0 1; background: $panel; }
+    #status.asked { background: $warning; color: $text; text-style: bold; }
+    #search { display: none; border: none; height: 1; padding: 0 1; }
+    #search.shown { display: block; }
+    ModalScreen { align: center middle; }
+    #dialog { width: 96%; height: 90%; border: round $warning; padding: 0 1; background: $surface; }
+    #question { height: 1fr; }
+    #who-runs { height: auto; color: $text-muted; }
+    """
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "answer", "Answer"),
+        Binding("u", "revert('undo')", "Undo"),
+        Binding("r", "revert('redo')", "Redo"),
+        Binding("x", "cancel", "Cancel"),
+        Binding("slash", "search", "Search", key_display="/"),
+        Binding("s", "session", "Session"),
+        Binding("v", "split", "Split"),
+        Binding("tab", "focus_next", "Pane", show=False),
+        Binding("escape", "clear_search", "All", show=False),
+        Binding("q", "quit", "Quit"),
+    ]
+
+    def __init__(self, feed: SessionFeed, *, session: str | None = None) -> None:
+        super().__init__()
+        self.feed = feed
+        self.first_session = session
+        self.pending: tuple[PendingApproval, ...] = ()
+        self._cursor = FeedCursor()
+        self._shown: ShownCall | None = None
+        self._wanted: tuple[ShownCall, bool] | None = None
+        """The call whose details are to be shown next, and whether it is the one that is shown."""
+        self._busy = ""
+        self._used: Timeline | None = None
+        # Held, since a query finds only what is on the dialog while one is open.
+        self._search_line = Input(
+            placeholder="Search: tool, argument, path, status …", id="search", compact=True
+        )
+        self._details = TextPane(id="details")
+        self._status = Static(id="status", markup=False)
+        self._main = Vertical(id="main")
+        self._lists = Horizontal(id="lists")
+        self._columns = [TimelineColumn(session)]
+
+    def compose(self) -> ComposeResult:
+        """Lay out timeline, details, search line, status line and keys."""
+        yield self._search_line
+        with self._main:
+            with self._lists:
+                yield from self._columns
+            yield self._details
+        yield self._status
+        yield Footer(show_command_palette=False)
+
+    async def on_mount(self) -> None:
+        """Show the first page, then follow."""
+        self.title = f"handtools watch {self.feed.root}"
+        self._arrange()
+        timeline = self._columns[0].timeline
+        timeline.focus()
+        self._cursor = await asyncio.to_thread(self.feed.cursor)
+        await self._show_newest(timeline)
+        await self._look(force=True)
+        self.run_worker(self._follow(), name="follow")
+
+    def on_resize(self) -> None:
+        """Put the details beside or under the timeline."""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self._main.set_class(self.size.width >= SIDE_BY_SIDE_COLUMNS, "wide")
+        self.call_after_refresh(self._write_heads)
+
+    def _write_heads(self) -> None:
+        for column in self._columns:
+            column.write_head()
+        self._write_status()
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            await self._look()
+
+    async def _look(self, *, force: bool = False) -> None:
+        try:
+            news = await asyncio.to_thread(self._news, force)
+        except HandtoolsError as failure:
+            self._say(str(failure), "error")
+            return
+        if news is not None:
+            await self._take(news)
+
+    def _news(self, force: bool) -> FeedNews | None:
+        self.feed.attend()
+        changed = self.feed.is_changed()
+        return self.feed.news(self._cursor) if changed or force or self._cursor.unsettled else None
+
+    async def _take(self, news: FeedNews) -> None:
+        self._cursor = news.cursor
+        known = {asked.approval.fingerprint for asked in self.pending}
+        if any(asked.approval.fingerprint not in known for asked in news.pending):
+            self.bell()
+        self.pending = news.pending
+        for timeline in self.query(Timeline):
+            if (timeline.matching and news.calls) or (news.is_cut and timeline.is_live):
+                await self._show_newest(timeline)
+            else:
+                timeline.update_calls(news.calls, news.running if not timeline.matching else ())
+        self._close_answered()
+        self._write_status()
+        if self._shown is not None and self._shown.id in {call.id for call in (*news.running, *news.calls)}:
+            self._load_details(self._shown, again=True)
+
+    def _close_answered(self) -> None:
+        """Close the question on the screen if somebody else has answered it."""
+        screen = self.screen
+        if isinstance(screen, ApprovalDialog):
+            waiting = {asked.approval.fingerprint for asked in self.pending}
+            if screen.asked.approval.fingerprint not in waiting:
+                screen.dismiss(None)
+                self._say("Somebody else has answered it, or it was taken back.", "warning")
+
+    def _write_status(self) -> None:
+        status = self._status
+        status.set_class(bool(self.pending), "asked")
+        if self.pending:
+            many = "1 call waits" if len(self.pending) == 1 else f"{len(self.pending)} calls wait"
+            title = visible_line(self.pending[0].approval.title, TITLE_CHARS)
+            status.update(f"? {many} for you: a answers · {title}")
+            return
+        timeline = self._timeline()
+        where = (
+            "all sessions" if timeline.session is None else f"session {visible_line(timeline.session, 40)}"
+        )
+        found = (
+            f" · only “{visible_line(timeline.matching, 40)}”, Esc shows all" if timeline.matching else ""
+        )
+        runs = f" · {len(timeline.running)} running" if timeline.running else ""
+        status.update(self._busy or f"{where}{found}{runs} · nothing waits for you")
+
+    def _timeline(self) -> Timeline:
+        """The timeline that has the keys, or had them last."""
+        focused = self.screen_stack[0].focused
+        if isinstance(focused, Timeline):
+            self._used = focused
+        timelines = [column.timeline for column in self._columns]
+        return self._used if self._used in timelines else timelines[0]
+
+    async def _show_newest(self, timeline: Timeline) -> None:
+        read = partial(
+            self.feed.page, session=timeline.session, matching=timeline.matching, limit=PAGE_ROWS
+        )
+        timeline.show_newest(await asyncio.to_thread(read))
+
+    @work(exclusive=True, group="older")
+    async def on_timeline_older_wanted(self, message: Timeline.OlderWanted) -> None:
+        """Read the next page of a timeline."""
+        timeline = message.timeline
+        if timeline.recorded and not timeline.is_complete:
+            read = partial(
+                self.feed.page,
+                session=timeline.session,
+                matching=timeline.matching,
+                before=timeline.recorded[-1].seq,
+                limit=PAGE_ROWS,
+            )
+            timeline.add_older(await asyncio.to_thread(read))
+
+    async def on_timeline_newest_wanted(self, message: Timeline.NewestWanted) -> None:
+        """Go back to the newest calls, from wherever a timeline is."""
+        if not message.timeline.is_live:
+            await self._show_newest(message.timeline)
+
+    def on_timeline_highlighted(self, message: Timeline.Highlighted) -> None:
+        """Show the call under the cursor."""
+        if message.timeline is self._timeline() and message.call is not None:
+            self._load_details(
+                message.call, again=self._shown is not None and self._shown.id == message.call.id
+            )
+
+    def on_descendant_focus(self) -> None:
+        """Show the call of the timeline that has the keys now."""
+        call = self._timeline().selected
+        if call is not None and (self._shown is None or call.id != self._shown.id):
+            self._load_details(call, again=False)
+
+    def _load_details(self, call: ShownCall, *, again: bool) -> None:
+        """Show a call, or how it stands now, as soon as what was wanted before is there."""
+        self._shown = call
+        is_loading = self._wanted is not None
+        self._wanted = call, again and (self._wanted is None or self._wanted[1])
+        if not is_loading:
+            self.run_worker(self._load_wanted(), group="details")
+
+    async def _load_wanted(self) -> None:
+        while (wanted := self._wanted) is not None:
+            call, again = wanted
+            details = await asyncio.to_thread(self.feed.details, call.id)
+            lines = await asyncio.to_thread(_lines_of, details)
+            if again:
+                self._details.update_lines(lines)
+            else:
+                self._details.show(lines, at_end=call.state == "running")
+            if self._wanted is wanted:
+                self._wanted = None
+
+    def action_answer(self) -> None:
+        """Put the question of the selected call, or the oldest one, to the person."""
+        if not self.pending:
+            self._say("Nothing waits for an answer.")
+            return
+        selected = self._timeline().selected
+        asked = next(
+            (each for each in self.pending if selected and each.approval.call_id == selected.id),
+            self.pending[0],
+        )
+        self.push_screen(ApprovalDialog(asked, len(self.pending) - 1), partial(self._answer, asked))
+
+    def _answer(self, asked: PendingApproval, reply: Reply | None) -> None:
+        if reply is not None:
+            self._send_answer(asked.approval.call_id, reply)
+
+    @work(group="acts")
+    async def _send_answer(self, call_id: str, reply: Reply) -> None:
+        outcome = await self._act("The call runs …", partial(self.feed.answer, call_id, reply))
+        if outcome is not None:
+            self._say(answer_text(outcome), "warning" if outcome.by == "another" else "information")
+
+    @work(group="acts")
+    async def action_revert(self, action: Literal["undo", "redo"]) -> None:
+        """Undo or redo the selected call, after saying what that would do."""
+        call = self._timeline().selected
+        if call is None or not call.changed_count:
+            self._say("This call changed nothing that could be taken back.")
+            return
+        revert = partial(self.feed.revert, action, call.id)
+        planned = await self._act("Looking what it would do …", partial(revert, dry_run=True))
+        if planned is None:
+            return
+        if not planned.restored:
+            self._say(planned.text, "warning")
+            return
+        if await self.push_screen_wait(
+            ConfirmDialog(f"{action.capitalize()} this {call.tool}?", planned.text)
+        ):
+            done = await self._act(f"{action} …", partial(revert, dry_run=False))
+            if done is not None:
+                self._say(done.text, "information" if done.ok else "warning")
+
+    @work(group="acts")
+    async def action_cancel(self) -> None:
+        """Cancel the selected call, if it runs."""
+        call = self._timeline().selected
+        if call is None or call.state != "running":
+            self._say("Only a call that runs can be cancelled.")
+            return
+        text = f"{call.tool} {call.subject}\n\nIt is ended, and the agent is told not to repeat it."
+        if await self.push_screen_wait(ConfirmDialog("Cancel this call?", text)):
+            asked = await self._act("Cancelling …", partial(self.feed.cancel, call.id))
+            if asked is False:
+                self._say("It has ended already.")
+
+    async def _act(self, busy: str, act: Callable[[], T]) -> T | None:
+        """Do something in a thread, and say what went wrong if it did."""
+        self._busy = busy
+        self._write_status()
+        try:
+            return await asyncio.to_thread(act)
+        except HandtoolsError as failure:
+            self._say(str(failure), "error")
+            return None
+        finally:
+            self._busy = ""
+            await self._look(force=True)
+
+    def action_search(self) -> None:
+        """Open the search line."""
+        self._search_line.add_class("shown")
+        self._search_line.focus()
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Show only the calls that match."""
+        if event.input is self._search_line:
+            await self._search(event.value.strip())
+
+    async def action_clear_search(self) -> None:
+        """Show all calls again."""
+        self._search_line.value = ""
+        await self._search("")
+
+    async def _search(self, text: str) -> None:
+        self._search_line.set_class(bool(text), "shown")
+        timeline = self._timeline()
+        timeline.matching = text
+        timeline.focus()
+        await self._show_newest(timeline)
+        await self._look(force=True)
+
+    @work(group="acts")
+    async def action_session(self) -> None:
+        """Let the person choose the session of the timeline that has the keys."""
+        timeline = self._timeline()
+        names = await asyncio.to_thread(self.feed.sessions)
+        chosen = await self.push_screen_wait(SessionDialog(names))
+        if chosen is not None:
+            await self._show_session(timeline, chosen or None)
+
+    async def _show_session(self, timeline: Timeline, session: str | None) -> None:
+        timeline.session = session
+        await self._show_newest(timeline)
+        await self._look(force=True)
+        self._write_heads()
+
+    @work(group="acts")
+    async def action_split(self) -> None:
+        """Show two sessions side by side, or one again."""
+        first = self._columns[0].timeline
+        if len(self._columns) > 1:
+            first.focus()
+            await self._columns.pop().remove()
+        else:
+            names = await asyncio.to_thread(self.feed.sessions)
+            if first.session is None and names:
+                await self._show_session(first, names[0])
+            second = TimelineColumn(next((name for name in names if name != first.session), None))
+            self._columns.append(second)
+            await self._lists.mount(second)
+            await self._show_newest(second.timeline)
+        self.call_after_refresh(self._write_heads)
+
+    def _say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+        shown = "\n".join(visible_line(line, TITLE_CHARS) for line in text.split("\n")[:8])
+        self.notify(shown, severity=severity, markup=False)
+
+
+def _lines_of(details: CallDetails | None) -> list[PaneLine]:
+    return list(call_lines(details)) if details else []
+
+
+def answer_text(outcome: AnswerOutcome) -> str:
+    """Return what a person is told of what became of an answer."""
+    word = "yes" if outcome.reply.allow else "no"
+    if outcome.by == "another":
+        return f"Another answer came first: {word}."
+    if outcome.by == "agent":
+        return f"Your {word} is with the agent, which goes on."
+    return f"Your {word} was carried out here.\n{outcome.text}"

@@ -1,0 +1,310 @@
+"""The configuration of a workspace: the person's file, tightened by the project's own.
+
+`schema` has the keys, `origins` says which file and line a value comes from. The command line, the MCP
+servers and programs all read it here. ADR 166, 232.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from handtools.core.commands import CommandLimits
+from handtools.core.effects import EffectKind
+from handtools.core.errors import UsageError
+from handtools.host.commands.local_commands import MOST_COMMAND_PROCESSES
+from handtools.host.files.user_folders import (
+    PYPROJECT_NAME,
+    config_file,
+    policy_file,
+    project_files,
+    read_config_file,
+    read_project_file,
+    settings_file,
+    user_policy_file,
+    user_settings_file,
+)
+from handtools.host.notifications import Notify
+from handtools.host.sandbox.processes.supervisor_client import DEFAULT_OPEN_FILES, default_memory_bytes
+from handtools.host.sandbox.runners.identity_and_limits import allowance_with_default_limits
+from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
+from handtools.runtime.policy import Policy
+from handtools.runtime.policy.project_policy import tightened_policy
+from handtools.runtime.policy.rules import Verdict
+
+if TYPE_CHECKING:
+    from handtools.configuration.schema import ConfigFile, LimitsTable
+
+UNLIMITED_ALLOWANCE = CommandLimits(seconds=inf)
+NO_NOTIFICATIONS = Notify()
+PYPROJECT_TABLE = ("tool", "handtools")
+"""Names of the table in a pyproject.toml that is a project's file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What commands, web tools and the host side find and use on this machine, as a person has set it."""
+
+    runner: str = ""
+    """What commands run under, as `--runner` takes it: `bubblewrap`, `container:IMAGE`; empty is the strongest."""
+    readable: tuple[str, ...] = ()
+    """Files and folders outside the workspace that commands may read, beside programs."""
+    path: tuple[str, ...] = ()
+    """Folders of programs that come before `PATH` in commands, and that commands may read."""
+    environment: tuple[str, ...] = ()
+    """Names of environment variables that commands get, beside the usual ones; their values may be secrets."""
+    proxy: str = ""
+    """The HTTP proxy through which web tools and commands reach hosts, as `http://[USER:PASSWORD@]HOST:PORT`."""
+    formatters: tuple[str, ...] | None = None
+    """Names of the only formatters that run after a change; None for all that a project asks for."""
+    servers: tuple[str, ...] | None = None
+    """Names of the only language servers that run; None for all that are installed."""
+    limits: CommandLimits = UNLIMITED_ALLOWANCE
+    """Most that one command may use: `seconds`, `memory`, `processes`, `open_files`, `written`."""
+    notify: Notify = NO_NOTIFICATIONS
+    """How the person hears of a call that waits for an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigSource:
+    """A configuration file that was read: what stands in it, and what of it is ignored."""
+
+    file: Path
+    text: str
+    values: "ConfigFile"
+    keys: frozenset[str]
+    """The keys of the file that count, unless `ignored` has them."""
+    project: bool = False
+    """Whether it is a project's file, which may only tighten."""
+    table: tuple[str, ...] = ()
+    """Names of the table in the file that is meant, as in a pyproject.toml."""
+    folder: str = ""
+    """The name of the workspace's folder that the project is in, if there are several."""
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    """A sentence for each key that would have widened what the person allows: `hosts`, `rule.0`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Policy and settings that are in force in a workspace, with the files that they come from."""
+
+    policy: Policy
+    settings: Settings = Settings()
+    preset: str = "coding"
+    """The set of tools that MCP servers offer unless they are told another."""
+    sources: tuple[ConfigSource, ...] = ()
+    """The files that were read: the person's, then the project's."""
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """A sentence for each key of a project's file that would have widened what the person allows."""
+        return tuple(
+            f"{source.file} may only tighten; ignored: {sentence}"
+            for source in self.sources
+            for sentence in source.ignored.values()
+        )
+
+
+def load_configuration(root: OneOrMoreFolders, policy: str | Path | None = None) -> Configuration:
+    """Read the configuration of a workspace: the person's files, then the project's, which may only tighten.
+
+    `policy` names another policy file, which holds with its own hosts alone. Raises `UsageError` for a file that
+    can't be read or says what means nothing.
+    """
+    root = combined_workspace(root)
+    found = person_configuration(list(_person_sources(root, policy)))
+    readable = tuple(_paths_beside(root, found.settings.readable))
+    found = replace(found, settings=replace(found.settings, readable=readable))
+    for folder, project in project_files(root):
+        found = tightened_configuration(found, read_project_file(project), project, folder=folder)
+    return found
+
+
+def _person_sources(root: str | Path, policy: str | Path | None) -> Iterator[ConfigSource]:
+    """Read the person's files: `config.toml`, and beside it those that are older or named.
+
+    A policy or settings file that is named takes the place of those keys in the others.
+    """
+    own, named_policy, named_settings = config_file(root), policy_file(root, policy), settings_file(root)
+    if own is None and named_policy is None and named_settings is None:
+        return
+    from handtools.configuration.schema import OLD_SETTINGS_KEYS, POLICY_KEYS, ConfigFile
+
+    settings_only = set(OLD_SETTINGS_KEYS) - set(POLICY_KEYS)
+    taken: set[str] = set()
+    if named_policy is not None and named_policy != user_policy_file():
+        taken |= set(POLICY_KEYS)
+    if named_settings is not None and named_settings != user_settings_file():
+        taken |= settings_only
+    if own is not None:
+        yield _source(own, keys=ConfigFile.model_fields, without=taken)
+    if named_settings is not None:
+        yield _source(named_settings, keys=OLD_SETTINGS_KEYS, without=taken - settings_only)
+    if named_policy is not None:
+        yield _source(named_policy, keys=POLICY_KEYS)
+
+
+def _source(file: Path, *, keys: Iterable[str], without: Iterable[str] = ()) -> ConfigSource:
+    from handtools.configuration.schema import parse_config_file
+
+    text = read_config_file(file)
+    values, said = parse_config_file(text, str(file), keys=tuple(keys))
+    return ConfigSource(file=file, text=text, values=values, keys=said - frozenset(without))
+
+
+ADDED_UP_KEYS = ("hosts", "ports")
+"""Keys that may stand in several files of the person, and then all count."""
+
+
+def person_configuration(sources: Sequence[ConfigSource]) -> Configuration:
+    """Put the person's files together; raises `UsageError` for a key that two of them have."""
+    if not sources:  # most people have none, and need not wait for the schema
+        return Configuration(policy=Policy())
+    from handtools.configuration.schema import ConfigFile
+
+    merged: dict[str, Any] = {}
+    files: dict[str, Path] = {}
+    for source in sources:
+        for key in sorted(source.keys):
+            value = getattr(source.values, key)
+            if key in ADDED_UP_KEYS:
+                merged[key] = list(dict.fromkeys([*value, *merged.get(key, ())]))
+            elif key in files:
+                raise UsageError(f"{source.file}: `{key}` stands in {files[key]}, too. Keep one of them.")
+            else:
+                merged[key] = value
+            files[key] = source.file
+    values = ConfigFile.model_construct(**merged)
+    return Configuration(
+        policy=policy_of(values),
+        settings=_settings_of(values),
+        preset=values.preset,
+        sources=tuple(sources),
+    )
+
+
+def policy_of(values: "ConfigFile") -> Policy:
+    """The policy that a file describes; its rules come beside the built-in ones."""
+    defaults: dict[EffectKind, Verdict] = values.defaults.model_dump(exclude_none=True)  # type: ignore[assignment]
+    return Policy(
+        tools=values.tools,
+        allow=None if values.allow is None else tuple(values.allow),
+        block=tuple(values.block),
+        excluded=tuple(values.excluded),
+        hosts=tuple(values.hosts),
+        ports=tuple(map(str, values.ports)),
+        unattended=values.unattended,
+        defaults=defaults,
+    ).with_rules([table.rule() for table in values.rule])
+
+
+def _settings_of(values: "ConfigFile") -> Settings:
+    return Settings(
+        runner=values.runner,
+        readable=tuple(values.readable),
+        path=tuple(values.path),
+        environment=tuple(values.environment),
+        proxy=values.proxy,
+        formatters=None if values.formatters is None else tuple(values.formatters),
+        servers=None if values.servers is None else tuple(values.servers),
+        limits=_limits_of(values.limits),
+        notify=Notify(
+            desktop=values.notify.desktop, bell=values.notify.bell, command=tuple(values.notify.command)
+        ),
+    )
+
+
+COMMAND_LIMIT_KEYS = {
+    "seconds": "seconds",
+    "memory": "memory_bytes",
+    "processes": "processes",
+    "open_files": "open_files",
+    "written": "written_bytes",
+}
+"""The keys of `[limits]`, each with the field of `CommandLimits` that it sets."""
+
+
+def _limits_of(table: "LimitsTable") -> CommandLimits:
+    said = table.model_dump(exclude_none=True)
+    return replace(UNLIMITED_ALLOWANCE, **{COMMAND_LIMIT_KEYS[name]: value for name, value in said.items()})
+
+
+def tightened_configuration(
+    found: Configuration, text: str, file: Path, *, folder: str = ""
+) -> Configuration:
+    """Tighten a configuration by the text of a project's file, and say what of it is ignored.
+
+    `folder` is the name of the workspace's folder that the project is in, if there are several.
+    """
+    from handtools.configuration.schema import PERSONAL_KEYS, parse_config_file
+
+    table = PYPROJECT_TABLE if os.path.basename(file) == PYPROJECT_NAME else ()
+    values, said = parse_config_file(text, str(file), unread=PERSONAL_KEYS, table=table)
+    ignored = {key: f"`{key}` is for your own configuration." for key in PERSONAL_KEYS if key in said}
+    rules = [table.rule() for table in values.rule]
+    tightened = tightened_policy(found.policy, policy_of(values), rules, said=said, folder=folder)
+    settings = found.settings
+    limits = _tightened_limits(settings.limits, _limits_of(values.limits), ignored)
+    formatters = _fewer(settings.formatters, values.formatters, "formatters", ignored)
+    servers = _fewer(settings.servers, values.servers, "servers", ignored)
+    source = ConfigSource(
+        file=file,
+        text=text,
+        values=values,
+        keys=said,
+        project=True,
+        table=table,
+        folder=folder,
+        ignored=ignored | dict(tightened.ignored),
+    )
+    return replace(
+        found,
+        policy=tightened.policy,
+        settings=replace(settings, limits=limits, formatters=formatters, servers=servers),
+        sources=(*found.sources, source),
+    )
+
+
+def _fewer(
+    names: tuple[str, ...] | None, project: list[str] | None, key: str, ignored: dict[str, str]
+) -> tuple[str, ...] | None:
+    """The names that both the person and the project list; None where neither lists any."""
+    if project is None or names is None:
+        return names if project is None else tuple(project)
+    if more := [name for name in project if name not in names]:
+        ignored[f"{key}.more"] = f"`{key}` names {', '.join(more)}, which yours leaves out."
+    return tuple(name for name in names if name in project)
+
+
+def _tightened_limits(
+    limits: CommandLimits, project: CommandLimits, ignored: dict[str, str]
+) -> CommandLimits:
+    """The limits with those that a project names, where they are lower than the person's or the usual ones."""
+    usual = allowance_with_default_limits(
+        replace(
+            UNLIMITED_ALLOWANCE,
+            memory_bytes=default_memory_bytes(),
+            processes=MOST_COMMAND_PROCESSES,
+            open_files=DEFAULT_OPEN_FILES,
+        )
+    )
+    lower: dict[str, Any] = {}
+    for key, name in COMMAND_LIMIT_KEYS.items():
+        value, most = getattr(project, name), getattr(limits, name) or getattr(usual, name)
+        if value is None or value == inf:
+            continue
+        lower[name] = min(value, most)
+        if value > most:
+            ignored[f"limits.{key}"] = f"the limit `{key}` is above yours."
+    return replace(limits, **lower)
+
+
+def _paths_beside(root: str | Path, paths: Iterable[str]) -> Iterator[str]:
+    """Yield the paths that are neither in a workspace, whose files commands see anyway, nor around it."""
+    folders = [Path(folder) for folder in workspace_folders(root).values()]
+    for path in paths:
+        real = Path(os.path.realpath(path))
+        if not any(real.is_relative_to(folder) or folder.is_relative_to(real) for folder in folders):
+            yield path

@@ -1,0 +1,127 @@
+"""What is in force for each key of the configuration, and which file and line it comes from."""
+
+import os
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple
+
+from handtools.configuration import COMMAND_LIMIT_KEYS, ConfigSource, Configuration
+from handtools.configuration.schema import NESTED_TABLES, ConfigKey, config_keys
+from handtools.host.files.user_folders import CONFIG_VARIABLE, POLICY_VARIABLE, SETTINGS_VARIABLE
+from handtools.text.toml_lines import KeyPath, toml_key_lines
+
+LISTED_KEYS = ("hosts", "ports", "block", "excluded", "rule", "formatters", "servers")
+"""Keys to which several files may contribute; of all others the last file that is heard decides."""
+
+ENVIRONMENT_VARIABLES = {
+    CONFIG_VARIABLE: "Another configuration file, in place of all in `~/.config/handtools`.",
+    POLICY_VARIABLE: "Another policy file; it takes the place of your policy, as `--policy` does.",
+    SETTINGS_VARIABLE: "Another file in place of `settings.toml`, which was there before `config.toml`.",
+    "HANDTOOLS_STATE": "Another folder for the record of all workspaces.",
+    "HANDTOOLS_RUNNER": "What commands run under, before `runner`.",
+    "HANDTOOLS_LANGUAGE": "`off` switches language servers off.",
+    "HANDTOOLS_IMAGE": "The image of containers for which `container` names none.",
+    "HANDTOOLS_SEARCH": "The search engine of `web_search`, which else is the first that has a key.",
+    "HANDTOOLS_SEARCH_URL": "Another address of that engine.",
+    "HANDTOOLS_TOKEN": "The bearer token of `handtools serve`, a secret.",
+}
+"""What is set by environment variables: what must differ from process to process, and secrets."""
+
+
+class Origin(NamedTuple):
+    """A place where a key is set: file and line, 0 if the line is unknown."""
+
+    file: str
+    line: int
+    project: bool
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+@dataclass(frozen=True, slots=True)
+class SettingInForce:
+    """A key of the configuration with its value in force, where that comes from, and what was ignored."""
+
+    key: ConfigKey
+    value: Any
+    """None where nobody has set it."""
+    origins: tuple[Origin, ...]
+    variable: str
+    """The environment variable that set it in this process."""
+    ignored: tuple[tuple[Origin, str], ...]
+    """Places in a project's file that are ignored, each with the reason."""
+
+
+def settings_in_force(found: Configuration) -> list[SettingInForce]:
+    """Every key of the configuration but those of single rules, in the schema's order."""
+    lines = {id(source): toml_key_lines(source.text) for source in found.sources}
+
+    def origin(source: ConfigSource, path: KeyPath) -> Origin:
+        whole: KeyPath = (*source.table, *path)
+        while len(whole) > len(source.table) and whole not in lines[id(source)]:
+            # Tables of an array have a line for each.
+            whole = (*whole, 0) if (*whole, 0) in lines[id(source)] else whole[:-1]
+        return Origin(str(source.file), lines[id(source)].get(whole, 0), source.project)
+
+    rows = []
+    for key in config_keys():
+        first, _, rest = key.name.partition(".")
+        if (first in NESTED_TABLES and first != "rule" and not rest) or (first == "rule" and rest):
+            continue
+        path = tuple(key.name.split("."))
+        heard = [
+            source for source in found.sources if _sets(source, path) and key.name not in source.ignored
+        ]
+        if key.name not in LISTED_KEYS:
+            heard = heard[-1:]
+        ignored = tuple(
+            (origin(source, _as_path(name)), sentence)
+            for source in found.sources
+            for name, sentence in source.ignored.items()
+            if name == key.name or (key.name in LISTED_KEYS and name.startswith(f"{key.name}."))
+        )
+        variable = key.facts.variable if os.environ.get(key.facts.variable or "\0") else ""
+        value = _value(found, key.name) if heard else None
+        origins = tuple(origin(source, path) for source in heard)
+        rows.append(SettingInForce(key, value, origins, variable, ignored))
+    return rows
+
+
+def _sets(source: ConfigSource, path: tuple[str, ...]) -> bool:
+    first, *rest = path
+    if first not in source.keys:
+        return False
+    return not rest or rest[0] in getattr(source.values, first).model_fields_set
+
+
+def _as_path(name: str) -> KeyPath:
+    return tuple(int(part) if part.isdigit() else part for part in name.split("."))
+
+
+def _value(found: Configuration, name: str) -> Any:
+    """The value in force, as it would be written in a file."""
+    policy, settings = found.policy, found.settings
+    first, _, rest = name.partition(".")
+    match first:
+        case "preset":
+            return found.preset
+        case "limits":
+            amount = getattr(settings.limits, COMMAND_LIMIT_KEYS[rest])
+            return None if amount in {None, inf} else amount
+        case "notify":
+            return _plain(getattr(settings.notify, rest))
+        case "defaults":
+            return policy.defaults.get(rest)  # type: ignore[call-overload]
+        case "rule":
+            return [rule.name for rule in policy.rules]
+        case "proxy":
+            return settings.proxy.rpartition("@")[2]
+        case _:
+            return _plain(
+                getattr(settings, first, None) if hasattr(settings, first) else getattr(policy, first)
+            )
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

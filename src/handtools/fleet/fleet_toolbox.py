@@ -1,0 +1,57 @@
+"""`FleetToolbox`: the tools of a workspace on a host, with the interface of `Toolbox` and `RemoteToolbox`."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from handtools.core.call import Call, CancelToken, call_to_json
+from handtools.core.events import Progressed
+from handtools.core.result import Result, result_from_json
+from handtools.fleet.host_client import HostClient
+from handtools.mcp.remote import RemoteToolbox
+
+
+class FleetToolbox(RemoteToolbox):
+    """Client for the tools of one workspace; use it as an async context manager, as a `RemoteToolbox`.
+
+    All toolboxes of a host share the client's connection. A call carries its id: when the connection is lost it is
+    asked for again under that id, so it runs once however often that happens.
+    """
+
+    def __init__(self, client: HostClient, workspace: str) -> None:
+        super().__init__(workspace, "")
+        self.client = client
+        self.workspace_name = workspace
+
+    def _unopened(self) -> Self:
+        return type(self)(self.client, self.workspace_name)
+
+    async def call_in_order(self, calls: Sequence[Call]) -> list[Result[Any]]:
+        """Run calls one after another in one exchange; a failed one does not stop those after it."""
+        asked = [call_to_json(call) for call in calls]
+        answer = await self._ask("batch", {"calls": asked, **self._narrowing})
+        return [result_from_json(each) for each in answer["results"]]
+
+    async def aclose(self) -> None:
+        """Nothing: the connection is the client's, and others may use it."""
+
+    async def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return await self.client.ask(method, {**params, "workspace": self.workspace_name})
+
+    async def _run(self, call: Call, token: CancelToken) -> dict[str, Any]:
+        """Run a call on the host; cancelling its token or the waiting task cancels it there too."""
+        asked = {"workspace": self.workspace_name, "call": call_to_json(call), **self._narrowing}
+        cancelled = {"workspace": self.workspace_name, "id": call.id}
+        loop = asyncio.get_running_loop()
+        unlink = token.on_cancel(lambda: loop.call_soon_threadsafe(self.client.tell, "cancel", cancelled))
+        progress = self._progressed if self._announcer.is_heard(call.id) else None
+        try:
+            return await self.client.ask("call", asked, progress)
+        except asyncio.CancelledError:
+            self.client.tell("cancel", cancelled)
+            raise
+        finally:
+            unlink()
+
+    def _progressed(self, event: dict[str, Any]) -> None:
+        self._announcer.announce(Progressed(**event))

@@ -1,0 +1,154 @@
+"""Bring what a fork did back into the workspace that it came from: merged, or promoted as it is. ADR 237.
+
+What comes back is one recorded change of the parent, so that it is undone like any other.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from anyio import to_thread
+
+from handtools.core.call import Call
+from handtools.core.changes import Change, ChangeSet, Node, change_apply_order
+from handtools.core.errors import Stale, UsageError
+from handtools.core.result import Result
+from handtools.fleet.workspaces import WorkspaceStore
+from handtools.runtime.journal.change_entries import Transaction
+from handtools.runtime.transaction import commit_transaction, lock_keys
+from handtools.text.diffs.three_way_merge import three_way_merge
+from handtools.text.encoding import decode, is_binary
+from handtools.toolbox import Toolbox
+
+_LOCK_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ForkMerge:
+    """What came of a merge."""
+
+    call_id: str
+    """The call under which the parent's journal has it; empty when there was nothing to bring."""
+    changed: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    """Paths that both changed, each in its own way: they stay as they are in the parent."""
+
+
+async def merge_fork(store: WorkspaceStore, fork: str, parent: Toolbox) -> ForkMerge:
+    """Apply to the parent what the fork changed; texts that both changed are merged by lines."""
+    changes, conflicts = await to_thread.run_sync(_planned, store, fork)
+    return await _landed(parent, "merge", fork, changes, conflicts)
+
+
+async def promote_fork(store: WorkspaceStore, fork: str, parent: Toolbox) -> ForkMerge:
+    """Make the parent as the fork is; raises `Stale`, changing nothing, if it has gone on since the fork."""
+    record = store.get(fork)
+    moved = await to_thread.run_sync(_moved_on, store, fork)
+    if moved:
+        raise Stale(
+            f"Workspace {record.parent} has changed since the fork: {', '.join(moved[:5])}.",
+            hint="Merge the fork instead.",
+        )
+    changes, _ = await to_thread.run_sync(_planned, store, fork)
+    return await _landed(parent, "promote", fork, changes, [])
+
+
+def _moved_on(store: WorkspaceStore, fork: str) -> list[str]:
+    """What is different in the parent from the fork's beginning."""
+    with store.base_view(fork) as base:
+        return [
+            each.path for each in store.differences_from(_parent(store, fork), base, store.get(fork).base)
+        ]
+
+
+def _planned(store: WorkspaceStore, fork: str) -> tuple[list[Change], list[str]]:
+    changes, conflicts = [], []
+    theirs, ours = store.open(fork), store.open(_parent(store, fork))
+    with store.base_view(fork) as base:
+        for each in store.diff(fork):
+            nodes = [_node(os.path.join(top, each.path)) for top in (base, ours, theirs)]
+            if _equal(nodes[1], nodes[2]):
+                continue
+            merged = _merged(*nodes)
+            if merged == "conflict":
+                conflicts.append(each.path)
+            else:
+                changes.append(Change(each.path, nodes[1], merged))
+    return _without_what_conflicts_need(changes, conflicts), conflicts
+
+
+def _merged(base: Node | None, ours: Node | None, theirs: Node | None) -> Node | Literal["conflict"] | None:
+    """What a path becomes, None if it goes, or that both changed it in ways that can't be put together."""
+    if _equal(base, ours):
+        return theirs
+    if base is None or ours is None or theirs is None:
+        return "conflict"
+    if {base.kind, ours.kind, theirs.kind} != {"file"} or any(
+        is_binary(node.data) for node in (base, ours, theirs)
+    ):
+        return "conflict"
+    texts = [decode(node.data) for node in (base, ours, theirs)]
+    merged = three_way_merge(*(text.body for text in texts))
+    if merged.conflicts:
+        return "conflict"
+    return Node(
+        "file", texts[1].encode(merged.text), ours.mode if theirs.mode == base.mode else theirs.mode
+    )
+
+
+def _without_what_conflicts_need(changes: Iterable[Change], conflicts: list[str]) -> list[Change]:
+    """Leave out the removal of folders in which something stays, and what is in a folder that does not come."""
+    kept = []
+    for change in sorted(changes, key=change_apply_order):
+        inside = any(path.startswith(f"{change.path}/") for path in conflicts)
+        below = any(change.path.startswith(f"{path}/") for path in conflicts)
+        if below or (inside and (change.after is None or change.after.kind != "folder")):
+            conflicts.append(change.path)
+        else:
+            kept.append(change)
+    return kept
+
+
+async def _landed(
+    parent: Toolbox, what: str, fork: str, changes: list[Change], conflicts: list[str]
+) -> ForkMerge:
+    paths = tuple(change.path for change in changes)
+    if not changes:
+        return ForkMerge("", (), tuple(conflicts))
+    workspace, began = parent.workspace, time.time()
+    call = workspace.journal.owned(Call(tool=what, args={"fork": fork}))
+    transaction = Transaction(ChangeSet(tuple(changes), f"{what} {fork}"))
+    async with workspace.locks.hold(lock_keys(paths), timeout=_LOCK_SECONDS):
+        done = await to_thread.run_sync(lambda: commit_transaction(workspace, call, transaction, ordinal=0))
+    text = f"{what} {fork}: {len(paths)} paths, {len(conflicts)} conflicts."
+    result = Result(text, None, changes=done)
+    await to_thread.run_sync(workspace.journal.calls.record, call, result, began)
+    return ForkMerge(call.id, paths, tuple(conflicts))
+
+
+def _parent(store: WorkspaceStore, fork: str) -> str:
+    parent = store.get(fork).parent
+    if not parent:
+        raise UsageError(f"Workspace {fork} is no fork.")
+    return parent
+
+
+def _node(path: str) -> Node | None:
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    mode = stat.S_IMODE(found.st_mode)
+    if stat.S_ISLNK(found.st_mode):
+        return Node("link", os.fsencode(os.readlink(path)))
+    if stat.S_ISDIR(found.st_mode):
+        return Node("folder", mode=mode)
+    with open(path, "rb") as file:
+        return Node("file", file.read(), mode)
+
+
+def _equal(one: Node | None, other: Node | None) -> bool:
+    return other is None if one is None else one.same(other)

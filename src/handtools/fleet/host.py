@@ -1,0 +1,549 @@
+"""A host: many workspaces in one process, with slots, turns, deadlines and quotas. ADR 238."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from anyio import to_thread
+
+from handtools.core.approval import Reply
+from handtools.core.call import Call, CancelToken, derived_call_id
+from handtools.core.errors import (
+    Busy,
+    HandtoolsError,
+    NotFound,
+    TooLarge,
+    ToolError,
+    UnknownOutcome,
+    UsageError,
+)
+from handtools.core.events import EventListener
+from handtools.core.result import Result
+from handtools.core.tool import AnyTool
+from handtools.fleet.fork_merge import ForkMerge, merge_fork, promote_fork
+from handtools.fleet.tree_diff import TreeDifference
+from handtools.fleet.turns import BUSY_HINT, CallTurns, TurnLimits
+from handtools.fleet.workspace_log import LogHead, LogStore, SegmentTaken
+from handtools.fleet.workspace_recovery import ShippedPosition, recover_workspace, ship_workspace
+from handtools.fleet.workspaces import WORKSPACE_NAME, WorkspaceRecord, WorkspaceStore
+from handtools.host.commands.local_commands import LocalCommands
+from handtools.mcp.remote import MOST_NARROWED_TOOLBOXES, intersect_policies, policy_from_json
+from handtools.runtime.executor import result_of_error
+from handtools.runtime.policy import Policy
+from handtools.toolbox import CODING, Toolbox, local_workspace
+
+logger = logging.getLogger("handtools")
+QUOTA_SECONDS = 2.0
+"""How old a measured usage may be when a call is about to change something."""
+REDUCING_TOOLS = frozenset({"bash", "undo"})
+"""Tools that a workspace over its quota may still use: with them it becomes smaller."""
+ENDED_JOB_PATIENCE = 10
+_IDLE_LOOK_SECONDS = 1.0
+Durability = Literal["durable", "fast"]
+"""Whether a call that changes something is answered when its record is stored, or already before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLimits:
+    """How much one host holds."""
+
+    slots: int = 2000
+    """Workspaces."""
+    open: int = 128
+    """Workspaces whose files and journals are open; those that were used least lately are closed."""
+    idle_seconds: float = 60.0
+    """How long a workspace stays open that nobody uses."""
+    tenant_slots: int | None = None
+    turns: TurnLimits = field(default_factory=TurnLimits)
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One workspace of the host; its toolbox is there while it is open."""
+
+    name: str
+    tenant: str
+    box: Toolbox | None = None
+    narrowed: dict[str, Toolbox] = field(default_factory=dict)
+    users: int = 0
+    used: float = field(default_factory=time.monotonic)
+    measured: float = 0.0
+    over_quota: TooLarge | None = None
+    shipped: ShippedPosition = field(default_factory=ShippedPosition)
+    lost: bool = False
+    """Whether another host has taken it over."""
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    shipping: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    free: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while nobody uses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatus:
+    """What a host is doing."""
+
+    workspaces: int
+    open: int
+    running: int
+    waiting: int
+    shed: int
+    """Calls that were refused as `busy` since the start."""
+    draining: bool
+
+
+class WorkspaceHost:
+    """The workspaces of one folder, and the calls in them. Everything is called in one event loop."""
+
+    def __init__(
+        self,
+        store: WorkspaceStore,
+        *,
+        limits: HostLimits | None = None,
+        tools: Sequence[AnyTool] = CODING,
+        policy: Policy | None = None,
+        runner: str = "",
+        log: LogStore | None = None,
+        durability: Durability = "durable",
+    ) -> None:
+        self.store = store
+        self._log, self._durability = log, durability
+        self.limits = limits or HostLimits()
+        self.incarnation = secrets.token_hex(8)
+        """Changes with each start: who knows another one spoke to a process that is gone."""
+        self._tools, self._policy, self._runner = tuple(tools), policy or Policy(), runner
+        self._turns = CallTurns(self.limits.turns)
+        self._slots: dict[str, _Slot] = {}
+        for name in store.names():
+            if log is None:
+                self._placed(store.get(name))
+            else:
+                # The log is what is true: what came no further than this disk was never promised to anyone.
+                store.remove(name)
+        self._cancels: dict[tuple[str, str], list[CancelToken]] = {}
+        """Tokens of the calls that run or wait, by workspace and call id."""
+        self._recovering: dict[str, asyncio.Lock] = {}
+        self._shipping: set[asyncio.Task[None]] = set()
+        self._idle_task: asyncio.Task[None] | None = None
+        self._draining = False
+
+    async def add_template(self, kind: str, source: str, commit: str = "") -> str:
+        """Make a template of a `folder`, `tarball` or `git` commit on this machine, and store it with the logs."""
+        templates = self.store.templates
+        makers = {
+            "folder": lambda: templates.add_folder(source),
+            "tarball": lambda: templates.add_tarball(source),
+            "git": lambda: templates.add_git_commit(source, commit or "HEAD"),
+        }
+        if kind not in makers:
+            raise UsageError(f"A template is made of {', '.join(makers)}, not of {kind!r}.")
+        made = await to_thread.run_sync(makers[kind])
+        if self._log is not None:
+            await to_thread.run_sync(self._log.put_template, made)
+        return made.digest
+
+    async def create(self, template: str, *, name: str = "", tenant: str = "") -> str:
+        """Make a workspace of a template; returns its name. Raises `Busy` when no slot is free.
+
+        A name that is there already, of the same template and tenant, is returned: who asks again gets the same.
+        """
+        if (there := self._slots.get(name)) is not None:
+            known = self.store.get(name)
+            if (known.template, known.tenant, known.parent) == (template, tenant, ""):
+                return there.name
+        self._check_room(tenant, 1)
+        name = name or secrets.token_hex(8)
+        if self._log is not None:
+            await self._begin_log(name, LogHead(template, tenant))
+        made = await to_thread.run_sync(lambda: self.store.create(template, name=name, tenant=tenant))
+        return self._placed(made).name
+
+    async def fork(
+        self, name: str, count: int = 1, *, tenant: str = "", names: Sequence[str] = ()
+    ) -> list[str]:
+        """Make workspaces that begin as this one is now, when its running calls have ended; returns their names.
+
+        Names that are forks of it already are returned: who asks again gets the same.
+        """
+        slot = await self._found(name, tenant)
+        if names and all(each in self._slots and self.store.get(each).parent == name for each in names):
+            return list(names)
+        names = names or [secrets.token_hex(8) for _ in range(count)]
+        self._check_room(tenant, len(names))
+        async with self._alone(slot):
+            if self._log is not None:
+                record = self.store.get(name)
+                head = LogHead(record.template, record.tenant, name, slot.shipped.number)
+                for each in names:
+                    await self._begin_log(each, head)
+            made = await to_thread.run_sync(lambda: self.store.fork(name, names=names))
+        return [self._placed(record).name for record in made]
+
+    async def diff(self, name: str, *, tenant: str = "") -> list[TreeDifference]:
+        """What is different in a workspace from what it began with."""
+        async with self._using(await self._found(name, tenant)):
+            return await to_thread.run_sync(self.store.diff, name)
+
+    async def merge(self, fork: str, *, tenant: str = "", whole: bool = False) -> ForkMerge:
+        """Bring what a fork did into its parent; `whole` promotes it, which refuses if the parent went on."""
+        slot = await self._found(fork, tenant)
+        parent = await self._found(self.store.get(fork).parent, tenant)
+        bring = promote_fork if whole else merge_fork
+        async with self._using(slot), self._using(parent) as box, parent.changing:
+            done = await bring(self.store, fork, box)
+            await self._ship(parent, box)
+            return done
+
+    async def remove(self, name: str, *, tenant: str = "") -> None:
+        """Delete a workspace with its journal, when its running calls have ended."""
+        slot = await self._found(name, tenant)
+        async with self._alone(slot):
+            if self._log is not None:
+                await to_thread.run_sync(self._log.end, name)
+            del self._slots[name]
+            await to_thread.run_sync(self.store.remove, name)
+
+    async def call(
+        self,
+        name: str,
+        call: Call,
+        *,
+        tenant: str = "",
+        policy: dict[str, Any] | None = None,
+        reply: Reply | None = None,
+        cancel: CancelToken | None = None,
+        listener: EventListener | None = None,
+        sent_to: str = "",
+    ) -> Result[Any]:
+        """Run a tool call in a workspace; what the host refuses comes back as a result, too.
+
+        A call's deadline counts from here: waiting for a turn is part of it. `sent_to` is the incarnation to which
+        the same call was sent before: if that is gone without a record of a call that may have had an effect, the
+        outcome is unknown and it is not run, unless its metadata say `retryable`.
+        """
+        began, token, key = time.monotonic(), cancel or CancelToken(), (name, call.id)
+        self._cancels.setdefault(key, []).append(token)
+        try:
+            slot = await self._found(name, tenant)
+            async with (
+                self._turns.turn(slot.tenant, name, call.deadline, token),
+                self._using(slot) as box,
+                self._changing(slot, box, call.tool),
+            ):
+                if self._changes(call.tool):
+                    await self._check_outcome(box, call, sent_to)
+                    await self._check_quota(slot, call.tool)
+                if call.deadline is not None:
+                    left = max(0.001, call.deadline - (time.monotonic() - began))
+                    call = replace(call, deadline=left)
+                chosen = box if policy is None else self._narrowed(slot, box, policy)
+                return await chosen.call(call, reply=reply, cancel=token, listener=listener)
+        except ToolError as refused:
+            return result_of_error(refused)
+        finally:
+            self._cancels[key].remove(token)
+            if not self._cancels[key]:
+                del self._cancels[key]
+
+    async def resume(
+        self,
+        name: str,
+        call_id: str,
+        reply: Reply,
+        *,
+        tenant: str = "",
+        policy: dict[str, Any] | None = None,
+    ) -> Result[Any]:
+        """Answer the question of a pending call; returns the call's result."""
+        slot = await self._found(name, tenant)
+        async with self._using(slot) as box, self._changing(slot, box, None):
+            chosen = box if policy is None else self._narrowed(slot, box, policy)
+            return await chosen.resume(call_id, reply)
+
+    @asynccontextmanager
+    async def toolbox(
+        self, name: str, *, tenant: str = "", policy: dict[str, Any] | None = None
+    ) -> AsyncIterator[Toolbox]:
+        """The toolbox of a workspace, for what needs no turn: questions, definitions, decisions."""
+        slot = await self._found(name, tenant)
+        async with self._using(slot) as box:
+            yield box if policy is None else self._narrowed(slot, box, policy)
+
+    def cancel(self, name: str, call_id: str, *, tenant: str = "") -> bool:
+        """Cancel a call that runs or waits for its turn; False when it does neither here."""
+        self._slot(name, tenant)
+        tokens = self._cancels.get((name, call_id), ())
+        for token in tokens:
+            token.cancel()
+        return bool(tokens)
+
+    def names(self, *, tenant: str = "") -> list[str]:
+        """The workspaces of a tenant; all of them without one."""
+        return sorted(slot.name for slot in self._slots.values() if not tenant or slot.tenant == tenant)
+
+    def status(self) -> HostStatus:
+        """What the host is doing now."""
+        return HostStatus(
+            workspaces=len(self._slots),
+            open=sum(slot.box is not None for slot in self._slots.values()),
+            running=self._turns.running,
+            waiting=self._turns.waiting,
+            shed=self._turns.shed,
+            draining=self._draining,
+        )
+
+    async def drain(self) -> None:
+        """Take no new workspaces; calls in those that are here go on."""
+        self._draining = True
+
+    async def aclose(self) -> None:
+        """Close every workspace, when its running calls have ended; they stay on disk."""
+        if self._idle_task is not None:
+            self._idle_task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._idle_task
+            self._idle_task = None
+        if self._shipping:
+            await asyncio.gather(*self._shipping, return_exceptions=True)
+        for slot in list(self._slots.values()):
+            async with slot.lock:
+                while slot.users:
+                    await slot.free.wait()
+                await self._close_slot(slot)
+
+    def _slot(self, name: str, tenant: str) -> _Slot:
+        slot = self._slots.get(name)
+        # Another tenant's workspace is not there, as far as anyone can tell.
+        if slot is None or (tenant and slot.tenant != tenant):
+            raise NotFound(f"There is no workspace {name} here.", hint="Ask where it is.")
+        return slot
+
+    async def _found(self, name: str, tenant: str) -> _Slot:
+        """The slot of a workspace, which is put together from its log if it is not here."""
+        if name not in self._slots and self._log is not None and WORKSPACE_NAME.fullmatch(name):
+            async with self._recovering.setdefault(name, asyncio.Lock()):
+                if name not in self._slots:
+                    await self._recover(name, self._log)
+            self._recovering.pop(name, None)
+        return self._slot(name, tenant)
+
+    async def _recover(self, name: str, log: LogStore) -> None:
+        if name in self.store.names():  # another host went on with it, and it has come back
+            await to_thread.run_sync(self.store.remove, name)
+        recovered = await to_thread.run_sync(recover_workspace, self.store, log, name)
+        if recovered is not None:
+            self._placed(recovered.record).shipped = recovered.shipped
+
+    async def _begin_log(self, name: str, head: LogHead) -> None:
+        log = self._log
+        assert log is not None, "only a host with a log begins one"
+        template = self.store.templates
+        if not template.has(head.template):
+            await to_thread.run_sync(log.fetch_template, head.template, template)
+        else:
+            await to_thread.run_sync(log.put_template, template.get(head.template))
+        await to_thread.run_sync(log.begin, name, head)
+
+    @asynccontextmanager
+    async def _changing(self, slot: _Slot, box: Toolbox, tool: str | None) -> AsyncIterator[None]:
+        """What changes a workspace that has a log goes one after another, and is stored before it is told."""
+        if self._log is None or (tool is not None and not self._changes(tool)):
+            yield
+            return
+        async with slot.changing:
+            try:
+                yield
+            finally:
+                if self._durability == "durable":
+                    await asyncio.shield(self._ship(slot, box))
+        if self._durability == "fast":
+            task = asyncio.create_task(self._ship_later(slot))
+            self._shipping.add(task)
+            task.add_done_callback(self._shipping.discard)
+
+    async def _ship_later(self, slot: _Slot) -> None:
+        try:
+            async with self._using(slot) as box, slot.changing:
+                await self._ship(slot, box)
+        except ToolError as problem:
+            logger.warning("Workspace %s is not stored: %s", slot.name, problem)
+
+    async def _ship(self, slot: _Slot, box: Toolbox) -> None:
+        """Store what the log of a workspace does not have yet."""
+        if self._log is None:
+            return
+        async with slot.shipping:
+            try:
+                slot.shipped = await to_thread.run_sync(
+                    lambda log: ship_workspace(
+                        log,
+                        slot.name,
+                        root=self.store.root(slot.name),
+                        journal=box.workspace.journal,
+                        done=slot.shipped,
+                        writer=self.incarnation,
+                    ),
+                    self._log,
+                )
+            except SegmentTaken:
+                # It is another host's now; what is here is of no use to anyone.
+                self._slots.pop(slot.name, None)
+                slot.lost = True
+                raise UnknownOutcome(
+                    f"Workspace {slot.name} was taken over by another host while the call ran here.",
+                    hint="Look at what is there before you do it again.",
+                ) from None
+
+    async def _check_outcome(self, box: Toolbox, call: Call, sent_to: str) -> None:
+        if not sent_to or sent_to == self.incarnation or call.metadata.get("retryable"):
+            return
+        journal, began = box.workspace.journal, time.time()
+        if await to_thread.run_sync(journal.calls.has, call.id):
+            return
+        unknown = UnknownOutcome(
+            "The host that this call was sent to is gone, and no record of the call is left.",
+            hint="The workspace is as the last recorded call left it; what happened outside of it is unknown.",
+        )
+        # The last word about this id, so that it never runs after all.
+        await to_thread.run_sync(journal.calls.record, call, result_of_error(unknown), began)
+        raise unknown
+
+    def _placed(self, record: WorkspaceRecord) -> _Slot:
+        slot = self._slots[record.id] = _Slot(record.id, record.tenant)
+        slot.free.set()
+        return slot
+
+    def _check_room(self, tenant: str, count: int) -> None:
+        if self._draining:
+            raise Busy("This host is being drained.", hint="Ask another host.")
+        if len(self._slots) + count > self.limits.slots:
+            raise Busy(f"All {self.limits.slots} slots of this host are taken.", hint=BUSY_HINT)
+        most = self.limits.tenant_slots
+        if most is not None and len(self.names(tenant=tenant)) + count > most:
+            raise Busy(f"This tenant has {most} workspaces here, which is all.", hint="Remove one.")
+
+    @asynccontextmanager
+    async def _using(self, slot: _Slot) -> AsyncIterator[Toolbox]:
+        """The toolbox of a workspace, which stays open meanwhile."""
+        if slot.box is None or slot.lock.locked():
+            async with slot.lock:
+                box = slot.box or await self._opened(slot)
+                slot.users += 1
+        else:
+            box = slot.box
+            slot.users += 1
+        slot.free.clear()
+        try:
+            yield box
+        finally:
+            slot.users -= 1
+            slot.used = time.monotonic()
+            if not slot.users:
+                slot.free.set()
+                if slot.lost:
+                    await self._close_box(slot)
+
+    async def _opened(self, slot: _Slot) -> Toolbox:
+        if slot.name not in self._slots:
+            raise NotFound(f"There is no workspace {slot.name} here.", hint="Ask where it is.")
+        await self._close_least_used(self.limits.open - 1)
+        slot.box = await to_thread.run_sync(self._open, slot.name)
+        if self._idle_task is None:
+            self._idle_task = asyncio.create_task(self._close_idle())
+        return slot.box
+
+    def _open(self, name: str) -> Toolbox:
+        root = self.store.open(name)
+        workspace = local_workspace(root, state=self.store.state(name), runner=self._runner)
+        return Toolbox(self._tools, workspace=workspace, policy=self._policy)
+
+    @asynccontextmanager
+    async def _alone(self, slot: _Slot) -> AsyncIterator[None]:
+        """Nobody uses the workspace meanwhile, and its toolbox is closed."""
+        async with slot.lock:
+            while slot.users:
+                await slot.free.wait()
+            await self._close_box(slot)
+            yield
+
+    async def _close_box(self, slot: _Slot) -> None:
+        """Close a toolbox that nobody uses; what a job left is stored before."""
+        if slot.box is not None and not slot.lost:
+            await self._ship(slot, slot.box)
+        box, slot.box = slot.box, None
+        slot.narrowed.clear()
+        if box is not None:
+            await box.aclose()
+
+    async def _close_least_used(self, most: int) -> None:
+        open_slots = [slot for slot in self._slots.values() if slot.box is not None]
+        spare = len(open_slots) - most
+        for slot in sorted(open_slots, key=lambda each: each.used)[: max(0, spare)]:
+            await self._close_if_unused(slot)
+
+    async def _close_if_unused(self, slot: _Slot) -> None:
+        if slot.users or slot.lock.locked() or _job_state(slot.box) == "running":
+            return
+        async with slot.lock:
+            if not slot.users:
+                await self._close_slot(slot)
+
+    async def _close_slot(self, slot: _Slot) -> None:
+        """Close a workspace that nobody uses; it stays open while what it holds can't be stored."""
+        try:
+            await self._close_box(slot)
+            await to_thread.run_sync(self.store.close, slot.name)
+        except (HandtoolsError, OSError) as problem:
+            logger.warning("Workspace %s can't be closed: %s", slot.name, problem)
+
+    async def _close_idle(self) -> None:
+        """Close workspaces that nobody uses, from time to time."""
+        while True:
+            await asyncio.sleep(min(_IDLE_LOOK_SECONDS, self.limits.idle_seconds))
+            for slot in list(self._slots.values()):
+                # What an ended job printed is gone when its workspace is closed: it is left time to be asked for.
+                patience = ENDED_JOB_PATIENCE if _job_state(slot.box) == "ended" else 1
+                unused = time.monotonic() - slot.used
+                if slot.box is not None and unused > self.limits.idle_seconds * patience:
+                    await self._close_if_unused(slot)
+
+    def _changes(self, tool: str) -> bool:
+        return any(each.name == tool and not each.reads_only for each in self._tools)
+
+    async def _check_quota(self, slot: _Slot, tool: str) -> None:
+        if time.monotonic() - slot.measured > QUOTA_SECONDS:
+            slot.over_quota = None
+            try:
+                await to_thread.run_sync(self.store.check_quota, slot.name)
+            except TooLarge as over:
+                slot.over_quota = over
+            slot.measured = time.monotonic()
+        if slot.over_quota is not None and tool not in REDUCING_TOOLS:
+            raise slot.over_quota
+
+    def _narrowed(self, slot: _Slot, box: Toolbox, policy: dict[str, Any]) -> Toolbox:
+        """The toolbox under a policy that came with a call, which can only take away."""
+        key = derived_call_id("policy", policy)
+        if key not in slot.narrowed:
+            while len(slot.narrowed) >= MOST_NARROWED_TOOLBOXES:
+                del slot.narrowed[next(iter(slot.narrowed))]
+            more = policy_from_json(policy)
+            slot.narrowed[key] = box.under(intersect_policies(box.policy, more, box.tools.values()))
+        return slot.narrowed[key]
+
+
+def _job_state(box: Toolbox | None) -> Literal["none", "ended", "running"]:
+    commands = None if box is None else box.workspace.commands
+    return commands.job_state if isinstance(commands, LocalCommands) else "none"
+
+
+def open_host(folder: str | Path, *, limits: HostLimits | None = None, runner: str = "") -> WorkspaceHost:
+    """Open the workspaces of a folder as a host."""
+    return WorkspaceHost(WorkspaceStore(folder), limits=limits, runner=runner)

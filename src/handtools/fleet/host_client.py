@@ -1,0 +1,216 @@
+"""The client of a host: one connection for all workspaces that a program uses there, opened anew when lost."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
+from handtools.fleet.fork_merge import ForkMerge
+from handtools.fleet.frames import FrameConnection, parse_address
+from handtools.fleet.host import HostStatus
+from handtools.fleet.tree_diff import TreeDifference
+
+CONNECT_SECONDS = 10.0
+MOST_ATTEMPTS = 6
+FIRST_PAUSE_SECONDS = 0.05
+ProgressHandler = Callable[[dict[str, Any]], None]
+
+
+class ConnectionLost(ConnectionError):
+    """The connection ended before the answer came: nobody knows yet what became of the request."""
+
+
+class HostClient:
+    """Asks a host over a direct connection; whatever is asked can be asked again, and is when that is lost."""
+
+    def __init__(self, address: str, token: str, *, attempts: int = MOST_ATTEMPTS) -> None:
+        self._known: tuple[str, str] | None = (address, token) if address else None
+        self._attempts = attempts
+        self._open: tuple[asyncio.AbstractEventLoop, ClientConnection] | None = None
+        self._opening: asyncio.Lock = asyncio.Lock()
+
+    async def locate(self) -> tuple[str, str]:
+        """The address and token of the host."""
+        if self._known is None:
+            raise UsageError("A client has an address, or knows how to find it.")
+        return self._known
+
+    async def ask(
+        self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
+    ) -> dict[str, Any]:
+        """Ask for something; raises what the host raised, or `HostError` when it can't be reached."""
+        pause, lost, sent_to = FIRST_PAUSE_SECONDS, "", ""
+        for _ in range(self._attempts):
+            try:
+                connection = await self._connection()
+                asked = {**params, "sent_to": sent_to} if sent_to else params
+                sent_to = sent_to or connection.incarnation
+                return await connection.ask(method, asked, on_progress)
+            except (OSError, TimeoutError) as failure:
+                lost = str(failure) or type(failure).__name__
+            await asyncio.sleep(pause)
+            pause *= 2
+        raise HostError(f"The host can't be reached: {lost}.")
+
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """Send something whose answer nobody waits for, if there is a connection."""
+        if self._open is not None:
+            self._open[1].send({"n": 0, "method": method, **params})
+
+    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
+        """Make a template of a `folder`, `tarball` or `git` commit on the host's machine; returns its digest."""
+        return str(
+            (await self.ask("add_template", {"kind": kind, "source": source, "commit": commit}))["digest"]
+        )
+
+    async def create(self, template: str, *, name: str = "") -> str:
+        """Make a workspace of a template; returns its name."""
+        asked = {"template": template, "name": name or secrets.token_hex(8)}
+        return str((await self.ask("create", asked))["name"])
+
+    async def fork(self, workspace: str, count: int = 1) -> list[str]:
+        """Make workspaces that begin as another is now; returns their names."""
+        # The part before the first dash says which host it is on, and a fork is on its parent's.
+        prefix = f"{workspace.partition('-')[0]}-" if "-" in workspace else ""
+        names = [f"{prefix}{secrets.token_hex(8)}" for _ in range(count)]
+        return list((await self.ask("fork", {"workspace": workspace, "names": names}))["names"])
+
+    async def diff(self, workspace: str) -> list[TreeDifference]:
+        """What is different in a workspace from what it began with."""
+        found = await self.ask("diff", {"workspace": workspace})
+        return [TreeDifference(**each) for each in found["differences"]]
+
+    async def merge(self, fork: str) -> ForkMerge:
+        """Bring what a fork did into its parent; what both changed in their own ways stays."""
+        return _merge_from_json(await self.ask("merge", {"workspace": fork}))
+
+    async def promote(self, fork: str) -> ForkMerge:
+        """Make the parent as its fork is; raises `Stale` if it has gone on since."""
+        return _merge_from_json(await self.ask("merge", {"workspace": fork, "whole": True}))
+
+    async def remove(self, workspace: str) -> None:
+        """Delete a workspace with its journal."""
+        await self.ask("remove", {"workspace": workspace})
+
+    async def names(self) -> list[str]:
+        """The workspaces that are there, of this token's tenant."""
+        return list((await self.ask("names", {}))["names"])
+
+    async def status(self) -> HostStatus:
+        """What the host is doing."""
+        return HostStatus(**await self.ask("status", {}))
+
+    async def ping(self) -> None:
+        """Ask for nothing."""
+        await self.ask("ping", {})
+
+    async def aclose(self) -> None:
+        """Close the connection; the next question opens a new one."""
+        if self._open is not None:
+            connection, self._open = self._open[1], None
+            connection.close()
+
+    async def _connection(self) -> "ClientConnection":
+        loop = asyncio.get_running_loop()
+        if self._open is not None and self._open[0] is loop and not self._open[1].is_lost:
+            return self._open[1]
+        async with self._opening:
+            if self._open is not None and self._open[0] is loop and not self._open[1].is_lost:
+                return self._open[1]
+            address, token = await self.locate()
+            async with asyncio.timeout(CONNECT_SECONDS):
+                connection = await _connected(parse_address(address), token)
+            self._open = (loop, connection)
+            return connection
+
+
+async def _connected(place: tuple[str, int] | str, token: str) -> "ClientConnection":
+    loop = asyncio.get_running_loop()
+    if isinstance(place, str):
+        _, connection = await loop.create_unix_connection(ClientConnection, place)
+    else:
+        _, connection = await loop.create_connection(ClientConnection, *place)
+    try:
+        await connection.greet(token)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class ClientConnection(FrameConnection):
+    """The client's end of a connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_lost = False
+        self.incarnation = ""
+        """Which start of the host answers here."""
+        self._number = 0
+        self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._progress: dict[int, ProgressHandler] = {}
+
+    async def greet(self, token: str) -> None:
+        """Say the token; raises `UsageError` when it is refused."""
+        self.incarnation = (await self._answer(0, {"token": token}))["incarnation"]
+
+    async def ask(
+        self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
+    ) -> dict[str, Any]:
+        """Send a request and wait for its answer; raises `ConnectionLost`."""
+        self._number += 1
+        number = self._number
+        message = {"n": number, "method": method, **params}
+        if on_progress is not None:
+            message["progress"] = True
+            self._progress[number] = on_progress
+        try:
+            return await self._answer(number, message)
+        finally:
+            self._progress.pop(number, None)
+
+    def received(self, message: dict[str, Any]) -> None:
+        """Hand an answer to who waits for it."""
+        number = message.get("n", 0)
+        if "progress" in message:
+            if handler := self._progress.get(number):
+                handler(message["progress"])
+            return
+        future = self._asked.get(number)
+        if future is not None and not future.done():
+            future.set_result(message)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell all who wait."""
+        self.is_lost = True
+        for future in self._asked.values():
+            if not future.done():
+                future.set_exception(ConnectionLost(str(exc or "the connection was closed")))
+
+    async def _answer(self, number: int, message: dict[str, Any]) -> dict[str, Any]:
+        if self.is_lost:
+            raise ConnectionLost("the connection was closed")
+        future = self._asked[number] = asyncio.get_running_loop().create_future()
+        self.send(message)
+        try:
+            answer: dict[str, Any] = await future
+        finally:
+            del self._asked[number]
+        if "error" in answer:
+            raise error_from_json(answer["error"])
+        found: dict[str, Any] = answer.get("result", {})
+        return found
+
+
+def error_from_json(problem: dict[str, str]) -> HandtoolsError:
+    """The exception that a host raised, as far as its kind is known here."""
+    kinds: dict[str, type[ToolError]] = {each.code: each for each in ToolError.__subclasses__()}
+    kind, message = problem.get("kind", ""), problem.get("message", "")
+    if kind in kinds:
+        return kinds[kind](message, hint=problem.get("hint", ""))
+    return UsageError(message) if kind == "usage" else HostError(message)
+
+
+def _merge_from_json(value: dict[str, Any]) -> ForkMerge:
+    return ForkMerge(value["call_id"], tuple(value["changed"]), tuple(value["conflicts"]))

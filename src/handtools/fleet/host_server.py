@@ -1,0 +1,302 @@
+"""The server of a host: tool calls over a socket, for who has a token. ADR 238.
+
+A lost connection ends no call: the same id asked for again gets the result. A token belongs to a tenant, who can
+name its own workspaces alone.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import json
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any, get_args
+
+from handtools.core.approval import Reply, approval_to_json
+from handtools.core.call import call_from_json
+from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
+from handtools.core.events import Event, Progressed
+from handtools.core.result import result_to_bytes
+from handtools.core.tool import SchemaDialect
+from handtools.fleet.frames import FIRST_FRAME_BYTES, FrameConnection, frame, parse_address, raw_frame
+from handtools.fleet.host import WorkspaceHost
+from handtools.mcp.tool_json import plain_json
+
+TOKEN_SECONDS = 10.0
+"""How long a connection may take to say its token."""
+FAILED = {"kind": "host", "message": "The host failed at this request; its log says how."}
+Asked = dict[str, Any]
+
+
+class HostMethods:
+    """What can be asked of a host, by name, for one tenant; over a socket or through a Ray actor."""
+
+    def __init__(self, host: WorkspaceHost, tenant: str = "") -> None:
+        self.host = host
+        self.tenant = tenant
+
+    async def answer(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
+        """The JSON of an answer: a `result`, or an `error` with its kind and message."""
+        try:
+            method = self._methods().get(str(asked.get("method")))
+            if method is None:
+                raise UsageError(f"A host has no method {asked.get('method')!r}.")
+            if method == self.call:
+                return b'"result":{"result":' + await self.call(asked, on_event) + b"}"
+            if method == self.batch:
+                return b'"result":{"results":[' + b",".join(await self.batch(asked)) + b"]}"
+            return b'"result":' + _json_bytes(await method(asked))
+        except HandtoolsError as problem:
+            return b'"error":' + _json_bytes(_problem_to_json(problem))
+        except OSError as problem:
+            return b'"error":' + _json_bytes({"kind": "host", "message": f"The host can't: {problem}."})
+        except (KeyError, TypeError, ValueError) as problem:
+            return b'"error":' + _json_bytes(
+                {"kind": "usage", "message": f"The request is wrong: {problem!r}."}
+            )
+
+    async def call(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
+        """Run a call; the JSON of its result."""
+        reply = asked.get("reply")
+        result = await self.host.call(
+            asked["workspace"],
+            replace(call_from_json(asked["call"]), owner=""),
+            tenant=self.tenant,
+            policy=asked.get("policy"),
+            reply=None if reply is None else Reply(**reply),
+            listener=on_event,
+            sent_to=asked.get("sent_to", ""),
+        )
+        return result_to_bytes(result)
+
+    async def batch(self, asked: Asked) -> list[bytes]:
+        """Run calls of one workspace one after another."""
+        rest = {name: value for name, value in asked.items() if name != "calls"}
+        return [await self.call({**rest, "call": call}) for call in asked["calls"]]
+
+    async def resume(self, asked: Asked) -> Any:
+        """Answer the question of a pending call."""
+        async with self._toolbox(asked) as box:
+            result = await box.resume(
+                asked["id"],
+                Reply(asked["allow"], asked["remember"], asked["message"], asked["fingerprint"]),
+            )
+        return {"result": _loaded(result_to_bytes(result))}
+
+    async def withdraw(self, asked: Asked) -> Any:
+        """Take back the question of a pending call."""
+        async with self._toolbox(asked) as box:
+            return {"withdrawn": await box.withdraw(asked["id"], asked.get("message", ""))}
+
+    async def cancel(self, asked: Asked) -> Any:
+        """Cancel a call by its id."""
+        return {"cancelled": self.host.cancel(asked["workspace"], asked["id"], tenant=self.tenant)}
+
+    async def waiting(self, asked: Asked) -> Any:
+        """The questions of a workspace that wait for a person."""
+        async with self._toolbox(asked) as box:
+            return {"waiting": [plain_json(approval_to_json(each)) for each in await box.waiting()]}
+
+    async def why(self, asked: Asked) -> Any:
+        """Which rule would decide a call."""
+        async with self._toolbox(asked) as box:
+            return plain_json(asdict(await box.why(asked["tool"], asked["args"])))
+
+    async def definitions(self, asked: Asked) -> Any:
+        """The tools of a workspace, in every dialect of schemas."""
+        async with self._toolbox(asked) as box:
+            return {
+                "definitions": {
+                    name: [asdict(one) for one in box.definitions(name)] for name in get_args(SchemaDialect)
+                }
+            }
+
+    async def add_template(self, asked: Asked) -> Any:
+        """Make a template of a folder, tarball or commit on this machine; for the fleet's own user alone."""
+        if self.tenant:
+            raise UsageError("A tenant can't add templates.")
+        return {
+            "digest": await self.host.add_template(asked["kind"], asked["source"], asked.get("commit", ""))
+        }
+
+    async def create(self, asked: Asked) -> Any:
+        """Make a workspace of a template."""
+        made = await self.host.create(asked["template"], name=asked.get("name", ""), tenant=self.tenant)
+        return {"name": made}
+
+    async def fork(self, asked: Asked) -> Any:
+        """Make workspaces that begin as another is."""
+        made = await self.host.fork(
+            asked["workspace"],
+            tenant=self.tenant,
+            count=asked.get("count", 1),
+            names=asked.get("names", ()),
+        )
+        return {"names": made}
+
+    async def diff(self, asked: Asked) -> Any:
+        """What is different in a workspace."""
+        found = await self.host.diff(asked["workspace"], tenant=self.tenant)
+        return {"differences": [asdict(each) for each in found]}
+
+    async def merge(self, asked: Asked) -> Any:
+        """Bring a fork into its parent."""
+        done = await self.host.merge(
+            asked["workspace"], tenant=self.tenant, whole=asked.get("whole", False)
+        )
+        return asdict(done)
+
+    async def remove(self, asked: Asked) -> Any:
+        """Delete a workspace."""
+        await self.host.remove(asked["workspace"], tenant=self.tenant)
+        return {}
+
+    async def names(self, _asked: Asked) -> Any:
+        """The workspaces that are here."""
+        return {"names": self.host.names(tenant=self.tenant)}
+
+    async def status(self, _asked: Asked) -> Any:
+        """What the host is doing."""
+        return asdict(self.host.status())
+
+    async def ping(self, _asked: Asked) -> Any:
+        """Nothing, as quickly as can be."""
+        return {}
+
+    def _methods(self) -> Mapping[str, Callable[..., Awaitable[Any]]]:
+        named = (
+            self.call, self.batch, self.resume, self.withdraw, self.cancel, self.waiting, self.why,
+            self.definitions, self.add_template, self.create, self.fork, self.diff, self.merge,
+            self.remove, self.names, self.status, self.ping,
+        )  # fmt: skip
+        return {method.__name__: method for method in named}
+
+    def _toolbox(self, asked: Asked) -> Any:
+        return self.host.toolbox(asked["workspace"], tenant=self.tenant, policy=asked.get("policy"))
+
+
+class HostServer:
+    """Serves a host on a socket."""
+
+    def __init__(self, host: WorkspaceHost, tokens: Mapping[str, str]) -> None:
+        if not all(tokens):
+            raise UsageError("A token is not empty.")
+        self.host = host
+        self.tokens = dict(tokens)
+        """The tenants by their tokens; the empty tenant may name all workspaces."""
+        self.address = ""
+        self._server: asyncio.Server | None = None
+        self.connections: set[ServerConnection] = set()
+
+    async def start(self, address: str) -> str:
+        """Listen on `unix:PATH` or `tcp:HOST:PORT`, port 0 for any; returns the address with its port."""
+        loop, place = asyncio.get_running_loop(), parse_address(address)
+        if isinstance(place, str):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(place)
+            self._server = await loop.create_unix_server(lambda: ServerConnection(self), place)
+            os.chmod(place, 0o600)
+            self.address = address
+        else:
+            self._server = await loop.create_server(lambda: ServerConnection(self), *place)
+            host, port = self._server.sockets[0].getsockname()[:2]
+            self.address = f"tcp:{host}:{port}"
+        return self.address
+
+    async def aclose(self) -> None:
+        """Stop listening and close all connections; the host goes on."""
+        if self._server is not None:
+            self._server.close()
+            for connection in list(self.connections):
+                connection.close()
+            await self._server.wait_closed()
+            self._server = None
+
+    def methods_of(self, token: str) -> HostMethods | None:
+        """The methods that a token may use; None for one that is not ours."""
+        found = None
+        for known, tenant in self.tokens.items():  # all of them, however the first compares
+            if hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass")):
+                found = HostMethods(self.host, tenant)
+        return found
+
+
+class ServerConnection(FrameConnection):
+    """The host's end of a connection."""
+
+    def __init__(self, server: HostServer) -> None:
+        super().__init__()
+        self.most_bytes = FIRST_FRAME_BYTES
+        self._server = server
+        self._methods: HostMethods | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the token, and not for ever."""
+        super().connection_made(transport)
+        self._server.connections.add(self)
+        self._late = asyncio.get_running_loop().call_later(TOKEN_SECONDS, self.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Forget the connection; its calls go on."""
+        self._server.connections.discard(self)
+        if self._late is not None:
+            self._late.cancel()
+
+    def received(self, message: Asked) -> None:
+        """Take the token, then requests."""
+        if self._methods is None:
+            self._greet(message)
+            return
+        task = asyncio.get_running_loop().create_task(self._answer(self._methods, message))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _greet(self, message: Asked) -> None:
+        methods = self._server.methods_of(str(message.get("token", "")))
+        if methods is None:
+            self.send({"error": {"kind": "usage", "message": "This token is not known here."}})
+            self.close()
+            return
+        assert self._late is not None
+        self._late.cancel()
+        self._methods = methods
+        self.most_bytes = FrameConnection().most_bytes
+        self.send({"result": {"incarnation": self._server.host.incarnation}})
+
+    async def _answer(self, methods: HostMethods, asked: Asked) -> None:
+        number, loop = int(asked.get("n", 0)), asyncio.get_running_loop()
+
+        def progressed(event: Event) -> None:
+            # A reader that is slow misses some of it; the result has the whole.
+            if isinstance(event, Progressed) and not self.is_congested:
+                loop.call_soon_threadsafe(self.send, {"n": number, "progress": asdict(event)})
+
+        told = progressed if asked.get("progress") else None
+        answer: bytes | None = None
+        try:
+            body = await methods.answer(asked, told)
+            answer = raw_frame(b'{"n":%d,%s}' % (number, body))
+        except HostError as too_large:
+            answer = frame({"n": number, "error": _problem_to_json(too_large)})
+        finally:
+            # Also of a bug of ours, which is a traceback in the host's log: nobody waits for ever.
+            self.send_raw(answer or frame({"n": number, "error": FAILED}))
+
+
+def _problem_to_json(problem: HandtoolsError) -> dict[str, str]:
+    if isinstance(problem, ToolError):
+        return {"kind": problem.code, "message": problem.message, "hint": problem.hint}
+    return {"kind": "usage" if isinstance(problem, UsageError) else "host", "message": str(problem)}
+
+
+def _json_bytes(value: Any) -> bytes:
+
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _loaded(data: bytes) -> Any:
+
+    return json.loads(data)

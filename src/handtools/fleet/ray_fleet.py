@@ -1,0 +1,336 @@
+"""A fleet on Ray: Ray places and restarts the hosts; calls go to them directly. ADR 239.
+
+Each host is a detached actor with a name, and a workspace has its host's name in its own. So whoever knows a
+workspace's name asks Ray where that actor is, and then the actor's own server. There is no directory to keep.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from handtools.core.errors import Busy, HostError, UsageError
+from handtools.fleet.fleet_toolbox import FleetToolbox
+from handtools.fleet.host import Durability, HostLimits, WorkspaceHost
+from handtools.fleet.host_client import ClientConnection, HostClient, ProgressHandler, error_from_json
+from handtools.fleet.host_server import HostMethods, HostServer
+from handtools.fleet.workspace_log import LogStore
+from handtools.fleet.workspaces import WorkspaceQuota, WorkspaceStore
+from handtools.host.files.file_locks import try_lock, unlock
+from handtools.runtime.policy import Policy
+
+NAMESPACE = "handtools"
+SLOT_RESOURCE = "workspace_slots"
+"""The Ray resource of which a host takes as many as it has slots, where nodes declare it."""
+OWNER_LOCK_NAME = "owner"
+LOCATE_SECONDS = 30.0
+CLOSE_SECONDS = 60.0
+RELAY_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
+"""How long a call waits for its host to come back; Ray takes up to a minute to notice a lost node."""
+_MOST_RAY_CALLS = 2000
+_LONGEST_PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSettings:
+    """How the hosts of a fleet are made."""
+
+    folder: str
+    """Where hosts keep workspaces on their nodes; each node has a folder of its own in it."""
+    limits: HostLimits = field(default_factory=HostLimits)
+    quota: WorkspaceQuota = field(default_factory=WorkspaceQuota)
+    policy: Policy = field(default_factory=Policy)
+    runner: str = ""
+    listen: str = "127.0.0.1"
+    """The address that a host's server listens on; `node` for the node's own, so that other nodes can connect.
+
+    Who can't connect asks through Ray.
+    """
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    """Tenants by their tokens."""
+    log_url: str = ""
+    """Where logs and templates are stored, as an address of fsspec; without it workspaces end with their node."""
+    log_options: Mapping[str, Any] = field(default_factory=dict)
+    durability: Durability = "durable"
+
+
+class HostActor:
+    """A host in a Ray actor: made by `Fleet.start`, found again by its name."""
+
+    def __init__(self, name: str, settings: HostSettings) -> None:
+        self._name, self._settings = name, settings
+        self._token = secrets.token_hex(32)
+        self._methods: HostMethods | None = None
+        self._server: HostServer | None = None
+        self._starting = asyncio.Lock()
+
+    async def where(self) -> dict[str, str]:
+        """The address of the host's server, a token for it, and the node that it is on."""
+        import ray
+
+        server = await self._started()
+        return {
+            "address": server.address,
+            "token": self._token,
+            "node": ray.util.get_node_ip_address(),
+            "incarnation": server.host.incarnation,
+        }
+
+    async def ask(self, asked: dict[str, Any]) -> bytes:
+        """What the server would answer, for those who can't connect to it."""
+        await self._started()
+        assert self._methods is not None
+        return b"{" + await self._methods.answer(asked) + b"}"
+
+    async def close(self) -> None:
+        """Store and close all workspaces, before the actor is ended."""
+        server = await self._started()
+        await server.aclose()
+        await server.host.aclose()
+
+    async def pid(self) -> int:
+        """The process of the host."""
+        return os.getpid()
+
+    async def ping(self) -> None:
+        """Nothing."""
+
+    def _log(self) -> LogStore | None:
+        settings = self._settings
+        return LogStore(settings.log_url, **settings.log_options) if settings.log_url else None
+
+    async def _started(self) -> HostServer:
+        async with self._starting:
+            if self._server is None:
+                import ray
+
+                top, node = Path(self._settings.folder), ray.get_runtime_context().get_node_id()
+                log = self._log()
+                if log is not None:
+                    await to_thread.run_sync(_remove_abandoned_workspaces, top)
+                store = WorkspaceStore(
+                    top / "nodes" / node[:16] / self._name,
+                    quota=self._settings.quota,
+                    templates=top / "templates",
+                )
+                try_lock(store.folder / OWNER_LOCK_NAME)  # held until this process ends
+                host = WorkspaceHost(
+                    store,
+                    limits=self._settings.limits,
+                    policy=self._settings.policy,
+                    runner=self._settings.runner,
+                    log=log,
+                    durability=self._settings.durability,
+                )
+                self._methods = HostMethods(host)
+                server = HostServer(host, {self._token: "", **self._settings.tenants})
+                listen = self._settings.listen
+                address = ray.util.get_node_ip_address() if listen == "node" else listen
+                await server.start(f"tcp:{address}:0")
+                self._server = server
+            return self._server
+
+
+def _remove_abandoned_workspaces(top: Path) -> None:
+    """Remove what hosts left on this machine whose processes are gone: all of it is in their logs."""
+    for folder in top.glob("nodes/*/*"):
+        lock = try_lock(folder / OWNER_LOCK_NAME)
+        if lock is not None:
+            store = WorkspaceStore(folder, templates=top / "templates")
+            for name in store.names():
+                store.remove(name)
+            unlock(lock)
+
+
+class RayHostClient(HostClient):
+    """Asks a host directly; Ray says where it is, and carries what can't go directly."""
+
+    def __init__(self, actor_name: str, *, namespace: str = NAMESPACE, direct: bool = True) -> None:
+        super().__init__("", "")
+        self.actor_name = actor_name
+        self._namespace, self._direct = namespace, direct
+        self._actor: Any = None
+        self._incarnation = ""
+        self._relayed_until = 0.0
+        """Until when questions go through Ray without another look whether the host can be reached directly."""
+        self.through_ray = 0
+        """How many questions went through Ray."""
+
+    async def locate(self) -> tuple[str, str]:
+        """Ask Ray for the actor, and the actor for its address.
+
+        Raises `ConnectionRefusedError` if that is out of reach.
+        """
+        import ray
+
+        found: dict[str, str] = await asyncio.wait_for(self._remote().where.remote(), LOCATE_SECONDS)
+        self._incarnation = found["incarnation"]
+        loopback = found["address"].startswith(("tcp:127.", "tcp:localhost:"))
+        if not self._direct or (loopback and found["node"] != ray.util.get_node_ip_address()):
+            raise ConnectionRefusedError("the host listens on its own node only")
+        return found["address"], found["token"]
+
+    async def ask(
+        self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
+    ) -> dict[str, Any]:
+        """Ask directly, else through Ray; while the host is being restarted, wait for it."""
+        import ray
+
+        end, pause, lost, sent_to = time.monotonic() + PATIENCE_SECONDS, 0.05, "", ""
+        while time.monotonic() < end:
+            asked = {**params, "sent_to": sent_to} if sent_to else params
+            try:
+                connection = await self._reachable()
+                sent_to = sent_to or (self._incarnation if connection is None else connection.incarnation)
+                if connection is None:
+                    return await self._ask_through_ray(method, asked)
+                return await connection.ask(method, asked, on_progress)
+            except ray.exceptions.RayTaskError as failure:
+                raise HostError(f"The host {self.actor_name} failed: {failure.cause!r}.") from failure
+            except (OSError, TimeoutError, ray.exceptions.RayError, ValueError) as failure:
+                lost = str(failure) or type(failure).__name__
+                self._actor, self._relayed_until = None, 0.0
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+        raise HostError(
+            f"The host {self.actor_name} can't be reached: {lost.splitlines()[0] if lost else ''}"
+        )
+
+    async def _reachable(self) -> ClientConnection | None:
+        """The direct connection; None where there is none to be had, and Ray has to carry what is asked."""
+        if time.monotonic() < self._relayed_until:
+            return None
+        try:
+            return await self._connection()
+        except (OSError, TimeoutError):
+            self._relayed_until = time.monotonic() + RELAY_SECONDS
+            return None
+
+    async def _ask_through_ray(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self.through_ray += 1
+        answer = json.loads(await self._remote().ask.remote({"method": method, **params}))
+        if "error" in answer:
+            raise error_from_json(answer["error"])
+        found: dict[str, Any] = answer["result"]
+        return found
+
+    def _remote(self) -> Any:
+        import ray
+
+        if self._actor is None:
+            self._actor = ray.get_actor(self.actor_name, self._namespace)
+        return self._actor
+
+
+class Fleet:
+    """The hosts of a fleet as one driver sees them; any number of drivers may use one fleet."""
+
+    def __init__(self, name: str, hosts: list[str], *, direct: bool = True) -> None:
+        self.name = name
+        self._clients = {host: RayHostClient(f"{name}/{host}", direct=direct) for host in hosts}
+        self._next = 0
+
+    @classmethod
+    async def start(cls, name: str, settings: HostSettings, *, hosts: int = 1) -> "Fleet":
+        """Start hosts as detached actors, spread over the nodes; those that are there already are kept."""
+        import ray
+
+        slots = SLOT_RESOURCE in ray.cluster_resources()
+        for number in range(hosts):
+            options: dict[str, Any] = {
+                "name": f"{name}/h{number}",
+                "namespace": NAMESPACE,
+                "get_if_exists": True,
+                "lifetime": "detached",
+                "max_restarts": -1,
+                # Ray's own retries would run a call twice; ours carry its id.
+                "max_task_retries": 0,
+                "max_concurrency": _MOST_RAY_CALLS,
+                "num_cpus": 0,
+                "scheduling_strategy": "SPREAD",
+            }
+            if slots:
+                options["resources"] = {SLOT_RESOURCE: settings.limits.slots}
+            ray.remote(HostActor).options(**options).remote(f"h{number}", settings)
+        fleet = cls(name, [f"h{number}" for number in range(hosts)])
+        await asyncio.gather(*(client.ping() for client in fleet._clients.values()))
+        return fleet
+
+    @classmethod
+    def connect(cls, name: str, *, direct: bool = True) -> "Fleet":
+        """Use a fleet that is running, from another program."""
+        import ray
+
+        named = ray.util.list_named_actors(all_namespaces=True)
+        mine = [each["name"] for each in named if each["namespace"] == NAMESPACE]
+        hosts = sorted(each.partition("/")[2] for each in mine if each.startswith(f"{name}/"))
+        if not hosts:
+            raise UsageError(f"There is no fleet {name!r} in this cluster.")
+        return cls(name, hosts, direct=direct)
+
+    @property
+    def hosts(self) -> Mapping[str, RayHostClient]:
+        """The clients of the hosts, by name."""
+        return self._clients
+
+    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
+        """Make a template on every host, of a `folder`, `tarball` or `git` commit that all nodes see there."""
+        digests = [
+            await client.add_template(kind, source, commit=commit) for client in self._clients.values()
+        ]
+        return digests[0]
+
+    async def create(self, template: str) -> FleetToolbox:
+        """Make a workspace on the next host that has room; raises `Busy` when none has."""
+        names = list(self._clients)
+        refused: Busy | None = None
+        for _ in names:
+            host = names[self._next % len(names)]
+            self._next += 1
+            try:
+                made = await self._clients[host].create(template, name=f"{host}-{secrets.token_hex(8)}")
+                return FleetToolbox(self._clients[host], made)
+            except Busy as full:
+                refused = full
+        raise refused or Busy("The fleet has no hosts.", hint="Start one.")
+
+    def toolbox(self, workspace: str) -> FleetToolbox:
+        """The toolbox of a workspace, from any driver."""
+        return FleetToolbox(self.client_of(workspace), workspace)
+
+    def client_of(self, workspace: str) -> RayHostClient:
+        """The client of the host that has a workspace, which its name says."""
+        host = workspace.partition("-")[0]
+        if host not in self._clients:
+            raise UsageError(f"{workspace!r} is no workspace of the fleet {self.name!r}.")
+        return self._clients[host]
+
+    async def fork(self, workspace: str, count: int = 1) -> list[FleetToolbox]:
+        """Make workspaces that begin as another is now, on the same host."""
+        client = self.client_of(workspace)
+        return [FleetToolbox(client, name) for name in await client.fork(workspace, count)]
+
+    async def aclose(self) -> None:
+        """Close this driver's connections; the hosts go on."""
+        for client in self._clients.values():
+            await client.aclose()
+
+    async def stop(self) -> None:
+        """End the hosts; what is durable stays where it is stored."""
+        import ray
+
+        await self.aclose()
+        for client in self._clients.values():
+            actor = ray.get_actor(client.actor_name, NAMESPACE)
+            with contextlib.suppress(ray.exceptions.RayError, TimeoutError):
+                await asyncio.wait_for(actor.close.remote(), CLOSE_SECONDS)
+            ray.kill(actor, no_restart=True)

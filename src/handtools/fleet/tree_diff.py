@@ -1,0 +1,160 @@
+"""Differences between two folders, looking only where layers say that something changed."""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
+from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
+from handtools.host.sandbox.overlay.whiteouts import LayerEntry, entry_meaning
+
+_COMPARED_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TreeDifference:
+    """A path that is not the same in two folders."""
+
+    path: str
+    action: Literal["added", "removed", "changed"]
+    is_folder: bool = False
+    """Whether it is a folder in the newer tree, or in the older if it is gone."""
+
+
+def tree_differences(old: str, new: str, layers: Sequence[str] | None = None) -> list[TreeDifference]:
+    """List the paths that differ, each folder before its contents; kinds, modes, bytes and targets count.
+
+    `layers` are the folders in which overlayfs noted what was changed; without them everything is compared.
+    """
+    return list(_compared(old, new, "", layers))
+
+
+def _compared(old: str, new: str, path: str, layers: Sequence[str] | None) -> Iterator[TreeDifference]:
+    names, layers = _changed_names(path, layers)
+    if names is None:
+        names = {*_names(os.path.join(old, path)), *_names(os.path.join(new, path))}
+    for name in sorted(names):
+        inner = join_path(path, name)
+        before, after = (_found(os.path.join(top, inner)) for top in (old, new))
+        if before is None and after is None:
+            continue
+        was_folder, is_folder = (
+            found is not None and stat.S_ISDIR(found.st_mode) for found in (before, after)
+        )
+        if before is None or after is None:
+            yield TreeDifference(inner, "added" if before is None else "removed", is_folder or was_folder)
+        elif not _same(os.path.join(old, inner), before, os.path.join(new, inner), after):
+            yield TreeDifference(inner, "changed", is_folder)
+        if was_folder or is_folder:
+            # What is below a folder that is not on both sides is all new, or all gone.
+            yield from _compared(old, new, inner, layers if was_folder and is_folder else None)
+
+
+def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | None, Sequence[str] | None]:
+    """The names in a folder that layers have, and the layers for what is below; None for both means all."""
+    if layers is None:
+        return None, None
+    names: set[str] = set()
+    for layer in layers:
+        try:
+            with FolderHandle.at(layer) as top, open_inner_folder(top, path) as folder:
+                if path and _replaces_folder(top, path):
+                    return None, None
+                names.update(folder.names())
+        except OSError:
+            # This layer has nothing there, or a file: then the folder was removed and made anew above it.
+            if path and _blocks(layer, path):
+                return None, None
+    return names, layers
+
+
+def _replaces_folder(top: FolderHandle, path: str) -> bool:
+    above, _, name = path.rpartition("/")
+    with open_inner_folder(top, above) as parent:
+        found = parent.find(name)
+        assert parent.fd is not None, "layers are there where handles are"
+        return found is not None and entry_meaning(LayerEntry(parent.fd, name, found)) == "opaque"
+
+
+def _blocks(layer: str, path: str) -> bool:
+    """Whether a layer has something at a path, or above it, that is no folder."""
+    place = layer
+    for part in path.split("/"):
+        place = os.path.join(place, part)
+        found = _found(place)
+        if found is None:
+            return False
+        if not stat.S_ISDIR(found.st_mode):
+            return True
+    return False
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _found(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _same(old: str, before: os.stat_result, new: str, after: os.stat_result) -> bool:
+    if stat.S_IFMT(before.st_mode) != stat.S_IFMT(after.st_mode):
+        return False
+    if stat.S_ISLNK(before.st_mode):
+        return os.readlink(old) == os.readlink(new)
+    if stat.S_IMODE(before.st_mode) != stat.S_IMODE(after.st_mode):
+        return False
+    return not stat.S_ISREG(before.st_mode) or (before.st_size == after.st_size and same_bytes(old, new))
+
+
+def same_bytes(one: str, other: str) -> bool:
+    """Whether two files have the same content."""
+    with open(one, "rb") as a, open(other, "rb") as b:
+        while True:
+            first, second = a.read(_COMPARED_CHUNK_BYTES), b.read(_COMPARED_CHUNK_BYTES)
+            if first != second:
+                return False
+            if not first:
+                return True
+
+
+def apply_differences(differences: Sequence[TreeDifference], source: str, target: str) -> None:
+    """Make a folder like another at the paths that differ; owners, times and attributes are copied too."""
+    with FolderHandle.at(source) as new, FolderHandle.at(target) as old:
+        for each in differences:
+            above, _, name = each.path.rpartition("/")
+            if each.action == "removed":
+                try:
+                    with open_inner_folder(old, above) as there:
+                        remove_tree(there, name)
+                except (FileNotFoundError, NotADirectoryError):
+                    continue  # it went with the folder around it
+                continue
+            with open_inner_folder(new, above) as here, open_inner_folder(old, above) as there:
+                _bring(here, there, name)
+
+
+def _bring(here: FolderHandle, there: FolderHandle, name: str) -> None:
+    found, known = here.stat(name), there.find(name)
+    if not stat.S_ISDIR(found.st_mode):
+        if known is not None:
+            remove_tree(there, name)
+        copy_tree(here, name, there, name)
+        return
+    if known is not None and not stat.S_ISDIR(known.st_mode):
+        there.unlink(name)
+        known = None
+    if known is None:
+        there.create_folder(name)
+    # What is in it comes as differences of its own.
+    there.set_mode(name, stat.S_IMODE(found.st_mode))
+    if os.geteuid() == 0:
+        there.set_owner(name, found)

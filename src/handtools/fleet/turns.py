@@ -1,0 +1,128 @@
+"""Turns for the calls of one host: a bounded number runs, a bounded number waits, tenants one after another."""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from handtools.core.call import CancelToken, caller_cancelled_error
+from handtools.core.errors import Busy, TimedOut
+
+BUSY_HINT = "Nothing was done; try again a little later."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLimits:
+    """How many calls of a host, of one tenant and of one workspace run and wait at the same time."""
+
+    running: int = 256
+    waiting: int = 1024
+    tenant_running: int | None = None
+    tenant_waiting: int | None = None
+    workspace_waiting: int = 64
+
+
+@dataclass(slots=True)
+class _Tenant:
+    running: int = 0
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+
+class CallTurns:
+    """Gives turns, first come first served within a tenant and in rotation between tenants."""
+
+    def __init__(self, limits: TurnLimits) -> None:
+        self.limits = limits
+        self.running = self.waiting = self.shed = 0
+        self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
+        self._waiting_in: dict[str, int] = {}
+
+    @asynccontextmanager
+    async def turn(
+        self, tenant: str, workspace: str, seconds: float | None, cancel: CancelToken
+    ) -> AsyncIterator[None]:
+        """Hold a turn; raises `Busy` at once when too many wait, `TimedOut` when none comes in time."""
+        own = self._tenants.setdefault(tenant, _Tenant())
+        if self._has_room(own) and not own.waiting:
+            own.running += 1
+            self.running += 1
+        else:
+            await self._wait(own, workspace, seconds, cancel)
+        try:
+            yield
+        finally:
+            own.running -= 1
+            self.running -= 1
+            self._give()
+            if not own.running and not own.waiting:
+                self._tenants.pop(tenant, None)
+
+    async def _wait(self, own: _Tenant, workspace: str, seconds: float | None, cancel: CancelToken) -> None:
+        self._check_room_to_wait(own, workspace)
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        own.waiting.append(turn)
+        self.waiting += 1
+        self._waiting_in[workspace] = self._waiting_in.get(workspace, 0) + 1
+        unlink = cancel.on_cancel(lambda: loop.call_soon_threadsafe(_stop_waiting, turn))
+        try:
+            async with asyncio.timeout(seconds):
+                await turn
+        except BaseException as stopped:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                # It was given as we left: the next one has it.
+                own.running -= 1
+                self.running -= 1
+                self._give()
+            elif turn in own.waiting:
+                own.waiting.remove(turn)
+            if isinstance(stopped, TimeoutError):
+                raise TimedOut(
+                    f"The host was busy for all of the call's {seconds:g} s.", hint=BUSY_HINT
+                ) from None
+            raise
+        finally:
+            unlink()
+            self.waiting -= 1
+            self._waiting_in[workspace] -= 1
+            if not self._waiting_in[workspace]:
+                del self._waiting_in[workspace]
+
+    def _check_room_to_wait(self, own: _Tenant, workspace: str) -> None:
+        limits = self.limits
+        if self.waiting >= limits.waiting:
+            full = f"{self.waiting} calls wait on this host already."
+        elif limits.tenant_waiting is not None and len(own.waiting) >= limits.tenant_waiting:
+            full = f"{len(own.waiting)} calls of this tenant wait already."
+        elif self._waiting_in.get(workspace, 0) >= limits.workspace_waiting:
+            full = f"{limits.workspace_waiting} calls wait for this workspace already."
+        else:
+            return
+        self.shed += 1
+        raise Busy(full, hint=BUSY_HINT)
+
+    def _has_room(self, own: _Tenant) -> bool:
+        most = self.limits.tenant_running
+        return self.running < self.limits.running and (most is None or own.running < most)
+
+    def _give(self) -> None:
+        """Give free turns to those who wait."""
+        given = True
+        while given and self.running < self.limits.running:
+            given = False
+            for name, tenant in list(self._tenants.items()):
+                while tenant.waiting and tenant.waiting[0].done():
+                    tenant.waiting.popleft()  # it gave up, and has not been back yet
+                if tenant.waiting and self._has_room(tenant):
+                    tenant.waiting.popleft().set_result(None)
+                    tenant.running += 1
+                    self.running += 1
+                    self._tenants.move_to_end(name)
+                    given = True
+                    break
+
+
+def _stop_waiting(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_exception(caller_cancelled_error())

@@ -1,0 +1,425 @@
+"""Workspaces made of layers: a template below, frozen layers over it, and one that is written to. ADR 236.
+
+Making one costs a mount and a few folders, whatever the template's size; its disk is what was changed. `fork`
+freezes what was written so far as a layer that parent and forks share from then on. Where overlays can't be
+mounted a workspace is a copy, with the same methods.
+"""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from handtools.core.errors import Busy, HostError, NotFound, TooLarge, UsageError
+from handtools.fleet.templates import TemplateStore
+from handtools.fleet.tree_diff import TreeDifference, apply_differences, tree_differences
+from handtools.host.files.file_locks import try_lock, unlock
+from handtools.host.files.folder_handle import FolderHandle, walk_tree
+from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
+from handtools.host.sandbox.overlay.overlay_capture import reset_work_folder
+from handtools.host.sandbox.overlay.overlay_mount import mount_overlay, overlay_mount_problem, unmount
+
+MOST_LAYERS = 16
+"""How many frozen layers a workspace may have before they are made one: the kernel takes one page of paths."""
+_STORE_LOCK_SECONDS = 60.0
+WORKSPACE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceQuota:
+    """How much a workspace may add to its template."""
+
+    bytes: int = 2 << 30
+    files: int = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceRecord:
+    """What is known of a workspace; kept beside its layers."""
+
+    id: str
+    template: str
+    kind: Literal["overlay", "copy"]
+    layers: tuple[str, ...] = ()
+    """The frozen layers over the template, the lowest first."""
+    base: tuple[str, ...] = ()
+    """The layers that it began with; a copy has at most one, which is whole."""
+    parent: str = ""
+    tenant: str = ""
+    made: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceUsage:
+    """What a workspace has added to the layers that it shares."""
+
+    bytes: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedGarbage:
+    """What a clean-up removed."""
+
+    workspaces: int
+    layers: int
+    templates: int
+
+
+class WorkspaceStore:
+    """The workspaces of one machine below one folder, with their templates and layers."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        quota: WorkspaceQuota | None = None,
+        kind: Literal["overlay", "copy"] | None = None,
+        templates: str | Path | None = None,
+    ) -> None:
+        self.folder = Path(os.path.abspath(folder))
+        self._kind = kind
+        self.templates = TemplateStore(templates or self.folder / "templates")
+        self._shares_templates = templates is not None
+        self.quota = quota or WorkspaceQuota()
+        self._layers, self._workspaces = self.folder / "layers", self.folder / "workspaces"
+        for each in (self.folder, self._layers, self._workspaces):
+            each.mkdir(0o700, parents=True, exist_ok=True)
+        self._lock = threading.RLock()
+        self._owned: dict[str, int] = {}
+        """Locks of the workspaces that are open in this process."""
+
+    @cached_property
+    def kind(self) -> Literal["overlay", "copy"]:
+        """What new workspaces are: overlays where they can be mounted, unless it was chosen."""
+        return self._kind or ("copy" if overlay_mount_problem(self.folder) else "overlay")
+
+    def create(self, template: str, *, name: str = "", tenant: str = "") -> WorkspaceRecord:
+        """Make a workspace of a template and open it; raises `NotFound` for a template that is not here."""
+        self.templates.get(template)
+        with self._changing():
+            made = WorkspaceRecord(
+                name or secrets.token_hex(8), template, self.kind, tenant=tenant, made=time.time()
+            )
+            self._begin(made)
+        return made
+
+    def open(self, name: str) -> Path:
+        """Make a workspace's files accessible, if they are not, and return its folder.
+
+        Raises `Busy` when another process has it open.
+        """
+        with self._lock:
+            if name not in self._owned:
+                self._open(self.get(name))
+            return self.root(name)
+
+    def _open(self, record: WorkspaceRecord) -> None:
+        lock = try_lock(self._place(record.id) / "lock")
+        if lock is None:
+            raise Busy(f"Workspace {record.id} is open elsewhere.", hint="Ask the host that has it.")
+        self._owned[record.id] = lock
+        if record.kind == "overlay":
+            self._mount(record)
+
+    def close(self, name: str) -> None:
+        """Leave a workspace on disk alone, without its mount; `open` brings it back."""
+        with self._lock:
+            lock = self._owned.pop(name, None)
+            unmount(self.root(name))
+            if lock is not None:
+                unlock(lock)
+
+    def close_all(self) -> None:
+        """Close every workspace that is open in this process."""
+        for name in list(self._owned):
+            self.close(name)
+
+    def root(self, name: str) -> Path:
+        """The folder of a workspace's files, which are there while it is open."""
+        return self._place(name) / "root"
+
+    def state(self, name: str) -> Path:
+        """The folder for a workspace's journal, outside of its files."""
+        return self._place(name) / "state"
+
+    def get(self, name: str) -> WorkspaceRecord:
+        """Return what is known of a workspace; raises `NotFound`."""
+        try:
+            value = json.loads((self._place(name) / "workspace.json").read_bytes())
+        except (OSError, ValueError):
+            raise NotFound(f"There is no workspace {name} here.", hint="Look at the list.") from None
+        return WorkspaceRecord(**{**value, "layers": tuple(value["layers"]), "base": tuple(value["base"])})
+
+    def names(self) -> list[str]:
+        """The names of all workspaces that are here."""
+        return sorted(
+            name
+            for name in os.listdir(self._workspaces)
+            if (self._workspaces / name / "workspace.json").exists()
+        )
+
+    def fork(self, name: str, count: int = 1, *, names: Sequence[str] = ()) -> list[WorkspaceRecord]:
+        """Make workspaces that begin as this one is now; all of them go on apart from each other.
+
+        Nobody may be writing to it meanwhile, and handles of its files that are open stay with the frozen layer:
+        close its toolbox first. Journals of forks are new.
+        """
+        self.open(name)
+        with self._changing():
+            record = self._frozen(self.get(name))
+            chosen = names or [secrets.token_hex(8) for _ in range(count)]
+            made = [
+                replace(record, id=each, base=record.layers, parent=name, made=time.time())
+                for each in chosen
+            ]
+            for each in made:
+                self._begin(each)
+        return made
+
+    def diff(self, name: str) -> list[TreeDifference]:
+        """What is different in a workspace from what it began with."""
+        with self.base_view(name) as base:
+            return self.differences_from(name, base, self.get(name).base)
+
+    def differences_from(self, name: str, base: str, shared: tuple[str, ...]) -> list[TreeDifference]:
+        """What is different in a workspace from `base`, a folder of its template with the layers `shared`."""
+        root, record = os.fspath(self.open(name)), self.get(name)
+        if record.kind == "copy" or record.layers[: len(shared)] != shared:
+            return tree_differences(base, root)
+        own = record.layers[len(shared) :]
+        return tree_differences(
+            base, root, [*map(self._layer, own), os.fspath(self._place(name) / "upper")]
+        )
+
+    @contextmanager
+    def base_view(self, name: str) -> Iterator[str]:
+        """The folder as it was when a workspace began, to look at."""
+        record = self.get(name)
+        tree = os.fspath(self.templates.get(record.template).tree)
+        if record.kind == "copy" or not record.base:
+            yield self._layer(record.base[-1]) if record.base else tree
+            return
+        place = self._place(name) / f"base-{secrets.token_hex(4)}"
+        place.mkdir()
+        try:
+            mount_overlay(place, [*map(self._layer, reversed(record.base)), tree])
+            yield os.fspath(place)
+        finally:
+            unmount(place)
+            place.rmdir()
+
+    def usage(self, name: str) -> WorkspaceUsage:
+        """What a workspace has added since it began or was last forked."""
+        record = self.get(name)
+        top = self._place(name) / ("upper" if record.kind == "overlay" else "root")
+        files = size = 0
+        with FolderHandle.at(os.fspath(top)) as handle:
+            for found in walk_tree(handle):
+                files += 1
+                size += 0 if stat.S_ISDIR(found.facts.st_mode) else found.facts.st_blocks * 512
+        if record.kind == "copy":
+            template = self.templates.get(record.template)
+            files, size = max(0, files - template.files), max(0, size - template.bytes)
+        return WorkspaceUsage(size, files)
+
+    def check_quota(self, name: str) -> None:
+        """Raise `TooLarge` when a workspace has added more than its quota."""
+        used = self.usage(name)
+        if used.bytes > self.quota.bytes or used.files > self.quota.files:
+            raise TooLarge(
+                f"The workspace holds {used.bytes >> 20:,} MiB in {used.files:,} files of its own; "
+                f"{self.quota.bytes >> 20:,} MiB and {self.quota.files:,} files are allowed.",
+                hint="Remove what is not needed.",
+            )
+
+    def set_parent(self, name: str, parent: str) -> WorkspaceRecord:
+        """Note which workspace one was forked from."""
+        record = replace(self.get(name), parent=parent)
+        self._write(record)
+        return record
+
+    def remove(self, name: str) -> None:
+        """Delete a workspace with its journal; forks of it are not touched."""
+        with self._changing():
+            self.close(name)
+            with contextlib.suppress(FileNotFoundError):
+                (self._place(name) / "workspace.json").unlink()
+            _remove(self._place(name))
+
+    def collect_garbage(self, *, templates_unused_seconds: float = 7 * 86400.0) -> CollectedGarbage:
+        """Delete layers that no workspace has, templates long unused, and what interrupted work left."""
+        with self._changing():
+            names = self.names()
+            kept = [self.get(name) for name in names]
+            broken = set(os.listdir(self._workspaces)) - set(names)
+            for name in broken:
+                unmount(self.root(name))
+                _remove(self._workspaces / name)
+            layers = set(os.listdir(self._layers)) - {
+                layer for record in kept for layer in (*record.layers, *record.base)
+            }
+            for layer in layers:
+                _remove(self._layers / layer)
+            unused = [
+                digest
+                for digest in set(self.templates.digests()) - {record.template for record in kept}
+                # Those that other stores may use are not ours to remove.
+                if not self._shares_templates
+                and self.templates.unused_seconds(digest) >= templates_unused_seconds
+            ]
+            for digest in unused:
+                self.templates.remove(digest)
+            self.templates.remove_leftovers()
+        return CollectedGarbage(len(broken), len(layers), len(unused))
+
+    def _begin(self, record: WorkspaceRecord) -> None:
+        if not WORKSPACE_NAME.fullmatch(record.id):
+            raise UsageError(f"{record.id[:80]!r} can't be the name of a workspace.")
+        place = self._place(record.id)
+        try:
+            place.mkdir(0o700)
+        except FileExistsError:
+            raise UsageError(f"There is a workspace {record.id} already.") from None
+        (place / "state").mkdir(0o700)
+        if record.kind == "overlay":
+            (place / "root").mkdir()
+            self._new_upper(record)
+        else:
+            source = Path(self._lowers(record)[0])
+            _copy(source, place / "root")
+        self._write(record)
+        self.templates.touch(record.template)
+        self._open(record)
+
+    def _new_upper(self, record: WorkspaceRecord) -> None:
+        place = self._place(record.id)
+        if (place / "work").exists():
+            _remove(place / "work")
+        for folder in ("upper", "work"):
+            (place / folder).mkdir(0o700)
+        # The layer's own folder is what the workspace looks like.
+        like = os.stat(self._lowers(record)[0])
+        if os.geteuid() == 0:
+            os.chown(place / "upper", like.st_uid, like.st_gid)
+        (place / "upper").chmod(stat.S_IMODE(like.st_mode))
+
+    def _mount(self, record: WorkspaceRecord) -> None:
+        place = self._place(record.id)
+        unmount(place / "root")  # a process that was killed leaves its mounts
+        if record.layers and not os.path.exists(frozen := self._layer(record.layers[-1])):
+            os.rename(place / "upper", frozen)
+        if not (place / "upper").exists():
+            self._new_upper(record)
+        if (place / "work" / "work" / "incompat").exists() and not reset_work_folder(place / "work"):
+            raise HostError(f"The layer of workspace {record.id} can't be mounted again.")
+        try:
+            mount_overlay(
+                place / "root", self._lowers(record), os.fspath(place / "upper"), os.fspath(place / "work")
+            )
+        except OSError as error:
+            raise HostError(f"Workspace {record.id} can't be mounted: {error}.") from error
+
+    def _frozen(self, record: WorkspaceRecord) -> WorkspaceRecord:
+        """The workspace with what was written so far as a layer of its own, under a new one to write to."""
+        layer = secrets.token_hex(8)
+        place = self._place(record.id)
+        if record.kind == "copy":
+            (self._layers / layer).mkdir(0o700)
+            _copy(place / "root", self._layers / layer / "tree")
+            # Its own files are whole: the layer is for the forks alone.
+            return replace(record, layers=(layer,))
+        if not os.listdir(place / "upper"):
+            return record
+        if len(record.layers) + 1 >= MOST_LAYERS:
+            return self._flattened(record)
+        frozen = replace(record, layers=(*record.layers, layer))
+        (self._layers / layer).mkdir(0o700)
+        self._write(frozen)  # from here on `_mount` finishes it, also after a crash
+        self._mount(frozen)
+        return frozen
+
+    def _flattened(self, record: WorkspaceRecord) -> WorkspaceRecord:
+        """The workspace with all of its layers as one over the template."""
+        layer, place = secrets.token_hex(8), self._place(record.id)
+        template = self.templates.get(record.template)
+        layers = [*map(self._layer, record.layers), os.fspath(place / "upper")]
+        root = os.fspath(place / "root")
+        found = tree_differences(os.fspath(template.tree), root, layers)
+        folder = self._layers / layer
+        for each in (folder, folder / "tree", folder / "work", folder / "view"):
+            each.mkdir(0o700)
+        shutil.copystat(root, folder / "tree")
+        mount_overlay(
+            folder / "view",
+            [os.fspath(template.tree)],
+            os.fspath(folder / "tree"),
+            os.fspath(folder / "work"),
+        )
+        try:
+            apply_differences(found, root, os.fspath(folder / "view"))
+        finally:
+            unmount(folder / "view")
+        unmount(place / "root")
+        flat = replace(record, layers=(layer,))
+        # All of it is in the layer: left by a crash, the one on top would say the same once more.
+        self._write(flat)
+        _remove(place / "upper")
+        self._mount(flat)
+        return flat
+
+    def _lowers(self, record: WorkspaceRecord) -> list[str]:
+        return [
+            *map(self._layer, reversed(record.layers)),
+            os.fspath(self.templates.tree(record.template)),
+        ]
+
+    def _layer(self, name: str) -> str:
+        return os.fspath(self._layers / name / "tree")
+
+    def _place(self, name: str) -> Path:
+        return self._workspaces / name
+
+    def _write(self, record: WorkspaceRecord) -> None:
+        path = self._place(record.id) / "workspace.json"
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(asdict(record)))
+        os.replace(partial, path)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Nobody else, in no process, makes or removes layers and workspaces meanwhile."""
+        with self._lock:
+            deadline = time.monotonic() + _STORE_LOCK_SECONDS
+            while (lock := try_lock(self.folder / "lock")) is None:
+                if time.monotonic() > deadline:
+                    raise Busy("The workspaces are being changed by another process.", hint="Try again.")
+                time.sleep(0.005)
+            try:
+                yield
+            finally:
+                unlock(lock)
+
+
+def _copy(source: Path, target: Path) -> None:
+    with (
+        FolderHandle.at(os.fspath(source.parent)) as here,
+        FolderHandle.at(os.fspath(target.parent)) as there,
+    ):
+        copy_tree(here, source.name, there, target.name)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError), FolderHandle.at(os.fspath(path.parent)) as folder:
+        remove_tree(folder, path.name)

@@ -1,0 +1,124 @@
+"""What recorded calls changed: paths and actions, the net diff, whether it was undone; as people are shown it.
+
+Light to import, since the command line needs it for its help.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from handtools.core.changes import Change
+    from handtools.runtime.journal import LoggedCall, RecordedTouch
+    from handtools.runtime.journal.change_entries import ChangeEntries
+
+
+class RecordOfChanges(Protocol):
+    """A journal, or what has one: the record of file changes."""
+
+    @property
+    def entries(self) -> "ChangeEntries":
+        """The journal's record of file changes."""
+        ...
+
+
+ACTION_SIGNS = {"created": "+", "changed": "~", "deleted": "-"}
+MOST_PATHS_PER_LOG_ROW = 2
+
+UndoneState = Literal["no", "partly", "yes"]
+
+
+def file_changes_of_call(record: "RecordOfChanges", call_id: str) -> list["RecordedTouch"]:
+    """The file changes recorded for one call, oldest first."""
+    return record.entries.selected("call", call_id)[::-1]
+
+
+def undone_state(touches: Sequence["RecordedTouch"]) -> UndoneState:
+    """Whether a call's file changes were undone: `no`, `partly` or `yes`."""
+    back = sum(touch.reverted_by is not None for touch in touches)
+    if not back:
+        return "no"
+    return "yes" if back == len(touches) else "partly"
+
+
+def actions_by_path(touches: Iterable["RecordedTouch"]) -> dict[str, str]:
+    """Map each changed path to `created`, `changed` or `deleted`.
+
+    Folders appear, with a trailing slash, only when no file changed.
+    """
+    from handtools.runtime.journal.change_entries import action_of
+
+    found: dict[str, tuple[str, bool]] = {}
+    for touch in touches:
+        folder = "folder" in {side.kind for side in (touch.before, touch.after) if side}
+        found[touch.path] = (action_of(touch.before, touch.after), folder)
+    things = {path: action for path, (action, folder) in found.items() if not folder}
+    return things or {f"{path}/": action for path, (action, _) in found.items()}
+
+
+def call_target_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> str:
+    """A short text for the log's TOUCHED column: the first paths that the call changed.
+
+    For a call without changes it is the path or first text among its arguments.
+    """
+    if touches:
+        signed = [f"{ACTION_SIGNS[action]}{path}" for path, action in actions_by_path(touches).items()]
+        more = (
+            f" and {len(signed) - MOST_PATHS_PER_LOG_ROW} more"
+            if len(signed) > MOST_PATHS_PER_LOG_ROW
+            else ""
+        )
+        return ", ".join(signed[:MOST_PATHS_PER_LOG_ROW]) + more
+    for name in ("path", "name"):
+        if isinstance(logged.args.get(name), str):
+            return str(logged.args[name])
+    return next((value for value in logged.args.values() if isinstance(value, str)), "")
+
+
+def net_diff(record: "RecordOfChanges", touches: Iterable["RecordedTouch"]) -> str:
+    """One unified diff per path from before its first change to after its last, joined.
+
+    Paths whose old content is no longer kept are named instead.
+    """
+    return diff_of_changes(*net_changes(record, touches))
+
+
+def diff_of_changes(changes: Sequence["Change"], gone: Iterable[str]) -> str:
+    """The unified diffs of changes, joined, and the paths whose old content is no longer kept."""
+    from handtools.core.changes import ChangeSet
+    from handtools.runtime.approval.preview import changes_diff
+
+    return changes_diff(ChangeSet(tuple(changes))) + "".join(
+        f"{path}: the bytes are no longer kept\n" for path in gone
+    )
+
+
+def net_changes(
+    record: "RecordOfChanges", touches: Iterable["RecordedTouch"]
+) -> tuple[list["Change"], list[str]]:
+    """One change per path from before its first change to after its last; and paths without kept content."""
+    by_path: dict[str, list[RecordedTouch]] = {}
+    for touch in touches:
+        by_path.setdefault(touch.path, []).append(touch)
+    changes: list[Change] = []
+    gone: list[str] = []
+    for path, group in by_path.items():
+        change = _net_change(record, path, group)
+        if change is None:
+            gone.append(path)
+        elif not _is_folder(change) and change.before != change.after:
+            changes.append(change)
+    return changes, gone
+
+
+def _net_change(record: "RecordOfChanges", path: str, group: Sequence["RecordedTouch"]) -> "Change | None":
+    from handtools.core.changes import Change
+
+    try:
+        before, after = record.entries.node(group[0].before), record.entries.node(group[-1].after)
+    except KeyError:
+        return None
+    return Change(path, before, after)
+
+
+def _is_folder(change: "Change") -> bool:
+    return "folder" in {node.kind for node in (change.before, change.after) if node}

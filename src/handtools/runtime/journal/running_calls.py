@@ -1,0 +1,190 @@
+"""Calls that run now, written down for other processes to see and to cancel, with the end of their output.
+
+A call that is over at once is never written. ADR 225.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from handtools.core.call import Call
+from handtools.core.errors import HostError
+from handtools.runtime.journal.database import Database, rows_of_owner
+
+NOTICED_AFTER_SECONDS = 0.25
+"""How long a call runs before others see it, and how often its output is written again."""
+HEARTBEAT_SECONDS = 1.0
+STALE_SECONDS = 6.0
+"""A process that has not been heard of for so long is taken for dead."""
+FORGOTTEN_SECONDS = 3600.0
+_COLUMNS = (
+    "call_id, session, turn, agent, tool, args, started, seen, output, output_bytes, kept, cancelled_by"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCall:
+    """A call that runs in some process, as the journal shows it to all."""
+
+    id: str
+    session: str
+    turn: str
+    agent: str
+    tool: str
+    args: Mapping[str, Any]
+    started: float
+    seen: float
+    """When the process that runs it was last heard of."""
+    output: str
+    """The end of what it has printed so far."""
+    output_bytes: int
+    """How much it has printed in all."""
+    kept: str
+    """Name of the stored output; empty while the output is short."""
+    cancelled_by: str
+    """Who asked to cancel it; empty if nobody did."""
+
+
+@dataclass(slots=True, eq=False)
+class _OwnCall:
+    call: Call
+    cancel: Callable[[], None]
+    started: float
+    output: str = ""
+    output_bytes: int = 0
+    kept: str = ""
+    written: float = 0.0
+    """When it was last written; 0 if never."""
+    has_news: bool = False
+
+    def is_due(self, now: float) -> bool:
+        if not self.written:
+            return now - self.started >= NOTICED_AFTER_SECONDS
+        return self.has_news or now - self.written >= HEARTBEAT_SECONDS
+
+    def row(self, now: float) -> tuple[Any, ...]:
+        call = self.call
+        facts = (call.id, call.session, call.turn, call.agent, call.tool, json.dumps(dict(call.args)))
+        return (*facts, self.started, now, self.output, self.output_bytes, self.kept, "", call.owner)
+
+
+class RunningCalls:
+    """Journal table of the calls that run now, in this process and in others."""
+
+    def __init__(self, database: Database, owner: str = "") -> None:
+        self._database = database
+        self._rows = rows_of_owner("running", owner)
+
+    def listed(self) -> list[RunningCall]:
+        """List the calls that run now, in any process, the newest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM {self._rows} WHERE seen > ? ORDER BY started DESC",
+                (time.time() - STALE_SECONDS,),
+            ).fetchall()
+        values: list[list[Any]] = [[*row[:5], json.loads(row[5]), *row[6:]] for row in rows]
+        return [RunningCall(*each) for each in values]
+
+    def request_cancel(self, call_id: str, by: str) -> bool:
+        """Ask the process that runs a call to cancel it; False if none runs it."""
+        with self._database.writing() as connection:
+            asked = connection.execute(
+                "UPDATE running SET cancelled_by = ? WHERE call_id IN "
+                f"(SELECT call_id FROM {self._rows} WHERE call_id = ? AND seen > ?)",
+                (by, call_id, time.time() - STALE_SECONDS),
+            )
+            return asked.rowcount > 0
+
+
+class OwnRunningCalls:
+    """The calls that run in this process, written to the journal's table by a thread while there are some.
+
+    The thread has a connection of its own, so that no call waits for it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._database = Database(path, lambda _: None)
+        self._own: dict[str, _OwnCall] = {}
+        self._ended: set[str] = set()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, call: Call, cancel: Callable[[], None]) -> None:
+        """Note that a call runs here; `cancel` is called, in another thread, when another process asks for it."""
+        if self._database.path == ":memory:":
+            return
+        with self._lock:
+            self._own[call.id] = _OwnCall(call, cancel, time.time())
+            # A process that was forked has no thread.
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._write_while_running, name="handtools-running-calls", daemon=True
+                )
+                self._thread.start()
+
+    def progress(self, call_id: str, text: str, size: int, kept: str) -> None:
+        """Note the end of a running call's output, its whole size, and the name it is stored under."""
+        if own := self._own.get(call_id):
+            own.output, own.output_bytes, own.kept, own.has_news = text, size, kept, True
+
+    def end(self, call_id: str) -> None:
+        """Note that a call of this process has ended."""
+        with self._lock:
+            own = self._own.pop(call_id, None)
+            if own is not None and own.written:
+                self._ended.add(call_id)
+
+    def close(self) -> None:
+        """Take the ended calls of this process from the table, and close the thread's connection."""
+        try:
+            self._write()
+        except HostError:
+            return  # they are taken for dead soon
+        finally:
+            self._database.close()
+
+    def _write_while_running(self) -> None:
+        while True:
+            time.sleep(NOTICED_AFTER_SECONDS)
+            try:
+                self._write()
+            except HostError:
+                continue  # a full disk, a journal in use: it is written at the next turn
+            with self._lock:
+                if not self._own and not self._ended:
+                    self._thread = None
+                    self._database.close()
+                    return
+
+    def _write(self) -> None:
+        now = time.time()
+        with self._lock:
+            due = [own for own in self._own.values() if own.is_due(now)]
+            ended = list(self._ended)
+            for own in due:
+                own.written, own.has_news = now, False
+        if due or ended:
+            with self._database.writing() as connection:
+                connection.executemany("DELETE FROM running WHERE call_id = ?", [(each,) for each in ended])
+                connection.executemany(
+                    f"INSERT INTO running ({_COLUMNS}, owner) VALUES ({', '.join('?' * 13)}) "
+                    "ON CONFLICT (call_id) DO UPDATE SET seen = excluded.seen, output = excluded.output, "
+                    "output_bytes = excluded.output_bytes, kept = excluded.kept",
+                    [own.row(now) for own in due],
+                )
+                connection.execute("DELETE FROM running WHERE seen < ?", (now - FORGOTTEN_SECONDS,))
+        with self._lock:
+            self._ended.difference_update(ended)
+        self._cancel_requested()
+
+    def _cancel_requested(self) -> None:
+        if not any(own.written for own in tuple(self._own.values())):
+            return
+        with self._database.peeking() as connection:
+            asked = connection.execute("SELECT call_id FROM running WHERE cancelled_by != ''").fetchall()
+        for (call_id,) in asked:
+            if own := self._own.get(call_id):
+                own.cancel()

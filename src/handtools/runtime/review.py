@@ -1,0 +1,493 @@
+"""Review of recorded changes: the parts of each file with their authors, and the changes that take some back.
+
+Also of what a command changed whose changes wait for an approval. ADR 228.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, Protocol
+
+from handtools.core.changes import Change, Node, change_apply_order, parent_folders, sha256_hex
+from handtools.core.commands import FinishedCommand
+from handtools.core.errors import SymlinkInPath
+from handtools.core.files import HostFiles
+from handtools.core.undo_history import PERSON_AGENT_NAME, ReviewPoint, UndoConflict
+from handtools.runtime.approval.preview import node_in_words
+from handtools.runtime.journal import Journal, RecordedTouch
+from handtools.runtime.policy.change_rules import without_forbidden
+from handtools.text.diffs.authored_hunks import (
+    OTHERS,
+    AuthoredDiff,
+    TextVersion,
+    authored_diff,
+    render_hunks,
+    replace_hunks,
+)
+from handtools.text.diffs.unified_diff import diff_without_carriage_returns
+from handtools.text.encoding import Unencodable, decode, is_binary
+from handtools.text.git_names import enclosing_git_folder
+
+MAX_REVIEWED_FILE_BYTES = 32 << 20
+"""Largest file in bytes that is compared line by line; a larger one is decided on as a whole."""
+PART_ID_CHARS = 12
+EDITED_SINCE = "Somebody else edited the same place since."
+LOST_BYTES = "The bytes from before are no longer kept."
+SHOWN_OTHERWISE = "It is not as it was when it was shown."
+
+PartKind = Literal["hunk", "created", "deleted", "replaced", "mode"]
+TextOf = Callable[[str, Node | None], str | None]
+"""Returns the text of a node at a path; None for what is no text, or too large to compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPart:
+    """A part of what was done to a file, to be kept or taken back: a hunk, the file as a whole, or its mode."""
+
+    kind: PartKind
+    authors: tuple[str, ...]
+    """Ids of the calls that made it."""
+    refusal: str = ""
+    """Why it can't be taken back; empty if it can."""
+    hunk: int = -1
+    """Index of the hunk in the file's diff; -1 for what is none."""
+    id: str = ""
+    """Stands for path and content, so that a decision is about what was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedFile:
+    """What authors did to a file: its state before, with what others did folded in, its state now, the parts."""
+
+    path: str
+    before: Node | None = None
+    now: Node | None = None
+    diff: AuthoredDiff | None = None
+    """The lines before and now; None for what is no text."""
+    modes: tuple[int, int] | None = None
+    """Permission bits before and now, if authors changed them."""
+    parts: tuple[ReviewPart, ...] = ()
+    touches: tuple[int, ...] = ()
+    """Ids of the recorded touches by authors that stand."""
+
+    def shown(self, parts: Sequence[ReviewPart]) -> str:
+        """Return parts as text: neighbouring hunks as one of a unified diff, anything else as a line in words."""
+        if parts[0].kind == "mode" and self.modes:
+            return "mode {:04o} -> {:04o}\n".format(*self.modes)
+        hunks = [part.hunk for part in parts if part.kind == "hunk"]
+        if self.diff is not None and (hunks or self.diff.hunks):
+            text = render_hunks(self.diff, hunks or range(len(self.diff.hunks)))
+            return diff_without_carriage_returns(text) if hunks else text
+        return f"{node_in_words(self.before)} -> {node_in_words(self.now)}\n"
+
+
+class FileReviews(Protocol):
+    """Files to be reviewed: those that calls changed, or those that a waiting command would change."""
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths to look at, in order."""
+        ...
+
+    def file(self, path: str) -> ReviewedFile:
+        """Look at one path; without parts if there is nothing to decide."""
+        ...
+
+
+@dataclass(frozen=True)
+class ChangeReview:
+    """The files that were changed from a point on, each looked at when it is asked for."""
+
+    journal: Journal
+    files: HostFiles
+    point: ReviewPoint
+
+    @cached_property
+    def touches(self) -> list[RecordedTouch]:
+        """The touches from the point on, oldest first, whoever made them."""
+        entries, (scope, name) = self.journal.entries, self.point
+        found = entries.made_since(float(name)) if scope == "time" else entries.selected(scope, name)
+        return found[::-1]
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """The paths of files that authors changed, in order; those of git's own are left out."""
+        every = {
+            touch.path for touch in self.touches if not _is_plain_folder(touch) and self._author(touch)
+        }
+        return sorted(path for path in every if not enclosing_git_folder(path))
+
+    @cached_property
+    def git_paths(self) -> int:
+        """How many paths in git's own folders were changed: they are nothing to decide on one by one."""
+        return len({touch.path for touch in self.touches if enclosing_git_folder(touch.path)})
+
+    def file(self, path: str) -> ReviewedFile:
+        """Look at one path; without parts if nothing of what authors did to it is left."""
+        chosen = self._by_path.get(path, [])
+        if not chosen:
+            return ReviewedFile(path)
+        # What other sessions did since is part of the story, though not of what is reviewed.
+        beside = (touch for touch in self.journal.entries.selected("path", path) if touch.id > chosen[0].id)
+        chain = {touch.id: touch for touch in (*beside, *chosen)}
+        try:
+            states = self._states(path, [chain[number] for number in sorted(chain)])
+        except KeyError:
+            authors = tuple(dict.fromkeys(filter(None, map(self._author, chosen))))
+            return _with_parts(ReviewedFile(path), [ReviewPart("replaced", authors, LOST_BYTES)])
+        file = _reviewed(path, states, self._text)
+        own = (touch for touch in chosen if touch.kind == "change" and self._author(touch))
+        return replace(file, touches=tuple(touch.id for touch in own if touch.reverted_by is None))
+
+    def folders(self, *, created: bool) -> dict[str, RecordedTouch]:
+        """The folders that authors created, or removed, by path."""
+        return {
+            touch.path: touch
+            for touch in self.touches
+            if _is_plain_folder(touch) and self._author(touch) and touch.reverted_by is None
+            and (touch.before if created else touch.after) is None
+        }  # fmt: skip
+
+    @cached_property
+    def _by_path(self) -> dict[str, list[RecordedTouch]]:
+        found: dict[str, list[RecordedTouch]] = {}
+        for touch in self.touches:
+            found.setdefault(touch.path, []).append(touch)
+        return found
+
+    @cached_property
+    def _authors(self) -> dict[int, str]:
+        """The call of each entry from the point on; `OTHERS` for what a person did."""
+        found = {}
+        for entry in {touch.entry for touch in self.touches}:
+            call_id = self.journal.entries.call_of(entry)
+            logged = self.journal.calls.find(call_id)
+            by_person = logged is not None and logged.agent == PERSON_AGENT_NAME
+            found[entry] = OTHERS if by_person else call_id
+        return found
+
+    def _author(self, touch: RecordedTouch) -> str:
+        return self._authors.get(touch.entry, OTHERS)
+
+    def _states(self, path: str, chain: Sequence[RecordedTouch]) -> "_FileStates":
+        """Load the states of a path; between two recorded changes it was others. Raises `KeyError`."""
+        node = self.journal.entries.node
+        states = [(OTHERS, node(chain[0].before))]
+        for touch in chain:
+            _add_state(states, node(touch.before))
+            states.append((self._author(touch), node(touch.after)))
+        now = _node_at(self.files, path, states[-1][1] or states[0][1])
+        _add_state(states, now)
+        return _FileStates(states[0][1], states[1:], now)
+
+    def _text(self, path: str, node: Node | None) -> str | None:
+        return _file_text(self.files, path, node)
+
+
+@dataclass(frozen=True)
+class HeldReview:
+    """What a command changed, before it lands."""
+
+    call_id: str
+    ran: FinishedCommand
+    files: HostFiles
+
+    @cached_property
+    def changes(self) -> dict[str, Change]:
+        """The changes of files, by path."""
+        return {
+            change.path: change
+            for change in self.ran.delta or ()
+            if not all(node is None or _is_folder(node) for node in (change.before, change.after))
+        }
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the files, in order; git's own are decided on with the command as a whole."""
+        return sorted(path for path in self.changes if not enclosing_git_folder(path))
+
+    def file(self, path: str) -> ReviewedFile:
+        """Look at one path as it would be after the command."""
+        change = self.changes.get(path)
+        if change is None:
+            return ReviewedFile(path)
+        states = _FileStates(change.before, [(self.call_id, change.after)], change.after)
+        return _reviewed(path, states, lambda path, node: _file_text(self.files, path, node))
+
+    def without(
+        self, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
+    ) -> FinishedCommand:
+        """Return the command with the rejected parts left out of what it changed, and a note that says so."""
+        changed: dict[str, Change] = {}
+        left_out: set[str] = set()
+        for path, ids in rejected.items():
+            file = self.file(path)
+            chosen = [part for part in file.parts if part.id in ids]
+            if len(chosen) == len(file.parts) and edited.keys().isdisjoint(ids):
+                left_out.add(path)
+            elif chosen:
+                # From what it would be to what is wanted of it: the end is what lands.
+                wanted = _rewritten(self.files, file, chosen, edited).after
+                changed[path] = replace(self.changes[path], after=wanted)
+        delta = [changed.get(change.path, change) for change in self.ran.delta or ()]
+        landing, _ = without_forbidden(delta, lambda path, _link: path in left_out)
+        parts = sorted({*left_out, *(f"{path} (in part)" for path in changed)})
+        note = f"A person left out of what it changed: {', '.join(parts)}."
+        end = replace(self.ran.exit, notes=(*self.ran.exit.notes, note))
+        return replace(self.ran, exit=end, delta=tuple(landing))
+
+
+@dataclass(slots=True)
+class RejectionPlan:
+    """What takes parts back: the changes to make, the touches that they revert as a whole, and what is kept."""
+
+    changes: list[Change] = field(default_factory=list)
+    reverts: list[int] = field(default_factory=list)
+    conflicts: list[UndoConflict] = field(default_factory=list)
+
+
+def plan_rejection(
+    review: ChangeReview, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
+) -> RejectionPlan:
+    """Plan the changes that take parts back, by path and id, with `edited` text in place of some."""
+    plan = RejectionPlan()
+    for path, ids in rejected.items():
+        file = review.file(path)
+        found = [part for part in file.parts if part.id in ids]
+        chosen = [part for part in found if not part.refusal or part.id in edited]
+        refusals = {part.refusal for part in found if part not in chosen}
+        if len(found) < len(set(ids)):
+            refusals.add(SHOWN_OTHERWISE)
+        try:
+            plan.changes += [_rewritten(review.files, file, chosen, edited)] if chosen else []
+        except Unencodable as problem:
+            refusals.add(f"{problem}.")
+        else:
+            whole = len(chosen) == len(file.parts) and edited.keys().isdisjoint(ids)
+            plan.reverts += file.touches if whole else ()
+        plan.conflicts += [UndoConflict(path, refusal, None) for refusal in sorted(refusals)]
+    _plan_folders(review, plan)
+    plan.changes.sort(key=change_apply_order)
+    return plan
+
+
+def _plan_folders(review: ChangeReview, plan: RejectionPlan) -> None:
+    """Add the folders that files return to, and those that were created for files which go."""
+    files, removed = review.files, review.folders(created=False)
+    coming = {above for change in plan.changes if change.after for above in parent_folders(change.path)}
+    for above in sorted(coming):
+        if _node_at(files, above, None) is None:
+            touch = removed.get(above)
+            mode = touch.before.mode if touch and touch.before else None
+            plan.changes.append(Change(above, None, Node("folder", mode=mode)))
+            plan.reverts += [touch.id] if touch else []
+    going = {change.path for change in plan.changes if change.after is None}
+    above_going = {above for path in going for above in parent_folders(path)}
+    created = review.folders(created=True)
+    for folder in sorted(above_going & created.keys(), key=lambda path: -path.count("/")):
+        node = _node_at(files, folder, None)
+        if node is None or node.kind != "folder" or any(f.path not in going for f in files.names(folder)):
+            continue
+        plan.changes.append(Change(folder, node, None))
+        plan.reverts.append(created[folder].id)
+        going.add(folder)
+
+
+def _rewritten(
+    files: HostFiles, file: ReviewedFile, chosen: Sequence[ReviewPart], edited: Mapping[str, str]
+) -> Change:
+    """Return the change of a file from what it is to what it is without the chosen parts."""
+    if any(part.kind in ("created", "deleted", "replaced") for part in chosen):
+        return Change(file.path, file.now, file.before)
+    assert file.now is not None
+    assert file.diff is not None
+    data = _file_bytes(files, file.path, file.now) or b""
+    hunks = {
+        part.hunk: edited.get(part.id, file.diff.base_text(file.diff.hunks[part.hunk]))
+        for part in chosen
+        if part.kind == "hunk"
+    }
+    wanted = decode(data).encode(replace_hunks(file.diff, hunks)) if hunks else data
+    back = file.modes is not None and any(part.kind == "mode" for part in chosen)
+    mode = file.modes[0] if file.modes and back else file.now.mode
+    return Change(file.path, Node("file", data, file.now.mode), Node("file", wanted, mode))
+
+
+@dataclass(frozen=True, slots=True)
+class _FileStates:
+    """What was at a path first, what each change left there and who made it, and what is there now."""
+
+    first: Node | None
+    steps: Sequence[tuple[str, Node | None]]
+    now: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeFile:
+    """A file as a whole after some changes: the state that others left, and who changed it since."""
+
+    before: Node | None
+    node: Node | None
+    exists: bool
+    """Whether there would be a file without the authors."""
+    mode: int | None
+    """Permission bits that others left; None if not known."""
+    authors: tuple[str, ...] = ()
+    mode_authors: tuple[str, ...] = ()
+    since_it_came: tuple[str, ...] = ()
+    """Who changed it since others created it, or since the first state."""
+
+    def after(self, author: str, node: Node | None) -> "_WholeFile":
+        """The same after one more change."""
+        was, now = (each.mode if each else None for each in (self.node, node))
+        changed = was is not None and now is not None and was != now
+        if author != OTHERS:
+            modes = (*self.mode_authors, author) if changed else self.mode_authors
+            mode = now if self.mode is None else self.mode
+            return replace(
+                self,
+                node=node,
+                mode=mode,
+                authors=(*self.authors, author),
+                mode_authors=modes,
+                since_it_came=(*self.since_it_came, author),
+            )
+        came_or_went = (self.node is None) != (node is None)
+        return _WholeFile(
+            before=node,
+            node=node,
+            exists=node is not None if came_or_went else self.exists,
+            mode=now if changed or self.mode is None else self.mode,
+            mode_authors=() if changed else self.mode_authors,
+            since_it_came=() if came_or_went else self.since_it_came,
+        )
+
+
+def _whole_file(states: _FileStates) -> _WholeFile:
+    first = states.first
+    whole = _WholeFile(first, first, first is not None, first.mode if first else None)
+    # As with lines: an undo returns to a state that is known.
+    known = {_content(first): whole}
+    for author, node in states.steps:
+        found = known.get(_content(node)) if author == OTHERS else None
+        whole = found or whole.after(author, node)
+        known[_content(node)] = whole
+    return whole
+
+
+def _reviewed(path: str, states: _FileStates, text_of: TextOf) -> ReviewedFile:
+    whole, now = _whole_file(states), states.now
+    authors = tuple(dict.fromkeys(whole.authors if whole.exists else whole.since_it_came))
+    if now is None or not whole.exists:
+        if (now is None) != whole.exists or not authors:
+            return ReviewedFile(path)
+        diff = _text_diff(path, whole.before if now is None else None, [(authors[-1], now)], text_of)
+        if now is None:
+            return _with_parts(
+                ReviewedFile(path, whole.before, None, diff), [ReviewPart("deleted", authors)]
+            )
+        refusal = "" if whole.before is None else EDITED_SINCE
+        return _with_parts(ReviewedFile(path, None, now, diff), [ReviewPart("created", authors, refusal)])
+    diff = _text_diff(path, states.first, states.steps, text_of)
+    if diff is None:
+        parts = [ReviewPart("replaced", authors)] if authors and not _same(whole.before, now) else []
+        return _with_parts(ReviewedFile(path, whole.before, now), parts)
+    parts = [
+        ReviewPart("hunk", hunk.authors, EDITED_SINCE if hunk.mixed else "", number)
+        for number, hunk in enumerate(diff.hunks)
+    ]
+    modes = None
+    if whole.mode_authors and None not in (whole.mode, now.mode) and whole.mode != now.mode:
+        modes = (whole.mode or 0, now.mode or 0)
+        parts.append(ReviewPart("mode", tuple(dict.fromkeys(whole.mode_authors))))
+    return _with_parts(ReviewedFile(path, whole.before, now, diff, modes), parts)
+
+
+def _text_diff(
+    path: str, first: Node | None, steps: Sequence[tuple[str, Node | None]], text_of: TextOf
+) -> AuthoredDiff | None:
+    base = text_of(path, first)
+    if base is None:
+        return None
+    versions = []
+    for author, node in steps:
+        text = text_of(path, node)
+        if text is None:
+            return None
+        versions.append(TextVersion(author, text))
+    return authored_diff(base, versions)
+
+
+def _with_parts(file: ReviewedFile, parts: Sequence[ReviewPart]) -> ReviewedFile:
+    """Give each part an id made of path and content; parts that are alike are numbered."""
+    times: Counter[str] = Counter()
+    named = []
+    for part in parts:
+        words = [file.path, part.kind, *_content_of(file, part)]
+        key = sha256_hex("\0".join(words).encode("utf-8", "surrogatepass"))[:PART_ID_CHARS]
+        times[key] += 1
+        named.append(replace(part, id=key if times[key] == 1 else f"{key}-{times[key]}"))
+    return replace(file, parts=tuple(named))
+
+
+def _content_of(file: ReviewedFile, part: ReviewPart) -> list[str]:
+    if part.kind == "hunk" and file.diff is not None:
+        hunk = file.diff.hunks[part.hunk]
+        return [file.diff.base_text(hunk), file.diff.text(hunk)]
+    if part.kind == "mode":
+        return [str(file.modes)]
+    return [f"{node.kind} {node.digest}" if node else "" for node in (file.before, file.now)]
+
+
+def _file_text(files: HostFiles, path: str, node: Node | None) -> str | None:
+    if node is None:
+        return ""
+    data = _file_bytes(files, path, node) if node.kind == "file" else None
+    return None if data is None or is_binary(data) else decode(data).body
+
+
+def _file_bytes(files: HostFiles, path: str, node: Node) -> bytes | None:
+    """Return the bytes of a file's node, from the backups or the unchanged file if need be; None if too large."""
+    if node.bytes > MAX_REVIEWED_FILE_BYTES:
+        return None
+    if node.held is None or node.known:
+        return node.data
+    data = None if files.vault is None else files.vault.read(node.held.ref, MAX_REVIEWED_FILE_BYTES)
+    if data is None and node.same(_node_at(files, path, node)):
+        return files.read(path)
+    return data
+
+
+def _add_state(states: list[tuple[str, Node | None]], found: Node | None) -> None:
+    """Add what was found at a path to its states, as the work of others; or, if it is the last, its mode."""
+    author, last = states[-1]
+    if not _same(found, last):
+        states.append((OTHERS, found))
+    elif last and found and last.mode is None:
+        states[-1] = (author, Node(last.kind, last.data, found.mode, last.held))
+
+
+def _node_at(files: HostFiles, path: str, like: Node | None) -> Node | None:
+    try:
+        return files.node(path, like=like)
+    except SymlinkInPath:
+        return None
+
+
+def _content(node: Node | None) -> tuple[str, str] | None:
+    return None if node is None else (node.kind, node.digest)
+
+
+def _same(one: Node | None, other: Node | None) -> bool:
+    return other is None if one is None else one.same(other)
+
+
+def _is_folder(node: Node) -> bool:
+    """Whether a node is a folder that is not moved as one with all that is in it."""
+    return node.kind == "folder" and node.held is None
+
+
+def _is_plain_folder(touch: RecordedTouch) -> bool:
+    sides = [side for side in (touch.before, touch.after) if side]
+    return all(side.kind == "folder" and side.ref is None for side in sides)

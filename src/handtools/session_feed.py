@@ -1,0 +1,468 @@
+"""What a person's screen needs of agents at work in other processes: calls as they come, questions, answers, undo.
+
+It stands on the journal alone, so it shows every client. `handtools watch` and others draw it. ADR 225, 226.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+
+from handtools.core.approval import Approval, Reply
+from handtools.core.call import Call
+from handtools.core.changes import TouchedPath
+from handtools.core.errors import HandtoolsError, ToolError
+from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.local_journal import open_local_journal
+from handtools.recorded_changes import ACTION_SIGNS, net_diff
+from handtools.runtime.journal import Journal, LoggedCall
+from handtools.runtime.journal.running_calls import HEARTBEAT_SECONDS, RunningCall
+from handtools.text.terminal_emulator import decode_output, plain_output
+from handtools.text.visible_text import visible_line
+
+if TYPE_CHECKING:
+    from handtools.core.result import Result
+    from handtools.toolbox import BlockingToolbox, Toolbox
+
+CallState = Literal["running", "pending", "done", "failed", "denied", "cancelled"]
+AnsweredBy = Literal["here", "agent", "another"]
+"""Who acts on an answer: this process, the agent's own that waited for it; or another answer came first."""
+
+CALL_STATES: Mapping[str, CallState] = {
+    "ok": "done",
+    "pending": "pending",
+    "denied": "denied",
+    "cancelled": "cancelled",
+}
+"""State of a recorded call by its status in the log; all others are failures."""
+MOST_NEW_CALLS = 200
+"""Of more calls that came since a cursor only the newest are given; the screen reads its page anew."""
+NAMED_PATHS = 3
+MOST_DIFFED_PATHS = 200
+"""Of a call that changed more paths the diff shows the first."""
+SUBJECT_CHARS = 200
+SHOWN_OUTPUT_BYTES = 64 << 10
+PERSON_AGENT_NAME = "person"
+PLANNED_VERBS = {"created": "bring back", "changed": "restore", "deleted": "remove"}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCall:
+    """One call for a timeline: what it is, how it stands, what it changed, what it cost."""
+
+    seq: int
+    """Its number in the log, by which pages go on; 0 while it runs for the first time."""
+    id: str
+    session: str
+    turn: str
+    agent: str
+    tool: str
+    subject: str
+    """The path, command or other argument that says what it is about, on one line, harmless to print."""
+    started: float
+    seconds: float
+    state: CallState
+    status: str
+    """What came of it, as the log says: `ok`, `failed exit 1`, `denied` …"""
+    changed: tuple[TouchedPath, ...] = ()
+    """The first paths that it changed."""
+    changed_count: int = 0
+    undone: Literal["no", "partly", "yes"] = "no"
+    tokens: int = 0
+    """Estimated tokens of the answer that the model got."""
+    output_bytes: int = 0
+    """How much a running command has printed so far."""
+
+    @property
+    def changed_text(self) -> str:
+        """The changed paths with a sign each (`+` created, `~` changed, `-` deleted), and how many more."""
+        signed = [f"{ACTION_SIGNS[each.action]}{visible_line(each.path, 80)}" for each in self.changed]
+        more = self.changed_count - len(signed)
+        return " ".join([*signed, f"and {more:,} more"] if more > 0 else signed)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingApproval:
+    """A question that waits for a person, with the call that asks."""
+
+    approval: Approval
+    tool: str
+    args: Mapping[str, Any]
+    session: str
+    agent: str
+    at: float
+    is_awaited: bool
+    """Whether the agent waits for the answer, and goes on with it at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallDetails:
+    """All that is recorded of one call, to be shown; texts are as they were and not harmless to print."""
+
+    call: ShownCall
+    args: Mapping[str, Any]
+    answer: str
+    """What the model was told; of a running command the end of its output so far."""
+    diff: str
+    approval: Approval | None
+    """The question that the call waits with."""
+    cut: str = ""
+    """What was left out, in words; empty if nothing was."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedCursor:
+    """How far a reader of the feed has come."""
+
+    seq: int = 0
+    entry: int = 0
+    unsettled: frozenset[str] = frozenset()
+    """Calls that ran or waited then: how they stand now is told again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedNews:
+    """What changed since a cursor, what runs and what waits."""
+
+    cursor: FeedCursor
+    calls: tuple[ShownCall, ...] = ()
+    """Calls that ended, or that stand otherwise than before, newest first."""
+    running: tuple[ShownCall, ...] = ()
+    pending: tuple[PendingApproval, ...] = ()
+    is_cut: bool = False
+    """Whether more calls came than are given: the reader should read its page again."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOutcome:
+    """What became of a person's answer."""
+
+    by: AnsweredBy
+    reply: Reply
+    """The answer that counts: of two the first."""
+    text: str = ""
+    """What came of the call, if it was run here."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevertOutcome:
+    """What an undo or redo did, or would do."""
+
+    ok: bool
+    text: str
+    restored: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Paths that changed since, and were left as they are."""
+
+
+@dataclass(slots=True)
+class SessionFeed:
+    """The calls of a workspace, of all sessions, clients and processes, for a person's screen.
+
+    Methods may be called from any thread. Reading loads no tools; answering and undoing do, at the first time.
+    """
+
+    root: Path
+    state: Path | None = None
+    _journal: Journal = field(init=False)
+    _outputs: FolderBlobStore = field(init=False)
+    _toolbox: "BlockingToolbox | None" = field(init=False, default=None)
+    _version: int | None = field(init=False, default=None)
+    _attended: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        opened = open_local_journal(self.root, self.state)
+        self._journal = opened.journal
+        self._outputs = FolderBlobStore(opened.state / "outputs")
+
+    def page(
+        self, *, session: str | None = None, matching: str = "", before: int | None = None, limit: int = 100
+    ) -> list[ShownCall]:
+        """List recorded calls, newest first; `before` is the `seq` of the last one of the page before.
+
+        `matching` is a text in tool, arguments, status, agent, id or changed paths.
+        """
+        found = self._journal.calls.page(session=session, before=before, matching=matching, limit=limit)
+        return [self._shown(logged) for logged in found]
+
+    def sessions(self) -> list[str]:
+        """List the sessions, the one that was active last first."""
+        names: list[str] = self._journal.calls.session_names()
+        return names
+
+    def cursor(self) -> FeedCursor:
+        """Return the cursor of now: news are what comes after it."""
+        unsettled = {each.id for each in self._journal.running.listed()}
+        unsettled |= {waiting.call.id for waiting in self._journal.calls.waiting_calls()}
+        return FeedCursor(
+            self._journal.calls.newest_seq(), self._journal.entries.newest_finished(), frozenset(unsettled)
+        )
+
+    def attend(self) -> None:
+        """Say that a person watches, at most once a second; agents wait for their answer while that is said."""
+        if time.monotonic() - self._attended >= HEARTBEAT_SECONDS:
+            self._attended = time.monotonic()
+            self._journal.answers.attend()
+
+    def is_changed(self) -> bool:
+        """Whether another process has written to the journal since this was last asked; costs next to nothing."""
+        before, self._version = self._version, self._journal.data_version()
+        return self._version != before
+
+    def news(self, since: FeedCursor) -> FeedNews:
+        """Return what changed since a cursor, and all that runs and waits; reads no more than that."""
+        running = {each.id: each for each in self._journal.running.listed()}
+        waiting = self._journal.calls.waiting_calls()
+        answered = self._journal.answers.answered() if waiting else set()
+        awaited = self._journal.answers.awaited() if waiting else set()
+        now = FeedCursor(
+            self._journal.calls.newest_seq(),
+            self._journal.entries.newest_finished(),
+            frozenset(running).union(each.call.id for each in waiting),
+        )
+        new: list[LoggedCall] = []
+        if now.seq > since.seq:
+            new = self._journal.calls.page(after=since.seq, limit=MOST_NEW_CALLS + 1)
+        again = (since.unsettled | now.unsettled) - {logged.id for logged in new}
+        if now.entry > since.entry:
+            again |= self._journal.entries.calls_undone_or_redone(since.entry)
+        known = self._journal.calls.listed(again) if again else []
+        calls = {logged.id: logged for logged in (*new[:MOST_NEW_CALLS], *known)}
+        # The row of a call that has ended may be there a moment longer.
+        settled = {logged.id for logged in calls.values() if logged.status != "pending"}
+        alive = [
+            each
+            for each in running.values()
+            if each.id not in settled or each.started > _ended(calls, each)
+        ]
+        ids = {each.id for each in alive}
+        return FeedNews(
+            now,
+            tuple(self._shown(logged) for call_id, logged in calls.items() if call_id not in ids),
+            tuple(_shown_running(each) for each in alive),
+            tuple(
+                PendingApproval(
+                    each.approval,
+                    each.call.tool,
+                    each.call.args,
+                    each.call.session,
+                    each.call.agent,
+                    each.at,
+                    each.call.id in awaited,
+                )
+                for each in waiting
+                if each.call.id not in answered
+            ),
+            is_cut=len(new) > MOST_NEW_CALLS,
+        )
+
+    def details(self, call_id: str) -> CallDetails | None:
+        """Return all of one call, also while it runs; None if nothing is known of it."""
+        running = next((each for each in self._journal.running.listed() if each.id == call_id), None)
+        logged = self._journal.calls.find(call_id)
+        if running is not None and (
+            logged is None or logged.status == "pending" or running.started > logged.ended
+        ):
+            output, cut = self._live_output(running)
+            return CallDetails(_shown_running(running), running.args, output, "", None, cut)
+        if logged is None:
+            return None
+        result = self._result(call_id)
+        waiting = self._journal.calls.suspended(call_id) if logged.status == "pending" else None
+        changed = self._journal.entries.counted(call_id, most=NAMED_PATHS)
+        diff = ""
+        if changed.count:
+            diff = net_diff(self._journal, self._journal.entries.first_touches(call_id, MOST_DIFFED_PATHS))
+        answer = result.text if result else ""
+        shown = _text_in_details(result.details) if result and diff else ""
+        return CallDetails(
+            self._shown(logged),
+            logged.args,
+            # The diff comes once, whole.
+            (answer.replace(shown, "") if shown else answer).rstrip("\n"),
+            diff,
+            waiting.approval if waiting else None,
+            f"The first {MOST_DIFFED_PATHS} of {changed.count:,} changed paths."
+            if changed.count > MOST_DIFFED_PATHS
+            else "",
+        )
+
+    def answer(self, call_id: str, reply: Reply) -> AnswerOutcome:
+        """Answer a pending call. The first answer counts; who comes second is told which that was.
+
+        If the agent waits for it, its own process goes on with the call. Else the call is run here, to its end.
+        """
+        kept = self._journal.calls.suspended(call_id)
+        if kept is None:
+            logged = self._journal.calls.find(call_id)
+            return AnswerOutcome("another", Reply(logged is not None and logged.status != "denied"))
+        if reply.fingerprint and reply.fingerprint != kept.approval.fingerprint:
+            raise HandtoolsError("It has changed since it was shown. Look at it again.")
+        reply = replace(reply, fingerprint=kept.approval.fingerprint)
+        claim = self._journal.answers.claim(call_id, reply)
+        if claim.kind == "taken" or claim.reply != reply:
+            return AnswerOutcome("another", claim.reply)
+        if claim.kind == "awaited":
+            return AnswerOutcome("agent", reply)
+        result = self._open_toolbox().resume(call_id, reply)
+        return AnswerOutcome("here", reply, result.text)
+
+    def cancel(self, call_id: str) -> bool:
+        """Ask the process that runs a call to cancel it; False if it does not run any more."""
+        asked: bool = self._journal.running.request_cancel(call_id, PERSON_AGENT_NAME)
+        return asked
+
+    def revert(
+        self, action: Literal["undo", "redo"], call_id: str, *, dry_run: bool, merge: bool = False
+    ) -> RevertOutcome:
+        """Undo or redo what a call changed, or with `dry_run` say what that would do; that is not recorded."""
+        toolbox = self._open_toolbox()
+        if dry_run:
+            return anyio.run(partial(_planned, toolbox.toolbox, action, call_id, merge=merge))
+        logged = self._journal.calls.find(call_id)
+        # The person who asks for it is the one who would be asked.
+        result = toolbox.call(
+            Call(
+                tool="undo",
+                args={"action": action, "scope": "call", "name": call_id, "merge": merge},
+                session=logged.session if logged else "",
+                agent=PERSON_AGENT_NAME,
+            ),
+            reply=Reply(allow=True),
+        )
+        details = result.details
+        if not result.ok or details is None:
+            return RevertOutcome(ok=False, text=result.text)
+        kept = tuple(conflict.path for conflict in details.conflicts)
+        return RevertOutcome(bool(details.restored), result.text, tuple(details.restored), kept)
+
+    def close(self) -> None:
+        """Say that nobody watches any more, and close the journal."""
+        try:
+            if self._attended:
+                self._journal.answers.leave()
+        finally:
+            if self._toolbox is not None:
+                self._toolbox.close()
+            self._journal.close()
+
+    def _open_toolbox(self) -> "BlockingToolbox":
+        if self._toolbox is None:
+            from handtools.configuration import load_configuration
+            from handtools.toolbox import EVERYTHING, BlockingToolbox, Toolbox, local_workspace, plugins
+
+            found = load_configuration(self.root)
+            workspace = local_workspace(self.root, state=self.state, settings=found.settings)
+            toolbox = Toolbox([*EVERYTHING, *plugins()], workspace=workspace, policy=found.policy)
+            # An answer that was given here is acted on there.
+            toolbox.workspace.journal.answers.holder = self._journal.answers.holder
+            self._toolbox = BlockingToolbox(toolbox)
+        return self._toolbox
+
+    def _shown(self, logged: LoggedCall) -> ShownCall:
+        changed = self._journal.entries.counted(logged.id, most=NAMED_PATHS)
+        recalled = self._journal.calls.recall(logged.id) or {}
+        code = f" {logged.code}" if logged.code not in {"", logged.status} else ""
+        return ShownCall(
+            seq=logged.seq,
+            id=logged.id,
+            session=logged.session,
+            turn=logged.turn,
+            agent=logged.agent,
+            tool=logged.tool,
+            subject=call_subject(logged.args),
+            started=logged.started,
+            seconds=max(logged.ended - logged.started, 0.0),
+            state=CALL_STATES.get(logged.status, "failed"),
+            status=logged.status + code,
+            changed=changed.first,
+            changed_count=changed.count,
+            undone=changed.undone,
+            tokens=(recalled.get("usage") or {}).get("tokens", 0),
+        )
+
+    def _result(self, call_id: str) -> "Result[Any] | None":
+        from handtools.core.result import result_from_json
+
+        recalled = self._journal.calls.recall(call_id)
+        return result_from_json(recalled) if recalled else None
+
+    def _live_output(self, running: RunningCall) -> tuple[str, str]:
+        """Return the end of what a running command has printed, and what was left out before it."""
+        text, size = running.output, len(running.output.encode("utf-8", "replace"))
+        if running.kept:
+            try:
+                stored = self._outputs.size(running.kept)
+                if (
+                    stored >= running.output_bytes
+                ):  # else its file goes round, and the end is in the journal
+                    start = max(stored - SHOWN_OUTPUT_BYTES, 0)
+                    data = self._outputs.part(running.kept, start, SHOWN_OUTPUT_BYTES)
+                    text, size = plain_output(decode_output(data, starts=not start, ends=False)), len(data)
+            except KeyError:  # it has just ended
+                pass
+        left = running.output_bytes - size
+        return text, f"The last {size:,} of {running.output_bytes:,} bytes." if left > 0 else ""
+
+
+async def _planned(
+    toolbox: "Toolbox", action: Literal["undo", "redo"], call_id: str, *, merge: bool
+) -> RevertOutcome:
+    """Say what an undo or redo would do."""
+    from handtools.runtime.approval.gate import ApprovalGate
+    from handtools.runtime.guards.files import GuardedFiles
+    from handtools.runtime.undo import GuardedHistory
+
+    call = Call(tool="undo", args={}, agent=PERSON_AGENT_NAME)
+    gate = ApprovalGate(call, toolbox.policy, None, toolbox.workspace.journal, lambda _: None)
+    history = GuardedHistory(toolbox.workspace, GuardedFiles(call, toolbox.workspace, gate, lambda _: None))
+    revert = history.undo if action == "undo" else history.redo
+    try:
+        planned = await revert("call", call_id, merge=merge, dry_run=True)
+    except ToolError as refused:
+        return RevertOutcome(ok=False, text=str(refused))
+    rows = [f"{PLANNED_VERBS[each.action]} {each.path}" for each in planned.touched]
+    rows += [f"keep {conflict.path}: {conflict.reason}" for conflict in planned.conflicts]
+    text = "\n".join(["It would", *(f"  {row}" for row in rows)]) if rows else "It would change nothing."
+    kept = tuple(conflict.path for conflict in planned.conflicts)
+    return RevertOutcome(bool(planned.restored), text, planned.restored, kept)
+
+
+def call_subject(args: Mapping[str, Any]) -> str:
+    """Return what a call is about, on one line: its path or command, else the first text of its arguments."""
+    texts = {name: value for name, value in args.items() if isinstance(value, str) and value}
+    for name in ("path", "command", "file_path", "pattern", "name"):
+        if name in texts:
+            return visible_line(texts[name], SUBJECT_CHARS)
+    return visible_line(next(iter(texts.values()), ""), SUBJECT_CHARS)
+
+
+def _ended(calls: Mapping[str, LoggedCall], running: RunningCall) -> float:
+    logged = calls.get(running.id)
+    return logged.ended if logged else 0.0
+
+
+def _shown_running(running: RunningCall) -> ShownCall:
+    return ShownCall(
+        seq=0,
+        id=running.id,
+        session=running.session,
+        turn=running.turn,
+        agent=running.agent,
+        tool=running.tool,
+        subject=call_subject(running.args),
+        started=running.started,
+        seconds=max(time.time() - running.started, 0.0),
+        state="running",
+        status="cancelling" if running.cancelled_by else "running",
+        output_bytes=running.output_bytes,
+    )
+
+
+def _text_in_details(details: object) -> str:
+    found: Iterable[Any] | None = details.get("diff") if isinstance(details, dict) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,243 @@
+"""Hunks with authors: what certain authors changed in a text, with everybody else's edits folded into the base.
+
+The base is the text before the first version. Each version then changes either the text alone (an author's) or
+base and text together (anybody else's), so that the difference of the two is what the authors did. Where others
+edited in the same place that can't be told apart: such a hunk is mixed. ADR 228.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from handtools.text.diffs.unified_diff import LineEdit, diff_line_edits, hunk_header
+
+OTHERS = ""
+"""The author of versions that are folded into the base."""
+CONTEXT_ROWS = 3
+_NO_NEWLINE = "\n\\ No newline at end of file\n"
+
+
+class TextVersion(NamedTuple):
+    """A text as it was after a change, and who made the change; `OTHERS` for work that is not looked at."""
+
+    author: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuthoredHunk:
+    """A changed region: rows of the base that became rows of the text, and who changed them, in order of name."""
+
+    edit: LineEdit
+    authors: tuple[str, ...]
+    mixed: bool = False
+    """Whether others edited in the same place, so that taking it back would take back their work."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthoredDiff:
+    """What authors changed: the rows of base and text, each with its line end, and the hunks between them."""
+
+    base: Sequence[str]
+    rows: Sequence[str]
+    hunks: Sequence[AuthoredHunk]
+
+    def base_text(self, hunk: AuthoredHunk) -> str:
+        """What stood in the place of a hunk before it."""
+        return "".join(self.base[hunk.edit.start_a : hunk.edit.end_a])
+
+    def text(self, hunk: AuthoredHunk) -> str:
+        """What stands in the place of a hunk now."""
+        return "".join(self.rows[hunk.edit.start_b : hunk.edit.end_b])
+
+
+def authored_diff(base: str, versions: Iterable[TextVersion]) -> AuthoredDiff:
+    """Tell what authors changed in a text, from its state before and each version after it, oldest first."""
+    blame = _Blame(split_rows(base))
+    # An undo returns to a state that is known: lines compared anew could be found equal to other ones.
+    known, since_others = {base: blame}, {base: blame}
+    for author, text in versions:
+        found = (known if author == OTHERS else since_others).get(text)
+        blame = found or blame.after(author, split_rows(text))
+        since_others = {} if author == OTHERS else since_others
+        known[text] = since_others[text] = blame
+    hunks = [AuthoredHunk(edit, blame.authors(edit), mixed) for edit, mixed in blame.hunks]
+    return AuthoredDiff(blame.base, blame.rows, hunks)
+
+
+def replace_hunks(diff: AuthoredDiff, replaced: Mapping[int, str]) -> str:
+    """Give the text with other text in the place of some hunks, by their index; all others stay as they are."""
+    parts: list[str] = []
+    place = 0
+    for index in sorted(replaced):
+        edit = diff.hunks[index].edit
+        parts += [*diff.rows[place : edit.start_b], replaced[index]]
+        place = edit.end_b
+    return "".join([*parts, *diff.rows[place:]])
+
+
+def reject_hunks(diff: AuthoredDiff, rejected: Collection[int]) -> str:
+    """Give the text without some hunks, by their index: what was there before stands in their place."""
+    return replace_hunks(diff, {index: diff.base_text(diff.hunks[index]) for index in rejected})
+
+
+def group_hunks(hunks: Sequence[AuthoredHunk], context: int = CONTEXT_ROWS) -> list[list[int]]:
+    """Group hunks of the same authors whose context lines meet, by index, as a unified diff does."""
+    groups: list[list[int]] = []
+    for index, hunk in enumerate(hunks):
+        before = hunks[groups[-1][-1]] if groups else None
+        if (
+            before is not None
+            and hunk.edit.start_b - before.edit.end_b <= 2 * context
+            and (before.authors, before.mixed) == (hunk.authors, hunk.mixed)
+        ):
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
+def render_hunks(diff: AuthoredDiff, group: Sequence[int], context: int = CONTEXT_ROWS) -> str:
+    """Render neighbouring hunks as one hunk of a unified diff, from the text without them to the text."""
+    first, last = (diff.hunks[group[at]].edit for at in (0, -1))
+    start, end = max(first.start_b - context, 0), min(last.end_b + context, len(diff.rows))
+    shown: list[str] = []
+    place = start
+    for index in group:
+        edit = diff.hunks[index].edit
+        shown += [" " + row for row in diff.rows[place : edit.start_b]]
+        shown += ["-" + row for row in diff.base[edit.start_a : edit.end_a]]
+        shown += ["+" + row for row in diff.rows[edit.start_b : edit.end_b]]
+        place = edit.end_b
+    shown += [" " + row for row in diff.rows[place:end]]
+    removed = sum(row[0] != "+" for row in shown)
+    body = "".join([row if row[-1] == "\n" else row + _NO_NEWLINE for row in shown])
+    return f"{hunk_header(start, removed, start, end - start)}\n{body}"
+
+
+def split_rows(text: str) -> list[str]:
+    """Split a text into rows that keep their line feed, as `patch` reads them: a carriage return is content."""
+    rows = [f"{row}\n" for row in text.split("\n")]
+    last = rows.pop()[:-1]
+    return [*rows, last] if last else rows
+
+
+class _Blame:
+    """Base and text side by side, and for each row that only one of them has, who removed or added it."""
+
+    def __init__(self, base: list[str]) -> None:
+        self.base, self.rows = base, base
+        self.removed_by: list[str | None] = [None] * len(base)
+        """For each row of the base, who removed it from the text."""
+        self.added_by: list[str | None] = [None] * len(base)
+        """For each row of the text, who added it to what the base has."""
+        self.hunks: list[tuple[LineEdit, bool]] = []
+        """The regions in which base and text differ, and whether others edited there too."""
+
+    def authors(self, edit: LineEdit) -> tuple[str, ...]:
+        """Who changed rows of a region, others left out."""
+        named = {*self.removed_by[edit.start_a : edit.end_a], *self.added_by[edit.start_b : edit.end_b]}
+        return tuple(sorted(author for author in named if author))
+
+    def after(self, author: str, rows: list[str]) -> "_Blame":
+        """Base and text after a version; the base follows where others changed what no author had."""
+        changes = diff_line_edits(self.rows, rows)
+        made = _Blame([])
+        made.rows, made.added_by = rows, [None] * len(rows)
+        place_base = place_new = 0
+        for region in _regions([edit for edit, _ in self.hunks], changes):
+            same = region.new.start - place_new
+            made.base += self.base[place_base : place_base + same]
+            made.removed_by += [None] * same
+            own = [self.hunks[at] for at in region.hunks]
+            if own or author != OTHERS:
+                mixed = any(was for _, was in own)
+                self._compose(made, author, region, [changes[at] for at in region.changes], mixed=mixed)
+            else:
+                made.base += rows[region.new.start : region.new.stop]
+                made.removed_by += [None] * len(region.new)
+            place_base, place_new = region.base.stop, region.new.stop
+        made.base += self.base[place_base:]
+        made.removed_by += [None] * (len(self.base) - place_base)
+        return made
+
+    def _compose(
+        self, made: "_Blame", author: str, region: "_Region", changes: Sequence[LineEdit], *, mixed: bool
+    ) -> None:
+        """Put together what a region was changed to before and by this version, and compare it with the base anew.
+
+        Rows that are as in the base again are nobody's change any more.
+        """
+        old = self.base[region.base.start : region.base.stop]
+        new = made.rows[region.new.start : region.new.stop]
+        removed_by = _filled(self.removed_by[region.base.start : region.base.stop], author)
+        added_by: list[str] = []
+        place = region.rows.start
+        for change in changes:
+            added_by += _filled(self.added_by[place : change.start_a], author)
+            added_by += [author] * (change.end_b - change.start_b)
+            place = change.end_a
+        added_by += _filled(self.added_by[place : region.rows.stop], author)
+        done = 0
+        for edit in diff_line_edits(old, new):
+            made.base += old[done : edit.start_a]
+            made.removed_by += [None] * (edit.start_a - done)
+            done = edit.end_a
+            whose = {*removed_by[edit.start_a : edit.end_a], *added_by[edit.start_b : edit.end_b]}
+            at = len(made.base)
+            start, end = region.new.start + edit.start_b, region.new.start + edit.end_b
+            if whose == {OTHERS}:
+                made.base += new[edit.start_b : edit.end_b]
+                made.removed_by += [None] * (edit.end_b - edit.start_b)
+                continue
+            made.base += old[edit.start_a : edit.end_a]
+            made.removed_by += removed_by[edit.start_a : edit.end_a]
+            made.added_by[start:end] = added_by[edit.start_b : edit.end_b]
+            whole = LineEdit(at, len(made.base), start, end)
+            made.hunks.append((whole, mixed or OTHERS in whose))
+        made.base += old[done:]
+        made.removed_by += [None] * (len(old) - done)
+
+
+class _Region(NamedTuple):
+    """A region that hunks or changes touch: its rows in base, text and new text, and the indexes of both."""
+
+    base: range
+    rows: range
+    new: range
+    hunks: list[int]
+    changes: list[int]
+
+
+def _regions(hunks: Sequence[LineEdit], changes: Sequence[LineEdit]) -> Iterator[_Region]:
+    """Join hunks (base to text) and changes (text to new text) that touch, as a three-way merge does."""
+    spans = sorted(
+        [(hunk.start_b, hunk.end_b, 0, at) for at, hunk in enumerate(hunks)]
+        + [(change.start_a, change.end_a, 1, at) for at, change in enumerate(changes)]
+    )
+    shift_base = shift_new = 0
+    at = 0
+    while at < len(spans):
+        start, end = spans[at][:2]
+        joined: tuple[list[int], list[int]] = ([], [])
+        while at < len(spans) and spans[at][0] <= end:
+            end = max(end, spans[at][1])
+            joined[spans[at][2]].append(spans[at][3])
+            at += 1
+        base_start, new_start = start + shift_base, start + shift_new
+        shift_base += sum(_growth(hunks[index]) * -1 for index in joined[0])
+        shift_new += sum(_growth(changes[index]) for index in joined[1])
+        yield _Region(
+            range(base_start, end + shift_base),
+            range(start, end),
+            range(new_start, end + shift_new),
+            *joined,
+        )
+
+
+def _filled(authors: Sequence[str | None], author: str) -> list[str]:
+    return [author if by is None else by for by in authors]
+
+
+def _growth(edit: LineEdit) -> int:
+    return (edit.end_b - edit.start_b) - (edit.end_a - edit.start_a)

@@ -1,0 +1,195 @@
+"""The report as a page that is served while agents work: new calls, questions with their answers, undo.
+
+Whatever is clicked is a form, so that it works without a script; the script adds what comes and answers in place.
+ADR 230.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from handtools.text.html_report import (
+    REPORT_SCRIPT,
+    REPORT_STYLE,
+    ReportedCall,
+    call_item,
+    coloured_diff,
+    escaped,
+    figures,
+    search_fields,
+    source_hash,
+    summary_line,
+)
+
+LIVE_CALL_BYTES = 24_000
+"""How much of one call's arguments, answer and diff is shown."""
+LIVE_QUESTION_BYTES = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCall:
+    """A call of the live view, and what a person may do with it."""
+
+    id: str
+    """The whole id, which the forms name."""
+    call: ReportedCall
+    actions: tuple[str, ...] = ()
+    """Of `undo`, `redo` and `cancel`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveQuestion:
+    """A question that waits for a person."""
+
+    call_id: str
+    fingerprint: str
+    title: str
+    rule: str
+    preview: str
+    remembered: str
+    """What an answer for the session or the project would store."""
+    asked_by: str
+    """Tool, session and agent in a few words."""
+
+
+def live_view_page(
+    title: str,
+    calls: Sequence[LiveCall],
+    questions: Sequence[LiveQuestion],
+    *,
+    events: str = "",
+    older: str = "",
+) -> str:
+    """Build the page, with calls newest first; `events` and `older` are addresses, or empty."""
+    name = escaped(title)
+    shown = [live.call for live in reversed(calls)]
+    feed = f' data-events="{escaped(events)}"' if events else ""
+    return "".join(
+        [
+            *_head(name),
+            f"<header><h1>{name}</h1><p>{escaped(summary_line(shown))}</p>",
+            '<p id="status" role="status"></p><noscript><p>Reload this page to see what is new.</p></noscript>',
+            f'</header><main{feed}><section id="questions" aria-label="Waiting for an answer">',
+            *(live_question_item(question) for question in questions),
+            "</section>",
+            f"<details><summary>Figures</summary>{''.join(figures(shown))}</details>",
+            '<section aria-label="Calls">',
+            search_fields(),
+            '<ol id="calls">',
+            *(live_call_item(live) for live in calls),
+            "</ol>",
+            f'<p><a href="{escaped(older)}">Older calls</a></p>' if older else "",
+            f"</section></main><script>{REPORT_SCRIPT}{_SCRIPT}</script></body></html>\n",
+        ]
+    )
+
+
+def outcome_page(text: str) -> str:
+    """The page that answers a form where no script shows the outcome in place."""
+    back = '<p><a href="/">Back to the calls</a></p>'
+    told = f'<main><p role="status">{escaped(text)}</p>{back}</main></body></html>\n'
+    return "".join([*_head("handtools"), told])
+
+
+def content_policy() -> str:
+    """The content security policy of all these pages: our script, our style, this server, nothing else."""
+    return (
+        f"default-src 'none'; style-src '{source_hash(_ALL_STYLE)}'; "
+        f"script-src '{source_hash(REPORT_SCRIPT + _SCRIPT)}'; connect-src 'self'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+def live_call_item(live: LiveCall) -> str:
+    """One call of the list, with buttons for what may be done with it."""
+    buttons = "".join(
+        f'<form method="post" action="/{action}"><input type="hidden" name="call" value="{escaped(live.id)}">'
+        f"<button>{action.capitalize()}</button></form>"
+        for action in live.actions
+    )
+    shown = f'<div class="actions">{buttons}</div>' if buttons else ""
+    return call_item(live.call, LIVE_CALL_BYTES, actions=shown)
+
+
+def live_question_item(question: LiveQuestion) -> str:
+    """A question with what it is about, why it is asked, and the answers that can be given."""
+    answers = "".join(
+        f'<button name="answer" value="{value}">{words}</button>'
+        for value, words in (
+            ("once", "Allow once"),
+            ("session", "Allow for this session"),
+            ("project", "Allow for this project"),
+        )
+    )
+    number = escaped(question.call_id)
+    return (
+        f'<article id="question-{number}" data-question="{escaped(question.fingerprint)}">'
+        f"<h2>? {escaped(question.title)}</h2>"
+        f"<p><small>{escaped(question.asked_by)} · {escaped(question.rule)}</small></p>"
+        f"<pre tabindex=0>{coloured_diff(question.preview, LIVE_QUESTION_BYTES)}</pre>"
+        f'<form method="post" action="/answer"><input type="hidden" name="call" value="{number}">'
+        f'<input type="hidden" name="fingerprint" value="{escaped(question.fingerprint)}">'
+        f'<div class="actions">{answers}</div><p><small>{_remembering(question)}</small></p>'
+        '<div class="actions"><label>What to do instead '
+        '<input type="text" name="message" autocomplete="off"></label>'
+        '<button name="answer" value="deny" class="no">Deny</button></div></form></article>'
+    )
+
+
+def _remembering(question: LiveQuestion) -> str:
+    if not question.remembered:
+        return "Nothing would be remembered: it is asked each time."
+    lines = " · ".join(question.remembered.split("\n"))
+    return f"For the session or the project this is remembered: <code>{escaped(lines)}</code>"
+
+
+def _head(name: str) -> Iterable[str]:
+    yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield '<meta name="color-scheme" content="light dark">'
+    yield f"<title>{name}</title><style>{_ALL_STYLE}</style></head><body>"
+
+
+_STYLE = """
+article{border:2px solid var(--open);border-radius:6px;padding:.6rem .8rem;margin:1rem 0}
+h2{font-size:1.05rem;margin:0}article p{margin:.3rem 0}article pre{max-height:24rem}
+.actions{display:flex;gap:.6rem;flex-wrap:wrap;align-items:center;margin:.6rem 0}
+.actions label{display:flex;gap:.4rem;flex:1 1 16rem;align-items:center}.actions label input{flex:1;min-width:0}
+form{margin:0}button,input[type=text]{font:inherit;padding:.25rem .7rem;border:1px solid var(--faint);
+border-radius:4px;background:var(--back);color:var(--text)}
+button{cursor:pointer;background:var(--panel)}button:hover{border-color:var(--text)}.no{color:var(--bad)}
+button:focus-visible,a:focus-visible{outline:2px solid var(--bar);outline-offset:1px}a{color:var(--bar)}
+#status:not(:empty){border-left:4px solid var(--bar);padding-left:.6rem;color:var(--text);white-space:pre-wrap}
+"""
+_ALL_STYLE = REPORT_STYLE + _STYLE
+_SCRIPT = """
+const told=document.getElementById("status"),calls=document.getElementById("calls");
+const questions=document.getElementById("questions"),main=document.querySelector("main");
+const parts="summary,button,pre";
+function made(html){const holder=document.createElement("template");holder.innerHTML=html;
+return holder.content.firstElementChild}
+document.addEventListener("submit",async event=>{event.preventDefault();const form=event.target;
+const sent=new URLSearchParams(new FormData(form,event.submitter));
+for(const button of form.querySelectorAll("button"))button.disabled=true;
+told.textContent="Working …";
+try{const answer=await fetch(form.action,{method:"POST",body:sent,headers:{accept:"text/plain"}});
+told.textContent=await answer.text()}
+catch(problem){told.textContent="The server does not answer: is it stopped?"}
+for(const button of form.querySelectorAll("button"))button.disabled=false});
+function showQuestions(given){
+for(const card of [...questions.children])if(given[card.id]===undefined||
+!given[card.id].includes('data-question="'+card.dataset.question+'"'))card.remove();
+for(const[id,html]of Object.entries(given))if(!document.getElementById(id))questions.append(made(html));
+document.title=(questions.children.length?"("+questions.children.length+") ":"")+
+document.querySelector("h1").textContent}
+function showCalls(given){
+for(const[id,html]of given){const row=made(html),old=document.getElementById(id);
+if(old){const at=[...old.querySelectorAll(parts)].indexOf(document.activeElement);
+row.firstElementChild.open=old.firstElementChild.open;old.replaceWith(row);
+if(at>=0)row.querySelectorAll(parts)[at]?.focus()}else calls.prepend(row)}
+if(given.length)choose()}
+if(main.dataset.events){const source=new EventSource(main.dataset.events);
+source.onmessage=event=>{const news=JSON.parse(event.data);showCalls(news.calls);showQuestions(news.questions);
+if(news.cut)location.reload()};
+source.onerror=()=>{told.textContent="Not connected: what is new is not shown."};
+source.onopen=()=>{if(told.textContent.startsWith("Not connected"))told.textContent=""}}
+"""

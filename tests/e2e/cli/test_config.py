@@ -1,0 +1,160 @@
+"""`handtools config` and `init`: what is in force and from where, and a first file."""
+
+import json
+import os
+import pty
+
+import pytest
+
+from handtools.configuration.schema import parse_config_file
+from tests.e2e.cli.conftest import HANDTOOLS
+
+
+@pytest.fixture
+def person(shell, tmp_path):
+    def run(*words, **environment):
+        own = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HANDTOOLS_RUNNER": ""}
+        return shell.run(*words, **own | environment)
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path):
+    file = tmp_path / "config/handtools/config.toml"
+    file.parent.mkdir(parents=True)
+    return file
+
+
+def test_each_value_in_force_is_shown_with_its_file_and_line(person, shell, file):
+    file.write_text('# mine\nhosts = ["a.example"]\n\n[limits]\nmemory = "4 GiB"\nseconds = 60\n')
+    (shell.folder / ".handtools.toml").write_text('hosts = ["evil.example"]\n[limits]\nmemory = "1 GiB"\n')
+    rows = {row["key"]: row for row in person("config", "show", "--json").rows}
+    assert rows["hosts"]["value"] == ["a.example"]
+    assert rows["hosts"]["origins"] == [{"file": str(file), "line": 2, "project": False}]
+    assert rows["hosts"]["ignored"][0]["line"] == 1
+    assert rows["limits.memory"]["value"] == 1 << 30
+    assert [(each["line"], each["project"]) for each in rows["limits.memory"]["origins"]] == [(3, True)]
+    assert rows["limits.seconds"]["origins"][0]["line"] == 6
+    assert "preset" not in rows
+    told = person("config")
+    assert f"{file}:2" in told.out
+    assert ".handtools.toml:3 (project)" in told.out
+    assert "ignored: `hosts`" in told.err
+    assert "preset" in person("config", "show", "--all").out
+
+
+def test_a_variable_that_goes_first_is_named(person, file):
+    file.write_text('runner = "plain"\n')
+    said = person("config", "explain", "runner", HANDTOOLS_RUNNER="landlock").out
+    assert "in force     landlock" in said
+    assert "from         HANDTOOLS_RUNNER" in said
+
+
+def test_explain_says_what_a_key_means_and_a_near_one(person, file):
+    file.write_text("[limits]\nseconds = 5\n")
+    said = person("config", "explain", "limits.seconds").out
+    for part in ("background jobs are not cut short", "lowers it", "in force     5", f"{file}:2"):
+        assert part in said
+    wrong = person("config", "explain", "limits.second")
+    assert wrong.code == 1
+    assert "`limits.seconds`" in wrong.err
+
+
+def test_check_names_every_problem_with_its_line(person, file):
+    file.write_text("[limits]\nseconds = 0\nmemroy = 1\n")
+    ran = person("config", "check", "--json")
+    assert ran.code == 1
+    assert [problem["line"] for problem in ran.json["problems"]] == [2, 3]
+    told = person("config", "check").err
+    assert f"{file}:2" in told
+    assert "did you mean `memory`" in told
+    file.write_text("[limits]\nseconds = 1\n")
+    assert person("config", "check").code == 0
+
+
+def test_the_schema_is_json_schema_that_knows_every_table(person):
+    schema = person("config", "schema").json
+    assert schema["properties"]["hosts"]["description"].startswith("Hosts")
+    assert schema["$defs"]["LimitsTable"]["properties"]["memory"]["anyOf"] == [
+        {"type": "integer"},
+        {"type": "string"},
+    ]
+
+
+def test_init_writes_what_the_options_say_and_changes_no_file(person, file):
+    alone = person("init")
+    assert alone.code == 1
+    assert "Say --commands" in alone.err
+    ran = person("init", "--commands", "ask", "--host", "docs.example", "--notify", "bell")
+    assert ran.code == 0, ran
+    values, keys = parse_config_file(file.read_text(), "config.toml")
+    assert (values.hosts, values.notify.bell, values.defaults.run) == (["docs.example"], True, "ask")
+    assert keys == {"hosts", "notify", "defaults"}
+    assert json.loads(file.with_name("config.schema.json").read_text())["title"] == "ConfigFile"
+    before = file.read_text()
+    again = person("init", "--yes")
+    assert again.code == 1
+    assert "handtools config edit" in again.err
+    assert file.read_text() == before
+
+
+def test_init_leaves_older_files_to_the_person(person, file):
+    file.with_name("policy.toml").write_text('block = ["jobs"]\n')
+    ran = person("init", "--yes")
+    assert ran.code == 1
+    assert "policy.toml" in ran.err
+    assert not file.exists()
+
+
+def test_a_host_that_is_none_is_not_written(person, file):
+    assert "no list of hosts" in person("init", "--yes", "--host", "http://x/y").err
+    assert not file.exists()
+
+
+def at_terminal(shell, environment, keys, *words):
+    """Run a command at a terminal, type what it waits for, and give back its exit code and what it showed."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.chdir(shell.folder)
+        os.execve(HANDTOOLS, ["handtools", *words], shell.environment | environment)
+    shown = b""
+    for asked, key in keys:
+        while asked not in shown:
+            shown += os.read(terminal, 4096)
+        os.write(terminal, key)
+    while True:
+        try:
+            data = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        shown += data
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+def test_init_asks_three_questions_at_a_terminal(shell, file, tmp_path):
+    keys = [(b"[Y/n]", b"n\n"), (b"may stay empty", b"a.example b.example\n"), (b"[none]", b"desk\n")]
+    code, shown = at_terminal(shell, {"XDG_CONFIG_HOME": str(tmp_path / "config")}, keys, "init")
+    assert code == 0, shown
+    values, _ = parse_config_file(file.read_text(), "config.toml")
+    assert (values.defaults.run, values.hosts, values.notify.desktop) == (
+        "ask",
+        ["a.example", "b.example"],
+        True,
+    )
+
+
+def test_edit_opens_the_file_with_every_key_explained_and_checks_it(shell, file, tmp_path):
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\ncp "$1" "$1.seen"\necho \'blok = 1\' >> "$1"\n')
+    editor.chmod(0o755)
+    environment = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "VISUAL": str(editor)}
+    code, shown = at_terminal(shell, environment, [], "config", "edit")
+    assert code == 1
+    assert "did you mean `block`" in shown
+    template = (tmp_path / "config/handtools/config.toml.seen").read_text()
+    assert "# memory =" in template
+    assert parse_config_file(template, "t")[1] == frozenset()

@@ -1,0 +1,194 @@
+"""What is durable survives its host: the log in object storage is all that another one gets."""
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handtools.core.call import Call
+from handtools.core.errors import NotFound, StorageFault
+from handtools.fleet import workspace_log
+from handtools.fleet.host import WorkspaceHost
+from handtools.fleet.templates import content_digest
+from handtools.fleet.workspace_log import LogHead, LogStore, SegmentTaken
+from handtools.fleet.workspaces import WorkspaceStore
+
+Hosts = Callable[..., WorkspaceHost]
+
+
+@pytest.fixture(params=["file", "s3"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> LogStore:
+    if request.param == "file":
+        return LogStore(f"file://{tmp_path}/log")
+    return LogStore(f"s3://fleet/{secrets.token_hex(4)}", **request.getfixturevalue("s3_options"))
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, log: LogStore) -> Any:
+    """Make a host with a disk of its own and the log."""
+    made: list[WorkspaceHost] = []
+
+    def host(folder: Path | None = None) -> WorkspaceHost:
+        made.append(WorkspaceHost(WorkspaceStore(folder or tmp_path / f"host{len(made)}"), log=log))
+        return made[-1]
+
+    yield host
+    for each in made:
+        each.store.close_all()
+
+
+async def call(host: WorkspaceHost, name: str, tool: str, **args: Any) -> Any:
+    return await host.call(name, Call(tool=tool, args=args))
+
+
+async def test_another_host_has_the_same_files_and_the_same_record(hosts: Hosts, source: Path) -> None:
+    first, second = hosts(), hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w", tenant="red")
+    made = Call(
+        tool="bash",
+        args={"command": "mkdir -p out/deep && echo hi > out/deep/x && rm -r pkg && ln -s a.txt l"},
+    )
+    ran = await first.call(name, made)
+    assert ran.status == "ok", ran.text
+    await call(first, name, "edit", path="a.txt", old_string="line 3\n", new_string="three\n")
+    await call(
+        first,
+        name,
+        "bash",
+        command="chmod 600 a.txt; mkdir big; for i in $(seq 300); do echo $i > big/$i; done",
+    )
+    await call(
+        first,
+        name,
+        "bash",
+        command="head -c 3000000 /dev/zero | tr '\\0' x > large.txt; mv big/7 big/seven",
+    )
+    await call(first, name, "write", path="made/by/write.txt", content="w\n")
+    await call(first, name, "undo")
+    before = content_digest(first.store.root(name))
+
+    again = await second.call(name, made, tenant="red")
+    assert (again.status, again.text) == (ran.status, ran.text)
+    assert content_digest(second.store.root(name)) == before
+    # It goes on there as it would have gone on here, undo included.
+    await call(second, name, "edit", path="a.txt", old_string="three\n", new_string="drei\n")
+    assert (await call(second, name, "undo")).status == "ok"
+    assert content_digest(second.store.root(name)) == before
+    with pytest.raises(NotFound):
+        await second.diff(name, tenant="blue")
+    third = hosts()
+    assert [each.path for each in await third.diff(name)] == [each.path for each in await second.diff(name)]
+    assert content_digest(third.store.root(name)) == before
+    # What the first host moved aside in place of a copy is gone with it: then nothing is touched.
+    assert (await call(third, name, "undo")).status == "error"
+    assert content_digest(third.store.root(name)) == before
+
+
+async def test_a_fork_comes_back_with_what_it_began_with(hosts: Hosts, source: Path) -> None:
+    first, second = hosts(), hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w")
+    await call(first, name, "write", path="n.txt", content="before\n")
+    (fork,) = await first.fork(name, names=["f"])
+    await call(first, name, "write", path="later.txt", content="after the fork\n")
+    await call(first, fork, "edit", path="n.txt", old_string="before", new_string="forked")
+    (inner,) = await first.fork(fork, names=["g"])
+    await call(first, inner, "write", path="inner.txt", content="inner\n")
+
+    digests = {each: content_digest(first.store.root(each)) for each in (name, fork, inner)}
+    await second.diff(inner)
+    assert [each.path for each in await second.diff(fork)] == ["n.txt"]
+    assert [each.path for each in await second.diff(inner)] == ["inner.txt"]
+    await second.diff(name)
+    assert {each: content_digest(second.store.root(each)) for each in digests} == digests
+    done = await second.merge(inner)
+    assert done.changed == ("inner.txt",)
+    third = hosts()
+    await third.diff(fork)
+    assert (third.store.root(fork) / "inner.txt").read_text() == "inner\n"
+
+
+async def test_a_host_that_was_overtaken_lets_go(hosts: Hosts, source: Path) -> None:
+    first, second = hosts(), hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w")
+    await call(first, name, "write", path="n.txt", content="1\n")
+    await call(second, name, "write", path="second.txt", content="2\n")
+    late = await call(first, name, "write", path="first.txt", content="late\n")
+    assert late.fault.code == "unknown_outcome"
+    # It comes back as the log says, without what was never stored.
+    assert (await call(first, name, "read", path="second.txt")).status == "ok"
+    assert not (first.store.root(name) / "first.txt").exists()
+
+
+async def test_an_unknown_outcome_is_said_and_stays_the_last_word(hosts: Hosts, source: Path) -> None:
+    first, second = hosts(), hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w")
+    lost = Call(tool="bash", args={"command": "echo x >> log.txt"})
+    for _ in range(2):
+        unknown = await second.call(name, lost, sent_to=first.incarnation)
+        assert unknown.fault.code == "unknown_outcome"
+    assert not (second.store.root(name) / "log.txt").exists()
+    # A look, and what its caller says may be repeated, is run.
+    look = Call(tool="read", args={"path": "a.txt"})
+    assert (await second.call(name, look, sent_to=first.incarnation)).status == "ok"
+    repeated = Call(tool="bash", args={"command": "echo x >> log.txt"}, metadata={"retryable": True})
+    assert (await second.call(name, repeated, sent_to=first.incarnation)).status == "ok"
+    assert (second.store.root(name) / "log.txt").read_text() == "x\n"
+
+
+async def test_a_host_begins_again_from_the_log_and_not_from_what_it_left_on_disk(
+    hosts: Hosts, source: Path
+) -> None:
+    first = hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w")
+    await call(first, name, "write", path="n.txt", content="1\n")
+    (first.store.root(name) / "n.txt").write_text("never promised\n")
+    await first.aclose()
+    again = hosts(first.store.folder)
+    assert "1" in (await call(again, name, "read", path="n.txt")).text
+    await again.remove(name)
+    with pytest.raises(NotFound):
+        await again.diff(name)
+
+
+async def test_a_store_that_fails_costs_no_call_and_none_runs_twice(
+    hosts: Hosts, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = hosts(), hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w")
+    await call(first, name, "write", path="n.txt", content="1\n")
+    monkeypatch.setattr(workspace_log, "FIRST_PAUSE_SECONDS", 0.001)
+    appended = Call(tool="bash", args={"command": "echo once >> log.txt"})
+    create = LogStore._create
+
+    def refused(_self: LogStore, _path: str, _data: bytes) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(LogStore, "_create", refused)
+    assert (await first.call(name, appended)).fault.code == StorageFault.code
+
+    def stored_and_lost(self: LogStore, path: str, data: bytes) -> None:
+        create(self, path, data)
+        raise TimeoutError
+
+    monkeypatch.setattr(LogStore, "_create", stored_and_lost)
+    assert (await first.call(name, appended)).status == "ok"
+    monkeypatch.setattr(LogStore, "_create", create)
+    await call(first, name, "write", path="last.txt", content="3\n")
+    before = content_digest(first.store.root(name))
+    assert (await second.call(name, appended)).status == "ok"
+    assert content_digest(second.store.root(name)) == before
+    assert (second.store.root(name) / "log.txt").read_text() == "once\n"
+
+
+def test_a_segment_is_written_once(log: LogStore) -> None:
+    log.begin("w", LogHead("t"))
+    log.begin("w", LogHead("t"))
+    with pytest.raises(SegmentTaken):
+        log.begin("w", LogHead("other"))
+    log.append("w", 0, b"one")
+    log.append("w", 0, b"one")  # the same again, as when an answer was lost
+    with pytest.raises(SegmentTaken):
+        log.append("w", 0, b"two")
+    assert (log.segment("w", 0), log.segment("w", 1)) == (b"one", None)
