@@ -369,6 +369,17 @@ async def test_a_record_of_100_000_calls_opens_at_once_and_moves_quickly(folder)
         await folder.call("write", "new", path="a.txt", content="x\n")
         await until(pilot, lambda: timeline.recorded[0].id == "new")
     print(f"opened in {opened:.3f} s, a redraw in {redrawn * 1000:.1f} ms")
+    feed = SessionFeed(folder.root, folder.state)
+    costs = {}
+    for name, read in (("page", lambda: feed.page(limit=100)), ("news", lambda: feed.news(feed.cursor()))):
+        taken = []
+        for _ in range(5):
+            at = time.thread_time()
+            read()
+            taken.append(time.thread_time() - at)
+        costs[name] = sorted(taken)[2] * 1000
+    feed.close()
+    print(f"processor time: a page {costs['page']:.1f} ms, news {costs['news']:.1f} ms")
     # A bound for a busy machine; the figure is in the documentation.
     assert opened < 15
     assert redrawn < 1
