@@ -403,7 +403,7 @@ class SessionFeed:
                     start = max(stored - SHOWN_OUTPUT_BYTES, 0)
                     data = self._outputs.part(running.kept, start, SHOWN_OUTPUT_BYTES)
                     text, size = plain_output(decode_output(data, starts=not start, ends=False)), len(data)
-            except KeyError:  # it has just ended
+            except (KeyError, ToolError):  # it has just ended
                 pass
         left = running.output_bytes - size
         return text, f"The last {size:,} of {running.output_bytes:,} bytes." if left > 0 else ""

@@ -21,7 +21,6 @@ from handtools.core.approval import Reply
 from handtools.core.errors import HandtoolsError
 from handtools.session_feed import (
     AnswerOutcome,
-    CallDetails,
     FeedCursor,
     FeedNews,
     PendingApproval,
@@ -105,6 +104,7 @@ class WatchApp(App[None]):
         self._wanted: tuple[ShownCall, bool] | None = None
         """The call whose details are to be shown next, and whether it is the one that is shown."""
         self._busy = ""
+        self._failure = ""
         self._used: Timeline | None = None
         # Held, since a query finds only what is on the dialog while one is open.
         self._search_line = Input(
@@ -132,7 +132,7 @@ class WatchApp(App[None]):
         self._arrange()
         timeline = self._columns[0].timeline
         timeline.focus()
-        self._cursor = await asyncio.to_thread(self.feed.cursor)
+        self._cursor = await self._read(self.feed.cursor) or self._cursor
         await self._show_newest(timeline)
         await self._look(force=True)
         self.run_worker(self._follow(), name="follow")
@@ -156,12 +156,7 @@ class WatchApp(App[None]):
             await self._look()
 
     async def _look(self, *, force: bool = False) -> None:
-        try:
-            news = await asyncio.to_thread(self._news, force)
-        except HandtoolsError as failure:
-            self._say(str(failure), "error")
-            return
-        if news is not None:
+        if (news := await self._read(partial(self._news, force))) is not None:
             await self._take(news)
 
     def _news(self, force: bool) -> FeedNews | None:
@@ -224,7 +219,8 @@ class WatchApp(App[None]):
         read = partial(
             self.feed.page, session=timeline.session, matching=timeline.matching, limit=PAGE_ROWS
         )
-        timeline.show_newest(await asyncio.to_thread(read))
+        if (page := await self._read(read)) is not None:
+            timeline.show_newest(page)
 
     @work(exclusive=True, group="older")
     async def on_timeline_older_wanted(self, message: Timeline.OlderWanted) -> None:
@@ -238,7 +234,8 @@ class WatchApp(App[None]):
                 before=timeline.recorded[-1].seq,
                 limit=PAGE_ROWS,
             )
-            timeline.add_older(await asyncio.to_thread(read))
+            if (page := await self._read(read)) is not None:
+                timeline.add_older(page)
 
     async def on_timeline_newest_wanted(self, message: Timeline.NewestWanted) -> None:
         """Go back to the newest calls, from wherever a timeline is."""
@@ -269,8 +266,7 @@ class WatchApp(App[None]):
     async def _load_wanted(self) -> None:
         while (wanted := self._wanted) is not None:
             call, again = wanted
-            details = await asyncio.to_thread(self.feed.details, call.id)
-            lines = await asyncio.to_thread(_lines_of, details)
+            lines = await self._read(partial(_lines_of_call, self.feed, call.id)) or []
             if again:
                 self._details.update_lines(lines)
             else:
@@ -335,17 +331,26 @@ class WatchApp(App[None]):
                 self._say("It has ended already.")
 
     async def _act(self, busy: str, act: Callable[[], T]) -> T | None:
-        """Do something in a thread, and say what went wrong if it did."""
+        """Do something that takes a while, and show what it came to."""
         self._busy = busy
         self._write_status()
+        done = await self._read(act)
+        self._busy = ""
+        await self._look(force=True)
+        return done
+
+    async def _read(self, read: Callable[[], T]) -> T | None:
+        """Do something in a thread; what went wrong is said, and the screen stays."""
         try:
-            return await asyncio.to_thread(act)
+            done = await asyncio.to_thread(read)
         except HandtoolsError as failure:
-            self._say(str(failure), "error")
+            # The same may go wrong at every look.
+            if str(failure) != self._failure:
+                self._failure = str(failure)
+                self._say(str(failure), "error")
             return None
-        finally:
-            self._busy = ""
-            await self._look(force=True)
+        self._failure = ""
+        return done
 
     def action_search(self) -> None:
         """Open the search line."""
@@ -374,7 +379,7 @@ class WatchApp(App[None]):
     async def action_session(self) -> None:
         """Let the person choose the session of the timeline that has the keys."""
         timeline = self._timeline()
-        names = await asyncio.to_thread(self.feed.sessions)
+        names = await self._read(self.feed.sessions) or []
         chosen = await self.push_screen_wait(SessionDialog(names))
         if chosen is not None:
             await self._show_session(timeline, chosen or None)
@@ -393,7 +398,7 @@ class WatchApp(App[None]):
             first.focus()
             await self._columns.pop().remove()
         else:
-            names = await asyncio.to_thread(self.feed.sessions)
+            names = await self._read(self.feed.sessions) or []
             if first.session is None and names:
                 await self._show_session(first, names[0])
             second = TimelineColumn(next((name for name in names if name != first.session), None))
@@ -407,7 +412,8 @@ class WatchApp(App[None]):
         self.notify(shown, severity=severity, markup=False)
 
 
-def _lines_of(details: CallDetails | None) -> list[PaneLine]:
+def _lines_of_call(feed: SessionFeed, call_id: str) -> list[PaneLine]:
+    details = feed.details(call_id)
     return list(call_lines(details)) if details else []
 
 
