@@ -4,7 +4,6 @@ import secrets
 import signal
 import socket
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -98,10 +97,7 @@ def _bound(address: str, port: int) -> socket.socket:
 
 
 async def _serve(server: "ViewServer", listening: socket.socket, link: str) -> None:
-    import webbrowser
-
     import anyio
-    from anyio import to_thread
 
     from handtools.mcp.http_access import REQUEST_HEADER_SECONDS, limited_server
 
@@ -109,9 +105,17 @@ async def _serve(server: "ViewServer", listening: socket.socket, link: str) -> N
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_when_told, web, server)
         if link:
-            group.start_soon(partial(to_thread.run_sync, webbrowser.open, link))
+            group.start_soon(_open_in_browser, link)
         await web.serve(sockets=[listening])
         group.cancel_scope.cancel()
+
+
+async def _open_in_browser(link: str) -> None:
+    import webbrowser
+
+    from anyio import to_thread
+
+    await to_thread.run_sync(webbrowser.open, link)
 
 
 async def _stop_when_told(web: Any, server: "ViewServer") -> None:
