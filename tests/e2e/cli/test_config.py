@@ -6,7 +6,9 @@ import pty
 
 import pytest
 
+from handtools.configuration import load_configuration
 from handtools.configuration.schema import parse_config_file
+from handtools.toolbox import local_workspace
 from tests.e2e.cli.conftest import HANDTOOLS
 
 
@@ -158,3 +160,35 @@ def test_edit_opens_the_file_with_every_key_explained_and_checks_it(shell, file,
     template = (tmp_path / "config/handtools/config.toml.seen").read_text()
     assert "# memory =" in template
     assert parse_config_file(template, "t")[1] == frozenset()
+
+
+def test_formatters_and_servers_that_are_left_out_do_not_run(shell, file, monkeypatch):
+    file.write_text("formatters = []\nservers = []\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(file.parents[1]))
+    monkeypatch.setenv("HANDTOOLS_STATE", str(shell.state))
+    monkeypatch.setenv("PATH", f"{HANDTOOLS.parent}{os.pathsep}{os.environ['PATH']}")
+    (shell.folder / "ruff.toml").write_text("")
+    within = local_workspace(shell.folder, settings=load_configuration(shell.folder).settings)
+    without = local_workspace(shell.folder)
+    try:
+        assert (within.formatters.formats("a.py"), without.formatters.formats("a.py")) == (False, True)
+        assert within.language.known_servers() == []
+        assert "switched off" in within.language.missing_server_sentence("a.py")
+    finally:
+        within.journal.close()
+        without.journal.close()
+
+
+def test_gc_lets_go_of_what_is_above_the_limits_and_only_when_told(shell):
+    for mode in ("create", "overwrite", "overwrite", "overwrite"):
+        given = json.dumps({"path": "a.txt", "mode": mode, "content": os.urandom(1 << 20).hex()})
+        assert shell.run("call", "write", "-", stdin=given).code == 0
+    assert len(shell.run("versions", "a.txt", "--json").rows) == 4
+    tried = shell.run("gc", "--megabytes", "1", "--dry-run", "--json").json
+    assert tried["excess_bytes"] > 0
+    assert shell.run("gc", "--megabytes", "1").code == 1
+    assert len(shell.run("versions", "a.txt", "--json").rows) == 4
+    done = shell.run("gc", "--megabytes", "1", "--yes", "--json").json
+    assert done["freed_bytes"] >= tried["excess_bytes"]
+    assert len(shell.run("versions", "a.txt", "--json").rows) < 4
+    assert shell.run("gc", "--megabytes", "1", "--dry-run", "--json").json["excess_bytes"] == 0
