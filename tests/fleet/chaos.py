@@ -21,8 +21,6 @@ from handtools.fleet.ray_fleet import NAMESPACE, Fleet, HostSettings
 from handtools.fleet.turns import TurnLimits
 from handtools.runtime.policy import Policy
 
-BUSY_PAUSE_SECONDS = 0.2
-
 
 @dataclass
 class Tally:
@@ -34,6 +32,23 @@ class Tally:
     lost: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+
+    _awaited: list[tuple[int, asyncio.Event]] = field(default_factory=list)
+
+    def count(self, *, known: bool) -> None:
+        """Count a call that has ended."""
+        self.answered += known
+        self.unknown += not known
+        for wanted, reached in self._awaited:
+            if self.answered + self.unknown >= wanted:
+                reached.set()
+
+    async def wait_for(self, calls: int) -> None:
+        """Wait until so many calls have ended."""
+        reached = asyncio.Event()
+        self._awaited.append((calls, reached))
+        if self.answered + self.unknown < calls:
+            await reached.wait()
 
     @property
     def is_clean(self) -> bool:
@@ -85,13 +100,13 @@ class WorkspaceModel:
             result = await self.box.call(call)
             code = result.fault.code if result.fault else ""
             if code == "unknown_outcome":
-                self.tally.unknown += 1
+                self.tally.count(known=False)
                 return None
             if code not in {"busy", "storage"}:
                 assert result.status == "ok", result.text
-                self.tally.answered += 1
+                self.tally.count(known=True)
                 return result
-            await asyncio.sleep(BUSY_PAUSE_SECONDS)
+            await asyncio.sleep(0)
 
     async def check(self) -> None:
         """Compare the workspace with what was answered."""
@@ -137,8 +152,7 @@ async def chaos(
         total = workspaces * calls
         for kill in range(kills):
             # Spread over the work, wherever it is by then.
-            while tally.answered + tally.unknown < total * (kill + 1) // (kills + 1) and not working.done():
-                await asyncio.sleep(0.01)
+            await tally.wait_for(total * (kill + 1) // (kills + 1))
             host = dice.choice(list(fleet.hosts))
             actor = ray.get_actor(f"chaos{seed}/{host}", NAMESPACE)
             try:
