@@ -50,10 +50,10 @@ def complete_changed_paths(ctx: typer.Context, incomplete: str) -> list[tuple[st
     """The paths that the newest calls changed."""
 
     def found(record: "WorkspaceJournal") -> Iterable[tuple[str, str]]:
-        from handtools.recorded_changes import actions_by_path, file_changes_of_call
-
         for call in record.calls.page(limit=MOST_COMPLETIONS):
-            yield from actions_by_path(file_changes_of_call(record, call.id)).items()
+            for touch in record.entries.selected("call", call.id):
+                if "folder" not in {side.kind for side in (touch.before, touch.after) if side}:
+                    yield touch.path, ""
 
     return _from_journal(ctx, incomplete, found)
 

@@ -12,8 +12,8 @@ from handtools.cli.main import COMMANDS
 from tests.e2e.cli.conftest import HANDTOOLS
 
 NAMES = [command.__name__ for command in COMMANDS]
-SERVERS = {"mcp", "serve"}
-"""They run until they are stopped; `mcp` speaks JSON and nothing else."""
+SERVERS = {"mcp", "serve", "watch", "view"}
+"""They run until they are stopped; `mcp` speaks JSON and nothing else, the last two are screens."""
 WORDS = {
     "show": ["{call}"],
     "diff": ["{call}"],
