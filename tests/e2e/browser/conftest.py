@@ -74,5 +74,5 @@ def tea_session(tmp_path_factory):
     call("bash", command="rm -rf *.py && echo clean")
     call("undo")
     call("grep", pattern="brew")
-    toolbox.workspace.journal.close()
+    tools.close()
     return shell

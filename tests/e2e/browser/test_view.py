@@ -21,9 +21,9 @@ HOSTILE = '</pre><img src="http://127.0.0.1:9/x" onerror=alert(1)><script>alert(
 def agent(shell, monkeypatch):
     """The tools of an agent in this process; `.envrc` is asked about."""
     monkeypatch.setenv("HANDTOOLS_STATE", str(shell.state))
-    toolbox = coding(shell.folder)
-    yield BlockingToolbox(toolbox)
-    toolbox.workspace.journal.close()
+    tools = BlockingToolbox(coding(shell.folder))
+    yield tools
+    tools.close()
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_question_is_allowed_in_the_browser(agent, watch, shell):
     page.waitForSelector("article", {"state": "detached"})
     assert (shell.folder / ".envrc").read_text() == "export A=1\n"
     page.click(f"[id='call-{call_id}'] summary")
-    assert "allowed once" in page.innerText(f"[id='call-{call_id}'] ul")
+    page.waitForSelector(f"[id='call-{call_id}'] ul:has-text('allowed once')")
 
 
 def test_a_no_tells_the_agent_what_to_do_instead(agent, watch, shell):
