@@ -74,11 +74,7 @@ def review(
 
     Commands whose changes wait for an approval come first, before anything of them has landed.
 
-    \b
-    handtools review                       what the last session did
-    handtools review --since HEAD src      what was done to src since the last commit
-    handtools review --list                what there is to decide
-    handtools review --reject a.py:2       take back the second change of a.py
+    Example: handtools review --since HEAD src
     """
     with open_journal_at(workspace) as record:
         chosen = _Chosen(record, _point(record, since, session), tuple(paths or ()), every=every)

@@ -29,6 +29,8 @@ def view(
     """Show the calls live in a browser: answer what waits, undo, redo.
 
     The link works once, for one browser on this machine. Ctrl-C stops.
+
+    Example: handtools view --session default
     """
     import anyio
 

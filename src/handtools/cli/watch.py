@@ -17,6 +17,8 @@ def watch(
 
     It shows every client that works in this folder, from another terminal. While it is open, agents that ask wait
     for your answer.
+
+    Example: handtools watch --session default
     """
     try:
         from handtools.cli.watch_screen.watch_app import WatchApp
