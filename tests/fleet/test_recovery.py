@@ -152,6 +152,16 @@ async def test_a_host_begins_again_from_the_log_and_not_from_what_it_left_on_dis
         await again.diff(name)
 
 
+async def test_what_a_killed_host_had_begun_to_make_is_in_nobodys_way(hosts: Hosts, source: Path) -> None:
+    first, second = hosts(), hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w")
+    (fork,) = await first.fork(name, names=["f"])
+    for left in (name, fork, f"{fork}.base"):
+        (second.store.folder / "workspaces" / left / "root").mkdir(parents=True)
+    assert (await call(second, name, "read", path="a.txt")).status == "ok"
+    assert (await call(second, fork, "read", path="a.txt")).status == "ok"
+
+
 async def test_a_store_that_fails_costs_no_call_and_none_runs_twice(
     hosts: Hosts, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ class WorkspaceHost:
         self._tools, self._policy, self._runner = tuple(tools), policy or Policy(), runner
         self._turns = CallTurns(self.limits.turns)
         self._slots: dict[str, _Slot] = {}
+        store.collect_garbage()  # what a process that was killed had begun to make
         for name in store.names():
             if log is None:
                 self._placed(store.get(name))
@@ -335,8 +336,6 @@ class WorkspaceHost:
         return self._slot(name, tenant)
 
     async def _recover(self, name: str, log: LogStore) -> None:
-        if name in self.store.names():  # another host went on with it, and it has come back
-            await to_thread.run_sync(self.store.remove, name)
         recovered = await to_thread.run_sync(recover_workspace, self.store, log, name)
         if recovered is not None:
             self._placed(recovered.record).shipped = recovered.shipped

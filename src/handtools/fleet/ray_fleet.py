@@ -148,6 +148,7 @@ def _remove_abandoned_workspaces(top: Path) -> None:
             store = WorkspaceStore(folder, templates=top / "templates")
             for name in store.names():
                 store.remove(name)
+            store.collect_garbage()
             unlock(lock)
 
 

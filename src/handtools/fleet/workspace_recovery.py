@@ -70,6 +70,9 @@ def recover_workspace(store: WorkspaceStore, log: LogStore, name: str) -> Recove
     head = log.head(name)
     if head is None or log.is_ended(name):
         return None
+    for left in (name, name + BASE_SUFFIX):
+        # Another host went on with it and it has come back, or somebody was stopped while they did this.
+        store.remove(left)
     if not store.templates.has(head.template):
         log.fetch_template(head.template, store.templates)
     if head.parent:
