@@ -46,6 +46,7 @@ docs:
     {{bin}}/python -m tests.docs.cli_page
     {{bin}}/python -m tests.docs.api_page
     {{bin}}/python -m tests.docs.review_picture
+    {{bin}}/python -m tests.docs.moving_picture
     {{bin}}/pytest tests/snapshot -q -p no:randomly --update-snapshots
 
 # Take the pictures of the report and the live view anew, in Chromium; look at them.
