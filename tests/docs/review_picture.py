@@ -65,7 +65,8 @@ def terminal_rows() -> str:
                 del os.environ["HANDTOOLS_STATE"]
             else:
                 os.environ["HANDTOOLS_STATE"] = kept
-        answers = [("(1/2)", "y\n"), ("(2/2)", "n\n")]
+        # Typed when the whole prompt is there: an echo within it would be another picture.
+        answers = [(",j,J,g,/,e,p,?]?\x1b[0m ", "y\n"), (",k,K,g,/,e,p,?]?\x1b[0m ", "n\n")]
         screen = {"COLUMNS": "80", "LINES": "24", "TERM": "xterm-256color"}
         code, seen = at_terminal(shell, "review", answers=answers, **screen)
         assert code == 0, seen
