@@ -28,6 +28,9 @@ def limits() -> dict[str, str]:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "cell(name): the row of the table that a test of the contract is")
+    config.addinivalue_line(
+        "markers", "suite_of_an_sdk: written by an SDK's authors, who decide what it leaves out"
+    )
 
 
 def pytest_collection_modifyitems(items):

@@ -40,6 +40,7 @@ def root(tmp_path, monkeypatch):
     return folder
 
 
+@pytest.mark.suite_of_an_sdk
 class TestRules(WorkspaceBackendSuite):
     """The SDK's suite. Two of its rules are not ours: what a command starts ends with it, and what it writes lands
     when it has ended, so that both can be undone.
