@@ -9,10 +9,14 @@ import urllib.request
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from anyio import to_thread
 
+from handtools.cli.watch_screen.watch_app import WatchApp
 from handtools.core.call import Call
+from handtools.session_feed import SessionFeed
 from handtools.toolbox import BlockingToolbox, coding
 from tests.e2e.cli.conftest import HANDTOOLS
+from tests.e2e.cli.test_watch_screen import until, until_shown
 
 HOSTILE = '</pre><img src="http://127.0.0.1:9/x" onerror=alert(1)><script>alert(2)</script>\x1b[2J\u202etxt'
 
@@ -112,6 +116,30 @@ def test_a_no_tells_the_agent_what_to_do_instead(agent, watch, shell):
     )
     assert again.status == "denied"
     assert "Put it into config.toml." in again.text
+
+
+async def test_a_question_is_in_the_browser_and_on_the_screen_and_the_answer_of_one_is_seen_in_the_other(
+    agent, watch, shell
+):
+    page = await to_thread.run_sync(watch)
+    feed = SessionFeed(shell.folder)
+    app = WatchApp(feed)
+    try:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await to_thread.run_sync(ask, agent)
+            await to_thread.run_sync(page.waitForSelector, "article:has-text('.envrc')")
+            await until_shown(app, pilot, "1 call waits for you")
+            await to_thread.run_sync(page.click, "text=Allow once")
+            await until_shown(app, pilot, "nothing waits for you")
+            await to_thread.run_sync(ask, agent, "export B=1\n")
+            await until_shown(app, pilot, "1 call waits for you")
+            await pilot.press("a")
+            await until_shown(app, pilot, "+export B=1")
+            await pilot.press("y")
+            await until(pilot, lambda: (shell.folder / ".envrc").read_text() == "export B=1\n")
+            await to_thread.run_sync(page.waitForSelector, "article", {"state": "detached"})
+    finally:
+        feed.close()
 
 
 def test_of_two_viewers_the_first_answer_counts(agent, watch, shell):
