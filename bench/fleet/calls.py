@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure
+from handtools.fleet.fair_call_queue import TurnLimits
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host import HostLimits
 from handtools.fleet.ray_fleet import Fleet, HostSettings, RayHostClient
-from handtools.fleet.turns import TurnLimits
 from handtools.runtime.policy import Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 

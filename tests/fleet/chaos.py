@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from handtools.core.call import Call
+from handtools.fleet.fair_call_queue import TurnLimits
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host import HostLimits
 from handtools.fleet.ray_fleet import NAMESPACE, Fleet, HostSettings
-from handtools.fleet.turns import TurnLimits
 from handtools.runtime.policy import Policy
 
 

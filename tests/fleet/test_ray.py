@@ -11,9 +11,9 @@ import pytest
 
 from handtools.core.call import Call
 from handtools.core.events import Event, Progressed
+from handtools.fleet.fair_call_queue import TurnLimits
 from handtools.fleet.host import HostLimits
 from handtools.fleet.ray_fleet import SLOT_RESOURCE, Fleet, HostSettings
-from handtools.fleet.turns import TurnLimits
 from handtools.runtime.policy import Policy
 from tests.fleet.chaos import chaos
 

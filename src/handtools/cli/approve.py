@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from handtools.cli import completion, options
+from handtools.cli import completed_values, options
 from handtools.cli.call import stream_output
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at, open_toolbox_at
 from handtools.cli.results import exit_code, print_result
@@ -33,7 +33,7 @@ WaitingArgument = Annotated[
     typer.Argument(
         metavar="ID",
         help="A call id or the start of one; else the only one that waits.",
-        autocompletion=completion.complete_waiting_ids,
+        autocompletion=completed_values.complete_waiting_ids,
     ),
 ]
 

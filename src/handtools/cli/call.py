@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handtools.cli import completion, options
+from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.options import parse_tool_arguments
 from handtools.cli.results import exit_code, print_result
@@ -28,7 +28,8 @@ def call(
     tool: Annotated[
         str,
         typer.Argument(
-            help="The tool's name; `handtools tools` lists them.", autocompletion=completion.complete_tools
+            help="The tool's name; `handtools tools` lists them.",
+            autocompletion=completed_values.complete_tools,
         ),
     ],
     pairs: options.KeyValueArguments = None,
@@ -41,7 +42,7 @@ def call(
     ] = "",
     session: Annotated[
         str,
-        typer.Option(help="The session it belongs to.", autocompletion=completion.complete_sessions),
+        typer.Option(help="The session it belongs to.", autocompletion=completed_values.complete_sessions),
     ] = "default",
     turn: Annotated[str, typer.Option(help="The turn within the session.")] = "",
     agent: Annotated[str, typer.Option(help="Who is calling.")] = "",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from handtools.cli import completion, options
+from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import CliCommandError, print_diff, print_json, print_remark, stdout_console
 from handtools.core.errors import ToolError
@@ -34,12 +34,14 @@ def diff(
         typer.Argument(
             metavar="ID|PATH",
             help="A call id or the start of one, or a path.",
-            autocompletion=completion.complete_ids_and_paths,
+            autocompletion=completed_values.complete_ids_and_paths,
         ),
     ] = None,
     session: Annotated[
         str | None,
-        typer.Option(help="Everything this session changed.", autocompletion=completion.complete_sessions),
+        typer.Option(
+            help="Everything this session changed.", autocompletion=completed_values.complete_sessions
+        ),
     ] = None,
     stat: Annotated[
         bool, typer.Option("--stat", help="Only how many lines of each file came and went.")

@@ -476,8 +476,8 @@ def language_checks(root: Path) -> Iterator[DoctorCheckResult]:
 
     Installed ones come first; no server is started.
     """
-    from handtools.host.language.language_selection import LANGUAGE_SWITCH_VARIABLE
     from handtools.host.language.local_language import LocalLanguage
+    from handtools.host.language.optional_language_servers import LANGUAGE_SWITCH_VARIABLE
     from handtools.host.language.server_discovery import UNCONFINED_SERVERS_NOTE
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 

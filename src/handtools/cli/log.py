@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handtools.cli import completion, options
+from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console, table_cell
 from handtools.recorded_changes import (
@@ -44,7 +44,8 @@ UNDONE_TEXT = {"no": "", "partly": " · partly undone", "yes": " · undone"}
 def log(
     *,
     session: Annotated[
-        str | None, typer.Option(help="Only this session.", autocompletion=completion.complete_sessions)
+        str | None,
+        typer.Option(help="Only this session.", autocompletion=completed_values.complete_sessions),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many calls.")] = 20,
     before: Annotated[

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from handtools.cli import completion
+from handtools.cli import completed_values
 
 
 class OutputFormat(StrEnum):
@@ -51,7 +51,9 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what
 CallArgument = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="A call id, or the start of one.", autocompletion=completion.complete_call_ids
+        metavar="ID",
+        help="A call id, or the start of one.",
+        autocompletion=completed_values.complete_call_ids,
     ),
 ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handtools.cli import completion, options
+from handtools.cli import completed_values, options
 from handtools.cli.diff import line_counts
 from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
@@ -41,7 +41,7 @@ def report(
         str | None,
         typer.Option(
             help="This session; else the one that was active last.",
-            autocompletion=completion.complete_sessions,
+            autocompletion=completed_values.complete_sessions,
         ),
     ] = None,
     file: Annotated[Path, typer.Option("--file", "-o", help="Where the page goes.")] = Path("report.html"),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handtools.cli import completion, options
+from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, approve_all, open_journal_at, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
-from handtools.cli.review_keys import ReviewItem, ReviewQuestions, ReviewStopped, items_of
+from handtools.cli.review_questions import ReviewItem, ReviewQuestions, ReviewStopped, items_of
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console, table_cell
 from handtools.core.undo_history import PERSON_AGENT_NAME, ReviewPoint
 from handtools.recorded_changes import call_target_summary
@@ -51,13 +51,14 @@ def review(
         typer.Option(
             metavar="ID|COMMIT",
             help="From this call, or this commit, on.",
-            autocompletion=completion.complete_call_ids,
+            autocompletion=completed_values.complete_call_ids,
         ),
     ] = None,
     session: Annotated[
         str | None,
         typer.Option(
-            help="What this session did; else the last one.", autocompletion=completion.complete_sessions
+            help="What this session did; else the last one.",
+            autocompletion=completed_values.complete_sessions,
         ),
     ] = None,
     accept: NamesOption = None,

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from handtools.core.backups_locks_and_store import Store
 from handtools.core.errors import ToolError
 from handtools.core.events import Event, Progressed, Settled
-from handtools.core.file_storage import Store
 from handtools.core.result import Result
 from handtools.runtime.guards.files import OUTPUT_SCHEME
 from handtools.text.terminal_emulator import decode_output, plain_output

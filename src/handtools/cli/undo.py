@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from handtools.cli import completion, options
+from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.terminal import (
@@ -39,7 +39,7 @@ CallIdArgument = Annotated[
     typer.Argument(
         metavar="ID",
         help="A call id or the start of one; else the newest change.",
-        autocompletion=completion.complete_call_ids,
+        autocompletion=completed_values.complete_call_ids,
     ),
 ]
 TurnOption = Annotated[
@@ -48,13 +48,15 @@ TurnOption = Annotated[
 SessionOption = Annotated[
     str | None,
     typer.Option(
-        help="A whole session; `last` is the newest.", autocompletion=completion.complete_sessions
+        help="A whole session; `last` is the newest.", autocompletion=completed_values.complete_sessions
     ),
 ]
 PathOption = Annotated[
     str | None,
     typer.Option(
-        "--path", help="The last change of this file.", autocompletion=completion.complete_changed_paths
+        "--path",
+        help="The last change of this file.",
+        autocompletion=completed_values.complete_changed_paths,
     ),
 ]
 MergeOption = Annotated[bool, typer.Option("--merge", help="Merge where a file changed since.")]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from handtools.cli import completion, options
+from handtools.cli import completed_values, options
 from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import (
@@ -35,7 +35,7 @@ PathArgument = Annotated[
     typer.Argument(
         metavar="PATH",
         help="A file of the workspace.",
-        autocompletion=completion.complete_changed_paths,
+        autocompletion=completed_values.complete_changed_paths,
     ),
 ]
 

@@ -20,7 +20,7 @@ from handtools.cli.open_workspace import WorkspaceJournal
 from handtools.cli.report import argument_lines, reported_call
 from handtools.core.approval import RememberScope, Reply
 from handtools.core.errors import HandtoolsError
-from handtools.mcp.asgi import (
+from handtools.mcp.asgi_responses import (
     PING_EVENT,
     PING_SECONDS,
     AsgiReceive,

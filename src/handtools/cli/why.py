@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from handtools.cli import completion, options
+from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import open_toolbox_at
 from handtools.cli.options import parse_tool_arguments
 from handtools.cli.results import EXIT_FAILED
@@ -16,7 +16,9 @@ INVALID_CALL_RULE_NAME = "not a valid call"
 
 
 def why(  # noqa: PLR0917
-    tool: Annotated[str, typer.Argument(help="The tool's name.", autocompletion=completion.complete_tools)],
+    tool: Annotated[
+        str, typer.Argument(help="The tool's name.", autocompletion=completed_values.complete_tools)
+    ],
     pairs: options.KeyValueArguments = None,
     given: options.JsonArgumentsOption = None,
     as_json: options.JsonOption = False,

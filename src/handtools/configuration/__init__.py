@@ -28,7 +28,7 @@ from handtools.host.files.user_folders import (
 )
 from handtools.host.notifications import Notify
 from handtools.host.sandbox.processes.supervisor_client import DEFAULT_OPEN_FILES, default_memory_bytes
-from handtools.host.sandbox.runners.identity_and_limits import allowance_with_default_limits
+from handtools.host.sandbox.runners.default_user_and_limits import allowance_with_default_limits
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.project_policy import tightened_policy

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from handtools.core.backups_locks_and_store import Backups
 from handtools.core.changes import Change, ChangeSet, Node, NodeKind, RecordedChanges
-from handtools.core.file_storage import Backups
 
 
 @dataclass(frozen=True, slots=True)

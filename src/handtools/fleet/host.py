@@ -27,9 +27,9 @@ from handtools.core.errors import (
 from handtools.core.events import EventListener
 from handtools.core.result import Result
 from handtools.core.tool import AnyTool
+from handtools.fleet.fair_call_queue import BUSY_HINT, CallTurns, TurnLimits
 from handtools.fleet.fork_merge import ForkMerge, merge_fork, promote_fork
 from handtools.fleet.tree_diff import TreeDifference
-from handtools.fleet.turns import BUSY_HINT, CallTurns, TurnLimits
 from handtools.fleet.workspace_log import LogHead, LogStore, SegmentTaken
 from handtools.fleet.workspace_recovery import ShippedPosition, recover_workspace, ship_workspace
 from handtools.fleet.workspaces import WORKSPACE_NAME, WorkspaceRecord, WorkspaceStore

@@ -21,7 +21,7 @@ from handtools.core.result import result_to_bytes
 from handtools.core.tool import SchemaDialect
 from handtools.fleet.frames import FIRST_FRAME_BYTES, FrameConnection, frame, parse_address, raw_frame
 from handtools.fleet.host import WorkspaceHost
-from handtools.mcp.tool_json import plain_json
+from handtools.mcp.tool_and_result_json import plain_json
 
 TOKEN_SECONDS = 10.0
 """How long a connection may take to say its token."""

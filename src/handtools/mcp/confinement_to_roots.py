@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 import anyio
 
 from handtools.host.workspace_folders import path_in_workspace, workspace_folders
+from handtools.mcp.tool_and_result_json import Json
 from handtools.mcp.tool_calls import ConnectionTools
-from handtools.mcp.tool_json import Json
 from handtools.runtime.policy.rules import Rule
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from handtools.mcp.asgi import AsgiApp, AsgiReceive, AsgiScope, HttpRefusal
+from handtools.mcp.asgi_responses import AsgiApp, AsgiReceive, AsgiScope, HttpRefusal
 
 if TYPE_CHECKING:
     import uvicorn

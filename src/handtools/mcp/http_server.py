@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 from handtools.core.errors import UsageError
 from handtools.host.files.user_folders import state_folder
 from handtools.host.workspace_folders import combined_workspace
-from handtools.mcp.asgi import (
+from handtools.mcp.asgi_responses import (
     AsgiApp,
     AsgiMessage,
     AsgiReceive,

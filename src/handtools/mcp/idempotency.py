@@ -15,7 +15,7 @@ import anyio
 
 from handtools.core.call import derived_call_id, new_call_id
 from handtools.host.files.file_locks import try_lock, unlock
-from handtools.mcp.tool_json import CALL_ID_META_KEY
+from handtools.mcp.tool_and_result_json import CALL_ID_META_KEY
 
 SAFE_CALL_ID_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Call ids from clients that are safe to use as file names; others are replaced by a digest."""

@@ -22,8 +22,8 @@ from handtools.core.events import ApprovalAsked, Changed, EventListener, Settled
 from handtools.core.result import Result, result_from_json, result_to_json
 from handtools.core.tool import AnyTool, SchemaDialect, schema_with_tool_names, with_tool_names
 from handtools.mcp.idempotency import SAFE_CALL_ID_PATTERN
+from handtools.mcp.tool_and_result_json import Json, plain_json
 from handtools.mcp.tool_calls import ConnectionTools
-from handtools.mcp.tool_json import Json, plain_json
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision, Verdict

@@ -13,8 +13,8 @@ from handtools.core.context import Context
 from handtools.core.errors import TooLarge
 from handtools.core.result import Document, Result
 from handtools.core.tool import tool
+from handtools.mcp.tool_and_result_json import LIST_TTL_MS, Json, mark_result_complete
 from handtools.mcp.tool_calls import ConnectionTools
-from handtools.mcp.tool_json import LIST_TTL_MS, Json, mark_result_complete
 from handtools.text.encoding import is_binary, without_surrogates
 from handtools.toolbox import Toolbox
 

@@ -21,8 +21,8 @@ from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from pydantic_core import from_json
 
-from handtools.mcp import asgi
-from handtools.mcp.asgi import (
+from handtools.mcp import asgi_responses
+from handtools.mcp.asgi_responses import (
     EVENT_STREAM_CONTENT_TYPE,
     AsgiReceive,
     AsgiScope,
@@ -190,7 +190,7 @@ async def _ping_until_gone(
 ) -> None:
     with attending:
         while True:
-            with anyio.move_on_after(asgi.PING_SECONDS) as silence:
+            with anyio.move_on_after(asgi_responses.PING_SECONDS) as silence:
                 await wait_for_disconnect(receive)
             if not silence.cancelled_caught:
                 serving.cancel()
@@ -579,7 +579,7 @@ async def _next_message(hearing: MemoryObjectReceiveStream[Any]) -> Any:
         pass
     except anyio.EndOfStream:
         return None
-    with anyio.move_on_after(asgi.PING_SECONDS):
+    with anyio.move_on_after(asgi_responses.PING_SECONDS):
         try:
             return await hearing.receive()
         except anyio.EndOfStream:

@@ -25,7 +25,7 @@ from handtools.core.result import Result
 from handtools.mcp import elicitation_and_sampling
 from handtools.mcp.elicitation_and_sampling import set_sampling_request
 from handtools.mcp.idempotency import DerivedCallId, ReplicaCallLocks, derive_call_id
-from handtools.mcp.tool_json import (
+from handtools.mcp.tool_and_result_json import (
     DETAILS_META_KEY,
     LIST_TTL_MS,
     Json,

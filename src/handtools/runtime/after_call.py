@@ -10,12 +10,12 @@ from typing import Any
 
 from anyio import to_thread
 
+from handtools.core.backups_locks_and_store import Store
 from handtools.core.call import Call
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.effects import ReadEffect
 from handtools.core.errors import HostError, ToolError
 from handtools.core.events import Reviewed
-from handtools.core.file_storage import Store
 from handtools.core.language import DiagnosticReview, review_text
 from handtools.core.result import ContentBlock, Result, SpilledOutput, Text
 from handtools.core.skills import GUIDE_FILE, Skill

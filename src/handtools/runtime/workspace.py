@@ -7,9 +7,9 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
+from handtools.core.backups_locks_and_store import Locks, Store
 from handtools.core.changes import Node
 from handtools.core.commands import HostCommands
-from handtools.core.file_storage import Locks, Store
 from handtools.core.files import HostFiles
 from handtools.core.language import Formatters, HostLanguage
 from handtools.core.media import Media
@@ -19,7 +19,7 @@ from handtools.core.syntax import Syntax
 from handtools.core.tool import AnyTool
 from handtools.core.web import HostWeb
 from handtools.runtime.journal import Journal
-from handtools.runtime.owned_outputs import OwnedOutputs
+from handtools.runtime.outputs_of_one_owner import OwnedOutputs
 from handtools.runtime.policy.rules import Rule
 
 MAX_RECENT_FILE_BYTES = 256 << 10

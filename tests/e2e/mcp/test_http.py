@@ -11,7 +11,7 @@ import anyio
 import httpx2
 import pytest
 
-from handtools.mcp.tool_json import DETAILS_META_KEY
+from handtools.mcp.tool_and_result_json import DETAILS_META_KEY
 from tests.e2e.mcp.conftest import CURRENT, OLDER, appears, text
 from tests.e2e.mcp.test_stdio import CALL_ID, answering
 

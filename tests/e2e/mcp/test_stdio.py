@@ -10,7 +10,7 @@ import pytest
 from mcp import MCPError
 from mcp_types import ElicitResult, ListRootsResult, Root
 
-from handtools.mcp.tool_json import DETAILS_META_KEY
+from handtools.mcp.tool_and_result_json import DETAILS_META_KEY
 from handtools.testing.memory_toolbox import memory_toolbox
 from tests.e2e.mcp.conftest import CURRENT, text
 from tests.e2e.mcp.workshop import PIXEL

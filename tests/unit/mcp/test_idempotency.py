@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.mcp.idempotency import SAFE_CALL_ID_PATTERN, TOOL_USE_ID_KEY, derive_call_id
-from handtools.mcp.tool_json import CALL_ID_META_KEY
+from handtools.mcp.tool_and_result_json import CALL_ID_META_KEY
 
 ARGS = {"path": "a"}
 

@@ -12,8 +12,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import CallToolRequestParams, ElicitResult
 
-from handtools.mcp import asgi, streamable_http
-from handtools.mcp.asgi import HttpRefusal
+from handtools.mcp import asgi_responses, streamable_http
+from handtools.mcp.asgi_responses import HttpRefusal
 from handtools.mcp.server import MethodRegistry, ServerMethod, build_mcp_server
 from handtools.mcp.streamable_http import StatelessHttp
 from handtools.mcp.tool_calls import ConnectionTools
@@ -283,7 +283,7 @@ async def test_a_client_that_leaves_cancels():
 
 
 async def test_a_long_silence_becomes_a_stream_with_pings(monkeypatch):
-    monkeypatch.setattr(asgi, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(asgi_responses, "PING_SECONDS", 0.01)
     monkeypatch.setattr(streamable_http, "UNWATCHED_REQUEST_SECONDS", 0.0)
     bench, pinged = Bench(), anyio.Event()
     async with serving(bench) as application, anyio.create_task_group() as group:
@@ -305,7 +305,7 @@ async def test_a_long_silence_becomes_a_stream_with_pings(monkeypatch):
 
 
 async def test_what_is_told_after_a_long_silence_and_the_answer_come_in_the_same_stream(monkeypatch):
-    monkeypatch.setattr(asgi, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(asgi_responses, "PING_SECONDS", 0.01)
     monkeypatch.setattr(streamable_http, "UNWATCHED_REQUEST_SECONDS", 0.0)
     bench, go = Bench(), anyio.Event()
 

@@ -8,8 +8,8 @@ import anyio
 import pytest
 from mcp_types import CallToolRequestParams
 
-from handtools.mcp import asgi
-from handtools.mcp.asgi import HttpRefusal
+from handtools.mcp import asgi_responses
+from handtools.mcp.asgi_responses import HttpRefusal
 from handtools.mcp.server import MethodRegistry, ServerMethod
 from handtools.mcp.streamable_http import SessionHttp
 from tests.unit.mcp.web import Exchange, notice, request
@@ -62,7 +62,7 @@ async def test_what_is_told_before_the_answer_makes_it_a_stream():
 
 
 async def test_a_long_silence_becomes_a_stream_with_pings(monkeypatch):
-    monkeypatch.setattr(asgi, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(asgi_responses, "PING_SECONDS", 0.01)
     async with serving() as (application, session, _), anyio.create_task_group() as group:
         answer = Exchange("POST", call("endless"), session)
         pinged, inner = anyio.Event(), answer.send

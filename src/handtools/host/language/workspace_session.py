@@ -41,7 +41,7 @@ from handtools.host.sandbox.program_dependencies import (
     interpreter_folders,
     node_modules_folder,
 )
-from handtools.host.sandbox.runners.identity_and_limits import workspace_owner
+from handtools.host.sandbox.runners.default_user_and_limits import workspace_owner
 
 SERVER_LIFETIME_SECONDS = 10 * 365 * 86400.0
 """Time limit of a server process in seconds: practically none, since idle servers are ended."""

@@ -18,8 +18,8 @@ from typing import Self
 from handtools.core.commands import PublishedPort
 from handtools.core.errors import Busy, HostError, InvalidInput, TooLarge, Unavailable
 from handtools.host.sandbox.processes.listening_ports import ListeningSocket
-from handtools.host.sandbox.relay_server import ByteRelay, RelayServer, StreamPair
 from handtools.host.sandbox.session_network import SessionNetwork
+from handtools.host.sandbox.socket_server_thread import ByteRelay, RelayServer, StreamPair
 
 HOST_ADDRESS = "127.0.0.1"
 MOST_PUBLISHED_PORTS = 8

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from handtools.core.backups_locks_and_store import Backups, Store
 from handtools.core.call import Call
 from handtools.core.errors import HostError
-from handtools.core.file_storage import Backups, Store
 from handtools.runtime.journal.approval_answers import ApprovalAnswers
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from handtools.core.backups_locks_and_store import Backups
 from handtools.core.changes import BackupRef, sha256_hex
 from handtools.core.errors import HostError
-from handtools.core.file_storage import Backups
 from handtools.core.files import PlannedWrite
 from handtools.runtime.journal.blobs import is_stored_in_journal
 from handtools.runtime.journal.database import Database, path_from_column, path_to_column

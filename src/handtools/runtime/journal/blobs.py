@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import zstandard
 
+from handtools.core.backups_locks_and_store import Store
 from handtools.core.changes import Change, Node
 from handtools.core.errors import HostError
-from handtools.core.file_storage import Store
 from handtools.text.diffs.alignment import common_ends
 
 _DELTA_MARK = b"d"

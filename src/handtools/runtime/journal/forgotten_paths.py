@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from handtools.core.file_storage import Store
+from handtools.core.backups_locks_and_store import Store
 from handtools.text.encoding import decode, is_binary
 
 MIN_TRACE_LINE_CHARS = 8

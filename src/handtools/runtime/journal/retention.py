@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handtools.core.file_storage import Store
+from handtools.core.backups_locks_and_store import Store
 from handtools.runtime.journal.backup_refs import BackupRefs
 from handtools.runtime.journal.blobs import Blobs, decompress_blob
 from handtools.runtime.journal.calls import question_scope

@@ -9,9 +9,9 @@ import unicodedata
 from handtools.text import lines
 from handtools.text.editing import already_applied, refusals
 from handtools.text.editing.edit_outcome import CharSpan, EditApplied, EditOutcome, EditRefused, MatchHint
-from handtools.text.editing.loose_replacement import replay_edit_on_lines
 from handtools.text.editing.normalized_lines import BLOCK_OPENERS, LineIndex, MatchLoss, substring_offsets
 from handtools.text.editing.normalized_matches import LineMatch, narrowed_by_hint
+from handtools.text.editing.rewrite_of_matched_lines import replay_edit_on_lines
 from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import leading_blanks
 

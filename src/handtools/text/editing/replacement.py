@@ -23,7 +23,6 @@ from handtools.text.editing.edit_outcome import (
     UnclearEdit,
 )
 from handtools.text.editing.exact_replacement import replace_all_exact, replace_exact
-from handtools.text.editing.loose_replacement import replay_edit_on_lines
 from handtools.text.editing.normalized_lines import LineIndex, MatchLoss, is_blank
 from handtools.text.editing.normalized_matches import (
     LineMatch,
@@ -33,6 +32,7 @@ from handtools.text.editing.normalized_matches import (
     narrowed_by_hint,
 )
 from handtools.text.editing.old_string_repair import ArgumentReading
+from handtools.text.editing.rewrite_of_matched_lines import replay_edit_on_lines
 from handtools.text.lazy_splice import SplicedText
 
 _MOST_ENDS = 5

@@ -21,12 +21,12 @@ from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths, TmpfsSizes
-from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
-from handtools.host.sandbox.runners.identity_and_limits import (
+from handtools.host.sandbox.runners.default_user_and_limits import (
     allowance_with_default_limits,
     user_can_reach,
     workspace_owner,
 )
+from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
 from handtools.host.workspace_folders import shown_folders, workspace_folders
 
 _MIN_VERSION = (0, 8)

@@ -28,11 +28,11 @@ from handtools.host.sandbox.processes.running_process import RunningProcess
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths
-from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
-from handtools.host.sandbox.runners.identity_and_limits import (
+from handtools.host.sandbox.runners.default_user_and_limits import (
     allowance_with_default_limits,
     workspace_owner,
 )
+from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
 from handtools.host.workspace_folders import workspace_folders
 
 IMAGE_VARIABLE = "HANDTOOLS_IMAGE"

@@ -21,7 +21,7 @@ from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
-from handtools.host.sandbox.runners.identity_and_limits import (
+from handtools.host.sandbox.runners.default_user_and_limits import (
     allowance_with_default_limits,
     user_can_reach,
     workspace_owner,

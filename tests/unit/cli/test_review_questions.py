@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from handtools.cli.review_keys import KEYS, ReviewQuestions, ReviewStopped, items_of
+from handtools.cli.review_questions import KEYS, ReviewQuestions, ReviewStopped, items_of
 from handtools.runtime.review import ReviewedFile, ReviewPart
 from handtools.text.diffs.authored_hunks import TextVersion, authored_diff
 

@@ -6,7 +6,7 @@ import socket
 import threading
 from contextlib import closing, suppress
 
-from handtools.host.sandbox.relay_server import RelayServer
+from handtools.host.sandbox.socket_server_thread import RelayServer
 
 
 class Held:

@@ -4,7 +4,7 @@ import pytest
 
 from handtools.core.call import CancelToken
 from handtools.core.errors import Busy, Cancelled, TimedOut
-from handtools.fleet.turns import CallTurns, TurnLimits
+from handtools.fleet.fair_call_queue import CallTurns, TurnLimits
 
 
 class Work:

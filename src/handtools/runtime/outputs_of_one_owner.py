@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from handtools.core.file_storage import Store
+from handtools.core.backups_locks_and_store import Store
 from handtools.runtime.journal.calls import Calls
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from handtools import Document, Image, Result, Text
 from handtools.core.result import CallFailure
 from handtools.core.tool import json_schema
-from handtools.mcp.tool_json import CALL_ID_META_KEY, call_result, plain_json, tool_list
+from handtools.mcp.tool_and_result_json import CALL_ID_META_KEY, call_result, plain_json, tool_list
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.text.token_budget import estimate_tokens
 from handtools.toolbox import CODING
