@@ -8,7 +8,7 @@ from agents.models.interface import Model
 
 from handtools import Policy, Rule, coding
 from handtools.adapters.openai_agents import questions, run_config
-from handtools.adapters.openai_agents_builtin_tools import builtin_tools
+from handtools.adapters.openai_agents_builtin_tools import apply_patch_and_shell_tools
 
 LOOK_FIRST = Policy(rules=(Rule("look", "ask", "Look first.", effects=frozenset({"change"})),))
 
@@ -16,7 +16,7 @@ LOOK_FIRST = Policy(rules=(Rule("look", "ask", "Look first.", effects=frozenset(
 async def work(folder: Path, model: Model, task: str, person: Callable[[str, str], bool]) -> str:
     """Let an agent work in a folder; `person` is shown what it is about to change, and says yes or no."""
     async with coding(folder, policy=LOOK_FIRST) as toolbox:
-        agent = Agent(name="coder", model=model, tools=builtin_tools(toolbox))
+        agent = Agent(name="coder", model=model, tools=apply_patch_and_shell_tools(toolbox))
         config = run_config(toolbox, tracing_disabled=True)
         done = await Runner.run(agent, task, run_config=config)
         while done.interruptions:

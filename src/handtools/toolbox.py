@@ -585,7 +585,7 @@ One for all: calls wait for each other with events of a loop, and one that is se
 """
 
 
-def run_blocking(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+def run_async_from_sync(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
     """Run async work over a toolbox to its end from synchronous code, in the loop of all blocking calls."""
     with _PORTAL as portal:
         running: Future[R] = portal.start_task_soon(work)
@@ -601,7 +601,7 @@ def _blocking(
 ) -> Callable[Concatenate["BlockingToolbox", P], R]:
     @wraps(method)
     def wait(self: "BlockingToolbox", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return run_blocking(partial(method, self.toolbox, *args, **kwargs))
+        return run_async_from_sync(partial(method, self.toolbox, *args, **kwargs))
 
     return wait
 

@@ -17,7 +17,7 @@ from openai.types.responses.response_output_item import LocalShellCall
 
 from handtools import Policy, coding, reading
 from handtools.adapters.openai_agents import questions, run_config
-from handtools.adapters.openai_agents_builtin_tools import builtin_tools, local_shell_tool
+from handtools.adapters.openai_agents_builtin_tools import apply_patch_and_shell_tools, local_shell_tool
 from tests.adapters.new_process import ASK
 
 pytestmark = pytest.mark.anyio
@@ -83,7 +83,7 @@ async def test_the_editor_creates_changes_moves_and_deletes_files_and_all_of_it_
     operations = [MAKE, change, {"type": "delete_file", "path": "made.txt"}]
     async with coding(root) as box:
         calls = [patch_call(one, f"call_{number}") for number, one in enumerate(operations)]
-        done = await run(box, agent(builtin_tools(box), *calls))
+        done = await run(box, agent(apply_patch_and_shell_tools(box), *calls))
         assert done.final_output == "done"
         assert [one["status"] for one in outputs(done)] == ["completed"] * 3
         assert (root / "b.txt").read_text() == "one\nthree\n"
@@ -98,7 +98,7 @@ async def test_the_editor_creates_changes_moves_and_deletes_files_and_all_of_it_
 async def test_a_patch_that_does_not_fit_is_told_in_our_words_and_the_run_goes_on(root):
     wrong = {"type": "update_file", "path": "a.txt", "diff": "@@\n-four\n+five\n"}
     async with coding(root) as box:
-        done = await run(box, agent(builtin_tools(box), patch_call(wrong)))
+        done = await run(box, agent(apply_patch_and_shell_tools(box), patch_call(wrong)))
     [told] = outputs(done)
     assert told["status"] == "failed"
     assert "Nothing was written." in told["output"]
@@ -108,7 +108,7 @@ async def test_a_patch_that_does_not_fit_is_told_in_our_words_and_the_run_goes_o
 async def test_the_shell_runs_commands_confined_and_what_they_changed_can_be_undone(root):
     async with coding(root) as box:
         call = shell_call("echo x > made.txt; echo out", "exit 3")
-        [told] = outputs(await run(box, agent(builtin_tools(box), call)))
+        [told] = outputs(await run(box, agent(apply_patch_and_shell_tools(box), call)))
         assert [one["outcome"] for one in told["output"]] == [
             {"type": "exit", "exit_code": 0},
             {"type": "exit", "exit_code": 3},
@@ -121,7 +121,9 @@ async def test_the_shell_runs_commands_confined_and_what_they_changed_can_be_und
 
 async def test_a_command_that_takes_too_long_is_ended_as_a_timeout(root):
     async with coding(root) as box:
-        [told] = outputs(await run(box, agent(builtin_tools(box), shell_call("sleep 600", timeout_ms=500))))
+        [told] = outputs(
+            await run(box, agent(apply_patch_and_shell_tools(box), shell_call("sleep 600", timeout_ms=500)))
+        )
     assert told["output"][0]["outcome"]["type"] == "timeout"
 
 
@@ -130,13 +132,13 @@ async def test_a_command_that_takes_too_long_is_ended_as_a_timeout(root):
 )
 async def test_a_question_pauses_the_run_and_a_yes_is_given_to_another_toolbox(root, call):
     async with coding(root, policy=ASK) as box:
-        paused = await run(box, agent(builtin_tools(box), call))
+        paused = await run(box, agent(apply_patch_and_shell_tools(box), call))
         [question] = await questions(box, paused.interruptions)
         assert "made.txt" in question.title
         stored = json.dumps(paused.to_state().to_json())
     assert not (root / "made.txt").exists()
     async with coding(root, policy=ASK) as box:
-        later = agent(builtin_tools(box))
+        later = agent(apply_patch_and_shell_tools(box))
         state = await RunState.from_json(later, json.loads(stored))
         state.approve(state.get_interruptions()[0])
         done = await run(box, later, state)
@@ -151,7 +153,7 @@ async def test_a_question_pauses_the_run_and_a_yes_is_given_to_another_toolbox(r
 )
 async def test_a_no_leaves_nothing_waiting(root, call):
     async with coding(root, policy=ASK) as box:
-        later = agent(builtin_tools(box), call)
+        later = agent(apply_patch_and_shell_tools(box), call)
         state = (await run(box, later)).to_state()
         state.reject(state.get_interruptions()[0], rejection_message="Not now.")
         done = await run(box, later, state)
@@ -165,7 +167,7 @@ async def test_two_equal_operations_are_two_calls(root):
     more = {"type": "update_file", "path": "a.txt", "diff": "@@\n two\n+again\n"}
     async with coding(root) as box:
         calls = [patch_call(more, "call_1"), patch_call(more, "call_2")]
-        done = await run(box, agent(builtin_tools(box), *calls))
+        done = await run(box, agent(apply_patch_and_shell_tools(box), *calls))
         assert len(outputs(done)) == 2
         assert len(box.workspace.journal.calls.page()) == 2
 
@@ -173,7 +175,7 @@ async def test_two_equal_operations_are_two_calls(root):
 async def test_always_approve_answers_our_later_questions(root):
     other = MAKE | {"path": "other.txt"}
     async with coding(root, policy=ASK) as box:
-        later = agent(builtin_tools(box), patch_call(MAKE), patch_call(other, "call_2"))
+        later = agent(apply_patch_and_shell_tools(box), patch_call(MAKE), patch_call(other, "call_2"))
         state = (await run(box, later)).to_state()
         state.approve(state.get_interruptions()[0], always_approve=True)
         done = await run(box, later, state)
@@ -207,9 +209,9 @@ async def test_the_older_shell_tells_the_model_what_waits_and_what_is_wrong(root
 
 
 async def test_only_what_the_toolbox_offers_is_made(root):
-    assert builtin_tools(reading(root)) == []
+    assert apply_patch_and_shell_tools(reading(root)) == []
     async with coding(root, policy=Policy(tools="read_only")) as box:
-        assert builtin_tools(box) == []
+        assert apply_patch_and_shell_tools(box) == []
 
 
 @pytest.mark.parametrize("yes", [True, False])

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from handtools.core.tool import PROMPT_CLAIM_MARK, PROMPT_END_MARK, PROMPT_WITH_TOOL_MARK
+from handtools.core.tool import PROMPT_END_MARK, PROMPT_WITH_TOOL_MARK, TESTED_CLAIM_COMMENT_PATTERN
 from handtools.text.token_budget import estimate_tokens
 from tests.shape.reading import defined, functions, modules, package, tree
 
@@ -61,7 +61,9 @@ def _prompt(root: Path, stem: str) -> str:
     """The prompt about as the model gets it: marks out, a number for each limit."""
     path = package(root) / "tools" / f"{stem}.md"
     prose = PROMPT_END_MARK.split(path.read_text("utf-8"))[0] if path.is_file() else ""
-    return re.sub(r"\{[A-Z_]+\}", "50,000", PROMPT_WITH_TOOL_MARK.sub("", PROMPT_CLAIM_MARK.sub("", prose)))
+    return re.sub(
+        r"\{[A-Z_]+\}", "50,000", PROMPT_WITH_TOOL_MARK.sub("", TESTED_CLAIM_COMMENT_PATTERN.sub("", prose))
+    )
 
 
 def claims(root: Path) -> list[str]:
@@ -69,7 +71,7 @@ def claims(root: Path) -> list[str]:
     made = [
         claim
         for path in sorted((package(root) / "tools").glob("*.md"))
-        for claim in PROMPT_CLAIM_MARK.findall(path.read_text("utf-8"))
+        for claim in TESTED_CLAIM_COMMENT_PATTERN.findall(path.read_text("utf-8"))
     ]
     proven = {claim for path in modules(root / "tests") for claim in _marks(path)}
     problems = [f"{claim} is promised twice" for claim in sorted(set(made)) if made.count(claim) > 1]

@@ -25,20 +25,20 @@ from deepagents.backends.protocol import (
 
 from handtools.adapters.backend_calls import NOTHING_THERE, BackendCalls, Looked, removal_script
 from handtools.adapters.deepagents_results import (
-    download_response,
     error_text,
     execute_response,
     glob_result,
     grep_matches,
     ls_result,
     read_result,
+    to_file_download_response,
     upload_response,
 )
 from handtools.adapters.langgraph_calls import call_in_task, calls_made, session_of_thread
 from handtools.core.dialects.bash_result_parts import command_text
 from handtools.core.errors import ToolError
 from handtools.core.result import Result
-from handtools.toolbox import Toolbox, run_blocking
+from handtools.toolbox import Toolbox, run_async_from_sync
 
 MAX_TOKENS = 1_000_000
 """Size of an answer whose details are wanted, and not its text."""
@@ -54,7 +54,7 @@ def _blocking(
     @wraps(method)
     def wait(self: "ToolboxBackend", /, *args: P.args, **kwargs: P.kwargs) -> R:
         calls_made()
-        return run_blocking(partial(method, self, *args, **kwargs))
+        return run_async_from_sync(partial(method, self, *args, **kwargs))
 
     return wait
 
@@ -153,7 +153,7 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
 
     async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Read files as they are."""
-        return [download_response(path, *await self._look("read", path)) for path in paths]
+        return [to_file_download_response(path, *await self._look("read", path)) for path in paths]
 
     ls, read, write, edit = _blocking(als), _blocking(aread), _blocking(awrite), _blocking(aedit)
     delete, grep, glob = _blocking(adelete), _blocking(agrep), _blocking(aglob)

@@ -118,7 +118,7 @@ def execute_response(result: Result[Any]) -> ExecuteResponse:
     return ExecuteResponse(without_surrogates("\n".join(filter(None, parts))), exit_code=done.code)
 
 
-def download_response(path: str, result: Result[Any], found: Looked | None) -> FileDownloadResponse:
+def to_file_download_response(path: str, result: Result[Any], found: Looked | None) -> FileDownloadResponse:
     """Return the bytes of a file."""
     if found is None:
         return FileDownloadResponse(path, error=_transfer_error(result))

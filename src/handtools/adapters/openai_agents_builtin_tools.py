@@ -1,4 +1,4 @@
-"""OpenAI's built-in tools in OpenAI Agents: `Agent(name="…", tools=builtin_tools(coding(".")))`.
+"""OpenAI's built-in tools in OpenAI Agents: `Agent(name="…", tools=apply_patch_and_shell_tools(coding(".")))`.
 
 The SDK's `ApplyPatchTool` with an editor and its `ShellTool` with an executor over a toolbox, with the pause of
 `openai_agents.tools`; `local_shell_tool` for models that know the older shell. ADR 218.
@@ -36,7 +36,7 @@ APPLY_PATCH, SHELL = "apply_patch", "shell"
 Tools = list[ApplyPatchTool | ShellTool | FunctionTool]
 
 
-def builtin_tools(toolbox: Toolbox, *, conversation: Conversation = "") -> Tools:
+def apply_patch_and_shell_tools(toolbox: Toolbox, *, conversation: Conversation = "") -> Tools:
     """Return `apply_patch` and `shell`, each where the toolbox offers what does its work.
 
     The last tool is never offered to a model: by asking for it, the SDK tells us what a person rejected.

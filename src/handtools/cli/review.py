@@ -11,7 +11,7 @@ import typer
 from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, approve_all, open_journal_at, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
-from handtools.cli.review_questions import ReviewItem, ReviewQuestions, ReviewStopped, items_of
+from handtools.cli.review_questions import ReviewItem, ReviewQuestions, ReviewStopped, review_items_of_file
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console, table_cell
 from handtools.core.undo_history import PERSON_AGENT_NAME, ReviewPoint
 from handtools.recorded_changes import call_target_summary
@@ -121,7 +121,7 @@ class _Chosen:
         for path in reviews.paths:
             if folders and not any(_is_within(path, folder) for folder in folders):
                 continue
-            items = items_of(reviews.file(path))
+            items = review_items_of_file(reviews.file(path))
             items = items if self.every else [item for item in items if not self.is_accepted(item)]
             if items:
                 yield items
@@ -153,7 +153,7 @@ class _Chosen:
             located = self.record.files.locate(typed)
             paths = [path for path in changes.paths if _is_within(path, located)]
             for path in paths:
-                yield from (i for i in items_of(changes.file(path)) if number in (0, i.number))
+                yield from (i for i in review_items_of_file(changes.file(path)) if number in (0, i.number))
             if paths:
                 return
 
@@ -386,7 +386,7 @@ def _ask_about_held(chosen: _Chosen, held: _HeldDecision) -> None:
     waits = f"Waits for an approval: {chosen.name_author(held.review.call_id)}"
     stdout_console().print(waits, style="bold yellow")
     for path in held.review.paths:
-        questions.ask(items_of(held.review.file(path)), path)
+        questions.ask(review_items_of_file(held.review.file(path)), path)
         held.items += questions.items
     held.complete = True
 

@@ -81,7 +81,7 @@ class ReviewItem:
         return self.file.shown(self.parts)
 
 
-def items_of(file: "ReviewedFile") -> list[ReviewItem]:
+def review_items_of_file(file: "ReviewedFile") -> list[ReviewItem]:
     """The parts of a file as they are decided on: neighbouring hunks of the same calls together."""
     from handtools.text.diffs.authored_hunks import group_hunks
 

@@ -24,7 +24,7 @@ GUIDE_FILE = "AGENTS.md"
 SKILL_ROOTS = (".agents/skills", ".claude/skills")
 SKILL_SCHEME = "skill:"
 """Path prefix `skill:NAME/path` for files of skills outside the workspace, which are read-only."""
-SKILL_LISTING_CONTEXT_SHARE = 50
+SKILL_LISTING_CONTEXT_DIVISOR = 50
 """The list of skills may take one part in this many of the model's context window."""
 SKILL_NAME_CHARS = 64
 SKILL_DESCRIPTION_CHARS = 1_024
@@ -68,7 +68,7 @@ class Skill:
         """Whether policy rules hide the skill, by its folder or by the file that its SKILL.md links to."""
         return hides(self.file) or bool(self.source and hides(self.source))
 
-    def skill_file_url(self, path: str) -> str:
+    def url_of_file(self, path: str) -> str:
         """Return the `file://` URL of one of the skill's files."""
         return f"{self.location}/{url_escaped(path)}"
 
@@ -178,7 +178,7 @@ def skill_listing(skills: Iterable[Skill], context_tokens: int) -> BudgetedListi
     entries = [(skill.name, skill.description) for skill in told]
     return budgeted_listing(
         entries,
-        context_tokens // SKILL_LISTING_CONTEXT_SHARE,
+        context_tokens // SKILL_LISTING_CONTEXT_DIVISOR,
         foot=f"(In {', '.join(shelves)}.)" if shelves else "",
     )
 

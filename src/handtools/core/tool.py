@@ -27,7 +27,7 @@ PathsOfCall = Callable[[P], Iterable[str]]
 PROMPT_WITH_TOOL_MARK = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
 """Marks a prompt line that is included only when the named other tool is offered too."""
 _QUOTED_NAME = re.compile(r"`(\w+)`")
-PROMPT_CLAIM_MARK = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
+TESTED_CLAIM_COMMENT_PATTERN = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
 PROMPT_END_MARK = re.compile(r"^<!--\s*told by the answer\s*-->$", re.MULTILINE)
 """Ends the prompt: what comes after it is promised and tested, but a model sees it in the answers. ADR 203."""
 
@@ -82,12 +82,12 @@ class Tool(Generic[P, D]):
         """The prompt, and what the answers tell."""
         module = sys.modules[self.run.__module__]
         filled = re.sub(r"\{([A-Z_]+)\}", lambda m: f"{getattr(module, m[1]):,}", self._prose)
-        return PROMPT_END_MARK.split(PROMPT_CLAIM_MARK.sub("", filled))
+        return PROMPT_END_MARK.split(TESTED_CLAIM_COMMENT_PATTERN.sub("", filled))
 
     @cached_property
     def claims(self) -> frozenset[str]:
         """Ids of the claims marked in the prompt and after its end, each of which a test must prove."""
-        return frozenset(PROMPT_CLAIM_MARK.findall(self._prose))
+        return frozenset(TESTED_CLAIM_COMMENT_PATTERN.findall(self._prose))
 
     @cached_property
     def _prose(self) -> str:

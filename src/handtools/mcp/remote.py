@@ -228,7 +228,7 @@ def _refused_error(message: str) -> Exception:
 MOST_REMOTE_ATTEMPTS = 6
 FIRST_RETRY_PAUSE_SECONDS = 0.1
 REMOTE_CANCEL_SECONDS = 5.0
-REMOTE_PROTOCOL_VERSION = "2026-07-28"
+REMOTE_MCP_VERSION = "2026-07-28"
 REMOTE_META_PREFIX = "io.modelcontextprotocol/"
 
 
@@ -507,7 +507,7 @@ def _cancel_event(token: CancelToken) -> anyio.Event:
 
 def _request_json(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     envelope = {
-        f"{REMOTE_META_PREFIX}protocolVersion": REMOTE_PROTOCOL_VERSION,
+        f"{REMOTE_META_PREFIX}protocolVersion": REMOTE_MCP_VERSION,
         f"{REMOTE_META_PREFIX}clientCapabilities": {},
     }
     return {
@@ -521,7 +521,7 @@ def _request_json(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
 def _request_headers(method: str) -> dict[str, str]:
     return {
         "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": REMOTE_PROTOCOL_VERSION,
+        "mcp-protocol-version": REMOTE_MCP_VERSION,
         "mcp-method": f"{METHOD_PREFIX}{method}",
     }
 

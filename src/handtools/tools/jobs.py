@@ -12,7 +12,7 @@ from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.terminal_emulator import (
-    KEY_NAMES,
+    KEY_NAMES_IN_HINT,
     TerminalScreen,
     UnknownTerminalKey,
     decode_output,
@@ -93,7 +93,7 @@ def _typed(params: JobsParams) -> str:
     try:
         return params.text + "".join(key_sequence(key) for key in params.keys)
     except UnknownTerminalKey as unknown:
-        hint = f"Keys: {', '.join(KEY_NAMES)}."
+        hint = f"Keys: {', '.join(KEY_NAMES_IN_HINT)}."
         raise InvalidInput(f"No key is called {unknown}.", hint=hint) from None
 
 

@@ -80,7 +80,7 @@ def _head(skill: Skill, bundle: SkillFileList) -> list[str]:
     """Return lines on the skill's path and URL and its files."""
     rows = [f"Skill `{skill.name}` ({skill.origin}): {skill.folder} ({skill.location})"]
     rows += [
-        f"- {skill.folder}/{facts.path} ({facts.bytes:,} bytes, {skill.skill_file_url(facts.path)})"
+        f"- {skill.folder}/{facts.path} ({facts.bytes:,} bytes, {skill.url_of_file(facts.path)})"
         for facts in bundle.files
     ]
     return [*rows, "(There are more files.)"] if bundle.more else rows

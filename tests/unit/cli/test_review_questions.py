@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from handtools.cli.review_questions import KEYS, ReviewQuestions, ReviewStopped, items_of
+from handtools.cli.review_questions import KEYS, ReviewQuestions, ReviewStopped, review_items_of_file
 from handtools.runtime.review import ReviewedFile, ReviewPart
 from handtools.text.diffs.authored_hunks import TextVersion, authored_diff
 
@@ -37,7 +37,7 @@ def typed(monkeypatch, keys, *files, edit=lambda text: None, size=(80, 24), term
     decided = []
     for file in files:
         try:
-            questions.ask(items_of(file), file.path)
+            questions.ask(review_items_of_file(file), file.path)
         except ReviewStopped:
             decided += questions.items
             break

@@ -84,9 +84,7 @@ def test_a_nested_skill_without_patterns_is_about_its_whole_folder_and_one_of_th
 
 
 def test_an_address_takes_any_name():
-    assert (
-        skill("name: a").skill_file_url("with space/50%.md") == "file:///w/make-tea/with%20space/50%25.md"
-    )
+    assert skill("name: a").url_of_file("with space/50%.md") == "file:///w/make-tea/with%20space/50%25.md"
 
 
 def test_a_skill_for_people_alone_is_not_listed_and_not_mentioned():

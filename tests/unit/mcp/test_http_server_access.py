@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from handtools.mcp.http_server import HttpConfig, McpHttpApp, TokenGrant, TokenGrants
-from handtools.mcp.remote import REMOTE_META_PREFIX, REMOTE_PROTOCOL_VERSION
+from handtools.mcp.remote import REMOTE_MCP_VERSION, REMOTE_META_PREFIX
 from handtools.testing.memory_toolbox import memory_toolbox
 from tests.unit.mcp.web import Exchange
 
@@ -70,13 +70,13 @@ requests = st.tuples(
 def complete(method, params):
     """A request of the current protocol that is right up to its parameters."""
     envelope = {
-        f"{REMOTE_META_PREFIX}protocolVersion": REMOTE_PROTOCOL_VERSION,
+        f"{REMOTE_META_PREFIX}protocolVersion": REMOTE_MCP_VERSION,
         f"{REMOTE_META_PREFIX}clientCapabilities": {},
     }
     named = {"mcp-name": params["name"]} if isinstance(params.get("name"), str) else {}
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": envelope}}
     told = {name: text for name, text in named.items() if text.isprintable() and text.isascii()}
-    return ("POST", json.dumps(body).encode(), REMOTE_PROTOCOL_VERSION, {"mcp-method": method, **told}, [])
+    return ("POST", json.dumps(body).encode(), REMOTE_MCP_VERSION, {"mcp-method": method, **told}, [])
 
 
 well_formed = st.builds(

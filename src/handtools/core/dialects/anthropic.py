@@ -17,8 +17,8 @@ from handtools.core.dialects.dialect_tool import (
     Dialect,
     DialectTool,
     OurCalls,
+    map_to_one_call,
     object_schema,
-    one_call,
     with_text,
 )
 from handtools.core.errors import InvalidInput
@@ -138,7 +138,7 @@ def _editor(kind: str, name: str, *commands: str) -> DialectTool:
         tools=(name,),
         description="View, create and edit files.",
         schema=object_schema({"command": known, **_EDITOR_PARAMS}, "command", "path"),
-        calls=one_call(name),
+        calls=map_to_one_call(name),
         definition=_typed(kind, name),
     )
 
@@ -185,14 +185,14 @@ AGENT_TOOLSET_20260401: Dialect = (
         tools=("read",),
         description="Read a file; `view_range` is its first and last line, a last line of 0 the end.",
         schema=object_schema({"file_path": STRING, "view_range": INTEGERS}, "file_path"),
-        calls=one_call("read", {"file_path": "path", "view_range": _lines}),
+        calls=map_to_one_call("read", {"file_path": "path", "view_range": _lines}),
     ),
     DialectTool(
         name="write",
         tools=("write",),
         description="Write a whole file, new or in place of the one that is there.",
         schema=object_schema({"file_path": STRING, "content": STRING}, "file_path", "content"),
-        calls=one_call("write", {"file_path": "path"}, mode="either"),
+        calls=map_to_one_call("write", {"file_path": "path"}, mode="either"),
     ),
     DialectTool(
         name="edit",
@@ -204,20 +204,20 @@ AGENT_TOOLSET_20260401: Dialect = (
             "old_string",
             "new_string",
         ),
-        calls=one_call("edit", {"file_path": "path"}),
+        calls=map_to_one_call("edit", {"file_path": "path"}),
     ),
     DialectTool(
         name="glob",
         tools=("find",),
         description="Find files by a glob, newest first.",
         schema=object_schema({"pattern": STRING, "path": STRING}, "pattern"),
-        calls=one_call("find"),
+        calls=map_to_one_call("find"),
     ),
     DialectTool(
         name="grep",
         tools=("grep",),
         description="Search the text of files with a regular expression.",
         schema=object_schema({"pattern": STRING, "path": STRING}, "pattern"),
-        calls=one_call("grep"),
+        calls=map_to_one_call("grep"),
     ),
 )

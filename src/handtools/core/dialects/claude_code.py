@@ -15,8 +15,8 @@ from handtools.core.dialects.dialect_tool import (
     Dialect,
     DialectTool,
     OurCalls,
+    map_to_one_call,
     object_schema,
-    one_call,
     seconds,
     short_description,
     with_text,
@@ -82,7 +82,7 @@ CLAUDE_CODE: Dialect = (
             "command",
             closed=True,
         ),
-        calls=one_call(
+        calls=map_to_one_call(
             "bash",
             {
                 "timeout": seconds("timeout"),
@@ -108,7 +108,7 @@ CLAUDE_CODE: Dialect = (
             "file_path",
             closed=True,
         ),
-        calls=one_call(
+        calls=map_to_one_call(
             "read",
             {
                 "file_path": "path",
@@ -133,21 +133,21 @@ CLAUDE_CODE: Dialect = (
             "new_string",
             closed=True,
         ),
-        calls=one_call("edit", {"file_path": "path"}),
+        calls=map_to_one_call("edit", {"file_path": "path"}),
     ),
     DialectTool(
         name="Write",
         tools=("write",),
         description="Write a whole file, new or in place of the one that is there.",
         schema=object_schema({"file_path": STRING, "content": STRING}, "file_path", "content", closed=True),
-        calls=one_call("write", {"file_path": "path"}, mode="either"),
+        calls=map_to_one_call("write", {"file_path": "path"}, mode="either"),
     ),
     DialectTool(
         name="Glob",
         tools=("find",),
         description="Find files by a glob, newest first.",
         schema=object_schema({"pattern": STRING, "path": STRING}, "pattern", closed=True),
-        calls=one_call("find"),
+        calls=map_to_one_call("find"),
     ),
     DialectTool(
         name="Grep",
@@ -181,6 +181,6 @@ CLAUDE_CODE: Dialect = (
         tools=("jobs",),
         description="End a background command by its ID.",
         schema=object_schema({"task_id": STRING, "shell_id": STRING}, closed=True),
-        calls=one_call("jobs", {"task_id": "job", "shell_id": "job"}, action="kill"),
+        calls=map_to_one_call("jobs", {"task_id": "job", "shell_id": "job"}, action="kill"),
     ),
 )

@@ -16,8 +16,8 @@ from handtools.core.dialects.dialect_tool import (
     Dialect,
     DialectTool,
     OurCalls,
+    map_to_one_call,
     object_schema,
-    one_call,
     short_description,
     with_text,
 )
@@ -119,6 +119,6 @@ CODEX: Dialect = (
             "path",
             closed=True,
         ),
-        calls=one_call("read", {"detail": None}),
+        calls=map_to_one_call("read", {"detail": None}),
     ),
 )

@@ -75,7 +75,7 @@ def _annotation(name: str, node: Mapping[str, Any]) -> Any:
     return _model(name, node) if node["type"] == "object" else _SCALARS[node["type"]]
 
 
-def one_call(
+def map_to_one_call(
     tool: str,
     params: Mapping[str, str | Callable[[Any], Mapping[str, Any]] | None] | None = None,
     *,

@@ -16,8 +16,8 @@ from handtools.core.dialects.dialect_tool import (
     DialectTool,
     OurCalls,
     flag_to_arguments,
+    map_to_one_call,
     object_schema,
-    one_call,
     short_description,
     with_text,
 )
@@ -69,14 +69,14 @@ GEMINI_CLI: Dialect = (
         schema=object_schema(
             {"file_path": STRING, "start_line": _FROM_ONE, "end_line": _FROM_ONE}, "file_path"
         ),
-        calls=one_call("read", {"file_path": "path"}),
+        calls=map_to_one_call("read", {"file_path": "path"}),
     ),
     DialectTool(
         name="write_file",
         tools=("write",),
         description="Write a whole file, new or in place of the one that is there.",
         schema=object_schema({"file_path": STRING, "content": STRING}, "file_path", "content"),
-        calls=one_call("write", {"file_path": "path"}, mode="either"),
+        calls=map_to_one_call("write", {"file_path": "path"}, mode="either"),
     ),
     DialectTool(
         name="replace",
@@ -95,7 +95,7 @@ GEMINI_CLI: Dialect = (
             "old_string",
             "new_string",
         ),
-        calls=one_call(
+        calls=map_to_one_call(
             "edit",
             {"file_path": "path", "instruction": "description", "allow_multiple": "replace_all"},
         ),
@@ -114,7 +114,7 @@ GEMINI_CLI: Dialect = (
             },
             "pattern",
         ),
-        calls=one_call(
+        calls=map_to_one_call(
             "find",
             {
                 "dir_path": "path",
@@ -161,7 +161,7 @@ GEMINI_CLI: Dialect = (
             },
             "dir_path",
         ),
-        calls=one_call(
+        calls=map_to_one_call(
             "list",
             {
                 "dir_path": "path",
@@ -186,7 +186,7 @@ GEMINI_CLI: Dialect = (
             },
             "command",
         ),
-        calls=one_call(
+        calls=map_to_one_call(
             "bash",
             {
                 "description": short_description,
@@ -203,7 +203,7 @@ GEMINI_CLI: Dialect = (
         tools=("jobs",),
         description="List background commands.",
         schema=object_schema({"wait_for_previous": BOOLEAN}),
-        calls=one_call("jobs", {"wait_for_previous": None}, action="list"),
+        calls=map_to_one_call("jobs", {"wait_for_previous": None}, action="list"),
     ),
     DialectTool(
         name="read_background_output",
@@ -218,7 +218,7 @@ GEMINI_CLI: Dialect = (
             },
             "pid",
         ),
-        calls=one_call(
+        calls=map_to_one_call(
             "jobs",
             {
                 "pid": lambda number: {"job": f"{JOB_PREFIX}{number}"},

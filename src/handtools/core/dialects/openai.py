@@ -19,8 +19,8 @@ from handtools.core.dialects.dialect_tool import (
     Dialect,
     DialectTool,
     OurCalls,
+    map_to_one_call,
     object_schema,
-    one_call,
     seconds,
     with_text,
 )
@@ -137,7 +137,7 @@ APPLY_PATCH_FREEFORM = DialectTool(
     tools=("patch",),
     description=_PATCH,
     schema=object_schema({"input": STRING}, "input"),
-    calls=one_call("patch", {"input": "patch"}),
+    calls=map_to_one_call("patch", {"input": "patch"}),
     definition={
         "type": "custom",
         "name": "apply_patch",
@@ -164,7 +164,7 @@ OPENAI_FUNCTIONS: Dialect = (
         tools=("patch",),
         description=_PATCH,
         schema=object_schema({"input": STRING}, "input", closed=True),
-        calls=one_call("patch", {"input": "patch"}),
+        calls=map_to_one_call("patch", {"input": "patch"}),
     ),
     DialectTool(
         name="shell",
@@ -173,7 +173,7 @@ OPENAI_FUNCTIONS: Dialect = (
         schema=object_schema(
             {"command": STRINGS, "workdir": STRING, "timeout_ms": NUMBER}, "command", closed=True
         ),
-        calls=one_call(
+        calls=map_to_one_call(
             "bash",
             {"command": _argv, "workdir": "cwd", "timeout_ms": seconds("timeout")},
             render=_shell_function_answer,

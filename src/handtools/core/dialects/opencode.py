@@ -11,8 +11,8 @@ from handtools.core.dialects.dialect_tool import (
     STRING,
     Dialect,
     DialectTool,
+    map_to_one_call,
     object_schema,
-    one_call,
     seconds,
 )
 
@@ -31,7 +31,7 @@ OPENCODE: Dialect = (
         tools=("bash",),
         description="Run a bash command; `timeout` is in milliseconds.",
         schema=object_schema({"command": STRING, "timeout": _MILLISECONDS, "workdir": STRING}, "command"),
-        calls=one_call(
+        calls=map_to_one_call(
             "bash",
             {"timeout": seconds("timeout"), "workdir": "cwd"},
             render=lambda result, _: bash_answer(result),
@@ -48,7 +48,7 @@ OPENCODE: Dialect = (
             "oldString",
             "newString",
         ),
-        calls=one_call(
+        calls=map_to_one_call(
             "edit",
             {
                 "filePath": "path",
@@ -63,21 +63,21 @@ OPENCODE: Dialect = (
         tools=("find",),
         description="Find files by a glob, newest first.",
         schema=object_schema({"pattern": STRING, "path": STRING}, "pattern"),
-        calls=one_call("find"),
+        calls=map_to_one_call("find"),
     ),
     DialectTool(
         name="grep",
         tools=("grep",),
         description="Search the text of files with a regular expression.",
         schema=object_schema({"pattern": STRING, "path": STRING, "include": STRING}, "pattern"),
-        calls=one_call("grep"),
+        calls=map_to_one_call("grep"),
     ),
     DialectTool(
         name="read",
         tools=("read",),
         description="Read a file: `limit` lines from line `offset` on.",
         schema=object_schema({"filePath": STRING, "offset": _FROM_ZERO, "limit": _FROM_ZERO}, "filePath"),
-        calls=one_call(
+        calls=map_to_one_call(
             "read",
             {
                 "filePath": "path",
@@ -91,7 +91,7 @@ OPENCODE: Dialect = (
         tools=("skill",),
         description="Load a skill by its name.",
         schema=object_schema({"name": STRING}, "name"),
-        calls=one_call("skill"),
+        calls=map_to_one_call("skill"),
     ),
     DialectTool(
         name="webfetch",
@@ -105,13 +105,13 @@ OPENCODE: Dialect = (
             },
             "url",
         ),
-        calls=one_call("fetch", {"format": None, "timeout": None}),
+        calls=map_to_one_call("fetch", {"format": None, "timeout": None}),
     ),
     DialectTool(
         name="write",
         tools=("write",),
         description="Write a whole file, new or in place of the one that is there.",
         schema=object_schema({"content": STRING, "filePath": STRING}, "content", "filePath"),
-        calls=one_call("write", {"filePath": "path"}, mode="either"),
+        calls=map_to_one_call("write", {"filePath": "path"}, mode="either"),
     ),
 )

@@ -14,8 +14,8 @@ from handtools.core.dialects.dialect_tool import (
     Dialect,
     DialectTool,
     flag_to_arguments,
+    map_to_one_call,
     object_schema,
-    one_call,
 )
 
 MOST_HITS = 200
@@ -31,14 +31,14 @@ PI: Dialect = (
         tools=("read",),
         description="Read a file: `limit` lines from line `offset` on.",
         schema=object_schema({"path": STRING, "offset": NUMBER, "limit": NUMBER}, "path"),
-        calls=one_call("read", {"offset": lambda line: {"start_line": max(line, 1)}}),
+        calls=map_to_one_call("read", {"offset": lambda line: {"start_line": max(line, 1)}}),
     ),
     DialectTool(
         name="bash",
         tools=("bash",),
         description="Run a bash command; `timeout` is in seconds.",
         schema=object_schema({"command": STRING, "timeout": NUMBER}, "command"),
-        calls=one_call("bash", render=lambda result, _: bash_answer(result), cwd="."),
+        calls=map_to_one_call("bash", render=lambda result, _: bash_answer(result), cwd="."),
     ),
     DialectTool(
         name="edit",
@@ -55,14 +55,14 @@ PI: Dialect = (
             "path",
             "edits",
         ),
-        calls=one_call("multi_edit", {"edits": _edits}),
+        calls=map_to_one_call("multi_edit", {"edits": _edits}),
     ),
     DialectTool(
         name="write",
         tools=("write",),
         description="Write a whole file, new or in place of the one that is there.",
         schema=object_schema({"path": STRING, "content": STRING}, "path", "content"),
-        calls=one_call("write", mode="either"),
+        calls=map_to_one_call("write", mode="either"),
     ),
     DialectTool(
         name="grep",
@@ -80,7 +80,7 @@ PI: Dialect = (
             },
             "pattern",
         ),
-        calls=one_call(
+        calls=map_to_one_call(
             "grep",
             {
                 "glob": "include",
@@ -95,13 +95,13 @@ PI: Dialect = (
         tools=("find",),
         description="Find files by a glob.",
         schema=object_schema({"pattern": STRING, "path": STRING, "limit": NUMBER}, "pattern"),
-        calls=one_call("find", {"limit": lambda most: {"limit": min(most, 1000)}}),
+        calls=map_to_one_call("find", {"limit": lambda most: {"limit": min(most, 1000)}}),
     ),
     DialectTool(
         name="ls",
         tools=("list",),
         description="List a folder.",
         schema=object_schema({"path": STRING, "limit": NUMBER}),
-        calls=one_call("list", {"limit": lambda most: {"limit": min(most, 1000)}}),
+        calls=map_to_one_call("list", {"limit": lambda most: {"limit": min(most, 1000)}}),
     ),
 )

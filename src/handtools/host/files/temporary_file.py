@@ -37,7 +37,7 @@ def conflict_copy_name(name: str) -> str:
     return name + ending
 
 
-def create_temporary(
+def write_node_under_temporary_name(
     folder: FolderHandle, name: str, node: Node, like: LeasedFile | None = None
 ) -> os.stat_result:
     """Create a file or link with the content of `node` under a temporary name, synced to disk.

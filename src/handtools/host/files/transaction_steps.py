@@ -322,7 +322,7 @@ class PlaceFile(TransactionStep):
         if self._after.is_moved_from_backups:
             self._made = self._fetched(self._after, like)
             return
-        self._made = temporary_file.create_temporary(
+        self._made = temporary_file.write_node_under_temporary_name(
             self.place.folder, self.place.temporary, self._after, like
         )
 
@@ -487,7 +487,9 @@ class PlaceFile(TransactionStep):
             return
         mode = before.mode if before.mode is not None else self._mode
         old = Node(before.kind, before.data, mode)
-        temporary_file.create_temporary(self.place.folder, self.place.temporary, old, self._old)
+        temporary_file.write_node_under_temporary_name(
+            self.place.folder, self.place.temporary, old, self._old
+        )
 
 
 class ReplaceFolderByFile(TransactionStep):

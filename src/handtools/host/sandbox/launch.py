@@ -68,7 +68,7 @@ class LaunchSupervisor(Protocol):
         ...
 
 
-class LaunchSupervisorSource(Protocol):
+class SupervisorPoolPort(Protocol):
     """Supplies supervisors, or threads that run commands in a container, to launches."""
 
     def take(self) -> Any:
@@ -125,7 +125,7 @@ class Launch:
     in_place: bool = False
     """Whether the command writes to the workspace itself, because no overlay can be mounted for it."""
     allowance: CommandLimits = field(default_factory=CommandLimits)
-    crew: LaunchSupervisorSource | None = None
+    crew: SupervisorPoolPort | None = None
     """What starts and ends the process; None for a supervisor on this machine."""
 
     # What a runner may have done in the new process, in this order, between fork and exec.

@@ -46,7 +46,7 @@ def refuse_not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
         f"lines {window.line}-{window.end_line}.",
         hint="If those lines are meant, send old_string as above.",
         nearest=window,
-        differences=differing_lines(old, window),
+        differences=difference_rows(old, window),
         suggestion=_unique(page, window.line - 1, window.end_line),
     )
 
@@ -87,7 +87,7 @@ def refuse_unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old
         message=f"{why} (lines {window.line}-{window.end_line})",
         hint=f"Send old_string as above, and new_string in the same form.{form}",
         nearest=window,
-        differences=differing_lines(old, window),
+        differences=difference_rows(old, window),
         suggestion=_unique(page, first, last),
     )
 
@@ -225,7 +225,7 @@ def _title(page: LineIndex, line: int) -> str:
     return page.lines_without_ends[line - 1].strip() if line <= len(page.lines_without_ends) else ""
 
 
-def differing_lines(old: str, window: Excerpt) -> tuple[str, ...]:
+def difference_rows(old: str, window: Excerpt) -> tuple[str, ...]:
     """List the lines that differ between `old` and the file, with visible blanks where only those differ."""
     mine, theirs = old.rstrip("\n").split("\n"), list(window.lines)
     shown: list[str] = []

@@ -142,7 +142,7 @@ class DockerStreamDecoder:
         return bool(self.word) and said.startswith(self.word)
 
     @property
-    def surviving_process_count(self) -> int | None:
+    def left_process_count(self) -> int | None:
         """How many processes the command left running; None when the wrapper has not reported it."""
         words = bytes(self._said).split()
         last = words[-2:]
@@ -335,7 +335,7 @@ class _ContainerExec:
                 container.lift()
             code = self._code()
             peak = container.group.peak() if os.geteuid() == 0 else None
-            sure = container.has_visible_processes or self.frames.surviving_process_count is not None
+            sure = container.has_visible_processes or self.frames.left_process_count is not None
             clean = sure and not survivors and not self.frames.refused and container.alive
         finally:
             self.containers.give_back(container, clean=clean)
@@ -344,7 +344,7 @@ class _ContainerExec:
         return CommandEndReport(
             status=self._status(code),
             peak=max(peak - used, 0) if peak and used is not None else 0,
-            left=self.frames.surviving_process_count or 0,
+            left=self.frames.left_process_count or 0,
             starved=container.group.starved() > starved,
             survivors=survivors,
             over=self.over,
@@ -422,7 +422,7 @@ class _ContainerExec:
     def _end(self, container: Container, stream: socket.socket, *, gently: bool) -> int:
         """Kill all processes left and read the rest of the output; returns how many could not be killed."""
         survivors = kill_all_in_container(container, gently=gently)
-        if not container.has_visible_processes and (gently or self.frames.surviving_process_count is None):
+        if not container.has_visible_processes and (gently or self.frames.left_process_count is None):
             self.containers.kill(container)
         deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
         while not self._drained(stream, DRAIN_SECONDS):
@@ -485,7 +485,7 @@ class _ContainerExec:
 
     def _status(self, code: int) -> int:
         """The exit code as a wait status: bash reports a signal as 128 plus its number."""
-        killed = self.frames.surviving_process_count is None and not self.frames.whole
+        killed = self.frames.left_process_count is None and not self.frames.whole
         by_signal = code - 128 if code > 128 and (killed or code - 128 == signal.SIGXFSZ) else 0
         return by_signal or code << 8
 

@@ -100,7 +100,7 @@ class Cgroup:
         return value is not None
 
 
-def create_cgroup() -> Cgroup:
+def create_and_join_cgroup() -> Cgroup:
     """Create a control group below our own; without folders when this user may not."""
     group = Cgroup()
     name = f"{_CGROUP_PREFIX}{os.getpid()}"

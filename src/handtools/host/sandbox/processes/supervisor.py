@@ -278,7 +278,7 @@ def main(line: str, owner: str) -> None:
     wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    group = cgroups.create_cgroup()
+    group = cgroups.create_and_join_cgroup()
     gc.disable()
     gc.freeze()
     supervisor = Supervisor(

@@ -31,13 +31,13 @@ def test_the_output_comes_out_whole_however_it_is_cut(parts, cuts):
 def test_the_last_word_says_how_many_were_left(count, noise, cuts):
     frames = DockerStreamDecoder()
     fed(frames, framed(2, noise) + framed(2, b"\nleft %d\n" % count), cuts)
-    assert frames.surviving_process_count == count
+    assert frames.left_process_count == count
 
 
 def test_without_a_last_word_nothing_is_known():
     frames = DockerStreamDecoder()
     fed(frames, framed(1, b"left 3\n") + framed(2, b"Killed\n"), [])
-    assert frames.surviving_process_count is None
+    assert frames.left_process_count is None
 
 
 def test_a_terminal_has_no_frames():
