@@ -535,6 +535,7 @@ def _told(error: ErrorDetails, known: Collection[str]) -> str:
     loc = [part for part in error["loc"] if isinstance(part, str) and not part.startswith("function-")]
     table = NESTED_TABLES.get(loc[0]) if loc else None
     key = ".".join(loc) or "The file"
+    context = error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden":
             names = sorted(table.model_fields if table else known)
@@ -544,7 +545,7 @@ def _told(error: ErrorDetails, known: Collection[str]) -> str:
         case "missing" | "string_too_short":
             return "every rule needs a name and a verdict."
         case "literal_error":
-            return f"{key} is one of {error['ctx']['expected']}, and not {error['input']!r}."
+            return f"{key} is one of {context['expected']}, and not {error['input']!r}."
         case "list_type":
             return (
                 "rules are written as [[rule]] tables." if key == "rule" else f"{key} is a list of words."
@@ -556,7 +557,7 @@ def _told(error: ErrorDetails, known: Collection[str]) -> str:
             return f"{key} is a table."
         case "value_error":
             whole_rule = key == "rule"
-            return str(error["ctx"]["error"]) if whole_rule else f"{key} {error['ctx']['error']}."
+            return str(context["error"]) if whole_rule else f"{key} {context['error']}."
         case "int_type" | "int_from_float":
             return f"{key} is a whole number above 0."
         case "bool_type":

@@ -108,7 +108,7 @@ class LogStore:
 
     def __init__(self, url: str, **options: Any) -> None:
         try:
-            import fsspec
+            import fsspec  # pyright: ignore[reportMissingImports]
         except ImportError as missing:
             raise HostError("Logs need fsspec: pip install 'handtools-slim[fleet]'.") from missing
         self._files, self._top = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)

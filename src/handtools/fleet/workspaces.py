@@ -89,7 +89,7 @@ class WorkspaceStore:
         templates: str | Path | None = None,
     ) -> None:
         self.folder = Path(os.path.abspath(folder))
-        self._kind = kind
+        self._kind: Literal["overlay", "copy"] | None = kind
         self.templates = TemplateStore(templates or self.folder / "templates")
         self._shares_templates = templates is not None
         self.quota = quota or WorkspaceQuota()
@@ -103,7 +103,9 @@ class WorkspaceStore:
     @cached_property
     def kind(self) -> Literal["overlay", "copy"]:
         """What new workspaces are: overlays where they can be mounted, unless it was chosen."""
-        return self._kind or ("copy" if overlay_mount_problem(self.folder) else "overlay")
+        if self._kind:
+            return self._kind
+        return "copy" if overlay_mount_problem(self.folder) else "overlay"
 
     def create(self, template: str, *, name: str = "", tenant: str = "") -> WorkspaceRecord:
         """Make a workspace of a template and open it; raises `NotFound` for a template that is not here."""

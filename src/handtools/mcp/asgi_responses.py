@@ -51,7 +51,7 @@ def encode_headers(headers: Mapping[str, str]) -> AsgiHeaders:
 
 
 async def send_json(send: AsgiSend, status: int, body: bytes, headers: AsgiHeaders = ()) -> None:
-    """Send a complete HTTP response with a JSON body over ASGI."""
+    """Send a complete HTTP response over ASGI, whose `body` is JSON already encoded."""
     await send_response(send, status, JSON_CONTENT_TYPE, body, headers)
 
 

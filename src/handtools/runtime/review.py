@@ -110,7 +110,7 @@ class ChangeReview:
         found = entries.made_since(float(name)) if scope == "time" else entries.selected(scope, name)
         return found[::-1]
 
-    @cached_property
+    @property
     def paths(self) -> list[str]:
         """The paths of files that authors changed, in order; those of git's own are left out."""
         every = {

@@ -43,19 +43,19 @@ class ToolContract:
     """Policy under which the call is allowed."""
 
     def callbacks(self) -> Callbacks:
-        """Return the callbacks that the call needs."""
+        """Return the callbacks for the contract's calls; override it for a tool that needs some."""
         return Callbacks()
 
     def commands(self) -> HostCommands:
-        """Return the commands port that the call needs."""
+        """Return the commands port for the contract's calls; override it for a tool that runs commands."""
         return NoCommands()
 
     def language(self) -> HostLanguage:
-        """Return the language server port that the call needs."""
+        """Return the port of language servers for the contract's calls; override it for a tool that asks them."""
         return NoLanguage()
 
     def web(self) -> HostWeb:
-        """Return the web port that the call needs."""
+        """Return the web port for the contract's calls; override it for a tool that visits pages."""
         return NoWeb()
 
     def test_a_good_call_succeeds_with_details_that_survive_json(self) -> None:

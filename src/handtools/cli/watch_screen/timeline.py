@@ -49,7 +49,7 @@ class Timeline(ScrollView, can_focus=True):
         Binding("pageup", "page(-1)", "Page up", show=False),
         Binding("pagedown,space", "page(1)", "Page down", show=False),
         Binding("home,g", "newest", "Newest", show=False),
-        Binding("end,G", "oldest_held", "Older", show=False),
+        Binding("end,G", "oldest_loaded", "Older", show=False),
     ]
     cursor: reactive[int] = reactive(0)
 
@@ -167,8 +167,8 @@ class Timeline(ScrollView, can_focus=True):
         self._go(0)
         self.post_message(self.NewestWanted(self))
 
-    def action_oldest_held(self) -> None:
-        """Go to the last call that is held; from there older ones come."""
+    def action_oldest_loaded(self) -> None:
+        """Move the cursor to the oldest call that is loaded; older ones are then loaded."""
         self._go(len(self.rows) - 1)
 
     def _go(self, place: int) -> None:

@@ -40,7 +40,7 @@ def conflict_copy_name(name: str) -> str:
 def write_node_under_temporary_name(
     folder: FolderHandle, name: str, node: Node, like: LeasedFile | None = None
 ) -> os.stat_result:
-    """Create a file or link with the content of `node` under a temporary name, synced to disk.
+    """Create a file, link or folder with the content of `node` under a name, synced to disk; returns its stat.
 
     A file gets the owner and attributes of the file `like` that it will replace.
     """

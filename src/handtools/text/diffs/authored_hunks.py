@@ -143,7 +143,8 @@ class _Blame:
         """Base and text after a version; the base follows where others changed what no author had."""
         changes = diff_line_edits(self.rows, rows)
         made = _Blame([])
-        made.rows, made.added_by = rows, [None] * len(rows)
+        made.rows = rows
+        made.added_by = [None for _ in rows]
         place_base = place_new = 0
         for region in _regions([edit for edit, _ in self.hunks], changes):
             same = region.new.start - place_new
