@@ -68,7 +68,7 @@ def review(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Go through what an agent changed, and keep or take back each part.
+    """Go through what an agent changed; keep or take back each.
 
     The keys are those of `git add -p`: y keeps, n takes back, ? lists them all. Your own edits are not asked
     about, and kept. What is taken back is a change of its own, which `handtools undo` returns.

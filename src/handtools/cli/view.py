@@ -26,7 +26,7 @@ def view(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Show the calls live in a browser: answer what waits, undo, redo.
+    """Show the calls live in a browser: answer and undo there.
 
     The link works once, for one browser on this machine. Ctrl-C stops.
 

@@ -236,7 +236,7 @@ def test_the_policy_file_is_obeyed(shell, tmp_path):
     policy.write_text("nonsense = 1")
     broken = shell.run("call", "now", HANDTOOLS_POLICY=str(policy))
     assert broken.code == 1
-    assert "which means nothing" in broken.err
+    assert "means nothing here" in broken.err
     assert "Correct that" in broken.err
 
 
