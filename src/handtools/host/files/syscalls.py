@@ -1,6 +1,6 @@
 """System calls that Python lacks (openat2, renameat2, file leases), and the type of a folder's file system.
 
-Where a call is missing they raise or return so, and callers work with reduced guarantees.
+Where a call is missing they raise or return so, and callers work with reduced guarantees. ADR 241.
 """
 
 import errno
