@@ -96,7 +96,7 @@ async def test_what_can_not_be_removed_is_set_aside_named_and_not_tried_again(ba
     def fail(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("handtools.host.files.tree_copy_and_removal.remove_tree", fail)
+    monkeypatch.setattr("handtools.host.files.backups.remove_tree", fail)
     (told,) = vault.delete_unwanted_items(())
     assert f"aside-{item.name}" in told
     assert vault.delete_unwanted_items(()) == []
