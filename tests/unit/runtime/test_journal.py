@@ -320,3 +320,27 @@ def test_of_a_long_file_some_lines_are_looked_for_and_that_is_said():
     now = "".join(f"line number {number}\n" for number in range(5_000)).encode()
     assert journal.retention.forget("a", now=now).sampled
     assert not journal.retention.forget("a", now=b"line number 1\n").sampled
+
+
+def test_what_is_recorded_stays_when_another_process_closes_the_journal(tmp_path):
+    """A second connection of this process, opened and closed, costs the first one none of its locks."""
+    path = str(tmp_path / "journal.sqlite")
+    journal, beside = Journal(path, MemoryStore()), Journal(path, MemoryStore())
+    recorded(journal, 1)
+    assert [call.id for call in journal.calls.page()] == ["0001"]
+    beside.calls.page()
+    beside.close()
+    visit = (
+        "from handtools.runtime.journal.database import Database\n"
+        f"database = Database({path!r}, lambda _: None)\n"
+        "print(*database.peek('SELECT count(*) FROM calls', ()))\ndatabase.close()"
+    )
+
+    def calls_elsewhere():
+        return subprocess.run([sys.executable, "-c", visit], check=True, capture_output=True).stdout
+
+    assert calls_elsewhere() == b"1\n"
+    recorded(journal, 2)
+    assert [call.id for call in journal.calls.page()] == ["0002", "0001"]
+    assert calls_elsewhere() == b"2\n"
+    journal.close()

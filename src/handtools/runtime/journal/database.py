@@ -7,8 +7,10 @@ import atexit
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -226,6 +228,12 @@ def path_from_column(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 
+# Closing any descriptor of a file takes all locks on it from the process, SQLite's too: another process then
+# deletes the log that this one goes on to write. So the file is opened by itself only while no connection is.
+_connecting = threading.Lock()
+_connections: Counter[str] = Counter()
+
+
 class Database:
     """The SQLite connection of the journal: opened on first use, shared by threads under a lock."""
 
@@ -237,6 +245,7 @@ class Database:
         """What was repaired when the file was found damaged; empty if nothing."""
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._file: FileIO | None = None
         self._writes = 0
 
     def catch_up(self) -> None:
@@ -294,15 +303,22 @@ class Database:
         with self.writing():  # nobody writes meanwhile
             log = Path(self.path + WAL_SUFFIXES[0])
             if not log.exists():
-                return JournalCopy(JournalPosition(), Path(self.path).read_bytes(), b"")
+                return JournalCopy(JournalPosition(), self._whole_file(), b"")
             with log.open("rb") as file:
                 header = file.read(_WAL_HEADER_BYTES)
                 is_same = bool(header) and header[_WAL_SALTS] == position.salts
                 start = position.offset if is_same else 0
                 file.seek(start)
                 frames = _committed(header, file.read(), 0 if start else _WAL_HEADER_BYTES)
-            whole = None if is_same else Path(self.path).read_bytes()
+            whole = None if is_same else self._whole_file()
             return JournalCopy(JournalPosition(header[_WAL_SALTS], start + len(frames)), whole, frames)
+
+    def _whole_file(self) -> bytes:
+        """Read the file through a descriptor that is closed with the connection, and not before."""
+        if self._file is None:
+            self._file = FileIO(self.path)
+        self._file.seek(0)
+        return self._file.readall()
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         self._writes += 1
@@ -318,6 +334,10 @@ class Database:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+                _count_closed(self.path)
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -351,10 +371,26 @@ def _explanation(path: str, failure: sqlite3.DatabaseError) -> HostError:
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    if path != ":memory:":
-        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_length(path)
-        _make_private(path)
+    with _connecting:
+        if path != ":memory:":
+            Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not _connections[path]:
+                _check_length(path)
+            _make_private(path)
+        _connections[path] += 1
+    try:
+        return _prepared_connection(path)
+    except BaseException:
+        _count_closed(path)
+        raise
+
+
+def _count_closed(path: str) -> None:
+    with _connecting:
+        _connections[path] -= 1
+
+
+def _prepared_connection(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, SQLITE_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
