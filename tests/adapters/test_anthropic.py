@@ -20,11 +20,6 @@ WRITE = {"path": "made.txt", "content": "x\n"}
 
 
 @pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
-@pytest.fixture
 def root(tmp_path, monkeypatch):
     monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
     folder = tmp_path / "work"

@@ -32,11 +32,6 @@ WRITE = {"path": "made.txt", "content": "x\n"}
 
 
 @pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
-@pytest.fixture
 def root(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -31,11 +31,6 @@ RUN = Wanted("execute", {"command": "echo x >> made.txt"}, "call_1")
 
 
 @pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
-@pytest.fixture
 def root(tmp_path, monkeypatch):
     monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
     folder = tmp_path / "work"

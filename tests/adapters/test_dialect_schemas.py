@@ -94,11 +94,6 @@ def test_the_grammar_is_that_of_the_package_but_that_a_file_may_only_be_moved() 
     assert [row.replace("<10>?", "<10>") for row in ours] == theirs
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.mark.anyio
 async def test_answers_are_items_that_the_package_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

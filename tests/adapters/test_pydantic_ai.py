@@ -28,11 +28,6 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "pydantic_ai" / "workspace_ag
 
 
 @pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
-@pytest.fixture
 def root(tmp_path, monkeypatch):
     monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
     folder = tmp_path / "work"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 
 import pytest
 
@@ -10,6 +9,7 @@ from handtools.configuration import load_configuration
 from handtools.configuration.schema import parse_config_file
 from handtools.toolbox import local_workspace
 from tests.e2e.cli.conftest import HANDTOOLS
+from tests.e2e.cli.test_asking import at_terminal
 
 
 @pytest.fixture
@@ -114,32 +114,9 @@ def test_a_host_that_is_none_is_not_written(person, file):
     assert not file.exists()
 
 
-def at_terminal(shell, environment, keys, *words):
-    """Run a command at a terminal, type what it waits for, and give back its exit code and what it showed."""
-    pid, terminal = pty.fork()
-    if not pid:
-        os.chdir(shell.folder)
-        os.execve(HANDTOOLS, ["handtools", *words], shell.environment | environment)
-    shown = b""
-    for asked, key in keys:
-        while asked not in shown:
-            shown += os.read(terminal, 4096)
-        os.write(terminal, key)
-    while True:
-        try:
-            data = os.read(terminal, 4096)
-        except OSError:
-            break
-        if not data:
-            break
-        shown += data
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
-
-
 def test_init_asks_three_questions_at_a_terminal(shell, file, tmp_path):
-    keys = [(b"[Y/n]", b"n\n"), (b"may stay empty", b"a.example b.example\n"), (b"[none]", b"desk\n")]
-    code, shown = at_terminal(shell, {"XDG_CONFIG_HOME": str(tmp_path / "config")}, keys, "init")
+    keys = [("[Y/n]", "n\n"), ("may stay empty", "a.example b.example\n"), ("[none]", "desk\n")]
+    code, shown = at_terminal(shell, "init", answers=keys, XDG_CONFIG_HOME=str(tmp_path / "config"))
     assert code == 0, shown
     values, _ = parse_config_file(file.read_text(), "config.toml")
     assert (values.defaults.run, values.hosts, values.notify.desktop) == (
@@ -154,7 +131,7 @@ def test_edit_opens_the_file_with_every_key_explained_and_checks_it(shell, file,
     editor.write_text('#!/bin/sh\ncp "$1" "$1.seen"\necho \'blok = 1\' >> "$1"\n')
     editor.chmod(0o755)
     environment = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "VISUAL": str(editor)}
-    code, shown = at_terminal(shell, environment, [], "config", "edit")
+    code, shown = at_terminal(shell, "config", "edit", answers=[], **environment)
     assert code == 1
     assert "did you mean `block`" in shown
     template = (tmp_path / "config/handtools/config.toml.seen").read_text()
