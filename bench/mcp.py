@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure, bound, gathered
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 
 TOKEN = "bench-token-0123456789abcdef0123"
 LIST_TOKENS = 3_500

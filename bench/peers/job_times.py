@@ -23,7 +23,7 @@ from bench.peers.servers import FILESYSTEM, OURS, Server, ServerMakers
 from handtools.host.sandbox.environment_variables import command_environment
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.runners.runner_selection import confined_launch, runners_by_strength
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 
 RIPGREP, BUBBLEWRAP = "rg", "bwrap"
 """What ours is made of, alone: on all cores, and with the same boundary."""

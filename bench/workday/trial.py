@@ -16,7 +16,7 @@ from bench.workday.needs import registry_hosts
 from bench.workday.performers import OwnTools, Performer
 from bench.workday.place import Place, differences, new_base, remove, snapshot
 from bench.workday.story import Step, Story
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 
 UNTIL_SECONDS = 20.0
 _PAUSE_SECONDS = 0.1

@@ -8,7 +8,7 @@ from handtools import Call, Policy, Toolbox
 from handtools.core.approval import Reply
 from handtools.host.files.backups import FolderBackups
 from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.toolbox import CODING, local_workspace
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: layers need Linux")

@@ -5,7 +5,7 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.text.web.host_access import ip_literal
 from handtools.text.web.html_conversion import decode_page, html_title, looks_like_html, without_tags
 from handtools.text.web.page_sections import passages_mentioning, portion_that_fits, sections

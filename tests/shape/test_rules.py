@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from tests.shape import record_rules, source_rules, tool_rules
 from tests.shape.reading import ROOT
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from handtools.core.tool import PROMPT_END_MARK, PROMPT_WITH_TOOL_MARK, TESTED_CLAIM_COMMENT_PATTERN
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from tests.shape.reading import defined, functions, modules, package, tree
 
 PROMPT_TOKENS = 200

@@ -155,7 +155,7 @@ def own_config_file() -> Path:
     """The person's configuration file, whether it is there or not; raises `CliCommandError` without a home."""
     import os
 
-    from handtools.host.files.user_folders import CONFIG_VARIABLE, user_config_file
+    from handtools.host.files.config_files import CONFIG_VARIABLE, user_config_file
 
     file = os.environ.get(CONFIG_VARIABLE) or user_config_file()
     if file is None:

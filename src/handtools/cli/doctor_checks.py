@@ -46,7 +46,7 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
 
     `deep` also reads a large journal through.
     """
-    from handtools.host.files.user_folders import state_folder
+    from handtools.host.files.state_folders import state_folder
 
     yield _workspace(root)
     yield from _installation(root)
@@ -162,7 +162,7 @@ def _policy_in_words(found: "Configuration") -> str:
 
 def _search_path(root: Path, found: "Configuration") -> Iterator[DoctorCheckResult]:
     """Compare the programs on PATH with those that a command sees, by running one."""
-    from handtools.host.files.user_folders import state_folder
+    from handtools.host.files.state_folders import state_folder
     from handtools.host.sandbox.environment_variables import command_environment
 
     environment = command_environment({}, frozenset(), terminal=False, path=found.settings.path)
@@ -333,7 +333,7 @@ def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
 def _capture(root: Path, state: Path) -> DoctorCheckResult:
     """Check whether overlay file systems can capture what commands change, and give the reason if they can't."""
     from handtools.host.files.backups import FolderBackups
-    from handtools.host.files.user_folders import backups_folder
+    from handtools.host.files.state_folders import backups_folder
     from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 
     why = overlay_problem(root, FolderBackups(backups_folder(root, state)))

@@ -24,7 +24,7 @@ def tokens(
     """
     from handtools.configuration import load_configuration
     from handtools.mcp.presets import open_preset
-    from handtools.text.token_budget import estimate_tokens
+    from handtools.text.token_estimate import estimate_tokens
 
     if dialect not in {"plain", "strict", "gemini"}:
         raise typer.BadParameter("plain, strict or gemini.", param_hint="--dialect")

@@ -15,7 +15,7 @@ from handtools.core.commands import CommandLimits
 from handtools.core.effects import EffectKind
 from handtools.core.errors import UsageError
 from handtools.host.commands.local_commands import MOST_COMMAND_PROCESSES
-from handtools.host.files.user_folders import (
+from handtools.host.files.config_files import (
     PYPROJECT_NAME,
     config_file,
     policy_file,

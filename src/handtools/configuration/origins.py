@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from handtools.configuration import COMMAND_LIMIT_KEYS, ConfigSource, Configuration
 from handtools.configuration.schema import NESTED_TABLES, ConfigKey, config_keys
-from handtools.host.files.user_folders import CONFIG_VARIABLE, POLICY_VARIABLE, SETTINGS_VARIABLE
+from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE, SETTINGS_VARIABLE
 from handtools.text.toml_lines import KeyPath, toml_key_lines
 
 LISTED_KEYS = ("hosts", "ports", "block", "excluded", "rule", "formatters", "servers")

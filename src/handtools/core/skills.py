@@ -11,10 +11,10 @@ from itertools import islice
 from typing import Literal, Protocol
 
 from handtools.core.files import FileFacts
+from handtools.text.budgeted_listing import BudgetedListing, budgeted_listing
 from handtools.text.frontmatter import Frontmatter, FrontmatterValue, split_at_commas
 from handtools.text.paths import url_escaped
 from handtools.text.search.glob import BadGlob, GlobSet
-from handtools.text.token_budget import BudgetedListing, budgeted_listing
 from handtools.text.truncation import sanitized_line
 
 SkillOrigin = Literal["workspace", "user", "package"]

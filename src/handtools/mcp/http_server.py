@@ -19,7 +19,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from handtools.core.errors import UsageError
-from handtools.host.files.user_folders import state_folder
+from handtools.host.files.state_folders import state_folder
 from handtools.host.workspace_folders import combined_workspace
 from handtools.mcp.asgi_responses import (
     AsgiApp,

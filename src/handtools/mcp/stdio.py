@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast, runtime_checkable
 
 from handtools.core.errors import HandtoolsError
-from handtools.host.files.user_folders import config_file, policy_file, project_files, read_config_file
+from handtools.host.files.config_files import config_file, policy_file, project_files, read_config_file
 from handtools.host.workspace_folders import combined_workspace
 from handtools.mcp.handshake import HandshakeResponder, Json, stored_tools_list
 

@@ -72,7 +72,7 @@ from handtools.runtime.transaction import recover_transactions
 from handtools.runtime.undo import GuardedHistory
 from handtools.runtime.workspace import Workspace
 from handtools.text.paths import similar_names
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 
 ANSWER_POLL_SECONDS = 0.1
 """How often a process that waits for an answer from another one looks for it."""

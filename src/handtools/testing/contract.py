@@ -20,7 +20,7 @@ from handtools.runtime.after_call import MAX_RESULT_TEXT_BYTES
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Rule
 from handtools.testing.memory_toolbox import memory_toolbox
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.toolbox import Toolbox
 from handtools.tools.undo import undo
 

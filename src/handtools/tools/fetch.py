@@ -10,7 +10,7 @@ from handtools.core.result import Image, Result, Text
 from handtools.core.tool import tool
 from handtools.core.web import PageForm, WebPage
 from handtools.text.paths import similar_names
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.text.web.page_sections import (
     estimate_page_tokens,
     page_cursor,

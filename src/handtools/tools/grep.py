@@ -17,7 +17,7 @@ from handtools.text.encoding import without_surrogates
 from handtools.text.plurals import number_with_noun
 from handtools.text.search.hit_rendering import LINE_CHARS, path_on_one_line
 from handtools.text.search.result_pages import BadCursor, SearchCursor, parse_cursor
-from handtools.text.token_budget import count_rows_that_fit, estimate_tokens
+from handtools.text.token_estimate import count_rows_that_fit, estimate_tokens
 from handtools.text.truncation import clip_line
 from handtools.tools.search import hit_search, ranked_hits
 

@@ -17,7 +17,7 @@ from handtools.text.encoding import without_surrogates
 from handtools.text.paths import path_from_printable, path_to_printable
 from handtools.text.plurals import inflect_for_number, number_with_noun
 from handtools.text.search.hit_rendering import each_path_on_one_line
-from handtools.text.token_budget import count_rows_that_fit
+from handtools.text.token_estimate import count_rows_that_fit
 
 MAX_ENTRIES = 1_000
 MAX_LIST_DEPTH = 10

@@ -8,7 +8,7 @@ from handtools.core.errors import NotFound, ToolError
 from handtools.core.media import PreviewRequest
 from handtools.core.result import Result, Text
 from handtools.core.tool import tool
-from handtools.text.file_view import ReadBudget, RequestedLines
+from handtools.text.numbered_page import ReadBudget, RequestedLines
 from handtools.text.paths import PathSpec, parse_path_spec
 from handtools.tools.reading import file_view
 from handtools.tools.reading.file_view import FileViewRequest, FileViewResult, ViewFacts

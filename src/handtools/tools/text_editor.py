@@ -18,7 +18,7 @@ from handtools.core.tool import Tool, tool
 from handtools.text import lines
 from handtools.text.diffs.unified_diff import dedent_diff_content
 from handtools.text.editing import EditRefused
-from handtools.text.editing.verbatim_edits import replace_verbatim
+from handtools.text.editing.non_fuzzy_edits import replace_verbatim
 from handtools.text.encoding import without_surrogates
 from handtools.tools.editing.drafts import Draft, refusal_error
 

@@ -18,7 +18,7 @@ from handtools.configuration import (
 from handtools.configuration.schema import ConfigFile, parse_config_file
 from handtools.core.commands import Command, CommandLimits
 from handtools.core.effects import CommandRun, ReadEffect
-from handtools.host.files.user_folders import CONFIG_VARIABLE, POLICY_VARIABLE, SETTINGS_VARIABLE
+from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE, SETTINGS_VARIABLE
 from handtools.host.notifications import Notify
 from handtools.host.sandbox.processes.supervisor_client import default_memory_bytes
 from handtools.mcp.presets import open_preset

@@ -11,7 +11,7 @@ from handtools.core.skills import (
     skill_listing,
 )
 from handtools.text.frontmatter import read_frontmatter
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 
 
 def skill(head, name="make-tea", body="", **facts):

@@ -14,7 +14,7 @@ from handtools.core.result import CallFailure
 from handtools.core.tool import json_schema
 from handtools.mcp.tool_and_result_json import CALL_ID_META_KEY, call_result, plain_json, tool_list
 from handtools.testing.memory_toolbox import memory_toolbox
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.toolbox import CODING
 
 KEPT = Path(__file__).parent / "tools_list.json"

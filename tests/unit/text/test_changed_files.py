@@ -14,7 +14,7 @@ from handtools.text.changed_files import (
     changed_files_text,
     derived_folder,
 )
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 
 
 def told(*changes: str, ignored: tuple[str, ...] = ()) -> str:

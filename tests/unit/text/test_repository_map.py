@@ -15,7 +15,7 @@ from handtools.text.repository_map import (
     rank_definitions_by_mentions,
     render_map,
 )
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 
 
 def define(path, name, line=1):

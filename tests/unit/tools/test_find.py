@@ -8,7 +8,7 @@ import pytest
 from handtools import Toolbox, local_workspace
 from handtools.runtime.policy import Policy
 from handtools.testing.memory_toolbox import memory_toolbox
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.toolbox import READING
 from handtools.tools.find import MAX_FIND_PAGE_PATHS
 from handtools.tools.find import find as find_tool

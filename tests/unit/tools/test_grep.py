@@ -7,7 +7,7 @@ from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import PRIVATE_RULE, Rule
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.text.search.hit_rendering import LINE_CHARS
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.toolbox import READING, Toolbox, local_workspace
 from handtools.tools.grep import MAX_GREP_PAGE_HITS, PAGE
 from handtools.tools.search import hit_search

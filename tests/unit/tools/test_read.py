@@ -8,7 +8,7 @@ import pytest
 from handtools import Toolbox, local_workspace
 from handtools.core.changes import Node
 from handtools.testing.memory_toolbox import memory_toolbox
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.tools.read import MAX_BYTES, MAX_LINE_CHARS, MAX_LINES
 from handtools.tools.read import read as read_tool
 

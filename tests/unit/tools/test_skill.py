@@ -8,7 +8,7 @@ from handtools.core.call import Call
 from handtools.host.skills import SkillFolders
 from handtools.runtime.policy import Policy
 from handtools.testing.memory_toolbox import memory_toolbox, memory_workspace
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.toolbox import EVERYTHING, Toolbox, local_workspace
 from handtools.tools.read import read
 from handtools.tools.skill import skill

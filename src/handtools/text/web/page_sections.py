@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from handtools.text.lines import LineRange, merged_ranges
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 
 MENTION_CONTEXT_LINES = 2
 SECTION_TITLE_CHARS = 100

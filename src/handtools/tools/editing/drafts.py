@@ -36,8 +36,8 @@ from handtools.text.editing import (
     render_refusal,
     replace_text,
 )
+from handtools.text.editing.non_fuzzy_edits import insert_lines
 from handtools.text.editing.notebook_cells import NOTEBOOK_SUFFIX, is_notebook, replace_in_cells
-from handtools.text.editing.verbatim_edits import insert_lines
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary, without_surrogates
 from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import convert_line_ends, number_lines

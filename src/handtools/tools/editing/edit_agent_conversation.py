@@ -24,9 +24,9 @@ from handtools.text.editing.edit_agent_protocol import (
     edit_prompt,
     lines_for_edit_prompt,
 )
-from handtools.text.editing.verbatim_edits import old_string_with_line_end
+from handtools.text.editing.non_fuzzy_edits import old_string_with_line_end
 from handtools.text.lines import LineRange, count_lines, line_number_at, merged_ranges, split_lines
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.tools.editing.drafts import Draft, refusal_error
 
 MAX_EDIT_AGENT_ROUNDS = 5

@@ -17,17 +17,7 @@ from handtools.core.result import Image
 from handtools.core.syntax import Outline, Symbol, qualified_name, symbol_chains, symbols_named
 from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import DecodedText, decode, is_binary
-from handtools.text.file_view import (
-    SHOWN_LINES_NOTE_TOKENS,
-    OutlineSymbol,
-    ReadBudget,
-    RequestedLines,
-    fold_bodies,
-    is_minified,
-    lines_that_fit,
-    number_page,
-    render_outline,
-)
+from handtools.text.file_outline import OutlineSymbol, fold_bodies, render_outline
 from handtools.text.large_file_lines import (
     LargeFileFormat,
     LargeFileIndex,
@@ -35,6 +25,14 @@ from handtools.text.large_file_lines import (
     cut_at_character,
 )
 from handtools.text.lines import dominant_ending, number_lines, split_lines, without_line_ending
+from handtools.text.numbered_page import (
+    SHOWN_LINES_NOTE_TOKENS,
+    ReadBudget,
+    RequestedLines,
+    is_minified,
+    lines_that_fit,
+    number_page,
+)
 from handtools.text.paths import PathSpec, similar_names
 from handtools.text.plurals import number_with_noun
 from handtools.text.repository_map import map_that_fits, rank_definitions_by_mentions

@@ -19,7 +19,7 @@ from handtools.text.search import result_pages
 from handtools.text.search.file_ranking import file_category, has_definition, path_sort_key
 from handtools.text.search.hit_rendering import RenderedHit, render_hits
 from handtools.text.search.result_pages import SearchCursor
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 
 RANKING_BLOCK = 100
 """Hits are ranked within blocks of this many, so that the first page needs no complete search."""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from handtools.text import lines
 from handtools.text.editing import EditApplied, EditRefused
-from handtools.text.editing.verbatim_edits import insert_lines, replace_verbatim
+from handtools.text.editing.non_fuzzy_edits import insert_lines, replace_verbatim
 
 BODIES = st.text("ab \r\n", max_size=40)
 

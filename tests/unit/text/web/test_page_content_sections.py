@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 from handtools.text.web.page_sections import (
     estimate_page_tokens,
     page_cursor,

@@ -1,10 +1,10 @@
-"""Views of a file for a reader: numbered lines within a budget, an outline of symbols, text with folded bodies."""
+"""Numbered lines of a file for a reader, as many as fit a budget; long lines are cut."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from handtools.text.lines import leading_blanks, number_lines, without_line_ending
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.lines import number_lines, without_line_ending
+from handtools.text.token_estimate import estimate_tokens
 from handtools.text.truncation import clip_line
 
 LINE_NUMBER_TOKENS = 4
@@ -160,89 +160,3 @@ def _most(lines: Sequence[str], count: int, tokens: int) -> int:
 
 def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-OUTLINE_ROW_CHARS = 160
-FEWEST_FOLDED_LINES = 4
-"""Function bodies of fewer lines than this are shown, not folded."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutlineSymbol:
-    """The line numbers of one symbol in an outline: its range, its head and where its body begins."""
-
-    depth: int
-    start_line: int
-    end_line: int
-    line: int
-    body_line: int | None
-    foldable: bool
-    """Whether the body can be folded, as of a function; not of a class, whose members are listed."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutlineView:
-    """A rendered view of a text, and how many symbols were left out because they did not fit."""
-
-    text: str
-    left_out: int
-
-
-def render_outline(lines: Sequence[str], heads: Sequence[OutlineSymbol], budget: ReadBudget) -> OutlineView:
-    """Render an outline: a row per symbol with line range and head.
-
-    The deepest are left out if they do not fit.
-    """
-    deepest = max((head.depth for head in heads), default=0)
-    for depth in range(deepest, -1, -1):
-        kept = [head for head in heads if head.depth <= depth]
-        text = _rows(lines, kept)
-        if budget.holds(text):
-            return OutlineView(text, len(heads) - len(kept))
-    top = [head for head in heads if head.depth == 0]
-    count = len(top)
-    while count > 1 and not budget.holds(_rows(lines, top[:count])):
-        count = count * 3 // 4
-    return OutlineView(_rows(lines, top[:count]), len(heads) - count)
-
-
-def fold_bodies(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> list[str]:
-    """Render all lines with numbers, but function bodies folded to a note of how many lines they have."""
-    rows = []
-    folds = {head.body_line: head for head in heads if _folds(head)}
-    line = 1
-    while line <= len(lines):
-        head = folds.get(line)
-        if head is None:
-            rows.append(f"{line}\t{without_line_ending(lines[line - 1])}")
-            line += 1
-            continue
-        closing = _closing(lines, head)
-        indent = leading_blanks(lines[line - 1])
-        rows.append(f"\t{indent}… {closing - line + 1} lines: {line}-{closing}")
-        line = closing + 1
-    return rows
-
-
-def _folds(head: OutlineSymbol) -> bool:
-    return (
-        head.foldable
-        and head.body_line is not None
-        and head.end_line - head.body_line + 1 >= FEWEST_FOLDED_LINES
-    )
-
-
-def _closing(lines: Sequence[str], head: OutlineSymbol) -> int:
-    """Give the last line to fold of a body: a closing bracket or `end` stays visible."""
-    last = without_line_ending(lines[head.end_line - 1]).strip()
-    return head.end_line - 1 if (last[:1] in "})]" and last) or last.startswith("end") else head.end_line
-
-
-def _rows(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> str:
-    return "\n".join(_row(lines, head) for head in heads)
-
-
-def _row(lines: Sequence[str], head: OutlineSymbol) -> str:
-    text = without_line_ending(lines[head.line - 1]).rstrip() if head.line <= len(lines) else ""
-    span = f"{head.start_line}-{head.end_line}" if head.end_line > head.start_line else f"{head.start_line}"
-    return f"{span}\t{clip_line(text, OUTLINE_ROW_CHARS)}"

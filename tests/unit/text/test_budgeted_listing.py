@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.token_budget import budgeted_listing, estimate_tokens
+from handtools.text.budgeted_listing import budgeted_listing
+from handtools.text.token_estimate import estimate_tokens
 
 NAMES = st.text("abcdefgh-", min_size=1, max_size=30)
 WORDS = st.text("abc de.", max_size=300).map(lambda text: " ".join(text.split()))

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.token_estimate import estimate_tokens
 
 PROSE = "The quick brown fox jumps over the lazy dog, and then it went home to sleep. " * 20
 CODE = "def f(self, x: int) -> str:\n    if x > 10:\n        return self.names[x]\n" * 20

@@ -3,7 +3,7 @@
 import pytest
 
 from handtools import UsageError
-from handtools.host.files.user_folders import POLICY_VARIABLE, policy_file, read_config_file
+from handtools.host.files.config_files import POLICY_VARIABLE, policy_file, read_config_file
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.file_view import ReadBudget, RequestedLines, lines_that_fit, number_page
 from handtools.text.lines import split_lines
-from handtools.text.token_budget import estimate_tokens
+from handtools.text.numbered_page import ReadBudget, RequestedLines, lines_that_fit, number_page
+from handtools.text.token_estimate import estimate_tokens
 
 ROOMY = ReadBudget(1000, 100_000)
 

@@ -5,13 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.file_view import (
-    FEWEST_FOLDED_LINES,
-    OutlineSymbol,
-    ReadBudget,
-    fold_bodies,
-    render_outline,
-)
+from handtools.text.file_outline import FEWEST_FOLDED_LINES, OutlineSymbol, fold_bodies, render_outline
+from handtools.text.numbered_page import ReadBudget
 
 LINES = [f"line {n}\n" for n in range(1, 41)]
 
