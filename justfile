@@ -45,6 +45,7 @@ docs:
     {{bin}}/python -m tests.docs.settings_page
     {{bin}}/python -m tests.docs.cli_page
     {{bin}}/python -m tests.docs.api_page
+    {{bin}}/python -m tests.docs.licences
     {{bin}}/python -m tests.docs.review_picture
     {{bin}}/python -m tests.docs.moving_picture
     {{bin}}/pytest tests/snapshot -q -p no:randomly --update-snapshots

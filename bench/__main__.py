@@ -1,4 +1,7 @@
-"""`python -m bench NAME [--json] [--quick]`: run one bench; exit 1 when a goal is missed."""
+"""`python -m bench NAME [--json] [--quick]`: run one bench; exit 1 when a goal is missed.
+
+`python -m bench all [--json]` runs every bench at the size of CI: pass or fail of each goal, in one table.
+"""
 
 import argparse
 import importlib
@@ -7,7 +10,9 @@ import pkgutil
 import sys
 from pathlib import Path
 
-FRAME = {"bare", "children", "figures", "ordinary_user", "__main__"}
+from bench import all_benches
+
+FRAME = {"all_benches", "bare", "children", "figures", "ordinary_user", "__main__"}
 
 
 def names() -> list[str]:
@@ -20,9 +25,11 @@ def main(argv: list[str] | None = None) -> int:
     """Run the named bench and print its figures as they come."""
     arguments = sys.argv[1:] if argv is None else argv
     known = names()
+    if arguments[:1] == ["all"]:
+        return all_benches.main(arguments[1:], known)
     if not arguments or arguments[0] not in known:
         print(
-            f"usage: python -m bench NAME [--json] [--quick]\nbenches: {', '.join(known)}",
+            f"usage: python -m bench NAME [--json] [--quick]\nbenches: all, {', '.join(known)}",
             file=sys.stderr,
         )
         return 2

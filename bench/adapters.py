@@ -1,7 +1,7 @@
 """What an adapter adds to a call over the same call in process, the SDK's own no-op tool taken off.
 
-Each SDK is in an environment of its own, which `just adapters` makes; those that are there are measured. Without
-any, what all adapters share is measured still: the provider's ids, and content in an SDK's shapes.
+Each SDK is in an environment of its own, which `just adapters` makes; those that are there are measured, and of
+the others it is said. What all adapters share is always measured: the provider's ids, content in an SDK's shapes.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.figures import Figure, gathered
+from bench.figures import Figure, NotRun, gathered
 from handtools import Toolbox, coding
 from handtools.adapters.provider_calls import content_parts, provider_call
 
@@ -28,21 +28,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--adapter", help="measure this one only")
 
 
-def run(options: argparse.Namespace) -> Iterable[Figure]:
+def run(options: argparse.Namespace) -> Iterable[Figure | NotRun]:
     yield from gathered(lambda: _shared_part(100 if options.quick else 400))
-    names = [options.adapter] if options.adapter else _adapters()
-    for name in names:
-        yield from _measured(name, quick=options.quick)
+    for name in [options.adapter] if options.adapter else _adapters():
+        if (ENVIRONMENTS / name).is_dir():
+            yield from _measured(name, quick=options.quick)
+        else:
+            yield NotRun(
+                name, f"its SDK is not installed here: `.ci/adapters UV {name}` makes the environment."
+            )
 
 
 def _adapters() -> list[str]:
-    """The adapters that have an environment, with the newest SDK, and a driver that can be measured."""
-    found = []
-    for folder in sorted(ENVIRONMENTS.glob("*/")):
-        driver = ROOT / "tests" / "adapters" / f"driver_{folder.name}.py"
-        if driver.exists() and "def run_own" in driver.read_text("utf-8"):
-            found.append(folder.name)
-    return found
+    """The adapters whose driver can be measured."""
+    drivers = sorted((ROOT / "tests" / "adapters").glob("driver_*.py"))
+    return [
+        driver.stem.removeprefix("driver_")
+        for driver in drivers
+        if "def run_own" in driver.read_text("utf-8")
+    ]
 
 
 async def _shared_part(rounds: int) -> AsyncIterator[Figure]:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from bench.figures import Figure, bound, gathered
+from bench.figures import Figure, NotRun, bound, gathered
 from handtools import Toolbox, local_workspace
 from handtools.core.call import Call
 from handtools.core.commands import Command
@@ -45,11 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runner", default="", help="only this one")
 
 
-def run(options: argparse.Namespace) -> Iterable[Figure]:
+def run(options: argparse.Namespace) -> Iterable[Figure | NotRun]:
     rounds = options.rounds or (40 if options.quick else 200)
     for runner in (*runners_by_strength(), ContainerRunner()):
-        if options.runner in {"", runner.name} and not runner.unavailable_reason():
-            yield from gathered(partial(_figures, runner, rounds))
+        if options.runner in {"", runner.name}:
+            if reason := runner.unavailable_reason():
+                yield NotRun(runner.name, reason)
+            else:
+                yield from gathered(partial(_figures, runner, rounds))
 
 
 @dataclass(slots=True)

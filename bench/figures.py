@@ -60,6 +60,23 @@ class Figure:
         return f"{self.name:<44} {self.value:g} {self.unit}{ratio}{goal}"
 
 
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """A part that was not measured here, and why: it is neither met nor missed."""
+
+    name: str
+    reason: str
+    ok: bool = True
+
+    def as_json(self) -> str:
+        """One line of JSON, told from a figure by `not_run`."""
+        return json.dumps({"name": self.name, "not_run": self.reason})
+
+    def as_text(self) -> str:
+        """One line for a person."""
+        return f"{self.name:<44} NOT RUN: {self.reason}"
+
+
 def bound(settled: float) -> float:
     """The bound of a ratio that is held against its own past only; where it is given, a comment has the date."""
     return round(settled * WORSE, 2)

@@ -23,7 +23,7 @@ from bench.escapes.host import corpus
 from bench.escapes.scene import Scene, scene
 from bench.escapes.scripts import Script, below, load
 from bench.escapes.stages import BARE, Stage, stages
-from bench.figures import Figure
+from bench.figures import Figure, NotRun
 from bench.ordinary_user import as_user
 
 GOALS = {"bubblewrap": 0.88, "transaction": 1.0, "container": 0.9}
@@ -49,13 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--told", action="store_true", help="say what every attempt came to")
 
 
-def run(options: argparse.Namespace) -> Iterable[Figure]:
+def run(options: argparse.Namespace) -> Iterable[Figure | NotRun]:
     if options.terminal:
         terminals.take(options.terminal)
     if options.attack or options.user or corpus.FAMILY in (options.family or ()):
         yield from _host(options)
         return
     known = stages()
+    if not options.runner and "transaction" not in known:
+        yield NotRun("transaction", "bubblewrap does not work here")
     wanted = options.runner or (list(known)[-1:] if options.quick else list(known))
     for name in wanted:
         if name not in known:

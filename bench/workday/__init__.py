@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bench.figures import Figure
+from bench.figures import Figure, NotRun
 from bench.ordinary_user import as_user
 from bench.workday.needs import lacking
 from bench.workday.peers import BARE, PEERS, install_peers, versions
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> Iterable[Figure]:
+def run(options: argparse.Namespace) -> Iterable[Figure | NotRun]:
     if options.user:
         _run_as(options)
     elif options.peers:
@@ -81,15 +81,16 @@ def _run_as(options: argparse.Namespace) -> None:
         raise SystemExit(code)
 
 
+def _asked_for(kind: Kind, options: argparse.Namespace) -> list[Story]:
+    stories = all_stories(kind)
+    if options.only:
+        return [story for story in stories if any(story.name.startswith(word) for word in options.only)]
+    return [story for story in stories if story.quick] if options.quick else list(stories)
+
+
 def chosen(kind: Kind, options: argparse.Namespace) -> list[Story]:
     """The stories that are asked for and that this machine has the parts for; says which it has not."""
-    wanted = [
-        story
-        for story in all_stories(kind)
-        if not options.only or any(story.name.startswith(word) for word in options.only)
-    ]
-    if options.quick and not options.only:
-        wanted = [story for story in wanted if story.quick]
+    wanted = _asked_for(kind, options)
     missing: dict[str, list[str]] = {}
     for story in wanted:
         for need in filter(lacking, story.needs):
@@ -114,8 +115,13 @@ def _expected() -> dict[str, dict[str, str]]:
     return known | {"stories": known.get("stories", {}) | more}
 
 
-def _ours(options: argparse.Namespace) -> Iterator[Figure]:
+def _ours(options: argparse.Namespace) -> Iterator[Figure | NotRun]:
     told, safety = (list(_tell(chosen(kind, options), OwnTools, options)) for kind in _KINDS)
+    reached = {each.name for each in (*told, *safety)}
+    for story in (each for kind in _KINDS for each in _asked_for(kind, options)):
+        if story.name not in reached:
+            need = next(filter(lacking, story.needs), None)
+            yield NotRun(story.name, f"no {need} here" if need else "no time was left for it")
     undone = [each for each in told if each.undone]
     failing = {
         "stories": {each.name: each.why for each in told if each.why},

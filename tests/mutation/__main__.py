@@ -1,0 +1,99 @@
+"""`python -m tests.mutation [--area A | --module M] --sample N --seed S`: which mistakes the tests don't notice.
+
+Mutants run in a copy of `src`: the tree that you work in is not touched. A survivor that is listed in
+`survivors.toml` with a reason changes nothing that a user could see; any other one is a test that is missing.
+"""
+
+import argparse
+import compileall
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+from py_compile import PycInvalidationMode
+
+from tests.mutation.areas import AREAS, Area
+from tests.mutation.mutants import Mutant, mutants_of, mutated
+from tests.mutation.trial import entered_functions, try_suites
+
+ROOT = Path(__file__).parents[2]
+LISTED = tomllib.loads((Path(__file__).parent / "survivors.toml").read_text("utf-8"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("--area", choices=AREAS, action="append", help="one of the areas (all)")
+    parser.add_argument("--module", help="one module of an area: text.patches.hunk_placement")
+    parser.add_argument("--only", help="only mutants whose name contains this")
+    parser.add_argument("--sample", type=int, default=40, help="mutants of each area (40)")
+    parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
+    parser.add_argument("--json", action="store_true", help="a line for each mutant")
+    options = parser.parse_args()
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        source = Path(folder, "src")
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        # By content, not by time: two mutants may be of one second and one size.
+        compileall.compile_dir(source, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+        for name in options.area or AREAS:
+            area = AREAS[name]
+            modules = [module for module in area.modules if options.module in (None, module)]
+            if modules:
+                missed += _area(name, area, modules, source, options)
+    return 1 if missed else 0
+
+
+def _area(name: str, area: Area, modules: list[str], source: Path, options: argparse.Namespace) -> int:
+    """Try a sample; gives the number of survivors that nobody has explained."""
+    everyone = [
+        mutant
+        for module in modules
+        for mutant in mutants_of(module, _file(source, module).read_text("utf-8"))
+    ]
+    named = [mutant for mutant in everyone if not options.only or options.only in str(mutant)]
+    chosen = random.Random(options.seed).sample(named, min(options.sample, len(named)))
+    began = time.monotonic()
+    entered = entered_functions(ROOT, source, area.suites)
+    limit = 60 + 5 * (time.monotonic() - began)
+    counts = {"killed": 0, "timed out": 0, "equivalent": 0, "survived": 0}
+    for mutant in chosen:
+        tests = entered.get((str(_file(source, mutant.module)), mutant.function), set())
+        verdict = _verdict(mutant, area, tests, source, limit)
+        counts[verdict] += 1
+        if options.json:
+            print(json.dumps({"area": name, "mutant": str(mutant), "verdict": verdict}), flush=True)
+        elif verdict == "survived":
+            print(f"  survived: {mutant}", flush=True)
+    gone = counts["killed"] + counts["timed out"]
+    able = len(chosen) - counts["equivalent"]
+    share = f"{100 * gone / able:.0f} %" if able else "none"
+    print(
+        f"{name}: {len(chosen)} of {len(everyone)}, {counts}, killed of those that can be: {share}",
+        file=sys.stderr,
+    )
+    return counts["survived"]
+
+
+def _verdict(mutant: Mutant, area: Area, tests: set[str], source: Path, limit: float) -> str:
+    """Only tests that enter the function can see it; where none does in this process, all are asked."""
+    file = _file(source, mutant.module)
+    right = file.read_text("utf-8")
+    file.write_text(mutated(right, mutant), "utf-8")
+    try:
+        verdict = try_suites(ROOT, source, area.suites, tests, limit)
+    finally:
+        file.write_text(right, "utf-8")
+    return "equivalent" if verdict == "survived" and str(mutant) in LISTED else verdict
+
+
+def _file(source: Path, module: str) -> Path:
+    path = source.joinpath("handtools", *module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""What is mutated, and which suites should notice: fast ones, since each mutant runs them anew."""
+
+from dataclasses import dataclass
+
+UNIT, RUNTIME = "tests/unit", "tests/unit/runtime"
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Modules (below handtools) that do one thing, and the tests that say what it is."""
+
+    modules: tuple[str, ...]
+    suites: tuple[str, ...]
+
+
+AREAS = {
+    "matching": Area(
+        (
+            "text.editing.replacement",
+            "text.editing.exact_replacement",
+            "text.editing.normalized_lines",
+            "text.editing.normalized_matches",
+            "text.editing.indentation",
+            "text.editing.already_applied",
+            "text.editing.omitted_code",
+            "text.editing.old_string_repair",
+        ),
+        (f"{UNIT}/text/editing", f"{UNIT}/tools/test_edit.py", "tests/property/test_matching.py"),
+    ),
+    "patching": Area(
+        ("text.patches.patch_parser", "text.patches.patch_model"),
+        (f"{UNIT}/text/patches", f"{UNIT}/tools/test_patch.py", "tests/property/test_patching.py"),
+    ),
+    "placing": Area(
+        ("text.patches.hunk_placement",),
+        (f"{UNIT}/text/patches", f"{UNIT}/tools/test_patch.py", "tests/property/test_patching.py"),
+    ),
+    "policy": Area(
+        (
+            "runtime.policy",
+            "runtime.policy.change_rules",
+            "runtime.policy.private_paths",
+            "runtime.policy.protected_paths",
+            "runtime.policy.project_policy",
+        ),
+        (
+            f"{RUNTIME}/policy",
+            f"{RUNTIME}/test_policy.py",
+            f"{UNIT}/configuration",
+            "tests/property/test_tightening.py",
+            f"{RUNTIME}/guards",
+        ),
+    ),
+    "rules": Area(
+        ("runtime.policy.rules", "runtime.policy.command_rules"),
+        (f"{RUNTIME}/policy", f"{RUNTIME}/test_policy.py", f"{UNIT}/configuration"),
+    ),
+    "approval": Area(
+        ("runtime.approval.gate", "runtime.approval.preview"),
+        (f"{RUNTIME}/approval", f"{RUNTIME}/test_executor.py", f"{RUNTIME}/guards"),
+    ),
+    "guard": Area(
+        ("runtime.guards.files", "runtime.guards.commands", "runtime.guards.search"),
+        (
+            f"{RUNTIME}/guards",
+            f"{RUNTIME}/test_executor.py",
+            f"{RUNTIME}/approval",
+            f"{UNIT}/tools/test_grep.py",
+        ),
+    ),
+    "journal": Area(
+        (
+            "runtime.journal",
+            "runtime.journal.blobs",
+            "runtime.journal.calls",
+            "runtime.journal.change_entries",
+            "runtime.journal.database",
+            "runtime.journal.retention",
+        ),
+        (
+            f"{RUNTIME}/test_journal.py",
+            f"{RUNTIME}/test_recovery.py",
+            f"{RUNTIME}/test_undo.py",
+            f"{UNIT}/test_session_feed.py",
+        ),
+    ),
+    "undo": Area(
+        ("runtime.undo",),
+        (f"{RUNTIME}/test_undo.py", f"{UNIT}/tools/test_undo.py", f"{RUNTIME}/test_review.py"),
+    ),
+    "resolving": Area(
+        ("host.files.path_resolution",),
+        (f"{UNIT}/host/files/test_local_files.py", "tests/contract/test_files_reading.py"),
+    ),
+}
