@@ -1,5 +1,7 @@
 """Rules over effects."""
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,3 +125,10 @@ def test_a_first_look_at_all_paths_of_the_rules_changes_no_decision(parts, kind)
     assert policy.decide(effect, "tool").verdict == wanted
     denying = [rule.name for rule in policy.all_rules if rule.judge("change", path, "tool") == "deny"]
     assert [rule.name for rule in policy.forbidding(path, "tool")] == denying
+
+
+def test_a_policy_that_came_from_another_process_decides_as_the_same_one_does_here():
+    carried = pickle.loads(pickle.dumps(Policy()))
+    commit = ChangeSet(changing(".git/index").changes, exempt=frozenset({(".git/index", "protected")}))
+    assert Policy().decide(commit, "bash").verdict == carried.decide(commit, "bash").verdict != "ask"
+    assert Policy().hides_by_name(".env") == carried.hides_by_name(".env") is True

@@ -161,7 +161,7 @@ class Policy:
     def hides_by_name(self, path: str) -> bool:
         """Whether the only rule that hides a path is the built-in one, which knows nothing but its name."""
         hiding = [rule for rule in self.all_rules if rule.judge("read", path, "") == "deny"]
-        return bool(hiding) and all(rule is PRIVATE_RULE for rule in hiding)
+        return bool(hiding) and all(rule == PRIVATE_RULE for rule in hiding)
 
     def _judge(
         self,
@@ -183,7 +183,7 @@ class Policy:
             Decision(verdict, rule.name, rule.reason, target)
             for rule in self.all_rules
             if (verdict := rule.judge(kind, target, tool, link=link))
-            and not ((target, rule.name) in exempt and any(rule is each for each in BUILT_IN_RULES))
+            and not ((target, rule.name) in exempt and rule in BUILT_IN_RULES)
         ]
         return _strictest(found, self._default(kind, target))
 

@@ -79,13 +79,13 @@ def apply_rules_to_changes(
         rules = [rule for rule in forbidding(path, link) if (path, rule.name) not in judged]
         if (
             rules
-            and all(rule is PRIVATE_RULE for rule in rules)
+            and all(rule == PRIVATE_RULE for rule in rules)
             and _may_be_made(path, view.there, open_private)
         ):
             judged.add((path, PRIVATE_RULE.name))
             return False
         if rules:
-            rules_of[path] = next((rule for rule in rules if rule is not PRIVATE_RULE), rules[0]).name
+            rules_of[path] = next((rule for rule in rules if rule != PRIVATE_RULE), rules[0]).name
         return bool(rules)
 
     changes, left_out = without_forbidden(kept, is_forbidden)
