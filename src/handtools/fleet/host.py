@@ -461,6 +461,8 @@ class WorkspaceHost:
     def _open(self, name: str) -> Toolbox:
         root = self.store.open(name)
         workspace = local_workspace(root, state=self.store.state(name), runner=self._runner)
+        if isinstance(workspace.commands, LocalCommands):
+            workspace.commands.mounts_left = self.store.mounts_left
         return Toolbox(self._tools, workspace=workspace, policy=self._policy)
 
     @asynccontextmanager

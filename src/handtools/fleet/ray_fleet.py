@@ -121,6 +121,7 @@ class HostActor:
                     top / "nodes" / node[:16] / self._name,
                     quota=self._settings.quota,
                     templates=top / "templates",
+                    mount_point=top,
                 )
                 try_lock(store.folder / OWNER_LOCK_NAME)  # held until this process ends
                 host = WorkspaceHost(

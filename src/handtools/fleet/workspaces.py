@@ -15,7 +15,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,13 @@ from handtools.host.files.file_locks import try_lock, unlock
 from handtools.host.files.folder_handle import FolderHandle, walk_tree
 from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 from handtools.host.sandbox.overlay.overlay_capture import reset_work_folder
-from handtools.host.sandbox.overlay.overlay_mount import mount_overlay, overlay_mount_problem, unmount
+from handtools.host.sandbox.overlay.overlay_mount import (
+    make_mount_point,
+    mount_overlay,
+    overlay_mount_problem,
+    remove_mount_point,
+    unmount,
+)
 
 MOST_LAYERS = 16
 """How many frozen layers a workspace may have before they are made one: the kernel takes one page of paths."""
@@ -87,8 +93,13 @@ class WorkspaceStore:
         quota: WorkspaceQuota | None = None,
         kind: Literal["overlay", "copy"] | None = None,
         templates: str | Path | None = None,
+        mount_point: str | Path | None = None,
     ) -> None:
+        """`mount_point` is a folder around those of several stores, all of whose mounts belong to workspaces."""
         self.folder = Path(os.path.abspath(folder))
+        self._mount_point = Path(os.path.realpath(mount_point or self.folder))
+        self.mounts_left = ""
+        """The mount point of all workspaces, for commands to do without; empty where there is none."""
         self._kind: Literal["overlay", "copy"] | None = kind
         self.templates = TemplateStore(templates or self.folder / "templates")
         self._shares_templates = templates is not None
@@ -133,7 +144,10 @@ class WorkspaceStore:
             raise Busy(f"Workspace {record.id} is open elsewhere.", hint="Ask the host that has it.")
         self._owned[record.id] = lock
         if record.kind == "overlay":
-            self._mount(record)
+            with self._mounting():
+                if not self.mounts_left and make_mount_point(self._mount_point):
+                    self.mounts_left = os.fspath(self._mount_point)
+                self._mount(record)
 
     def close(self, name: str) -> None:
         """Leave a workspace on disk alone, without its mount; `open` brings it back."""
@@ -142,6 +156,10 @@ class WorkspaceStore:
             unmount(self.root(name))
             if lock is not None:
                 unlock(lock)
+            if self.mounts_left and not self._owned:
+                with self._mounting():
+                    remove_mount_point(self.mounts_left)
+                    self.mounts_left = ""
 
     def close_all(self) -> None:
         """Close every workspace that is open in this process."""
@@ -402,16 +420,25 @@ class WorkspaceStore:
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Nobody else, in no process, makes or removes layers and workspaces meanwhile."""
-        with self._lock:
-            deadline = time.monotonic() + _STORE_LOCK_SECONDS
-            while (lock := try_lock(self.folder / "lock")) is None:
-                if time.monotonic() > deadline:
-                    raise Busy("The workspaces are being changed by another process.", hint="Try again.")
-                time.sleep(0.005)
-            try:
-                yield
-            finally:
-                unlock(lock)
+        with self._lock, _locked(self.folder / "lock"):
+            yield
+
+    def _mounting(self) -> AbstractContextManager[None]:
+        """No store makes or takes away the mount point meanwhile: what is mounted below would be covered."""
+        return _locked(self._mount_point / "mounts-lock")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    deadline = time.monotonic() + _STORE_LOCK_SECONDS
+    while (lock := try_lock(path)) is None:
+        if time.monotonic() > deadline:
+            raise Busy("The workspaces are being changed by another process.", hint="Try again.")
+        time.sleep(0.005)
+    try:
+        yield
+    finally:
+        unlock(lock)
 
 
 def _copy(source: Path, target: Path) -> None:

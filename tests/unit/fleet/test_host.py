@@ -230,6 +230,22 @@ async def test_forks_are_made_between_calls_and_the_best_is_promoted(files: Work
         assert "before" in (await box.call("read", {"path": "n.txt"})).text
 
 
+async def test_a_command_carries_no_mounts_of_other_workspaces(files: WorkspaceStore) -> None:
+    # Not confined, so that it can tell what its own table of mounts is.
+    host = WorkspaceHost(files, policy=Policy(defaults={"run": "allow"}), runner="plain")
+    try:
+        names = [await host.create(files.templates.digests()[0]) for _ in range(4)]
+        for name in names:
+            look = {"command": "cut -d' ' -f5 /proc/self/mountinfo; echo new > n.txt"}
+            seen = (await host.call(name, Call(tool="bash", args=look))).text.split()
+            roots = {str(files.root(each)) for each in names}
+            assert roots & set(seen) == ({str(files.root(name))} if files.kind == "overlay" else set())
+            assert (files.root(name) / "n.txt").read_text() == "new\n"
+    finally:
+        await host.aclose()
+    assert str(files.folder) not in Path("/proc/self/mountinfo").read_text()
+
+
 async def test_making_a_workspace_twice_under_one_name_makes_one(files: WorkspaceStore) -> None:
     async with served(files) as fleet:
         client = fleet.client()

@@ -10,7 +10,13 @@ from handtools.core.errors import Busy, NotFound, TooLarge, UsageError
 from handtools.fleet.fork_merge import merge_fork, promote_fork
 from handtools.fleet.templates import content_digest
 from handtools.fleet.workspaces import MOST_LAYERS, WorkspaceQuota, WorkspaceStore
-from handtools.host.sandbox.overlay.overlay_mount import overlay_mount_problem
+from handtools.host.sandbox.overlay.overlay_mount import (
+    make_mount_point,
+    mount_overlay,
+    overlay_mount_problem,
+    remove_mount_point,
+    unmount,
+)
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 TEXT = "".join(f"line {number}\n" for number in range(20))
@@ -200,6 +206,42 @@ def test_an_interrupted_beginning_is_garbage_and_an_interrupted_fork_is_finished
     os.rename(store.folder / "kept", store.folder / "workspaces" / name / "upper")
     assert (store.open(name) / "new.txt").read_text() == "new\n"
     assert (store.root(fork) / "new.txt").read_text() == "new\n"
+
+
+def test_two_stores_below_one_mount_point_do_not_cover_each_others_workspaces(tmp_path: Path) -> None:
+    if problem := overlay_mount_problem(tmp_path):
+        pytest.skip(f"machine: {problem}")
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "a.txt").write_text(TEXT)
+    stores = [WorkspaceStore(tmp_path / "top" / name, mount_point=tmp_path / "top") for name in ("a", "b")]
+    made = [each.create(each.templates.add_folder(tmp_path / "source").digest).id for each in stores]
+    roots = [each.root(name) for each, name in zip(stores, made, strict=True)]
+    try:
+        assert [(root / "a.txt").read_text() for root in roots] == [TEXT, TEXT]
+        stores[0].close_all()
+        assert [(root / "a.txt").exists() for root in roots] == [False, True]
+    finally:
+        for each in stores:
+            each.close_all()
+    shutil.rmtree(tmp_path / "top")
+
+
+def test_a_disk_that_is_mounted_at_the_store_s_folder_stays_where_it_is(tmp_path: Path) -> None:
+    if problem := overlay_mount_problem(tmp_path):
+        pytest.skip(f"machine: {problem}")
+    disk = tmp_path / "disk"
+    for folder in (disk, tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+    mount_overlay(disk, [os.fspath(tmp_path / "one"), os.fspath(tmp_path / "two")])  # any mount will do
+    try:
+        assert make_mount_point(disk)
+        assert Path("/proc/self/mountinfo").read_text().count(f" {disk} ") == 2
+        assert make_mount_point(disk)
+        remove_mount_point(disk)
+        remove_mount_point(disk)
+        assert Path("/proc/self/mountinfo").read_text().count(f" {disk} ") == 1
+    finally:
+        unmount(disk)
 
 
 def test_a_name_that_is_a_path_is_refused(store: WorkspaceStore, template: str) -> None:

@@ -196,6 +196,8 @@ class LocalCommands:
         self._jobs = BackgroundJobs()
         self._networks = SessionNetworks()
         self._tidied = 0.0
+        self.mounts_left = ""
+        """A mount point whose other mounts no command needs: those of other workspaces."""
 
     @cached_property
     def runner(self) -> Runner:
@@ -435,6 +437,7 @@ class LocalCommands:
             is_open=is_open,
             readable=(*self._path_folders(), *filter(os.path.exists, self._readable)),
             allowance=allowance,
+            mounts_left=self.mounts_left,
         )
 
     def _path_folders(self) -> tuple[str, ...]:

@@ -138,6 +138,8 @@ class Launch:
     namespace around it. They belong to the session.
     """
     mounts: tuple[Mount, ...] = ()
+    mounts_left: str = ""
+    """A mount point that the process does without, with all that is mounted below, but for its own overlays."""
     views: tuple[tuple[int, str], ...] = ()
     """Sockets over which handles of mounted folders are sent out, each with that folder's path."""
     user: tuple[int, int] | None = None

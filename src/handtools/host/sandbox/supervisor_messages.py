@@ -31,6 +31,8 @@ class StartOrder(TypedDict):
     """The numbers of descriptors of namespaces that it joins, in this order."""
     mounts: Sequence[Sequence[Any]]
     """The arguments of mount(2)."""
+    mounts_left: str
+    """A mount point that it does without after that, with all that is mounted below; empty for none."""
     views: Sequence[Sequence[Any]]
     """Numbers of sockets over which handles of mounted folders are sent out, each with that folder's path."""
     user: Sequence[int] | None

@@ -2,13 +2,16 @@
 
 import functools
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 MS_NODEV, MS_NOSUID, MS_RDONLY = 0x4, 0x2, 0x1
-_MNT_DETACH = 2
+_MNT_DETACH, _MS_BIND = 2, 0x1000
+_OCTAL = re.compile(rb"\\([0-7]{3})")
 MOST_OPTION_BYTES = 4095
 """The kernel takes one page of options."""
 # A renamed folder is copied and a copied file is whole: so the layer can be read without the one below.
@@ -51,6 +54,61 @@ def unmount(target: str | Path) -> None:
         _, umount = _calls()
         if umount(os.fsencode(target), _MNT_DETACH):
             raise _last_error(target)
+
+
+def make_mount_point(folder: str | Path) -> bool:
+    """Mount a folder over itself, so that it can be unmounted with all below it; False if that can't be.
+
+    It can't where something is mounted below it already, which would be covered.
+    """
+    path = os.fspath(folder)
+    mounts = _mounts()
+    if _is_over_itself(path, mounts):
+        return True
+    if any(each.point.startswith(f"{path}/") for each in mounts):
+        return False
+    mount, umount = _calls()
+    if mount(os.fsencode(path), os.fsencode(path), None, _MS_BIND, None):
+        return False
+    if not _is_over_itself(path, _mounts()):
+        umount(os.fsencode(path), _MNT_DETACH)
+        return False
+    return True
+
+
+def remove_mount_point(folder: str | Path) -> None:
+    """Take back `make_mount_point`, unless something is still mounted below."""
+    path, mounts = os.fspath(folder), _mounts()
+    if _is_over_itself(path, mounts) and not any(each.point.startswith(f"{path}/") for each in mounts):
+        _, umount = _calls()
+        umount(os.fsencode(path), _MNT_DETACH)
+
+
+class _MountEntry(NamedTuple):
+    number: str
+    parent: str
+    device: str
+    root: str
+    """The folder of the file system that is shown."""
+    point: str
+
+
+def _mounts() -> list[_MountEntry]:
+    rows = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    return [_MountEntry(*(_unescaped(word) for word in row.split()[:5])) for row in rows]
+
+
+def _unescaped(word: bytes) -> str:
+    return os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), word))
+
+
+def _is_over_itself(path: str, mounts: Sequence[_MountEntry]) -> bool:
+    """Whether a mount shows at a path what would be there without it; a disk that is mounted there does not."""
+    top = next((each for each in reversed(mounts) if each.point == path), None)
+    below = next((each for each in mounts if top is not None and each.number == top.parent), None)
+    if top is None or below is None or top.device != below.device:
+        return False
+    return os.path.normpath(os.path.join(below.root, os.path.relpath(path, below.point))) == top.root
 
 
 def overlay_mount_problem(folder: str | Path) -> str:

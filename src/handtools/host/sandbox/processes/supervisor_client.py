@@ -25,6 +25,7 @@ from handtools.host.sandbox.supervisor_messages import (
 IDLE_SUPERVISORS = 2
 """How many idle supervisors are kept."""
 _SUPERVISOR_EXIT_SECONDS = 10.0
+_CLONE_NEWNS = 0x00020000
 
 
 @dataclass(slots=True)
@@ -188,6 +189,7 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
         identity=launch.identity,
         namespaces=launch.namespaces,
         mounts=[(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
+        mounts_left=launch.mounts_left if launch.unshare & _CLONE_NEWNS else "",
         views=launch.views,
         user=launch.user,
         landlock=launch.landlock,
