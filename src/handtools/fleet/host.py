@@ -135,13 +135,14 @@ class WorkspaceHost:
         self._idle_task: asyncio.Task[None] | None = None
         self._draining = False
 
-    async def add_template(self, kind: str, source: str, commit: str = "") -> str:
-        """Make a template of a `folder`, `tarball` or `git` commit on this machine, and store it with the logs."""
+    async def add_template(self, kind: str, source: str, commit: str = "", folder: str = "") -> str:
+        """Make a template of a `folder`, `tarball`, `git` commit or `image` here, and store it with the logs."""
         templates = self.store.templates
         makers = {
             "folder": lambda: templates.add_folder(source),
             "tarball": lambda: templates.add_tarball(source),
             "git": lambda: templates.add_git_commit(source, commit or "HEAD"),
+            "image": lambda: templates.add_image(source, folder=folder),
         }
         if kind not in makers:
             raise UsageError(f"A template is made of {', '.join(makers)}, not of {kind!r}.")

@@ -58,11 +58,13 @@ class HostClient:
         if self._open is not None:
             self._open[1].send({"n": 0, "method": method, **params})
 
-    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
-        """Make a template of a `folder`, `tarball` or `git` commit on the host's machine; returns its digest."""
-        return str(
-            (await self.ask("add_template", {"kind": kind, "source": source, "commit": commit}))["digest"]
-        )
+    async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
+        """Make a template of a `folder`, `tarball`, `git` commit or `image` there; returns its digest.
+
+        `folder` is the one of an image that is meant, such as `/app`.
+        """
+        asked = {"kind": kind, "source": source, "commit": commit, "folder": folder}
+        return str((await self.ask("add_template", asked))["digest"])
 
     async def create(self, template: str, *, name: str = "") -> str:
         """Make a workspace of a template; returns its name."""

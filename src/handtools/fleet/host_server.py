@@ -113,12 +113,13 @@ class HostMethods:
             }
 
     async def add_template(self, asked: Asked) -> Any:
-        """Make a template of a folder, tarball or commit on this machine; for the fleet's own user alone."""
+        """Make a template of something on this machine; for the fleet's own user alone."""
         if self.tenant:
             raise UsageError("A tenant can't add templates.")
-        return {
-            "digest": await self.host.add_template(asked["kind"], asked["source"], asked.get("commit", ""))
-        }
+        made = await self.host.add_template(
+            asked["kind"], asked["source"], asked.get("commit", ""), asked.get("folder", "")
+        )
+        return {"digest": made}
 
     async def create(self, asked: Asked) -> Any:
         """Make a workspace of a template."""

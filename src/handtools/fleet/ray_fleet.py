@@ -283,10 +283,14 @@ class Fleet:
         """The clients of the hosts, by name."""
         return self._clients
 
-    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
-        """Make a template on every host, of a `folder`, `tarball` or `git` commit that all nodes see there."""
+    async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
+        """Make a template on every host, of a `folder`, `tarball`, `git` commit or `image` that all nodes see.
+
+        `folder` is the one of an image that is meant, such as `/app`.
+        """
         digests = [
-            await client.add_template(kind, source, commit=commit) for client in self._clients.values()
+            await client.add_template(kind, source, commit=commit, folder=folder)
+            for client in self._clients.values()
         ]
         return digests[0]
 
