@@ -23,6 +23,7 @@ import zstandard
 
 from handtools.core.errors import TooLarge, UsageError
 from handtools.fleet.image_layers import ImageNode, ImageTree, LayerEntry, walk_image
+from handtools.host.files import syscalls
 
 MOST_IMAGE_BYTES = 64 << 30
 """Most bytes of all layers of an image, unpacked."""
@@ -48,7 +49,7 @@ class _FolderFiles:
 
     def open(self, name: str) -> IO[bytes] | None:
         try:
-            fd = os.open(self._folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            fd = os.open(self._folder / name, os.O_RDONLY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW)
         except OSError:
             return None
         if not stat.S_ISREG(os.fstat(fd).st_mode):
