@@ -20,6 +20,7 @@ from bench.kill import TREES, alive
 from handtools.core.call import Call
 from handtools.core.commands import Command, CommandLimits
 from handtools.core.errors import HostError
+from handtools.fleet.templates import TemplateStore
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.named_blobs import FolderBlobStore
@@ -244,6 +245,7 @@ import anyio
 from pathlib import Path
 from handtools.core.call import Call
 from handtools.core.commands import Command
+from handtools.fleet.templates import TemplateStore
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.named_blobs import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
@@ -433,3 +435,26 @@ def test_inside_a_container_without_user_namespaces_it_falls_back_and_says_so(ru
     assert facts["coverage"] == "scan"
     assert "hello" in facts["text"]
     assert "recorded afterwards" in facts["text"], "it says that changes were not held back"
+
+
+def test_an_image_that_the_engine_saved_becomes_a_template(runner, engine, tmp_path):
+    script = (
+        "mkdir /work; echo two > /work/a; ln /work/a /work/b; ln -s /work /w; rm -r /usr/share /etc/passwd"
+    )
+    made = engine.containers.create(runner.image, ["sh", "-c", script], network_mode="none")
+    try:
+        made.start()
+        assert made.wait()["StatusCode"] == 0
+        image = made.commit()
+        try:
+            with (tmp_path / "image.tar").open("wb") as file:
+                file.writelines(image.save())
+        finally:
+            engine.images.remove(image.id)
+    finally:
+        made.remove()
+    tree = TemplateStore(tmp_path / "store").add_image(tmp_path / "image.tar").tree
+    assert (tree / "work" / "b").read_text() == "two\n"
+    assert os.readlink(tree / "w") == "/work"
+    assert (tree / "usr" / "bin" / "env").exists()
+    assert not (tree / "usr" / "share").exists() and not (tree / "etc" / "passwd").exists()

@@ -7,6 +7,10 @@ from typing import Any
 
 from handtools.core.errors import HostError
 
+PROTOCOL = 1
+"""What both ends say first. It grows when an end of before would misunderstand one of now."""
+OLDEST_PROTOCOL = 1
+"""The oldest that is still understood, so that hosts can be replaced one after another."""
 MOST_FRAME_BYTES = 64 << 20
 _LENGTH = struct.Struct(">I")
 FIRST_FRAME_BYTES = 4096

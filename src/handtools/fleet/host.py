@@ -3,8 +3,11 @@
 import asyncio
 import contextlib
 import logging
+import os
 import secrets
+import shutil
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +21,9 @@ from handtools.core.call import Call, CancelToken, derived_call_id
 from handtools.core.errors import (
     Busy,
     HandtoolsError,
+    HostError,
     NotFound,
+    StorageFault,
     TooLarge,
     ToolError,
     UnknownOutcome,
@@ -29,6 +34,7 @@ from handtools.core.result import Result
 from handtools.core.tool import AnyTool
 from handtools.fleet.fair_call_queue import BUSY_HINT, CallTurns, TurnLimits
 from handtools.fleet.fork_merge import ForkMerge, merge_fork, promote_fork
+from handtools.fleet.metrics import HostMetrics
 from handtools.fleet.tree_diff import TreeDifference
 from handtools.fleet.workspace_log import LogHead, LogStore, SegmentTaken
 from handtools.fleet.workspace_recovery import ShippedPosition, recover_workspace, ship_workspace
@@ -46,8 +52,21 @@ REDUCING_TOOLS = frozenset({"bash", "undo"})
 """Tools that a workspace over its quota may still use: with them it becomes smaller."""
 ENDED_JOB_PATIENCE = 10
 _IDLE_LOOK_SECONDS = 1.0
+_JOB_LOOK_SECONDS = 0.1
 Durability = Literal["durable", "fast"]
 """Whether a call that changes something is answered when its record is stored, or already before."""
+
+
+class WorkspaceMoved(HostError):
+    """Another host of the fleet has the workspace now; nothing was done here."""
+
+    def __init__(self, message: str, host: str, incarnation: str) -> None:
+        super().__init__(message)
+        self.host = host
+        self.incarnation = incarnation
+        """The start of the host that says so: all that ran in it is in the workspace's log."""
+        self.sent_to = ""
+        """An earlier start to which the same was sent, of which nobody knows what it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +98,10 @@ class _Slot:
     shipped: ShippedPosition = field(default_factory=ShippedPosition)
     lost: bool = False
     """Whether another host has taken it over."""
+    moved_to: str = ""
+    """The host that it was handed over to."""
+    unstored_since: float | None = None
+    """Since when something has changed that its log does not have."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     shipping: asyncio.Lock = field(default_factory=asyncio.Lock)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -97,6 +120,28 @@ class HostStatus:
     shed: int
     """Calls that were refused as `busy` since the start."""
     draining: bool
+    slots: int = 0
+    tenants: dict[str, int] = field(default_factory=dict)
+    """How many workspaces each tenant has; those without one under the empty name."""
+    memory_bytes: int = 0
+    """Of the host's process; 0 where the system does not tell."""
+    disk_free_bytes: int = 0
+    disk_bytes: int = 0
+    has_log: bool = False
+    """Whether workspaces are stored elsewhere, so that they can be moved."""
+    unstored_seconds: float = 0.0
+    """How old the oldest change is that its log does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostedWorkspace:
+    """A workspace in the list of a host."""
+
+    name: str
+    tenant: str
+    parent: str
+    is_open: bool
+    has_running_job: bool
 
 
 class WorkspaceHost:
@@ -112,8 +157,13 @@ class WorkspaceHost:
         runner: str = "",
         log: LogStore | None = None,
         durability: Durability = "durable",
+        name: str = "",
+        metrics: HostMetrics | None = None,
     ) -> None:
         self.store = store
+        self.name = name
+        """What it is called in its fleet; names of workspaces begin with it."""
+        self._metrics = metrics
         self._log, self._durability = log, durability
         self.limits = limits or HostLimits()
         self.incarnation = secrets.token_hex(8)
@@ -122,12 +172,12 @@ class WorkspaceHost:
         self._turns = CallTurns(self.limits.turns)
         self._slots: dict[str, _Slot] = {}
         store.collect_garbage()  # what a process that was killed had begun to make
-        for name in store.names():
+        for known in store.names():
             if log is None:
-                self._placed(store.get(name))
+                self._placed(store.get(known))
             else:
                 # The log is what is true: what came no further than this disk was never promised to anyone.
-                store.remove(name)
+                store.remove(known)
         self._cancels: dict[tuple[str, str], list[CancelToken]] = {}
         """Tokens of the calls that run or wait, by workspace and call id."""
         self._recovering: dict[str, asyncio.Lock] = {}
@@ -135,13 +185,14 @@ class WorkspaceHost:
         self._idle_task: asyncio.Task[None] | None = None
         self._draining = False
 
-    async def add_template(self, kind: str, source: str, commit: str = "") -> str:
-        """Make a template of a `folder`, `tarball` or `git` commit on this machine, and store it with the logs."""
+    async def add_template(self, kind: str, source: str, commit: str = "", folder: str = "") -> str:
+        """Make a template of a `folder`, `tarball`, `git` commit or `image` here, and store it with the logs."""
         templates = self.store.templates
         makers = {
             "folder": lambda: templates.add_folder(source),
             "tarball": lambda: templates.add_tarball(source),
             "git": lambda: templates.add_git_commit(source, commit or "HEAD"),
+            "image": lambda: templates.add_image(source, folder=folder),
         }
         if kind not in makers:
             raise UsageError(f"A template is made of {', '.join(makers)}, not of {kind!r}.")
@@ -231,10 +282,11 @@ class WorkspaceHost:
         """
         began, token, key = time.monotonic(), cancel or CancelToken(), (name, call.id)
         self._cancels.setdefault(key, []).append(token)
+        result: Result[Any] | None = None
         try:
             slot = await self._found(name, tenant)
             async with (
-                self._turns.turn(slot.tenant, name, call.deadline, token),
+                self._turn(slot, call, token),
                 self._using(slot) as box,
                 self._changing(slot, box, call.tool),
             ):
@@ -245,13 +297,16 @@ class WorkspaceHost:
                     left = max(0.001, call.deadline - (time.monotonic() - began))
                     call = replace(call, deadline=left)
                 chosen = box if policy is None else self._narrowed(slot, box, policy)
-                return await chosen.call(call, reply=reply, cancel=token, listener=listener)
+                result = await chosen.call(call, reply=reply, cancel=token, listener=listener)
         except ToolError as refused:
-            return result_of_error(refused)
+            result = result_of_error(refused)
         finally:
             self._cancels[key].remove(token)
             if not self._cancels[key]:
                 del self._cancels[key]
+            if self._metrics is not None and result is not None:
+                self._metrics.call_ended(call.tool, result, time.monotonic() - began)
+        return result
 
     async def resume(
         self,
@@ -289,20 +344,88 @@ class WorkspaceHost:
         """The workspaces of a tenant; all of them without one."""
         return sorted(slot.name for slot in self._slots.values() if not tenant or slot.tenant == tenant)
 
+    def workspaces(self) -> list[HostedWorkspace]:
+        """All workspaces that are here."""
+        return [
+            HostedWorkspace(
+                slot.name,
+                slot.tenant,
+                self.store.get(slot.name).parent,
+                slot.box is not None,
+                _job_state(slot.box) == "running",
+            )
+            for slot in sorted(self._slots.values(), key=lambda each: each.name)
+        ]
+
     def status(self) -> HostStatus:
         """What the host is doing now."""
+        slots, disk = self._slots.values(), shutil.disk_usage(self.store.folder)
+        unstored = [slot.unstored_since for slot in slots if slot.unstored_since is not None]
         return HostStatus(
             workspaces=len(self._slots),
-            open=sum(slot.box is not None for slot in self._slots.values()),
+            open=sum(slot.box is not None for slot in slots),
             running=self._turns.running,
             waiting=self._turns.waiting,
             shed=self._turns.shed,
             draining=self._draining,
+            slots=self.limits.slots,
+            tenants=dict(Counter(slot.tenant for slot in slots)),
+            memory_bytes=_memory_bytes(),
+            disk_free_bytes=disk.free,
+            disk_bytes=disk.total,
+            has_log=self._log is not None,
+            unstored_seconds=max(0.0, time.monotonic() - min(unstored)) if unstored else 0.0,
         )
+
+    def sample_metrics(self) -> None:
+        """Bring those metrics up to date that are looked at from time to time."""
+        if self._metrics is None:
+            return
+        now = self.status()
+        sums = {"busy": now.shed, "stored_bytes": self._log.stored_bytes if self._log else 0}
+        gauges = {
+            "slots": now.slots,
+            "workspaces": now.workspaces,
+            "open_workspaces": now.open,
+            "running_calls": now.running,
+            "waiting_calls": now.waiting,
+            "memory_bytes": now.memory_bytes,
+            "disk_free_bytes": now.disk_free_bytes,
+            "unstored_seconds": now.unstored_seconds,
+            "draining": now.draining,
+        }
+        self._metrics.sample(sums, gauges)
 
     async def drain(self) -> None:
         """Take no new workspaces; calls in those that are here go on."""
         self._draining = True
+
+    async def hand_over(self, name: str, to: str, *, job_seconds: float = 0.0) -> None:
+        """Let another host go on with a workspace, when its running calls have ended and all of it is stored.
+
+        A job that runs is waited for so long, and ended then. Who asks here later is told the other host's name.
+        """
+        log = self._log
+        if log is None:
+            raise UsageError(
+                "This host has no log: its workspaces can't be moved. Start hosts with a `log_url`."
+            )
+        if not self.name or to == self.name:
+            raise UsageError(f"Workspace {name} can't be handed over to {to!r} from {self.name!r}.")
+        slot = await self._found(name, "")
+        end = time.monotonic() + job_seconds
+        while _job_state(slot.box) == "running" and time.monotonic() < end:  # noqa: ASYNC110
+            await asyncio.sleep(_JOB_LOOK_SECONDS)
+        async with self._alone(slot):
+            await to_thread.run_sync(log.place, name, to)
+            slot.moved_to = to
+            self._slots.pop(name, None)
+            await to_thread.run_sync(self.store.remove, name)
+        self._count("moved_workspaces")
+
+    async def adopt(self, name: str) -> None:
+        """Put a workspace together here that another host has handed over."""
+        await self._found(name, "")
 
     async def aclose(self) -> None:
         """Close every workspace, when its running calls have ended; they stay on disk."""
@@ -331,14 +454,27 @@ class WorkspaceHost:
         if name not in self._slots and self._log is not None and WORKSPACE_NAME.fullmatch(name):
             async with self._recovering.setdefault(name, asyncio.Lock()):
                 if name not in self._slots:
+                    await self._check_place(name, tenant, self._log)
                     await self._recover(name, self._log)
             self._recovering.pop(name, None)
         return self._slot(name, tenant)
+
+    async def _check_place(self, name: str, tenant: str, log: LogStore) -> None:
+        """Raise `WorkspaceMoved` when another host has the workspace; only its own tenant is told."""
+        if not self.name:
+            return
+        host = await to_thread.run_sync(log.placed_on, name)
+        if host and host != self.name:
+            head = await to_thread.run_sync(log.head, name)
+            if head is not None and (not tenant or head.tenant == tenant):
+                raise self._moved(name, host)
+            raise NotFound(f"There is no workspace {name} here.", hint="Ask where it is.")
 
     async def _recover(self, name: str, log: LogStore) -> None:
         recovered = await to_thread.run_sync(recover_workspace, self.store, log, name)
         if recovered is not None:
             self._placed(recovered.record).shipped = recovered.shipped
+            self._count("recovered_workspaces")
 
     async def _begin_log(self, name: str, head: LogHead) -> None:
         log = self._log
@@ -348,6 +484,9 @@ class WorkspaceHost:
             await to_thread.run_sync(log.fetch_template, head.template, template)
         else:
             await to_thread.run_sync(log.put_template, template.get(head.template))
+        if self.name and name.partition("-")[0] != self.name:
+            # A fork is on its parent's host, which need not be the one in its name any more.
+            await to_thread.run_sync(log.place, name, self.name)
         await to_thread.run_sync(log.begin, name, head)
 
     @asynccontextmanager
@@ -360,6 +499,7 @@ class WorkspaceHost:
             try:
                 yield
             finally:
+                slot.unstored_since = slot.unstored_since or time.monotonic()
                 if self._durability == "durable":
                     await asyncio.shield(self._ship(slot, box))
         if self._durability == "fast":
@@ -371,14 +511,16 @@ class WorkspaceHost:
         try:
             async with self._using(slot) as box, slot.changing:
                 await self._ship(slot, box)
-        except ToolError as problem:
-            logger.warning("Workspace %s is not stored: %s", slot.name, problem)
+        except HandtoolsError as problem:
+            if not slot.moved_to:  # else it was stored before
+                logger.warning("Workspace %s is not stored: %s", slot.name, problem)
 
     async def _ship(self, slot: _Slot, box: Toolbox) -> None:
         """Store what the log of a workspace does not have yet."""
         if self._log is None:
             return
         async with slot.shipping:
+            began = time.monotonic()
             try:
                 slot.shipped = await to_thread.run_sync(
                     lambda log: ship_workspace(
@@ -391,6 +533,12 @@ class WorkspaceHost:
                     ),
                     self._log,
                 )
+                slot.unstored_since = None
+                if self._metrics is not None:
+                    self._metrics.stored(time.monotonic() - began)
+            except StorageFault:
+                self._count("store_failures")
+                raise
             except SegmentTaken:
                 # It is another host's now; what is here is of no use to anyone.
                 self._slots.pop(slot.name, None)
@@ -418,6 +566,27 @@ class WorkspaceHost:
         slot = self._slots[record.id] = _Slot(record.id, record.tenant)
         slot.free.set()
         return slot
+
+    @asynccontextmanager
+    async def _turn(self, slot: _Slot, call: Call, token: CancelToken) -> AsyncIterator[None]:
+        began = time.monotonic()
+        async with self._turns.turn(slot.tenant, slot.name, call.deadline, token):
+            if self._metrics is not None:
+                self._metrics.waited(time.monotonic() - began)
+            yield
+
+    def _count(self, name: str) -> None:
+        if self._metrics is not None:
+            self._metrics.add(name)
+
+    def _moved(self, name: str, host: str) -> WorkspaceMoved:
+        return WorkspaceMoved(f"Workspace {name} is on host {host} now: ask there.", host, self.incarnation)
+
+    def _check_here(self, slot: _Slot) -> None:
+        if slot.moved_to:
+            raise self._moved(slot.name, slot.moved_to)
+        if slot.name not in self._slots:
+            raise NotFound(f"There is no workspace {slot.name} here.", hint="Ask where it is.")
 
     def _check_room(self, tenant: str, count: int) -> None:
         if self._draining:
@@ -450,8 +619,7 @@ class WorkspaceHost:
                     await self._close_box(slot)
 
     async def _opened(self, slot: _Slot) -> Toolbox:
-        if slot.name not in self._slots:
-            raise NotFound(f"There is no workspace {slot.name} here.", hint="Ask where it is.")
+        self._check_here(slot)
         await self._close_least_used(self.limits.open - 1)
         slot.box = await to_thread.run_sync(self._open, slot.name)
         if self._idle_task is None:
@@ -471,6 +639,7 @@ class WorkspaceHost:
         async with slot.lock:
             while slot.users:
                 await slot.free.wait()
+            self._check_here(slot)
             await self._close_box(slot)
             yield
 
@@ -493,7 +662,7 @@ class WorkspaceHost:
         if slot.users or slot.lock.locked() or _job_state(slot.box) == "running":
             return
         async with slot.lock:
-            if not slot.users:
+            if not slot.users and slot.box is not None:
                 await self._close_slot(slot)
 
     async def _close_slot(self, slot: _Slot) -> None:
@@ -543,6 +712,14 @@ class WorkspaceHost:
 def _job_state(box: Toolbox | None) -> Literal["none", "ended", "running"]:
     commands = None if box is None else box.workspace.commands
     return commands.job_state if isinstance(commands, LocalCommands) else "none"
+
+
+def _memory_bytes() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
 
 
 def open_host(folder: str | Path, *, limits: HostLimits | None = None, runner: str = "") -> WorkspaceHost:

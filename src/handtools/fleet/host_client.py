@@ -5,10 +5,11 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from handtools import __version__
 from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
 from handtools.fleet.fork_merge import ForkMerge
-from handtools.fleet.frames import FrameConnection, parse_address
-from handtools.fleet.host import HostStatus
+from handtools.fleet.frames import OLDEST_PROTOCOL, PROTOCOL, FrameConnection, parse_address
+from handtools.fleet.host import HostedWorkspace, HostStatus, WorkspaceMoved
 from handtools.fleet.tree_diff import TreeDifference
 
 CONNECT_SECONDS = 10.0
@@ -58,11 +59,13 @@ class HostClient:
         if self._open is not None:
             self._open[1].send({"n": 0, "method": method, **params})
 
-    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
-        """Make a template of a `folder`, `tarball` or `git` commit on the host's machine; returns its digest."""
-        return str(
-            (await self.ask("add_template", {"kind": kind, "source": source, "commit": commit}))["digest"]
-        )
+    async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
+        """Make a template of a `folder`, `tarball`, `git` commit or `image` there; returns its digest.
+
+        `folder` is the one of an image that is meant, such as `/app`.
+        """
+        asked = {"kind": kind, "source": source, "commit": commit, "folder": folder}
+        return str((await self.ask("add_template", asked))["digest"])
 
     async def create(self, template: str, *, name: str = "") -> str:
         """Make a workspace of a template; returns its name."""
@@ -100,6 +103,22 @@ class HostClient:
     async def status(self) -> HostStatus:
         """What the host is doing."""
         return HostStatus(**await self.ask("status", {}))
+
+    async def workspaces(self) -> list[HostedWorkspace]:
+        """All workspaces that are there; for the fleet's own token alone."""
+        found = await self.ask("workspaces", {})
+        return [HostedWorkspace(**each) for each in found["workspaces"]]
+
+    async def recorded_calls(
+        self, workspace: str, *, limit: int = 20, before: int | None = None
+    ) -> list[dict[str, Any]]:
+        """The recorded calls of a workspace, newest first; `before` is the `seq` of the last one seen."""
+        asked = {"workspace": workspace, "limit": limit, "before": before}
+        return list((await self.ask("recorded_calls", asked))["calls"])
+
+    async def host_log(self, *, limit: int = 20) -> list[str]:
+        """The last lines that the host's process has logged; for the fleet's own token alone."""
+        return list((await self.ask("host_log", {"limit": limit}))["lines"])
 
     async def ping(self) -> None:
         """Ask for nothing."""
@@ -147,13 +166,20 @@ class ClientConnection(FrameConnection):
         self.is_lost = False
         self.incarnation = ""
         """Which start of the host answers here."""
+        self.version = ""
         self._number = 0
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._progress: dict[int, ProgressHandler] = {}
 
     async def greet(self, token: str) -> None:
-        """Say the token; raises `UsageError` when it is refused."""
-        self.incarnation = (await self._answer(0, {"token": token}))["incarnation"]
+        """Say the token; raises `UsageError` when it is refused, or when one end is too old for the other."""
+        told = await self._answer(0, {"token": token, "protocol": PROTOCOL})
+        if told.get("protocol", 0) < OLDEST_PROTOCOL:
+            raise UsageError(
+                f"The host is too old for handtools {__version__} here, which does not speak its protocol. "
+                "Next: install this version on the host's node, and start the host again"
+            )
+        self.incarnation, self.version = told["incarnation"], str(told.get("version", ""))
 
     async def ask(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
@@ -207,6 +233,8 @@ def error_from_json(problem: dict[str, str]) -> HandtoolsError:
     """The exception that a host raised, as far as its kind is known here."""
     kinds: dict[str, type[ToolError]] = {each.code: each for each in ToolError.__subclasses__()}
     kind, message = problem.get("kind", ""), problem.get("message", "")
+    if kind == "moved":
+        return WorkspaceMoved(message, problem["host"], problem["incarnation"])
     if kind in kinds:
         return kinds[kind](message, hint=problem.get("hint", ""))
     return UsageError(message) if kind == "usage" else HostError(message)

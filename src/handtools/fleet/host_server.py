@@ -13,14 +13,26 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, get_args
 
+from anyio import to_thread
+
+from handtools import __version__
 from handtools.core.approval import Reply, approval_to_json
 from handtools.core.call import call_from_json
 from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
 from handtools.core.events import Event, Progressed
 from handtools.core.result import result_to_bytes
 from handtools.core.tool import SchemaDialect
-from handtools.fleet.frames import FIRST_FRAME_BYTES, FrameConnection, frame, parse_address, raw_frame
-from handtools.fleet.host import WorkspaceHost
+from handtools.fleet.frames import (
+    FIRST_FRAME_BYTES,
+    OLDEST_PROTOCOL,
+    PROTOCOL,
+    FrameConnection,
+    frame,
+    parse_address,
+    raw_frame,
+)
+from handtools.fleet.host import WorkspaceHost, WorkspaceMoved
+from handtools.fleet.host_log import recent_log_lines
 from handtools.mcp.tool_and_result_json import plain_json
 
 TOKEN_SECONDS = 10.0
@@ -113,12 +125,12 @@ class HostMethods:
             }
 
     async def add_template(self, asked: Asked) -> Any:
-        """Make a template of a folder, tarball or commit on this machine; for the fleet's own user alone."""
-        if self.tenant:
-            raise UsageError("A tenant can't add templates.")
-        return {
-            "digest": await self.host.add_template(asked["kind"], asked["source"], asked.get("commit", ""))
-        }
+        """Make a template of something on this machine; for the fleet's own user alone."""
+        self._check_operator()
+        made = await self.host.add_template(
+            asked["kind"], asked["source"], asked.get("commit", ""), asked.get("folder", "")
+        )
+        return {"digest": made}
 
     async def create(self, asked: Asked) -> Any:
         """Make a workspace of a template."""
@@ -160,6 +172,46 @@ class HostMethods:
         """What the host is doing."""
         return asdict(self.host.status())
 
+    async def workspaces(self, _asked: Asked) -> Any:
+        """The workspaces that are here with what is known of them; for the fleet's own user alone."""
+        self._check_operator()
+        return {"workspaces": [asdict(each) for each in self.host.workspaces()]}
+
+    async def drain(self, _asked: Asked) -> Any:
+        """Take no new workspaces; for the fleet's own user alone."""
+        self._check_operator()
+        await self.host.drain()
+        return {}
+
+    async def hand_over(self, asked: Asked) -> Any:
+        """Let another host go on with a workspace; for the fleet's own user alone."""
+        self._check_operator()
+        await self.host.hand_over(
+            asked["moved"], asked["to"], job_seconds=float(asked.get("job_seconds", 0.0))
+        )
+        return {}
+
+    async def adopt(self, asked: Asked) -> Any:
+        """Go on with a workspace of another host; for the fleet's own user alone."""
+        self._check_operator()
+        await self.host.adopt(asked["moved"])
+        return {}
+
+    async def recorded_calls(self, asked: Asked) -> Any:
+        """The recorded calls of a workspace, newest first."""
+        async with self._toolbox(asked) as box:
+            found = await to_thread.run_sync(
+                lambda: box.workspace.journal.calls.page(
+                    before=asked.get("before"), limit=int(asked.get("limit", 20))
+                )
+            )
+        return {"calls": [plain_json(asdict(each)) for each in found]}
+
+    async def host_log(self, asked: Asked) -> Any:
+        """The last lines of the host's own log; for the fleet's own user alone."""
+        self._check_operator()
+        return {"lines": recent_log_lines(int(asked.get("limit", 20)))}
+
     async def ping(self, _asked: Asked) -> Any:
         """Nothing, as quickly as can be."""
         return {}
@@ -168,9 +220,14 @@ class HostMethods:
         named = (
             self.call, self.batch, self.resume, self.withdraw, self.cancel, self.waiting, self.why,
             self.definitions, self.add_template, self.create, self.fork, self.diff, self.merge,
-            self.remove, self.names, self.status, self.ping,
+            self.remove, self.names, self.status, self.workspaces, self.drain, self.hand_over, self.adopt,
+            self.recorded_calls, self.host_log, self.ping,
         )  # fmt: skip
         return {method.__name__: method for method in named}
+
+    def _check_operator(self) -> None:
+        if self.tenant:
+            raise UsageError("A tenant can't do this: it takes the fleet's own token.")
 
     def _toolbox(self, asked: Asked) -> Any:
         return self.host.toolbox(asked["workspace"], tenant=self.tenant, policy=asked.get("policy"))
@@ -260,11 +317,23 @@ class ServerConnection(FrameConnection):
             self.send({"error": {"kind": "usage", "message": "This token is not known here."}})
             self.close()
             return
+        if problem := _protocol_problem(message.get("protocol", 0)):
+            self.send({"error": {"kind": "usage", "message": problem}})
+            self.close()
+            return
         assert self._late is not None
         self._late.cancel()
         self._methods = methods
         self.most_bytes = FrameConnection().most_bytes
-        self.send({"result": {"incarnation": self._server.host.incarnation}})
+        self.send(
+            {
+                "result": {
+                    "incarnation": self._server.host.incarnation,
+                    "protocol": PROTOCOL,
+                    "version": __version__,
+                }
+            }
+        )
 
     async def _answer(self, methods: HostMethods, asked: Asked) -> None:
         number, loop = int(asked.get("n", 0)), asyncio.get_running_loop()
@@ -286,7 +355,28 @@ class ServerConnection(FrameConnection):
             self.send_raw(answer or frame({"n": number, "error": FAILED}))
 
 
+def _protocol_problem(spoken: Any) -> str:
+    if not isinstance(spoken, int) or spoken < OLDEST_PROTOCOL:
+        return (
+            f"This host is handtools {__version__} and speaks protocol {PROTOCOL}; your handtools is too old. "
+            f"Next: pip install 'handtools-slim>={__version__}'"
+        )
+    if spoken > PROTOCOL:
+        return (
+            f"This host is handtools {__version__} and speaks protocol {PROTOCOL}; your handtools is newer. "
+            "Next: install your version on the host's node, then `handtools fleet drain FLEET HOST --restart`"
+        )
+    return ""
+
+
 def _problem_to_json(problem: HandtoolsError) -> dict[str, str]:
+    if isinstance(problem, WorkspaceMoved):
+        return {
+            "kind": "moved",
+            "message": str(problem),
+            "host": problem.host,
+            "incarnation": problem.incarnation,
+        }
     if isinstance(problem, ToolError):
         return {"kind": problem.code, "message": problem.message, "hint": problem.hint}
     return {"kind": "usage" if isinstance(problem, UsageError) else "host", "message": str(problem)}

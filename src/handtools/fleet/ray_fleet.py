@@ -10,7 +10,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,16 @@ from anyio import to_thread
 
 from handtools.core.errors import Busy, HostError, UsageError
 from handtools.fleet.fleet_toolbox import FleetToolbox
-from handtools.fleet.host import Durability, HostLimits, WorkspaceHost
+from handtools.fleet.host import Durability, HostLimits, WorkspaceHost, WorkspaceMoved
 from handtools.fleet.host_client import ClientConnection, HostClient, ProgressHandler, error_from_json
+from handtools.fleet.host_log import keep_log_lines
 from handtools.fleet.host_server import HostMethods, HostServer
+from handtools.fleet.metrics import HostMetrics, RayMetricRegistry
 from handtools.fleet.workspace_log import LogStore
 from handtools.fleet.workspaces import WorkspaceQuota, WorkspaceStore
 from handtools.host.files.file_locks import try_lock, unlock
 from handtools.runtime.policy import Policy
+from handtools.toolbox import CODING
 
 NAMESPACE = "handtools"
 SLOT_RESOURCE = "workspace_slots"
@@ -37,6 +41,9 @@ RELAY_SECONDS = 60.0
 PATIENCE_SECONDS = 180.0
 """How long a call waits for its host to come back; Ray takes up to a minute to notice a lost node."""
 _MOST_RAY_CALLS = 2000
+_MOST_MOVES = 10
+_SAMPLE_SECONDS = 5.0
+_NAME_LOOK_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 1.0
 
 
@@ -61,6 +68,8 @@ class HostSettings:
     """Where logs and templates are stored, as an address of fsspec; without it workspaces end with their node."""
     log_options: Mapping[str, Any] = field(default_factory=dict)
     durability: Durability = "durable"
+    runtime_env: Mapping[str, Any] = field(default_factory=dict)
+    """Ray's runtime environment for the hosts: packages, variables, an image."""
 
 
 class HostActor:
@@ -72,6 +81,12 @@ class HostActor:
         self._methods: HostMethods | None = None
         self._server: HostServer | None = None
         self._starting = asyncio.Lock()
+        self._sampling: asyncio.Task[None] | None = None
+        keep_log_lines()
+
+    def __repr__(self) -> str:
+        """What Ray's dashboard and the prefix of its log lines call it."""
+        return f"handtools host {self._name}"
 
     async def where(self) -> dict[str, str]:
         """The address of the host's server, a token for it, and the node that it is on."""
@@ -90,6 +105,10 @@ class HostActor:
         await self._started()
         assert self._methods is not None
         return b"{" + await self._methods.answer(asked) + b"}"
+
+    async def settings(self) -> HostSettings:
+        """How it was made, so that it can be made again."""
+        return self._settings
 
     async def close(self) -> None:
         """Store and close all workspaces, before the actor is ended."""
@@ -115,6 +134,8 @@ class HostActor:
 
                 top, node = Path(self._settings.folder), ray.get_runtime_context().get_node_id()
                 log = self._log()
+                names = [tool.name for tool in CODING]
+                metrics = HostMetrics(RayMetricRegistry(ray.get_runtime_context().get_actor_name()), names)
                 if log is not None:
                     await to_thread.run_sync(_remove_abandoned_workspaces, top)
                 store = WorkspaceStore(
@@ -131,6 +152,8 @@ class HostActor:
                     runner=self._settings.runner,
                     log=log,
                     durability=self._settings.durability,
+                    name=self._name,
+                    metrics=metrics,
                 )
                 self._methods = HostMethods(host)
                 server = HostServer(host, {self._token: "", **self._settings.tenants})
@@ -138,7 +161,14 @@ class HostActor:
                 address = ray.util.get_node_ip_address() if listen == "node" else listen
                 await server.start(f"tcp:{address}:0")
                 self._server = server
+                self._sampling = asyncio.create_task(_sample_metrics(host))
             return self._server
+
+
+async def _sample_metrics(host: WorkspaceHost) -> None:
+    while True:
+        host.sample_metrics()
+        await asyncio.sleep(_SAMPLE_SECONDS)
 
 
 def _remove_abandoned_workspaces(top: Path) -> None:
@@ -156,9 +186,19 @@ def _remove_abandoned_workspaces(top: Path) -> None:
 class RayHostClient(HostClient):
     """Asks a host directly; Ray says where it is, and carries what can't go directly."""
 
-    def __init__(self, actor_name: str, *, namespace: str = NAMESPACE, direct: bool = True) -> None:
+    def __init__(
+        self,
+        actor_name: str,
+        *,
+        namespace: str = NAMESPACE,
+        direct: bool = True,
+        find_host: "Callable[[str], RayHostClient] | None" = None,
+    ) -> None:
         super().__init__("", "")
         self.actor_name = actor_name
+        self._find_host = find_host
+        self._moved: dict[str, str] = {}
+        """The hosts of workspaces that were handed over, as far as somebody asked here."""
         self._namespace, self._direct = namespace, direct
         self._actor: Any = None
         self._incarnation = ""
@@ -184,10 +224,45 @@ class RayHostClient(HostClient):
     async def ask(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
     ) -> dict[str, Any]:
-        """Ask directly, else through Ray; while the host is being restarted, wait for it."""
+        """Ask directly, else through Ray; a workspace that was handed over is followed to its host."""
+        workspace, sent_to = str(params.get("workspace", "")), ""
+        client = self._host_of(workspace)
+        for _ in range(_MOST_MOVES):
+            try:
+                return await client.ask_here(method, params, on_progress, sent_to)
+            except WorkspaceMoved as moved:
+                if self._find_host is None or not workspace:
+                    raise
+                sent_to, self._moved[workspace] = moved.sent_to, moved.host
+                client = self._host_of(workspace)
+        raise HostError(f"Workspace {workspace} is handed from host to host.")
+
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """Send something whose answer nobody waits for, if there is a connection."""
+        client = self._host_of(str(params.get("workspace", "")))
+        if client is self:
+            super().tell(method, params)
+        else:
+            client.tell(method, params)
+
+    def _host_of(self, workspace: str) -> "RayHostClient":
+        host = self._moved.get(workspace)
+        return self if host is None or self._find_host is None else self._find_host(host)
+
+    async def ask_here(
+        self,
+        method: str,
+        params: dict[str, Any],
+        on_progress: ProgressHandler | None = None,
+        sent_to: str = "",
+    ) -> dict[str, Any]:
+        """Ask this host alone; while it is being restarted, wait for it.
+
+        `sent_to` is the start of a host, this or another, to which the same was sent before.
+        """
         import ray
 
-        end, pause, lost, sent_to = time.monotonic() + PATIENCE_SECONDS, 0.05, "", ""
+        end, pause, lost = time.monotonic() + PATIENCE_SECONDS, 0.05, ""
         while time.monotonic() < end:
             asked = {**params, "sent_to": sent_to} if sent_to else params
             try:
@@ -196,6 +271,10 @@ class RayHostClient(HostClient):
                 if connection is None:
                     return await self._ask_through_ray(method, asked)
                 return await connection.ask(method, asked, on_progress)
+            except WorkspaceMoved as moved:
+                # All that ran in the start that says so is in the workspace's log; of an earlier one nobody knows.
+                moved.sent_to = "" if sent_to == moved.incarnation else sent_to
+                raise
             except ray.exceptions.RayTaskError as failure:
                 raise HostError(f"The host {self.actor_name} failed: {failure.cause!r}.") from failure
             except (OSError, TimeoutError, ray.exceptions.RayError, ValueError) as failure:
@@ -238,31 +317,17 @@ class Fleet:
 
     def __init__(self, name: str, hosts: list[str], *, direct: bool = True) -> None:
         self.name = name
-        self._clients = {host: RayHostClient(f"{name}/{host}", direct=direct) for host in hosts}
+        self._direct = direct
+        self._clients: dict[str, RayHostClient] = {}
+        for host in hosts:
+            self.client(host)
         self._next = 0
 
     @classmethod
     async def start(cls, name: str, settings: HostSettings, *, hosts: int = 1) -> "Fleet":
         """Start hosts as detached actors, spread over the nodes; those that are there already are kept."""
-        import ray
-
-        slots = SLOT_RESOURCE in ray.cluster_resources()
         for number in range(hosts):
-            options: dict[str, Any] = {
-                "name": f"{name}/h{number}",
-                "namespace": NAMESPACE,
-                "get_if_exists": True,
-                "lifetime": "detached",
-                "max_restarts": -1,
-                # Ray's own retries would run a call twice; ours carry its id.
-                "max_task_retries": 0,
-                "max_concurrency": _MOST_RAY_CALLS,
-                "num_cpus": 0,
-                "scheduling_strategy": "SPREAD",
-            }
-            if slots:
-                options["resources"] = {SLOT_RESOURCE: settings.limits.slots}
-            ray.remote(HostActor).options(**options).remote(f"h{number}", settings)
+            _start_host(name, f"h{number}", settings)
         fleet = cls(name, [f"h{number}" for number in range(hosts)])
         await asyncio.gather(*(client.ping() for client in fleet._clients.values()))
         return fleet
@@ -284,10 +349,14 @@ class Fleet:
         """The clients of the hosts, by name."""
         return self._clients
 
-    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
-        """Make a template on every host, of a `folder`, `tarball` or `git` commit that all nodes see there."""
+    async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
+        """Make a template on every host, of a `folder`, `tarball`, `git` commit or `image` that all nodes see.
+
+        `folder` is the one of an image that is meant, such as `/app`.
+        """
         digests = [
-            await client.add_template(kind, source, commit=commit) for client in self._clients.values()
+            await client.add_template(kind, source, commit=commit, folder=folder)
+            for client in list(self._clients.values())
         ]
         return digests[0]
 
@@ -310,11 +379,49 @@ class Fleet:
         return FleetToolbox(self.client_of(workspace), workspace)
 
     def client_of(self, workspace: str) -> RayHostClient:
-        """The client of the host that has a workspace, which its name says."""
+        """The client of the host in a workspace's name; if that is gone for good, of one that knows more."""
         host = workspace.partition("-")[0]
         if host not in self._clients:
-            raise UsageError(f"{workspace!r} is no workspace of the fleet {self.name!r}.")
+            names = sorted(self._clients)
+            host = names[zlib.crc32(workspace.encode()) % len(names)]  # the same one for every driver
         return self._clients[host]
+
+    def client(self, host: str) -> RayHostClient:
+        """The client of a host by its name, also of one that was started after this object was made."""
+        if host not in self._clients:
+            self._clients[host] = RayHostClient(
+                f"{self.name}/{host}", direct=self._direct, find_host=self.client
+            )
+        return self._clients[host]
+
+    async def restart_host(self, host: str, settings: HostSettings | None = None) -> None:
+        """End a host and start it anew with the code and packages that are there now; drain it before.
+
+        What is stored comes back when it is asked for, as calls wait meanwhile. Other settings may be given.
+        """
+        import ray
+
+        client = self.client(host)
+        actor = ray.get_actor(client.actor_name, NAMESPACE)
+        settings = settings or await actor.settings.remote()
+        await self._end_host(client)
+        end = time.monotonic() + CLOSE_SECONDS
+        while time.monotonic() < end:
+            # The name is free a moment after the actor is gone.
+            with contextlib.suppress(ValueError):
+                _start_host(self.name, host, settings, is_new=True)
+                break
+            await asyncio.sleep(_NAME_LOOK_SECONDS)
+        await client.ping()
+
+    async def _end_host(self, client: RayHostClient) -> None:
+        import ray
+
+        await client.aclose()
+        actor = ray.get_actor(client.actor_name, NAMESPACE)
+        with contextlib.suppress(ray.exceptions.RayError, TimeoutError):
+            await asyncio.wait_for(actor.close.remote(), CLOSE_SECONDS)
+        ray.kill(actor, no_restart=True)
 
     async def fork(self, workspace: str, count: int = 1) -> list[FleetToolbox]:
         """Make workspaces that begin as another is now, on the same host."""
@@ -323,16 +430,32 @@ class Fleet:
 
     async def aclose(self) -> None:
         """Close this driver's connections; the hosts go on."""
-        for client in self._clients.values():
+        for client in list(self._clients.values()):
             await client.aclose()
 
     async def stop(self) -> None:
         """End the hosts; what is durable stays where it is stored."""
-        import ray
+        for client in list(self._clients.values()):
+            await self._end_host(client)
 
-        await self.aclose()
-        for client in self._clients.values():
-            actor = ray.get_actor(client.actor_name, NAMESPACE)
-            with contextlib.suppress(ray.exceptions.RayError, TimeoutError):
-                await asyncio.wait_for(actor.close.remote(), CLOSE_SECONDS)
-            ray.kill(actor, no_restart=True)
+
+def _start_host(fleet: str, host: str, settings: HostSettings, *, is_new: bool = False) -> None:
+    """Start a host as an actor; with `is_new`, raises `ValueError` while one of that name is there."""
+    import ray
+
+    options: dict[str, Any] = {
+        "name": f"{fleet}/{host}",
+        "namespace": NAMESPACE,
+        "get_if_exists": not is_new,
+        "lifetime": "detached",
+        "max_restarts": -1,
+        # Ray's own retries would run a call twice; ours carry its id.
+        "max_task_retries": 0,
+        "max_concurrency": _MOST_RAY_CALLS,
+        "num_cpus": 0,
+        "scheduling_strategy": "SPREAD",
+        "runtime_env": dict(settings.runtime_env),
+    }
+    if SLOT_RESOURCE in ray.cluster_resources():
+        options["resources"] = {SLOT_RESOURCE: settings.limits.slots}
+    ray.remote(HostActor).options(**options).remote(host, settings)

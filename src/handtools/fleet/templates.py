@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from handtools.core.errors import HostError, NotFound, UsageError
+from handtools.fleet.oci_image import unpack_image
 from handtools.host import programs
 from handtools.host.files.folder_handle import FolderHandle, walk_tree
 from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
@@ -59,6 +60,19 @@ class TemplateStore:
         with self._incoming() as place:
             _unpack(source, place / TEMPLATE_TREE_NAME)
             return self._keep(place, f"tarball {source if isinstance(source, (str, Path)) else ''}".strip())
+
+    def add_image(self, source: str | Path, *, folder: str = "") -> Template:
+        """Make a template of a container image on disk, or of one folder of it such as `/app`.
+
+        That is an OCI layout, as a folder or a tar archive, or what `docker save` wrote; what leads out of it is
+        refused.
+        """
+        with self._incoming() as place:
+            scratch = place / "layers"
+            scratch.mkdir()
+            digest = unpack_image(source, place / TEMPLATE_TREE_NAME, scratch, folder=folder)
+            shutil.rmtree(scratch)
+            return self._keep(place, f"image {digest} {folder}".strip())
 
     def add_git_commit(
         self, repository: str | Path, commit: str = "HEAD", *, with_repository: bool = True

@@ -112,6 +112,8 @@ class LogStore:
         except ImportError as missing:
             raise HostError("Logs need fsspec: pip install 'handtools-slim[fleet]'.") from missing
         self._files, self._top = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
+        self.stored_bytes = 0
+        """How many bytes of segments were stored through this object."""
         self._is_local = "file" in (
             self._files.protocol if isinstance(self._files.protocol, tuple) else (self._files.protocol,)
         )
@@ -135,10 +137,28 @@ class LogStore:
         found = self._get(f"workspaces/{name}/head")
         return None if found is None else LogHead(*json.loads(found))
 
+    def placed_on(self, name: str) -> str:
+        """The host that a workspace was handed over to last; empty where its name says on which it is."""
+        return self._placement(name)[1]
+
+    def place(self, name: str, host: str) -> None:
+        """Note that a host has a workspace from now on; raises `SegmentTaken` if another was noted meanwhile."""
+        number, known = self._placement(name)
+        if known != host and not self._put_new(f"workspaces/{name}/place-{number:08d}", host.encode()):
+            raise SegmentTaken(f"Workspace {name} was handed over to another host meanwhile.")
+
+    def _placement(self, name: str) -> tuple[int, str]:
+        """How often a workspace was handed over, and to whom last."""
+        number, host = 0, b""
+        while (found := self._get(f"workspaces/{name}/place-{number:08d}")) is not None:
+            number, host = number + 1, found
+        return number, host.decode()
+
     def append(self, name: str, number: int, packed: bytes) -> None:
         """Store a segment under its number; raises `SegmentTaken` if another one is there."""
         if not self._put_new(f"workspaces/{name}/{number:08d}", packed):
             raise SegmentTaken(f"Segment {number} of workspace {name} was written by another host.")
+        self.stored_bytes += len(packed)
 
     def segment(self, name: str, number: int) -> bytes | None:
         """A stored segment; None where the log ends before it."""

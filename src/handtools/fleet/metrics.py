@@ -1,0 +1,247 @@
+"""Metrics of a host for Prometheus: through Ray where Ray is, as text on loopback elsewhere. ADR 256.
+
+A label is the name of a tool of the host, or how a call ended: both are short lists of ours. Names of workspaces,
+paths, arguments and tenants are in none.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from handtools.core.errors import ToolError
+from handtools.core.result import Result
+
+SECONDS_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0)
+OTHER = "other"
+"""The label of what is not on our list: a caller could write anything there."""
+Labels = Mapping[str, str]
+M = TypeVar("M")
+
+
+class CounterMetric(Protocol):
+    """Only grows. The methods are those of `ray.util.metrics`."""
+
+    def inc(self, value: float = ..., tags: dict[str, str] | None = ...) -> None:
+        """Add to it."""
+
+
+class GaugeMetric(Protocol):
+    """Is what it was set to last."""
+
+    def set(self, value: float | None, tags: dict[str, str] | None = ...) -> None:
+        """Set it."""
+
+
+class HistogramMetric(Protocol):
+    """Counts values by size."""
+
+    def observe(self, value: float, tags: dict[str, str] | None = ...) -> None:
+        """Count a value."""
+
+
+class MetricRegistry(Protocol):
+    """Makes metrics, and shows them to whoever collects them."""
+
+    def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
+        """Make a counter."""
+
+    def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
+        """Make a gauge."""
+
+    def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> HistogramMetric:
+        """Make a histogram of seconds."""
+
+
+class HostMetrics:
+    """What is counted of a host."""
+
+    def __init__(self, registry: MetricRegistry, tools: Iterable[str]) -> None:
+        self._tools = frozenset(tools)
+        self._codes = {each.code for each in ToolError.__subclasses__()}
+        self._calls = registry.counter(
+            "handtools_calls_total", "Calls that ended, by how.", ("tool", "outcome")
+        )
+        self._seconds = registry.histogram(
+            "handtools_call_seconds", "How long calls took, with the wait for a turn.", ("tool",)
+        )
+        self._waits = registry.histogram("handtools_turn_wait_seconds", "How long calls waited for a turn.")
+        self._stores = registry.histogram(
+            "handtools_store_seconds", "How long it took to store what a workspace's log lacked."
+        )
+        self._sums = {
+            name: registry.counter(f"handtools_{name}_total", description)
+            for name, description in {
+                "busy": "Calls that were refused as busy.",
+                "stored_bytes": "Bytes of logs that were stored, compressed.",
+                "store_failures": "Attempts to store a log that failed.",
+                "recovered_workspaces": "Workspaces that were put together from their logs.",
+                "moved_workspaces": "Workspaces that were handed over to another host.",
+            }.items()
+        }
+        self._gauges = {
+            name: registry.gauge(f"handtools_{name}", description)
+            for name, description in {
+                "slots": "Workspaces that the host may have.",
+                "workspaces": "Workspaces that the host has.",
+                "open_workspaces": "Workspaces that are open.",
+                "running_calls": "Calls that run.",
+                "waiting_calls": "Calls that wait for a turn.",
+                "memory_bytes": "Memory of the host's process.",
+                "disk_free_bytes": "Free bytes where workspaces are.",
+                "unstored_seconds": "Age of the oldest change that is not stored in its log yet.",
+                "draining": "Whether the host takes no new workspaces.",
+            }.items()
+        }
+        self._added: dict[str, float] = {}
+
+    def call_ended(self, tool: str, result: Result[Any], seconds: float) -> None:
+        """Count a call."""
+        known = tool if tool in self._tools else OTHER
+        self._calls.inc(1.0, {"tool": known, "outcome": self._outcome(result)})
+        self._seconds.observe(seconds, {"tool": known})
+
+    def waited(self, seconds: float) -> None:
+        """Count a wait for a turn."""
+        self._waits.observe(seconds)
+
+    def stored(self, seconds: float) -> None:
+        """Count that a log was brought up to date."""
+        self._stores.observe(seconds)
+
+    def add(self, name: str, value: float = 1.0) -> None:
+        """Add to one of the sums."""
+        if value > 0:
+            self._sums[name].inc(value)
+
+    def sample(self, sums: Mapping[str, float], gauges: Mapping[str, float]) -> None:
+        """Take over values that the host keeps itself: sums as they have become, gauges as they are."""
+        for name, total in sums.items():
+            self.add(name, total - self._added.get(name, 0.0))
+            self._added[name] = total
+        for name, value in gauges.items():
+            self._gauges[name].set(float(value))
+
+    def _outcome(self, result: Result[Any]) -> str:
+        if result.fault is None:
+            return result.status
+        return result.fault.code if result.fault.code in self._codes else OTHER
+
+
+class RayMetricRegistry:
+    """Metrics that Ray's own agents export on every node, with the host's name as a label."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+
+    def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
+        """Make a counter."""
+        from ray.util.metrics import Counter
+
+        made: CounterMetric = Counter(name.removesuffix("_total"), description, tag_keys=(*labels, "host"))
+        return self._named(made)
+
+    def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
+        """Make a gauge."""
+        from ray.util.metrics import Gauge
+
+        made: GaugeMetric = Gauge(name, description, tag_keys=(*labels, "host"))
+        return self._named(made)
+
+    def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> HistogramMetric:
+        """Make a histogram of seconds."""
+        from ray.util.metrics import Histogram
+
+        made: HistogramMetric = Histogram(
+            name, description, boundaries=list(SECONDS_BUCKETS), tag_keys=(*labels, "host")
+        )
+        return self._named(made)
+
+    def _named(self, metric: M) -> M:
+        named: Any = metric
+        named.set_default_tags({"host": self._host})
+        return metric
+
+
+class TextMetricRegistry:
+    """Metrics that are kept here, and written in the text format that Prometheus reads."""
+
+    def __init__(self) -> None:
+        self._metrics: list[_TextMetric] = []
+
+    def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> "_TextMetric":
+        """Make a counter."""
+        return self._kept(_TextMetric(name, "counter", description, labels))
+
+    def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> "_TextMetric":
+        """Make a gauge."""
+        return self._kept(_TextMetric(name, "gauge", description, labels))
+
+    def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> "_TextHistogram":
+        """Make a histogram of seconds."""
+        made = _TextHistogram(name, "histogram", description, labels)
+        self._metrics.append(made)
+        return made
+
+    def text(self) -> str:
+        """All metrics, as Prometheus reads them."""
+        return "".join(metric.text() for metric in self._metrics)
+
+    def _kept(self, metric: "_TextMetric") -> "_TextMetric":
+        self._metrics.append(metric)
+        return metric
+
+
+class _TextMetric:
+    def __init__(self, name: str, kind: str, description: str, labels: Sequence[str]) -> None:
+        self.name, self.kind, self.description, self.labels = name, kind, description, tuple(labels)
+        self.values: dict[tuple[str, ...], float] = {} if labels else {(): 0.0}
+
+    def inc(self, value: float = 1.0, tags: Labels | None = None) -> None:
+        key = self._key(tags)
+        self.values[key] = self.values.get(key, 0.0) + value
+
+    def set(self, value: float | None, tags: Labels | None = None) -> None:
+        self.values[self._key(tags)] = value or 0.0
+
+    def text(self) -> str:
+        lines = [f"# HELP {self.name} {self.description}", f"# TYPE {self.name} {self.kind}", *self.lines()]
+        return "".join(f"{line}\n" for line in lines)
+
+    def lines(self) -> list[str]:
+        return [
+            _line(self.name, zip(self.labels, key, strict=True), value)
+            for key, value in sorted(self.values.items())
+        ]
+
+    def _key(self, tags: Labels | None) -> tuple[str, ...]:
+        return tuple((tags or {})[label] for label in self.labels)
+
+
+class _TextHistogram(_TextMetric):
+    def __init__(self, name: str, kind: str, description: str, labels: Sequence[str]) -> None:
+        super().__init__(name, kind, description, labels)
+        self._buckets: dict[tuple[str, ...], list[int]] = {}
+
+    def observe(self, value: float, tags: Labels | None = None) -> None:
+        key = self._key(tags)
+        counts = self._buckets.setdefault(key, [0] * (len(SECONDS_BUCKETS) + 1))
+        counts[bisect_left(SECONDS_BUCKETS, value)] += 1
+        self.values[key] = self.values.get(key, 0.0) + value
+
+    def lines(self) -> list[str]:
+        found: list[str] = []
+        for key, counts in sorted(self._buckets.items()):
+            labels, total = list(zip(self.labels, key, strict=True)), 0
+            for bound, count in zip((*map(str, SECONDS_BUCKETS), "+Inf"), counts, strict=True):
+                total += count
+                found.append(_line(f"{self.name}_bucket", [*labels, ("le", bound)], total))
+            found += [
+                _line(f"{self.name}_sum", labels, self.values[key]),
+                _line(f"{self.name}_count", labels, total),
+            ]
+        return found
+
+
+def _line(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
+    shown = ",".join(f'{label}="{text}"' for label, text in labels)
+    return f"{name}{{{shown}}} {value!r}" if shown else f"{name} {value!r}"
