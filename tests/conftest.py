@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -33,6 +34,17 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "d
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
+
+
+def pytest_collection_modifyitems(items):
+    """A test about parts of Linux (`@pytest.mark.linux("leases")`) has nothing to say where one is missing."""
+    hidden = set(filter(None, os.environ.get("HANDTOOLS_TEST_HIDDEN", "").split(",")))
+    for item in items:
+        parts = {part for mark in item.iter_markers("linux") for part in mark.args}
+        if parts and not sys.platform.startswith("linux"):
+            item.add_marker(pytest.mark.skip(reason=f"{MACHINE}not Linux"))
+        elif missing := parts if "all" in hidden else parts & hidden:
+            item.add_marker(pytest.mark.skip(reason=f"{MACHINE}{', '.join(sorted(missing))} hidden"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -42,7 +42,8 @@ def lay_out(root: Path, content: Mapping[str, bytes | Node]) -> None:
 
 def forget_calls(patch: pytest.MonkeyPatch, *, handles: bool) -> None:
     """Make the machine one that has none of the calls beyond Python's own."""
-    patch.setattr(syscalls, "_load_syscalls", lambda: None)
+    patch.setattr(syscalls, "_load_openat2", lambda: None)
+    patch.setattr(syscalls, "_load_renameat2", lambda: None)
     patch.setattr(syscalls, "has_openat2", lambda: False)
     patch.setattr(syscalls, "can_reopen_path_handles", lambda: False)
     patch.setattr(syscalls, "try_read_lease", lambda fd: "unavailable")

@@ -42,7 +42,8 @@ CHANGES = {
 def machine(request, monkeypatch):
     """The ways a path can be resolved here."""
     if request.param == "old kernel":
-        monkeypatch.setattr(syscalls, "_load_syscalls", lambda: None)
+        monkeypatch.setattr(syscalls, "_load_openat2", lambda: None)
+        monkeypatch.setattr(syscalls, "_load_renameat2", lambda: None)
         monkeypatch.setattr(syscalls, "has_openat2", lambda: False)
         monkeypatch.setattr(syscalls, "can_reopen_path_handles", lambda: False)
         monkeypatch.setattr(syscalls, "try_read_lease", lambda fd: "unavailable")

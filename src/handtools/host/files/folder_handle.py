@@ -189,9 +189,35 @@ class FolderHandle:
         """Delete an empty subfolder."""
         os.rmdir(self.name_for_os(name), dir_fd=self.fd)
 
-    def exchange(self, one: str, other: str) -> None:
-        """Swap two names in this folder atomically; raises `SyscallUnsupported` where the system can't."""
-        syscalls.rename_exchange(self.fd, self.name_for_os(one), self.name_for_os(other))
+    def exchange(self, name: str, temporary: str, spare: str) -> None:
+        """Swap a name and a temporary one; raises `SyscallUnsupported` where the system can't.
+
+        Where there is no call for it, a hard link under the name `spare` keeps the old file while the new one is
+        renamed over it: `name` is there at every moment, and only who replaces it in that instant loses a version.
+        """
+        name, temporary, spare = map(self.name_for_os, (name, temporary, spare))
+        try:
+            syscalls.rename_exchange(self.fd, name, temporary)
+        except syscalls.SyscallUnsupported:
+            self._exchange_by_link(name, temporary, spare)
+
+    def _exchange_by_link(self, name: str, temporary: str, spare: str) -> None:
+        at = {"src_dir_fd": self.fd, "dst_dir_fd": self.fd}
+        try:
+            os.link(name, spare, **at, follow_symlinks=False)
+        except (NotImplementedError, OSError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            # A folder, a file system without hard links, or a file of somebody else.
+            raise syscalls.SyscallUnsupported from error
+        try:
+            os.replace(temporary, name, **at)
+        except BaseException as error:
+            os.unlink(spare, dir_fd=self.fd)
+            if isinstance(error, NotADirectoryError | IsADirectoryError):
+                raise syscalls.SyscallUnsupported from error  # a folder is to take the place of a file
+            raise
+        os.rename(spare, temporary, **at)
 
     def replace(self, old: str, new: str) -> None:
         """Rename within this folder, replacing what has the new name."""

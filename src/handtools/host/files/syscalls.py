@@ -1,6 +1,7 @@
 """System calls that Python lacks (openat2, renameat2, file leases), and the type of a folder's file system.
 
-Where a call is missing they raise or return so, and callers work with reduced guarantees. ADR 241.
+Where a call is missing they raise or return so, and callers work with reduced guarantees. In place of renameat2
+macOS has renameatx_np, which is called as documented: not run by us on macOS. ADR 241, 259.
 """
 
 import errno
@@ -41,8 +42,9 @@ RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x02, 0x04, 0x08
 
 _OPENAT2 = 437
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276}
-_RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
-_AT_FDCWD = -100
+_ON_MACOS: bool = sys.platform == "darwin"
+_RENAME_NOREPLACE, _RENAME_EXCHANGE = (4, 2) if _ON_MACOS else (1, 2)
+_AT_FDCWD = -2 if _ON_MACOS else -100
 _F_SETSIG = 10  # F_SETSIG, which the fcntl module of Python 3.11 may not name
 _UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
@@ -52,20 +54,33 @@ class SyscallUnsupported(Exception):
 
 
 @functools.cache
-def _load_syscalls() -> tuple[Callable[..., int], Callable[..., int]] | None:
-    """The C functions for openat2 and renameat2, through ctypes; None unless on Linux."""
+def _load_openat2() -> Callable[..., int] | None:
+    """The C function for openat2, through ctypes; None unless on Linux."""
     if ctypes is None or not sys.platform.startswith("linux"):
         return None
-    rename_number = _RENAMEAT2.get(os.uname().machine)
-    if rename_number is None:
+    number, text = ctypes.c_long, ctypes.c_char_p
+    opening = ctypes.CDLL(None, use_errno=True)["syscall"]
+    opening.restype, opening.argtypes = number, (number, number, text, text, number)
+    return functools.partial(opening, _OPENAT2)
+
+
+@functools.cache
+def _load_renameat2() -> Callable[..., int] | None:
+    """The C function for renameat2, or macOS's renameatx_np, through ctypes; None where there is neither."""
+    if ctypes is None or not (_ON_MACOS or sys.platform.startswith("linux")):
         return None
     number, text = ctypes.c_long, ctypes.c_char_p
-    library = ctypes.CDLL(None, use_errno=True)
-    opening, renaming = library["syscall"], library["syscall"]
-    opening.restype = renaming.restype = number
-    opening.argtypes = (number, number, text, text, number)
-    renaming.argtypes = (number, number, text, number, text, number)
-    return functools.partial(opening, _OPENAT2), functools.partial(renaming, rename_number)
+    if _ON_MACOS:
+        fd = ctypes.c_int
+        renaming = ctypes.CDLL(None, use_errno=True)["renameatx_np"]
+        renaming.restype, renaming.argtypes = fd, (fd, text, fd, text, ctypes.c_uint)
+        return renaming
+    call = _RENAMEAT2.get(os.uname().machine)
+    if call is None:
+        return None
+    renaming = ctypes.CDLL(None, use_errno=True)["syscall"]
+    renaming.restype, renaming.argtypes = number, (number, number, text, number, text, number)
+    return functools.partial(renaming, call)
 
 
 def _last_os_error() -> OSError:
@@ -96,11 +111,11 @@ def can_reopen_path_handles() -> bool:
 
 def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
     """Open a path relative to a folder's descriptor with openat2 and its `resolve` flags; returns a descriptor."""
-    calls = _load_syscalls()
-    if calls is None:
+    opening = _load_openat2()
+    if opening is None:
         raise SyscallUnsupported
     how = _open_how(flags, resolve)
-    fd = calls[0](folder, os.fsencode(path), how, len(how))
+    fd = opening(folder, os.fsencode(path), how, len(how))
     if fd < 0:
         raise _last_os_error()
     return fd
@@ -117,11 +132,11 @@ def rename_no_replace(folder: int | None, old: str, new: str, *, into: int | Non
 
 
 def _renameat2(folder: int | None, old: str, other: int | None, new: str, flags: int) -> None:
-    calls = _load_syscalls()
-    if calls is None:
+    renaming = _load_renameat2()
+    if renaming is None:
         raise SyscallUnsupported
     at, to = (_AT_FDCWD if handle is None else handle for handle in (folder, other))
-    if calls[1](at, os.fsencode(old), to, os.fsencode(new), flags) == 0:
+    if renaming(at, os.fsencode(old), to, os.fsencode(new), flags) == 0:
         return
     error = _last_os_error()
     if error.errno in _UNSUPPORTED_ERRNOS:

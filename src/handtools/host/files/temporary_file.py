@@ -24,6 +24,12 @@ def temporary_name() -> str:
     return TEMPORARY_PREFIX + secrets.token_hex(_TOKEN_BYTES)
 
 
+def spare_name(temporary: str) -> str:
+    """The name of an old file while names are exchanged in several calls, to be found after a crash."""
+    first, rest = temporary[len(TEMPORARY_PREFIX)], temporary[len(TEMPORARY_PREFIX) + 1 :]
+    return f"{TEMPORARY_PREFIX}{int(first, 16) ^ 8:x}{rest}"
+
+
 def is_temporary_name(name: str) -> bool:
     """Whether a file name has the form of our temporary names."""
     return _TEMPORARY.fullmatch(name) is not None

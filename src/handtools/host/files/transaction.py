@@ -28,6 +28,7 @@ from handtools.host.files.transaction_steps import (
     StepTarget,
     TransactionStep,
     discard_temporary,
+    finish_swap,
     keep_beside_target,
     return_unplaced,
     stale_target_error,
@@ -159,9 +160,9 @@ def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | N
     Else rename it visibly and say where.
     """
     folder, _, temporary = place.folder_and_names
+    note = finish_swap(place)
     if folder.find(temporary) is None:
-        return None
-    note = None
+        return note
     known = next((node for node in (before, after) if _is_recorded(place, node)), None)
     if known is not None and known.held:
         return_unplaced(place, known)

@@ -584,18 +584,39 @@ def swap_with_temporary(place: StepTarget, *, keep: bool = False) -> bool:
     With `keep` the old file is never replaced: where names can't be swapped, three renames are used.
     """
     folder, name, temporary = place.folder_and_names
+    spare = temporary_file.spare_name(temporary)
     try:
-        folder.exchange(name, temporary)
+        folder.exchange(name, temporary, spare)
     except SyscallUnsupported:
         kinds = {kind_of_mode(folder.stat(name).st_mode), kind_of_mode(folder.stat(temporary).st_mode)}
         if "folder" not in kinds and not keep:
             folder.replace(temporary, name)
             return False
-        between = temporary_file.temporary_name()
-        folder.move_new(name, between)
+        folder.move_new(name, spare)
         folder.move_new(temporary, name)
-        folder.move_new(between, temporary)
+        folder.move_new(spare, temporary)
     return True
+
+
+def finish_swap(place: StepTarget) -> str | None:
+    """After a crash in the middle of `swap_with_temporary`, leave the names as they are before or after it.
+
+    Returns a sentence when another program's change prevents that.
+    """
+    folder, name, temporary = place.folder_and_names
+    spare = temporary_file.spare_name(temporary)
+    old, at_name = folder.find(spare), folder.find(name)
+    if old is None:
+        return None
+    if at_name is None:
+        folder.move_new(spare, name)
+    elif folder.find(temporary) is None:
+        folder.move_new(spare, temporary)
+    elif os.path.samestat(old, at_name):
+        folder.unlink(spare)
+    else:
+        return _keep_beside_target(place, spare)
+    return None
 
 
 def _lease_again(place: StepTarget, name: str, node: Node) -> LeasedFile | None:
@@ -631,7 +652,10 @@ def keep_beside_target(place: StepTarget) -> str:
 
     Returns a sentence that names it.
     """
-    folder, name, temporary = place.folder_and_names
-    kept = temporary_file.conflict_copy_name(name)
-    folder.move_new(temporary, kept)
+    return _keep_beside_target(place, place.temporary)
+
+
+def _keep_beside_target(place: StepTarget, hidden: str) -> str:
+    kept = temporary_file.conflict_copy_name(place.name)
+    place.folder.move_new(hidden, kept)
     return f"What another program wrote to `{place.path}` meanwhile is kept beside it as `{kept}`."

@@ -122,10 +122,13 @@ def test_a_step_whose_folder_is_gone_has_nothing_to_sweep(tmp_path):
 CRASHES = textwrap.dedent("""
     import os, shutil, sys
     from handtools.core.changes import Change, Node
+    from handtools.host.files import syscalls
     from handtools.host.files.folder_handle import FolderHandle
     from handtools.host.files.local_files import LocalFiles
 
     root = sys.argv[1]
+    if "no exchange" in sys.argv:
+        syscalls._load_renameat2 = lambda: None
     CHANGES = [
         Change("d", None, Node("folder")),
         Change.of("d/new", before=None, after=b"created"),
@@ -138,6 +141,7 @@ CRASHES = textwrap.dedent("""
     CALLS = [(FolderHandle, name) for name in vars(FolderHandle) if name in {
         "create_file", "create_link", "create_folder", "unlink", "remove_folder", "exchange", "move_new", "sync"
     }] + [(os, "write"), (os, "fsync"), (os, "fchmod"), (os, "close")]
+    CALLS += [(os, "link"), (os, "replace"), (os, "rename")]
 
     def lay_out():
         shutil.rmtree(root, ignore_errors=True)
@@ -200,8 +204,10 @@ CRASHES = textwrap.dedent("""
 """)
 
 
-def test_a_crash_at_any_call_leaves_old_or_new_and_can_be_taken_back(tmp_path):
-    command = [sys.executable, "-c", CRASHES, str(tmp_path / "root")]
+@pytest.mark.linux("fork")
+@pytest.mark.parametrize("kernel", ["exchange", "no exchange"])
+def test_a_crash_at_any_call_leaves_old_or_new_and_can_be_taken_back(tmp_path, kernel):
+    command = [sys.executable, "-c", CRASHES, str(tmp_path / "root"), kernel]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     points, outcomes = done.stdout.split(maxsplit=1)

@@ -1,24 +1,28 @@
 """Another writer steps in at the worst moment: whose bytes are where afterwards."""
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from handtools.core.changes import Change, Node
-from handtools.core.errors import Busy, Stale
+from handtools.core.errors import Busy, Stale, StorageFault
 from handtools.host.files import file_leases, syscalls
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.local_files import LocalFiles
 
-LEASES = ["leases", "no leases"]
+KERNELS = ["leases", "no leases", "no exchange"]
 
 
-@pytest.fixture(params=LEASES)
+@pytest.fixture(params=KERNELS)
 def files(request, tmp_path, monkeypatch):
-    """A workspace; with and without the kernel's help in noticing writers."""
+    """A workspace; with and without the kernel's help in noticing writers and exchanging names."""
     if request.param == "no leases":
         monkeypatch.setattr(syscalls, "try_read_lease", lambda fd: "unavailable")
+    if request.param == "no exchange":
+        monkeypatch.setattr(syscalls, "_load_renameat2", lambda: None)
     return LocalFiles(tmp_path)
 
 
@@ -142,6 +146,7 @@ def test_an_append_while_the_folder_is_made_durable_is_kept(files, tmp_path, int
     assert contents(tmp_path) == {"a": b"old+theirs", "same": b"old+theirs"}
 
 
+@pytest.mark.linux("leases")
 def test_whoever_reads_before_theirs_is_back_finds_theirs(tmp_path, interloper):
     """The reader found our file by name; that its bytes are not the file's is not for it to see."""
     (tmp_path / "a").write_bytes(b"old")
@@ -196,6 +201,7 @@ def test_bytes_written_into_our_new_file_before_it_is_taken_back_are_kept(files,
     assert contents(tmp_path) == {"a": b"new+theirs", "b": b"editor"}
 
 
+@pytest.mark.linux("leases")
 @pytest.mark.parametrize("step", [EDIT, Change.of("a", before=b"old", after=None)])
 def test_a_file_that_someone_has_open_for_writing_is_busy(tmp_path, monkeypatch, step):
     monkeypatch.setattr(file_leases, "WRITER_WAIT_SECONDS", 0.02)
@@ -228,6 +234,30 @@ def test_a_file_created_meanwhile_is_kept(files, tmp_path, interloper):
     with pytest.raises(Stale):
         perform(files, Change.of("a", before=None, after=b"new"))
     assert contents(tmp_path) == {"a": b"theirs"}
+
+
+def test_a_file_is_replaced_where_names_are_neither_exchanged_nor_linked(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(syscalls, "_load_renameat2", lambda: None)
+    monkeypatch.setattr(os, "link", refuse)
+    (tmp_path / "a").write_bytes(b"old")
+    perform(LocalFiles(tmp_path), EDIT)
+    assert contents(tmp_path) == {"a": b"new"}
+
+
+def test_a_replacement_that_the_disk_refuses_leaves_no_second_name(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(syscalls, "_load_renameat2", lambda: None)
+    monkeypatch.setattr(os, "replace", refuse)
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises(StorageFault):
+        perform(LocalFiles(tmp_path), EDIT)
+    assert contents(tmp_path) == {"a": b"old"}
+    assert (tmp_path / "a").stat().st_nlink == 1
 
 
 DELETE = Change.of("a", before=b"old", after=None)
@@ -309,3 +339,36 @@ def test_a_hard_link_is_broken_so_that_its_other_name_does_not_change(files, tmp
     os.link(tmp_path / "outside", tmp_path / "a")
     perform(files, EDIT)
     assert contents(tmp_path) == {"a": b"new", "outside": b"old"}
+
+
+AS_ON_MACOS = """
+import ctypes, sys
+import handtools.core.changes, handtools.core.errors
+
+class Library:
+    def __init__(self, name, use_errno):
+        pass
+
+    def __getitem__(self, name):
+        def call(*values):
+            print(name, *values)
+            return 0
+        return call
+
+sys.platform, ctypes.CDLL = "darwin", Library
+from handtools.host.files import syscalls
+syscalls.rename_exchange(3, "a", "b")
+syscalls.rename_no_replace(None, "a", "b", into=4)
+"""
+
+
+@pytest.mark.linux("exchange by rename")
+def test_macos_is_asked_by_the_call_that_it_documents():
+    """The values are those of its manual page, renameatx_np(2); nobody of us ran it there."""
+    done = subprocess.run(
+        [sys.executable, "-c", AS_ON_MACOS], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.splitlines() == [
+        "renameatx_np 3 b'a' 3 b'b' 2",
+        "renameatx_np -2 b'a' 4 b'b' 4",
+    ], done.stderr
