@@ -218,7 +218,7 @@ class SessionFeed:
         running = {each.id: each for each in self._journal.running.listed()}
         waiting = self._journal.calls.waiting_calls()
         answered = self._journal.answers.answered() if waiting else set()
-        awaited = self._journal.answers.awaited() if waiting else set()
+        awaited = self._journal.answers.calls_with_waiting_process() if waiting else set()
         now = FeedCursor(
             self._journal.calls.newest_seq(),
             self._journal.entries.newest_finished(),

@@ -206,11 +206,11 @@ async def test_networks_close_when_idle_and_with_the_workspace(monkeypatch):
     networks = SessionNetworks()
     monkeypatch.setattr(session_network, "IDLE_NETWORKS", 2)
     for name in "abcde":
-        with networks.joined(name):
+        with networks.opened_network(name):
             pass
     assert 0 < open_namespaces() - before <= 3 * 2
     monkeypatch.setattr(session_network, "IDLE_NETWORK_SECONDS", -1.0)
-    with networks.joined("last") as last:
+    with networks.opened_network("last") as last:
         assert open_namespaces() - before == len(last.namespaces)
         networks.close()
         assert last.namespaces, "what is in use stays"

@@ -27,7 +27,7 @@ from typing import IO, Any
 from handtools.core import errors
 from handtools.host import programs
 from handtools.host.programs import trusted_import_path
-from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds, send_message
 
 _MOST_AT_ONCE = 2
 _IDLE_SECONDS = 300.0
@@ -249,7 +249,7 @@ class _ForkServer:
                 os.read(self.wake, 4096)
             self._reap()
             if self.line.fileno() in ready:
-                message, fds = receive_message(self.line)
+                message, fds = receive_message_and_fds(self.line)
                 self._load(message["libraries"])
                 self.children[self._fork(message, fds)] = time.monotonic() + self.seconds
                 for fd in fds:

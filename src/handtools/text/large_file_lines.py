@@ -7,7 +7,7 @@ from handtools.text.encoding import decode
 
 
 @dataclass(frozen=True, slots=True)
-class LargeFileFormat:
+class LargeTextEncoding:
     """How a large file is read: its line end, and its encoding if characters are two or four bytes wide."""
 
     end: bytes = b"\n"
@@ -16,7 +16,7 @@ class LargeFileFormat:
     """The encoding of the large file if it is UTF-16 or UTF-32; else empty."""
 
     @classmethod
-    def of(cls, head: bytes) -> "LargeFileFormat":
+    def detect(cls, head: bytes) -> "LargeTextEncoding":
         """Detect the line end and encoding from the first bytes of a file."""
         encoding = decode(head).encoding
         wide = encoding if encoding.startswith(("utf-16", "utf-32")) else ""
@@ -37,7 +37,7 @@ class LargeFileIndex:
     counts: Sequence[int]
     ended: bool
     """Whether the last line of the file has a line end."""
-    reading: LargeFileFormat = LargeFileFormat()
+    reading: LargeTextEncoding = LargeTextEncoding()
     bytes: int = 0
 
     @property

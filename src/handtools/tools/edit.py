@@ -45,7 +45,9 @@ class EditDetails(BaseModel):
 async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     """Replace one piece of text."""
     draft = await Draft.read(ctx.files, params.path)
-    outcome = await draft.replace(ctx.files, params.old_string, params.new_string, every=params.replace_all)
+    outcome = await draft.replace_old_text(
+        ctx.files, params.old_string, params.new_string, every=params.replace_all
+    )
     if isinstance(outcome, EditRefused):
         raise await refusal_naming_removing_call(
             ctx.history, params.path, outcome, params.old_string, f"{params.path}: "

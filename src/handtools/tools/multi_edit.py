@@ -102,7 +102,7 @@ async def _made(desk: DraftSet, single: SingleEdit, path: str, where: str) -> tu
     if single.insert_line is not None:
         _insert(draft, single, where)
         return draft, "", True
-    outcome = await draft.replace(
+    outcome = await draft.replace_old_text(
         desk.files, single.old_string, single.new_string, every=single.replace_all
     )
     if isinstance(outcome, EditRefused):

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text.large_file_lines import (
-    LargeFileFormat,
     LargeFileIndex,
+    LargeTextEncoding,
     bytes_after_skipped_lines,
     cut_at_character,
 )
@@ -39,10 +39,10 @@ def test_a_cut_is_never_in_the_middle_of_a_character(text, size):
 )
 def test_line_ends_of_wide_characters_are_counted_as_characters(text, encoding):
     head = ("plain text to begin with\n" * 20 + text).encode(encoding)
-    reading = LargeFileFormat.of(head)
+    reading = LargeTextEncoding.detect(head)
     assert reading.to_utf8(head).count(reading.end) == text.count("\n") + 20
 
 
 def test_a_carriage_return_ends_lines_only_where_nothing_else_does():
-    assert LargeFileFormat.of(b"a\rb\r").end == b"\r"
-    assert LargeFileFormat.of(b"10%\r20%\ndone\r\n").end == b"\n"
+    assert LargeTextEncoding.detect(b"a\rb\r").end == b"\r"
+    assert LargeTextEncoding.detect(b"10%\r20%\ndone\r\n").end == b"\n"

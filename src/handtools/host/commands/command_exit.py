@@ -48,7 +48,7 @@ def command_output_from_buffer(collected: OutputBuffer, name: str) -> CommandOut
         head=head,
         tail=tail,
         bytes=collected.bytes,
-        lines=collected.lines,
+        lines=collected.line_count,
         kept=name if collected.has_output_file else "",
         dropped_bytes=collected.dropped,
     )
@@ -56,7 +56,7 @@ def command_output_from_buffer(collected: OutputBuffer, name: str) -> CommandOut
 
 def _stream_output(collected: OutputEnds) -> CommandOutput:
     head, tail = collected.ends()
-    return CommandOutput(head=head, tail=tail, bytes=collected.bytes, lines=collected.lines)
+    return CommandOutput(head=head, tail=tail, bytes=collected.bytes, lines=collected.line_count)
 
 
 def exit_notes(ended: ProcessResult, running: int = 0) -> tuple[str, ...]:

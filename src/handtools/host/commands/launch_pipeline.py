@@ -82,7 +82,7 @@ class LaunchPipeline:
             network = None
             if launch.network in self.runner.session_network_modes:
                 try:
-                    network = stack.enter_context(self.networks.joined(self.call.session_key))
+                    network = stack.enter_context(self.networks.opened_network(self.call.session_key))
                 except HostError:
                     # Without one it has an empty network of its own, in which nobody can listen for it.
                     if launch.network == "listed":

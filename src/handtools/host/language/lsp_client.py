@@ -345,7 +345,7 @@ class LspClient:
                 await self.request("shutdown", None, LSP_SHUTDOWN_SECONDS)
                 self.notify("exit", None)
         self._fail(why)
-        await self.child.end()
+        await self.child.kill()
         self._reading.cancel()
 
     def _open(self, uri: str, text: str, version: int) -> OpenDocument:
@@ -378,7 +378,7 @@ class LspClient:
             why = f"it speaks nonsense: {garbage}"
         complaint = self.child.complaint
         self._fail(f"{why} ({complaint})" if complaint else why)
-        await self.child.end()
+        await self.child.kill()
 
     def _fail(self, why: str) -> None:
         self.fault = self.fault or why

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.processes import cgroups
-from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds
 from handtools.host.sandbox.processes.kill_tree import descendants, kill_by_environment
 from handtools.host.sandbox.processes.supervisor_client import (
     RUN_ID_VARIABLE,
@@ -105,7 +105,7 @@ class ServerProcess:
         """Resident memory in bytes of the server and all processes it started."""
         return sum(_resident_memory(pid) for pid in descendants(self._hired.process.pid))
 
-    async def end(self) -> None:
+    async def kill(self) -> None:
         """Kill the server and all processes it started; returns when they are gone."""
         if self._ending is None:
             self._ending = asyncio.create_task(self._end())
@@ -144,7 +144,7 @@ class ServerProcess:
 
     def _settle(self) -> None:
         try:
-            receive_message(self._hired.line)
+            receive_message_and_fds(self._hired.line)
         except PeerGone:
             self._lost()
         else:
@@ -180,7 +180,7 @@ def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str
     try:
         with confined_launch(runner, launch) as confined:
             hired.send_order(start_order(confined, mark), (*theirs, *extra_fds(confined)))
-            answer, _ = receive_message(hired.line)
+            answer, _ = receive_message_and_fds(hired.line)
     except PeerGone:
         hired.dismiss()
     except HostError as failure:

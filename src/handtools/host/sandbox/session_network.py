@@ -61,7 +61,7 @@ class SessionNetworks:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def joined(self, session: str) -> Iterator[SessionNetwork]:
+    def opened_network(self, session: str) -> Iterator[SessionNetwork]:
         """Context manager: the session's network, kept open meanwhile; `HostError` where none can be made."""
         with self._lock:
             self._close_idle()

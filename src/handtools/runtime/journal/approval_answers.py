@@ -92,7 +92,7 @@ class ApprovalAnswers:
                 "DELETE FROM attendance WHERE call_id = ? AND holder = ?", (call_id, self.holder)
             )
 
-    def awaited(self) -> set[str]:
+    def calls_with_waiting_process(self) -> set[str]:
         """Return the ids of pending calls for whose answer a process waits, to go on at once."""
         with self._database.reading() as connection:
             rows = connection.execute(

@@ -157,7 +157,9 @@ class Draft:
         """Make a draft of a file that does not exist yet."""
         return cls(path, None, _PLAIN, body)
 
-    async def replace(self, files: Files | None, old: str, new: str, *, every: bool = False) -> EditOutcome:
+    async def replace_old_text(
+        self, files: Files | None, old: str, new: str, *, every: bool = False
+    ) -> EditOutcome:
         """Replace `old` by `new` where it matches unambiguously, or everywhere with `every`; return the outcome.
 
         With `files`, the version that the agent last saw helps to match a text that has changed since.

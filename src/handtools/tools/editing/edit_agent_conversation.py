@@ -87,7 +87,7 @@ class EditAgentSession:
 
     async def _carry_over(self, fresh: Draft) -> None:
         for pair in self.made:
-            outcome = await fresh.replace(
+            outcome = await fresh.replace_old_text(
                 None, old_string_with_line_end(fresh.body, pair.old, pair.new), pair.new
             )
             if isinstance(outcome, EditRefused):
@@ -137,7 +137,7 @@ class EditAgentSession:
             self.draft.put(pair.new)
             self.made.append(pair)
             return []
-        outcome = await self.draft.replace(
+        outcome = await self.draft.replace_old_text(
             None, old_string_with_line_end(self.draft.body, pair.old, pair.new), pair.new
         )
         if isinstance(outcome, EditRefused):

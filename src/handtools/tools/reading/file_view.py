@@ -19,8 +19,8 @@ from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import DecodedText, decode, is_binary
 from handtools.text.file_outline import OutlineSymbol, fold_bodies, render_outline
 from handtools.text.large_file_lines import (
-    LargeFileFormat,
     LargeFileIndex,
+    LargeTextEncoding,
     bytes_after_skipped_lines,
     cut_at_character,
 )
@@ -45,10 +45,10 @@ FORMAT_SAMPLE_BYTES = 64 << 10
 async def index_large_file_lines(files: Files, path: str) -> LargeFileIndex:
     """Build an index of a large file's line positions, reading it in windows."""
     counts: list[int] = []
-    size, ended, reading = 0, True, LargeFileFormat()
+    size, ended, reading = 0, True, LargeTextEncoding()
     while window := await files.read(path, start=size, size=LARGE_FILE_WINDOW_BYTES):
         if not size:
-            reading = LargeFileFormat.of(window[:FORMAT_SAMPLE_BYTES])
+            reading = LargeTextEncoding.detect(window[:FORMAT_SAMPLE_BYTES])
         size += len(window)
         known = reading.to_utf8(window)
         counts.append(known.count(reading.end))

@@ -35,9 +35,9 @@ class Shelf:
 async def test_what_the_agent_saw_is_asked_for_only_when_the_text_does_not_match():
     shelf = Shelf(a=b"one\n")
     draft = await Draft.read(shelf, "a")
-    await draft.replace(shelf, "one", "two")
+    await draft.replace_old_text(shelf, "one", "two")
     assert shelf.asked == 0
-    await draft.replace(shelf, "nowhere", "x")
+    await draft.replace_old_text(shelf, "nowhere", "x")
     assert shelf.asked == 1
 
 

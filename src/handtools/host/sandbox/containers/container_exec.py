@@ -26,7 +26,7 @@ from handtools.host.sandbox.containers.container_pool import (
     ContainerSpec,
 )
 from handtools.host.sandbox.containers.docker_connection import docker_errors
-from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds, send_message
 from handtools.host.sandbox.processes.kill_tree import KILL_TIMEOUT_SECONDS, TERM_GRACE_SECONDS
 from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit, ResourceMonitor
 from handtools.host.sandbox.supervisor_messages import (
@@ -289,7 +289,7 @@ class _ContainerExec:
     def serve(self) -> None:
         """Wait for the order to start, run the command, and send how it ended."""
         with self.line, contextlib.suppress(PeerGone):
-            self.order, self.fds = receive_message(self.line)
+            self.order, self.fds = receive_message_and_fds(self.line)
             try:
                 answer: CommandEndAnswer = self._run()
             except HostError as error:
@@ -324,7 +324,7 @@ class _ContainerExec:
         )
         try:
             with files_for_descriptors(container, self.order["fds"][3:], self.fds[3:]) as names:
-                used, starved = container.group.used(), container.group.starved()
+                used, starved = container.group.memory_used(), container.group.starved()
                 container.group.limit(memory=None, processes=None, used=0)  # begins its peak anew
                 if self.order["mounts"]:
                     container.lay(self.order["mounts"])

@@ -13,7 +13,7 @@ from typing import Any
 
 from handtools.core.errors import HostError
 from handtools.host.programs import start_python, wait_or_kill
-from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds, send_message
 
 _OPEN_TREE, _MOVE_MOUNT = 428, 429
 _OPEN_TREE_CLONE, _AT_RECURSIVE, _MOVE_MOUNT_F_EMPTY_PATH, _MOVE_MOUNT_T_EMPTY_PATH = 0x1, 0x8000, 0x4, 0x40
@@ -50,7 +50,7 @@ class OverlayMounter:
     def _ask(self, message: dict[str, Any]) -> None:
         try:
             send_message(self._line, message)
-            answer, _ = receive_message(self._line)
+            answer, _ = receive_message_and_fds(self._line)
         except PeerGone:
             answer = {"refused": "the process that mounts has ended"}
         if "refused" in answer:
@@ -117,11 +117,11 @@ def main(line: str, pid: str, root: str) -> None:
         try:
             mounter = _MounterProcess(int(pid), root)
         except OSError as error:
-            receive_message(ours)
+            receive_message_and_fds(ours)
             send_message(ours, {"refused": str(error)})
             return
         while True:
-            message, _ = receive_message(ours)
+            message, _ = receive_message_and_fds(ours)
             try:
                 if message["order"] == "lay":
                     mounter.lay(message["mounts"])

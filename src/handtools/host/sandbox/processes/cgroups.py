@@ -56,7 +56,7 @@ class Cgroup:
         own = os.getpid()
         return [int(pid) for pid in _read(f"{self._home}/cgroup.procs").split() if int(pid) != own]
 
-    def used(self) -> int | None:
+    def memory_used(self) -> int | None:
         """The memory that the group uses, in bytes; None if unknown."""
         return _number(self._file("memory", "memory.current", "memory.usage_in_bytes"))
 

@@ -30,7 +30,7 @@ def send_message(line: socket.socket, message: Mapping[str, object], fds: Sequen
         raise PeerGone from error
 
 
-def receive_message(line: socket.socket) -> tuple[Any, list[int]]:
+def receive_message_and_fds(line: socket.socket) -> tuple[Any, list[int]]:
     """The next message, and the descriptors that came with it: closed on exec."""
     space = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
     try:

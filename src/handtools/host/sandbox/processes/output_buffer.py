@@ -45,7 +45,7 @@ class OutputEnds:
             return bytes(self._head), bytes(self._tail)
 
     @property
-    def lines(self) -> int:
+    def line_count(self) -> int:
         """The number of lines so far, counting an unfinished one."""
         head, tail = self.ends()
         last = (tail or head)[-1:]

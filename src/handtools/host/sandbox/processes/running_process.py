@@ -21,7 +21,7 @@ import anyio
 from handtools.core.commands import OutputProgress
 from handtools.core.errors import HostError, ToolError
 from handtools.host.sandbox.launch import Launch, LaunchSupervisor
-from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
 from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit
 from handtools.host.sandbox.processes.output_buffer import OutputBuffer, OutputEnds
@@ -293,7 +293,7 @@ class RunningProcess:
             self._take_ready(ready, waiting)
             now = time.monotonic()
             if line in ready:
-                answer: SupervisorAnswer = receive_message(hired.line)[0]
+                answer: SupervisorAnswer = receive_message_and_fds(hired.line)[0]
                 if "pid" not in answer:
                     return answer
                 self.pid = cast("CommandStarted", answer)["pid"] if launch.crew is None else None
@@ -317,7 +317,7 @@ class RunningProcess:
         while (left := deadline - time.monotonic()) > 0:
             ready = {fd for fd, _ in waiting.poll(left * 1000)}
             if hired.line.fileno() in ready:
-                answer: SupervisorAnswer = receive_message(hired.line)[0]
+                answer: SupervisorAnswer = receive_message_and_fds(hired.line)[0]
                 if "pid" not in answer:
                     return answer
             self._take_ready(ready, waiting)
@@ -368,7 +368,7 @@ class RunningProcess:
         newest = (tail or head)[-SHOWN_TAIL_BYTES:]
         text = plain_output(decode_output(newest, starts=len(newest) < SHOWN_TAIL_BYTES, ends=False))
         output, clipped = self.output, self.output.bytes > SHOWN_TAIL_BYTES
-        show(OutputProgress(text, output.bytes, output.lines, clipped=clipped, kept=output.name))
+        show(OutputProgress(text, output.bytes, output.line_count, clipped=clipped, kept=output.name))
 
     def _read(self, answer: CommandEndAnswer) -> ProcessResult:
         seconds = time.monotonic() - self.started

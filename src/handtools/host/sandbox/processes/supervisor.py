@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from handtools.host.sandbox.processes import cgroups, pre_exec
 from handtools.host.sandbox.processes.cgroups import Cgroup
-from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds, send_message
 from handtools.host.sandbox.processes.kill_tree import descendants, kill_descendants, running_pids
 from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit, ResourceMonitor
 from handtools.host.sandbox.supervisor_messages import (
@@ -94,7 +94,7 @@ class Supervisor:
             self._look()
             if self.line.fileno() in ready:
                 message: SupervisorOrder
-                message, fds = receive_message(self.line)
+                message, fds = receive_message_and_fds(self.line)
                 if message["order"] == "start":
                     self.start(message, fds)
                 elif message["order"] == "network":
@@ -116,7 +116,7 @@ class Supervisor:
 
     def start(self, order: StartOrder, fds: list[int]) -> None:
         """Fork and execute; the answer is that it runs, or why it does not."""
-        used = self.group.used()
+        used = self.group.memory_used()
         most = order["memory"] or order["usual_memory"]
         # The usual limit is the same for every command, so that it is written once.
         before = (used or 0) if order["memory"] else 0
@@ -147,7 +147,7 @@ class Supervisor:
         with apprentice.line as line:
             try:
                 send_message(line, order, fds)
-                answer, opened = receive_message(line)
+                answer, opened = receive_message_and_fds(line)
             except PeerGone:
                 answer = RefusalAnswer(refused="the process that was to open it is gone")
         with contextlib.suppress(ChildProcessError):
@@ -229,7 +229,7 @@ def _wait_and_exec(line: socket.socket) -> None:
     try:
         pre_exec.start_own_session()
         order: StartOrder | NetworkOrder
-        order, fds = receive_message(line)
+        order, fds = receive_message_and_fds(line)
         if order["order"] == "network":
             _answer_network_order(line, order, fds)
             os._exit(0)

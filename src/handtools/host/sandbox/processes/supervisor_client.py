@@ -13,7 +13,7 @@ from handtools.core.errors import HostError
 from handtools.host.programs import Process, start_python, wait_or_kill
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.processes import cgroups
-from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds, send_message
 from handtools.host.sandbox.supervisor_messages import (
     NetworkOpened,
     NetworkOrder,
@@ -116,7 +116,7 @@ def open_network(order: NetworkOrder, namespaces: Sequence[int] = ()) -> tuple[l
     try:
         hired.send_order(order, tuple(namespaces))
         answer: NetworkOpened | RefusalAnswer
-        answer, fds = receive_message(hired.line)
+        answer, fds = receive_message_and_fds(hired.line)
     except PeerGone:
         hired.abandon()
         raise HostError("The supervisor that was to open a network is gone.") from None
@@ -140,7 +140,7 @@ def _start_supervisor() -> SupervisorHandle:
     finally:
         theirs.close()
     try:
-        hello, _ = receive_message(ours)
+        hello, _ = receive_message_and_fds(ours)
     except PeerGone:
         ours.close()
         raise HostError(f"The supervisor for commands ended with status {process.wait()}.") from None

@@ -29,7 +29,7 @@ def collected(tmp_path: Path, *pieces: bytes, limit: int = 1000) -> OutputBuffer
 def test_a_small_output_needs_no_file(tmp_path):
     output = collected(tmp_path, b"abc\n", b"d")
     assert output.ends() == (b"abc\nd", b"")
-    assert (output.bytes, output.lines, output.has_output_file) == (5, 2, False)
+    assert (output.bytes, output.line_count, output.has_output_file) == (5, 2, False)
     output.close()
     assert not (tmp_path / "out").exists()
 
@@ -78,7 +78,7 @@ def test_a_full_disk_costs_the_file_and_not_the_command(tmp_path, monkeypatch):
 @pytest.mark.parametrize("last", [b"", b"\n", b"x"])
 def test_lines_are_counted_over_all_of_it(tmp_path, last):
     output = collected(tmp_path, b"line\n" * 1000, last, limit=100)
-    assert output.lines == 1000 + (last != b"")
+    assert output.line_count == 1000 + (last != b"")
 
 
 @given(
