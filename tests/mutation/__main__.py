@@ -55,7 +55,8 @@ def _area(name: str, area: Area, modules: list[str], source: Path, options: argp
         for mutant in mutants_of(module, _file(source, module).read_text("utf-8"))
     ]
     named = [mutant for mutant in everyone if not options.only or options.only in str(mutant)]
-    chosen = random.Random(options.seed).sample(named, min(options.sample, len(named)))
+    # A larger sample begins with the smaller one of its seed.
+    chosen = random.Random(options.seed).sample(named, len(named))[: options.sample]
     began = time.monotonic()
     entered = entered_functions(ROOT, source, area.suites)
     limit = 60 + 5 * (time.monotonic() - began)
