@@ -9,6 +9,7 @@ import compileall
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -33,6 +34,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
     parser.add_argument("--json", action="store_true", help="a line for each mutant")
     options = parser.parse_args()
+    # Ended from outside, it ends its trial first.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     missed = 0
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         source = Path(folder, "src")
