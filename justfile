@@ -65,6 +65,7 @@ lock:
     uv export -q --no-emit-workspace --all-extras --no-extra agent-client-protocol --no-extra agent-framework --no-extra anthropic --no-extra claude-agent-sdk --no-extra deepagents --no-extra fleet --no-extra google-adk --no-extra inspect-ai --no-extra langchain --no-extra openai-agents --no-extra pydantic-ai --no-extra strands --format requirements-txt > requirements/dev.txt
     echo uv | uv pip compile -q --generate-hashes --no-header --no-annotate - > requirements/uv.txt
     echo mkdocs-material | uv pip compile -q --python-version 3.11 --generate-hashes --no-header --no-annotate - > requirements/site.txt
+    printf 'cyclonedx-bom\npip-audit\n' | uv pip compile -q --python-version 3.11 --generate-hashes --no-header --no-annotate - > requirements/supply-chain.txt
 
 # Resolve the SDKs of the adapters anew, newest and floor: `just lock-adapters langchain`, or all.
 lock-adapters *names:
@@ -81,6 +82,22 @@ fleet *options:
 # Resolve the fleet's environment anew.
 lock-fleet:
     uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade pyproject.toml --extra fleet requirements/fleet.in > requirements/fleet.txt
+
+# Packages, the list of their parts, known weaknesses, some extras alone (docs/how-to/release.md).
+supply-chain:
+    .ci/supply-chain uv
+
+# Every extra alone in a bare environment, from the packages in dist/: `just extras media`, or all.
+extras *names:
+    .ci/extras uv dist {{names}}
+
+# Mistakes that the tests should notice: `just mutation --area undo --sample 40` (docs/explanation/mutation.md).
+mutation *options:
+    {{bin}}/python -m tests.mutation {{options}}
+
+# Every goal of every bench, at the size of CI.
+goals:
+    {{bin}}/python -m bench all
 
 # Gather changelog.d/ into CHANGELOG.md.
 changelog version:

