@@ -12,6 +12,8 @@ class ToolError(HandtoolsError):
 
     code = "failed"
     status = "error"
+    unsettled = False
+    """Whether a change could not be taken back as a whole: its entry stays open, and the next call tries again."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)

@@ -68,7 +68,7 @@ from handtools.runtime.journal.calls import PendingCall
 from handtools.runtime.journal.running_calls import HEARTBEAT_SECONDS
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
-from handtools.runtime.transaction import recover_transactions
+from handtools.runtime.transaction import recover_transactions, settle_unfinished
 from handtools.runtime.undo import GuardedHistory
 from handtools.runtime.workspace import Workspace
 from handtools.text.paths import similar_names
@@ -373,7 +373,7 @@ class Executor:
         """Run the tool with timeout and cancellation; errors become results."""
         try:
             cancel.check()
-            if not self._recovered:
+            if not self._recovered or self.workspace.journal.entries.unsettled:
                 await self._recover()
             tool = self._tool(call.tool)
             params = validate_arguments(tool, call.args)
@@ -409,8 +409,14 @@ class Executor:
             )
 
     async def _recover(self) -> None:
+        recover = settle_unfinished if self._recovered else recover_transactions
         self._recovered = True
-        for sentence in await recover_transactions(self.workspace):
+        try:
+            sentences = await recover(self.workspace)
+        except BaseException:
+            self._recovered = recover is settle_unfinished
+            raise
+        for sentence in sentences:
             logger.warning("%s", sentence)
         if self.workspace.journal.healed:
             logger.warning("%s", self.workspace.journal.healed)

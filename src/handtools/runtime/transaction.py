@@ -4,14 +4,22 @@ ADR 5.
 """
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from anyio import to_thread
 
 from handtools.core.call import Call
 from handtools.core.changes import BackupRef, Change, Node, RecordedChanges, TouchedPath
-from handtools.core.errors import Busy, HandtoolsError, HostError, Stale, SymlinkInPath
+from handtools.core.errors import (
+    Busy,
+    HandtoolsError,
+    HostError,
+    Stale,
+    StorageFault,
+    SymlinkInPath,
+    ToolError,
+)
 from handtools.core.files import PlannedWrite
 from handtools.runtime.journal import ChangeEntry
 from handtools.runtime.journal.change_entries import ChangeEntries, Transaction, action_of
@@ -41,16 +49,29 @@ def commit_transaction(
     try:
         if not transaction.happened:
             workspace.files.perform(steps)
-    except BaseException:
-        # A record that can't be written now is settled by the next start; what went wrong is what is told.
-        with contextlib.suppress(HostError):
-            entries.void(entry)
+    except BaseException as failure:
+        if isinstance(failure, ToolError) and failure.unsettled:
+            entries.unsettled.add(entry)
+        else:
+            # A record that can't be written now is settled by the next call; what went wrong is what is told.
+            with contextlib.suppress(HostError):
+                _close(entries.void, entries, entry)
         raise
-    with _failure_says(f"{_few(changes.paths)} did change: the record is completed at the next start."):
-        entries.finish(entry)
+    with _failure_says(f"{_few(changes.paths)} did change: the record is completed by the next call."):
+        _close(entries.finish, entries, entry)
     workspace.journal.contents.queue_digests(steps)
     touched = tuple(TouchedPath(c.path, action_of(c.before, c.after)) for c in changes)
     return RecordedChanges(entry, touched, transaction.coverage, transaction.omitted)
+
+
+def _close(how: Callable[[int], None], entries: ChangeEntries, entry: int) -> None:
+    """Close an entry with `finish` or `void`; what can't be written now is for the next call."""
+    try:
+        how(entry)
+    except BaseException:
+        entries.unsettled.add(entry)
+        raise
+    entries.unsettled.discard(entry)
 
 
 @contextmanager
@@ -88,6 +109,14 @@ def lock_keys(paths: Iterable[str]) -> list[str]:
     return sorted(paths)[:MAX_LOCKED_PATHS]
 
 
+async def settle_unfinished(workspace: Workspace) -> list[str]:
+    """Finish or roll back what this process could not, because the disk refused; return a sentence for each."""
+    entries = workspace.journal.entries
+    left = [entry for entry in entries.open() if entry.id in entries.unsettled]
+    entries.unsettled &= {entry.id for entry in left}
+    return [sentence for entry in left if (sentence := await _recovered(workspace, entry, held=()))]
+
+
 async def recover_transactions(
     workspace: Workspace, *, held: Collection[str] = (), only_held: bool = False
 ) -> list[str]:
@@ -95,23 +124,30 @@ async def recover_transactions(
 
     An open entry whose paths can be locked was left by a crash, as a running call holds its locks.
     """
-    told = []
+    told, held_paths = [], frozenset(held)
     if not only_held and workspace.files.vault is not None:
         # What crashed before it was written down is nobody's.
         wanted = workspace.journal.refs.items() | workspace.journal.holds.backup_items()
         told += await to_thread.run_sync(workspace.files.vault.delete_unwanted_items, wanted)
     for entry in workspace.journal.entries.open():
-        paths = {touch.path for touch in workspace.journal.entries.touches(entry.id)}
-        if only_held and paths.isdisjoint(held):
+        if only_held and held_paths.isdisjoint(
+            touch.path for touch in workspace.journal.entries.touches(entry.id)
+        ):
             continue
-        try:
-            keys = [key for key in lock_keys(paths) if key not in held]
-            async with workspace.locks.hold(keys, timeout=0):
-                # In a thread: files may be asked of an editor, which answers over this event loop.
-                told.append(await to_thread.run_sync(_recover_entry, workspace, entry))
-        except Busy:
-            continue
+        told.append(await _recovered(workspace, entry, held))
     return [sentence for sentence in told if sentence]
+
+
+async def _recovered(workspace: Workspace, entry: ChangeEntry, held: Collection[str]) -> str:
+    """Recover an entry unless a running call holds its paths; return a sentence about it, or nothing."""
+    paths = {touch.path for touch in workspace.journal.entries.touches(entry.id)}
+    keys = [key for key in lock_keys(paths) if key not in held]
+    try:
+        async with workspace.locks.hold(keys, timeout=0):
+            # In a thread: files may be asked of an editor, which answers over this event loop.
+            return await to_thread.run_sync(_recover_entry, workspace, entry)
+    except Busy:
+        return ""
 
 
 def _recover_entry(workspace: Workspace, entry: ChangeEntry) -> str:
@@ -121,15 +157,21 @@ def _recover_entry(workspace: Workspace, entry: ChangeEntry) -> str:
     try:
         steps = [entries.planned_write(touch) for touch in entries.touches(entry.id)]
     except KeyError:
-        entries.void(entry.id)
+        _close(entries.void, entries, entry.id)
         return (
             f"Call {entry.call_id} was interrupted and its bytes are gone; its files are left as they are."
         )
     try:
         return _finish_or_take_back(workspace, entry, steps)
-    except (HandtoolsError, OSError, ValueError, LookupError, RecursionError) as problem:
+    except (StorageFault, HostError, OSError) as problem:
+        # The disk may be well again at the next call.
+        entries.unsettled.add(entry.id)
+        return _recovery_sentence(
+            entry, f"and is not settled yet; the next call tries again. {problem}", []
+        )
+    except (HandtoolsError, ValueError, LookupError, RecursionError) as problem:
         # Tried again it would fail again, and with it every call: what is known of it is said once.
-        entries.void(entry.id)
+        _close(entries.void, entries, entry.id)
         paths = _few([step.change.path for step in steps])
         left = f"and could neither be finished nor taken back: {problem} Look at {paths}."
         return _recovery_sentence(entry, left, [])
@@ -140,12 +182,12 @@ def _finish_or_take_back(workspace: Workspace, entry: ChangeEntry, steps: list[P
     notes = [note for step in steps if (note := files.sweep(step))]
     landed = [step for step in steps if _is_done(workspace, step)]
     if len(landed) == len(steps):
-        entries.finish(entry.id)
+        _close(entries.finish, entries, entry.id)
         return _recovery_sentence(entry, "after its last write; it is recorded as done.", notes)
     if landed:
         back = [PlannedWrite(step.change.inverse, step.temporary) for step in reversed(landed)]
         files.perform(back)
-    entries.void(entry.id)
+    _close(entries.void, entries, entry.id)
     return _recovery_sentence(entry, "and taken back: its files are as they were before it.", notes)
 
 

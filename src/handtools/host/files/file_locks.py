@@ -1,5 +1,6 @@
 """File locks (flock) that exclude other processes and other toolboxes of the same process."""
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -130,7 +131,8 @@ def _unlock(lock: _HeldLock) -> None:
         return
     try:
         # Said aloud: a child forked meanwhile would keep the lock alive past our close.
-        fcntl.flock(lock, fcntl.LOCK_UN)
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_UN)
     finally:
         os.close(lock)
 

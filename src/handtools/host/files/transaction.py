@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from handtools.core.changes import Node
-from handtools.core.errors import Busy, NotFound, ToolError
+from handtools.core.errors import Busy, NotFound, StorageFault, ToolError
 from handtools.core.files import PlannedWrite
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.file_leases import LeasedFile, file_has_bytes
@@ -59,7 +59,7 @@ def commit_steps(
                 move.release()
         _commit_phases(moves, handles)
     except ToolError as error:
-        left = _roll_back(begun)
+        left, error.unsettled = _roll_back(begun)
         if left:
             # What could not be put back has changed after all, or is another program's by now.
             error.message = _NOTHING_CHANGED.sub("", error.message)
@@ -142,16 +142,19 @@ def _sync(moves: Sequence[TransactionStep], handles: OpenFolders) -> None:
         raise os_error_as_tool_error(error, moves[0].place.path) from error
 
 
-def _roll_back(begun: Sequence[TransactionStep]) -> list[str]:
-    kept = []
+def _roll_back(begun: Sequence[TransactionStep]) -> tuple[list[str], bool]:
+    """Roll back steps; returns what is to be said of those that stay, and whether the disk refused one of them."""
+    kept, refused = [], False
     for move in reversed(begun):
         try:
             note = move.roll_back()
-        except OSError as error:
-            note = f"`{move.place.path}` could not be put back: {error.strerror}."
+        except (OSError, StorageFault) as error:
+            reason = error.strerror if isinstance(error, OSError) else error.message
+            note = f"`{move.place.path}` could not be put back: {reason}. The next call tries again."
+            refused = True
         if note:
             kept.append(note)
-    return kept
+    return kept, refused
 
 
 def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | None) -> str | None:

@@ -109,6 +109,8 @@ class ChangeEntries:
     def __init__(
         self, database: Database, blobs: Blobs, refs: BackupRefs, contents: DeferredDigests, owner: str = ""
     ) -> None:
+        self.unsettled: set[int] = set()
+        """Entries that this process could not close, because the disk refused: the next call settles them."""
         self._database = database
         self._blobs = blobs
         self._refs = refs
@@ -117,7 +119,9 @@ class ChangeEntries:
 
     def owned_by(self, owner: str) -> "ChangeEntries":
         """Return the same tables restricted to one owner's changes; unfinished entries stay visible to all."""
-        return ChangeEntries(self._database, self._blobs, self._refs, self._contents, owner)
+        view = ChangeEntries(self._database, self._blobs, self._refs, self._contents, owner)
+        view.unsettled = self.unsettled
+        return view
 
     def intend(
         self, call: Call, transaction: Transaction, steps: Sequence[PlannedWrite], *, ordinal: int = 0

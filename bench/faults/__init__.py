@@ -1,0 +1,249 @@
+"""Faults: every system call on files fails in turn during an operation; old or new, and a true sentence.
+
+Each operation runs once to record its calls. Then it runs once for each call and each thing that can happen to
+it: no room, an input/output error, an interruption, too many open files, a half of a read or write; once, or from
+there on for good. Afterwards the fault is over: the tree is old or new, the answer was true, the next call works,
+the operation can be made, taken back and made again, and a new process finds all in order. And the clock jumps
+back at each moment at which it is read.
+"""
+
+import argparse
+import contextlib
+import importlib
+import itertools
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from bench.children import drained, run_child
+from bench.faults.failing_syscalls import (
+    ARM,
+    DISARM,
+    LOCKING,
+    Fault,
+    Observed,
+    hold_calls,
+    mark,
+    run_with_fault,
+)
+from bench.faults.operations import OPERATIONS
+from bench.faults.scene import Operation, Scene, Tree, judged, judged_after_restart
+from bench.figures import Figure
+
+QUICK_POINTS = 5
+"""Points of each operation in CI, drawn anew by `--seed`."""
+CLOCK = "clock"
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An operation without a fault: its calls, its trees, and how often it read the clock."""
+
+    observed: Observed
+    old: Tree
+    new: Tree
+    clock_reads: int
+
+    def faults(self) -> list[Fault]:
+        """Everything that can happen, at every call."""
+        found = []
+        for index, (name, _, possible) in enumerate(self.observed.calls):
+            found += [Fault(index, what) for what in sorted(possible)]
+            lasting = () if name in LOCKING else ("EIO", "ENOSPC")
+            found += [Fault(index, what, stays=True) for what in lasting if what in possible]
+        return found + [Fault(index, CLOCK) for index in range(self.clock_reads)]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--operation", action="append", help="only this one (may be repeated)")
+    parser.add_argument(
+        "--points", type=int, help="so many of each operation, by chance (all; 5 with --quick)"
+    )
+    parser.add_argument("--point", help="one point, as it is told: INDEX:WHAT or INDEX:WHAT:stays")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--told", action="store_true", help="say what every point came to")
+
+
+def run(options: argparse.Namespace) -> Iterable[Figure]:
+    points = options.points or (QUICK_POINTS if options.quick else None)
+    chosen = [each for each in OPERATIONS if not options.operation or each.name in options.operation]
+    total, wrong, seen = 0, 0, Counter[str]()
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        for operation in chosen:
+            recorded = _record(operation, Path(folder))
+            faults = recorded.faults()
+            if options.point:
+                index, what, *stays = options.point.split(":")
+                faults = [Fault(int(index), what, stays=bool(stays))]
+            elif points is not None and points < len(faults):
+                faults = random.Random(f"{options.seed} {operation.name}").sample(faults, points)
+            failures = 0
+            for fault in faults:
+                happened, problems = _attempt(operation, recorded, fault, Path(folder))
+                seen[f"{fault.what}{', for good' if fault.stays else ''}"] += happened
+                total += happened
+                failures += bool(problems)
+                _tell(operation, fault, problems, told=options.told)
+            wrong += failures
+            name = f"{operation.name}: wrong, of {len(faults):,} at {len(recorded.observed.calls)} calls"
+            yield Figure(name=name, value=failures, unit="", goal=0)
+    yield Figure(name="injection points", value=total, unit="")
+    for what, count in sorted(seen.items()):
+        yield Figure(name=f"injection points: {what}", value=count, unit="")
+    yield Figure(name="wrong", value=wrong, unit="", goal=0)
+
+
+def _tell(operation: Operation, fault: Fault, problems: list[str], *, told: bool) -> None:
+    point = f"{fault.index}:{fault.what}{':stays' if fault.stays else ''}"
+    for problem in problems:
+        print(f"WRONG {operation.name} {point} {problem}", file=sys.stderr, flush=True)
+    if told and not problems:
+        print(f"      {operation.name} {point}", file=sys.stderr, flush=True)
+
+
+def _record(operation: Operation, folder: Path) -> Recorded:
+    with _place(folder) as place:
+        observed = run_with_fault(partial(_recorded, operation, place), os.fspath(place), None)
+    if not observed.report:
+        raise RuntimeError(f"{operation.name} does not work without a fault")
+    said = json.loads(observed.report)
+    # What a child had to import every time costs once from here on.
+    for name in said["modules"]:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    return Recorded(observed, said["old"], said["new"], said["clock"])
+
+
+def _recorded(operation: Operation, place: Path) -> bytes:
+    async def main() -> dict[str, object]:
+        scene = Scene(place)
+        await operation.prepare(scene)
+        old = scene.tree()
+        hold_calls()
+        with _clock_that_jumps(None) as reads:
+            mark(ARM)
+            answer = await operation.act(scene, "the-call")
+            mark(DISARM)
+        if not answer.ok:
+            raise RuntimeError(answer.text)
+        new = scene.tree()
+        await _close(scene)
+        known = [name for name in sys.modules if name.startswith("handtools")]
+        return {"old": old, "new": new, "clock": len(reads), "modules": known}
+
+    return json.dumps(anyio.run(main)).encode()
+
+
+def _attempt(
+    operation: Operation, recorded: Recorded, fault: Fault, folder: Path
+) -> tuple[bool, list[str]]:
+    """Whether a fault happened, and what is wrong after it."""
+    with _place(folder) as place:
+        action = partial(_judged, operation, recorded, fault, place)
+        given = None if fault.what == CLOCK else fault
+        observed = run_with_fault(action, os.fspath(place), given)
+        happened = bool(observed.failed) or fault.what == CLOCK
+        at = f"({', '.join(observed.failed[:1])})"
+        if observed.hung:
+            return happened, [f"hung {at}"]
+        if not observed.report:
+            return happened, [f"died {at}"]
+        said = json.loads(observed.report)
+        problems = said["wrong"]
+        if "memory" in said:
+            problems += _restarted(place, said)
+    return happened, [f"{problem} {at}" for problem in problems]
+
+
+def _judged(operation: Operation, recorded: Recorded, fault: Fault, place: Path) -> bytes:
+    async def main() -> dict[str, object]:
+        scene = Scene(place)
+        await operation.prepare(scene)
+        hold_calls()
+        with _clock_that_jumps(fault.index if fault.what == CLOCK else None):
+            mark(ARM)
+            answer = await operation.act(scene, "the-call")
+            mark(DISARM)
+        if not hasattr(scene, "box"):
+            scene.open()
+        wrong = await judged(scene, operation, answer, recorded.old, recorded.new)
+        memory = {name: str(value) for name, value in scene.memory.items() if name in {"root", "state"}}
+        tree = scene.tree()
+        await _close(scene)
+        return {"wrong": wrong, "tree": tree, "memory": memory}
+
+    return json.dumps(anyio.run(main)).encode()
+
+
+async def _close(scene: Scene) -> None:
+    if hasattr(scene, "box"):
+        await scene.box.aclose()
+    if hasattr(scene, "store"):
+        scene.store.close_all()
+
+
+def _restarted(place: Path, said: dict[str, object]) -> list[str]:
+    """What is wrong in a new process."""
+    if said["memory"]:
+        return []  # the mount of a workspace of layers is gone with its process; its host opens it anew
+    told, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(told)
+
+        async def main() -> list[str]:
+            return await judged_after_restart(Scene(place), said["tree"])  # type: ignore[arg-type]
+
+        run_child(lambda: os.write(tell, json.dumps(anyio.run(main)).encode()))
+    os.close(tell)
+    report = drained(told)
+    os.waitpid(child, 0)
+    return list(json.loads(report)) if report else ["a new process dies"]
+
+
+@contextlib.contextmanager
+def _place(folder: Path) -> Iterator[Path]:
+    place = folder / "place"
+    place.mkdir()
+    try:
+        yield place
+    finally:
+        mounts = [row.split(" ")[4] for row in Path("/proc/self/mountinfo").read_text().splitlines()]
+        for mount in reversed([each for each in mounts if each.startswith(os.fspath(place))]):
+            subprocess.run(["umount", "--lazy", mount], check=False)
+        shutil.rmtree(place)
+
+
+@contextlib.contextmanager
+def _clock_that_jumps(at: int | None) -> Iterator[list[float]]:
+    """A clock that is a day earlier from its reading number `at` on; yields the readings.
+
+    The kernel's clock can't be failed: reading it is no system call.
+    """
+    real, reads = time.time, list[float]()
+    count = itertools.count()
+
+    def read() -> float:
+        back = at is not None and next(count) >= at
+        reads.append(real() - (DAY_SECONDS if back else 0.0))
+        return reads[-1]
+
+    time.time = read
+    try:
+        yield reads
+    finally:
+        time.time = real
