@@ -52,7 +52,8 @@ class KeyFacts(NamedTuple):
 
 def _size(value: int | str) -> int:
     if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
-        value = int(float(match[1]) * _UNITS[(match[2] or "").upper()])
+        # A number of hundreds of digits is infinite as a float, and no whole number.
+        value = int(min(float(match[1]) * _UNITS[(match[2] or "").upper()], 2.0 * _MOST_AMOUNT))
     if isinstance(value, str) or not 0 < value <= _MOST_AMOUNT:
         raise ValueError('is a number of bytes above 0 or a text such as "4 GiB"')
     return value

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import struct
 from typing import Any
 
@@ -13,6 +14,7 @@ OLDEST_PROTOCOL = 1
 """The oldest that is still understood, so that hosts can be replaced one after another."""
 MOST_FRAME_BYTES = 64 << 20
 _LENGTH = struct.Struct(">I")
+_PORT = re.compile("[0-9]{1,5}")
 FIRST_FRAME_BYTES = 4096
 """Most bytes of the first message, which is the token of somebody yet unknown."""
 
@@ -85,7 +87,7 @@ class FrameConnection(asyncio.Protocol):
             del self._buffer[:end]
             try:
                 message = json.loads(body)
-            except ValueError:
+            except (ValueError, RecursionError):
                 self.close()
                 return
             if not isinstance(message, dict):
@@ -100,6 +102,6 @@ def parse_address(address: str) -> tuple[str, int] | str:
     if kind == "unix" and rest:
         return rest
     host, _, port = rest.rpartition(":")
-    if kind == "tcp" and host and port.isdigit():
+    if kind == "tcp" and host and _PORT.fullmatch(port):
         return host, int(port)
     raise HostError(f"{address!r} is no address of a host.")

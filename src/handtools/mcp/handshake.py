@@ -86,7 +86,7 @@ class HandshakeResponder:
         """Answer one JSON-RPC line or keep it for the SDK; False when the SDK shall take over."""
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             message = None
         match message:
             case {

@@ -182,7 +182,7 @@ def _parse_json_text(
             return None
         try:
             mended[str(error["loc"][0])] = json.loads(error["input"])
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     mended = without_nulls(tool.params, resolve_aliases(tool.name, tool.params, mended))
     try:

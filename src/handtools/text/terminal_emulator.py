@@ -235,7 +235,7 @@ class TerminalScreen:
                 self.row = max(self.row - 1, 0)
 
     def _sequence(self, mark: str, numbers: str, final: str) -> None:
-        given = [min(int(n), _MOST_STEPS) if n.isdigit() else 0 for n in re.split("[;:]", numbers)]
+        given = [min(int(n[:9]), _MOST_STEPS) if n.isdigit() else 0 for n in re.split("[;:]", numbers)]
         if mark == "?" and final in "hl":
             self._switch(given, on=final == "h")
         elif not mark:

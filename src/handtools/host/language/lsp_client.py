@@ -55,7 +55,7 @@ async def read_message(stream: asyncio.StreamReader) -> LspMessage | None:
         body = json.loads(await stream.readexactly(size))
     except asyncio.IncompleteReadError as end:
         raise InvalidMessage("it ended inside a message") from end
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidMessage(f"no JSON: {error}") from error
     if not isinstance(body, dict):
         raise InvalidMessage("no message")

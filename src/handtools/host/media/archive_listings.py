@@ -18,6 +18,7 @@ MOST_UNPACKED_TAR_BYTES = 256 << 20
 _FAILURES = (
     zipfile.BadZipFile,
     tarfile.TarError,
+    NotImplementedError,  # a zip of a later version
     OSError,
     EOFError,
     lzma.LZMAError,

@@ -30,7 +30,7 @@ def preview(path: str, data: bytes) -> MediaPreview:
         language = book.get("metadata", {}).get("kernelspec", {}).get("language", "")
         parts = [_cell(number, cell, language) for number, cell in enumerate(cells, 1)]
         pictures = [list(_images(cell)) for cell in cells]
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         why = (
             f"it is no JSON ({error})"
             if isinstance(error, ValueError)

@@ -14,6 +14,7 @@ import base64
 import binascii
 import contextlib
 import hmac
+import re
 import secrets
 import socket
 import struct
@@ -44,6 +45,8 @@ _SOCKS_PASSWORD_VERSION = 1
 PROXY_USER = "handtools"
 _IPV4, _DOMAIN_NAME, _IPV6 = 1, 3, 4
 _MOST_PORT = 65535
+_PORT = re.compile("[0-9]{1,5}")
+_BODY_LENGTH = re.compile(b"[0-9]{1,18}")
 _HOP_BY_HOP = (b"proxy-", b"connection:", b"keep-alive:", b"host:", b"upgrade:")
 
 ProxyRequestKind = Literal["tunnel", "request", "socks"]
@@ -90,7 +93,10 @@ def _read_http(head: bytes) -> ProxyRequest:
     password = _basic_password(fields)
     if method == "CONNECT":
         return ProxyRequest("tunnel", *_authority(target, None), password=password)
-    where = urlsplit(target)
+    try:
+        where = urlsplit(target)
+    except ValueError as error:
+        raise BadProxyRequest(f"`{target}` is no address") from error
     if where.scheme != "http" or not where.netloc:
         raise BadProxyRequest("a proxy is asked for a whole http:// address")
     host, port = _authority(where.netloc.rpartition("@")[2], 80)
@@ -123,7 +129,7 @@ def _body_bytes(fields: list[bytes]) -> int | None:
     if b"transfer-encoding" in said:
         return None
     length = said.get(b"content-length", b"0")
-    if not length.isdigit():
+    if not _BODY_LENGTH.fullmatch(length):
         raise BadProxyRequest("its length is not a number")
     return int(length)
 
@@ -132,7 +138,7 @@ def _authority(text: str, usual: int | None) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or "]" in port:
         host, port = text, str(usual or "")
-    if not host or not port.isdigit() or not 0 < int(port) <= _MOST_PORT:
+    if not host or not _PORT.fullmatch(port) or not 0 < int(port) <= _MOST_PORT:
         raise BadProxyRequest(f"`{text}` is no host and port")
     return host.removeprefix("[").removesuffix("]"), int(port)
 

@@ -223,7 +223,7 @@ def retry_after_seconds(received: RawHttpResponse) -> float | None:
         return float(written)
     try:
         when = parsedate_to_datetime(written)
-    except ValueError:
+    except (OverflowError, ValueError):
         return None
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max((when - datetime.now(UTC)).total_seconds(), 0.0)

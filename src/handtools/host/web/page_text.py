@@ -12,6 +12,7 @@ from handtools.core.web import PageForm, RenderedPage, WebResponse
 from handtools.host.confined_workers import TaskFailed, TaskResult, WorkerTask, workers_of_workspace
 from handtools.text.encoding import DecodedText, is_binary, without_surrogates
 from handtools.text.web.html_conversion import (
+    UnconvertiblePage,
     WebPageFormat,
     convert_html,
     decode_page,
@@ -41,7 +42,10 @@ async def rendered_page(
     if not unsaid and answer.media_type not in _HTML_TYPES:
         return RenderedPage(text=source.body, encoding=source.encoding)
     title = html_title(source.body)
-    text = source.body if form == "html" else await _converted(source.body, form, str(answer.url), root)
+    try:
+        text = source.body if form == "html" else await _converted(source.body, form, str(answer.url), root)
+    except UnconvertiblePage:
+        return RenderedPage(text=None)
     return RenderedPage(text=text, title=title, encoding=source.encoding)
 
 

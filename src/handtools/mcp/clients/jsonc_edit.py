@@ -11,6 +11,8 @@ from handtools.core.errors import UsageError
 _SPACE_OR_COMMENT = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _PLAIN = re.compile(r"[^\s,\]}/]+")
+_MOST_DEPTH = 100
+"""How deep objects and lists are followed; no client's settings are nearly as deep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,7 @@ def _written(value: Any, depth: int) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n" + "  " * depth)
 
 
-def _object(text: str, at: int) -> JsonObjectSpan:
+def _object(text: str, at: int, depth: int = 0) -> JsonObjectSpan:
     if at >= len(text) or text[at] != "{":
         raise UsageError("The configuration has something else where an object should be.")
     members: list[JsonMemberSpan] = []
@@ -210,8 +212,8 @@ def _object(text: str, at: int) -> JsonObjectSpan:
         if text[colon : colon + 1] != ":":
             raise UsageError("The configuration is no JSON that can be changed safely.")
         value = _skip(text, colon + 1)
-        end = _end(text, value)
-        members.append(JsonMemberSpan(json.loads(string[0]), here, value, end))
+        end = _end(text, value, depth + 1)
+        members.append(JsonMemberSpan(_key(string[0]), here, value, end))
         here = _skip(text, end)
         if text[here : here + 1] == ",":
             here = _skip(text, here + 1)
@@ -220,14 +222,24 @@ def _object(text: str, at: int) -> JsonObjectSpan:
     return JsonObjectSpan(at, here, tuple(members))
 
 
-def _end(text: str, at: int) -> int:
+def _key(written: str) -> str:
+    try:
+        key: str = json.loads(written)
+    except ValueError as problem:
+        raise UsageError("The configuration is no JSON that can be changed safely.") from problem
+    return key
+
+
+def _end(text: str, at: int, depth: int = 0) -> int:
     """The end offset of the JSON value that starts at an offset."""
+    if depth > _MOST_DEPTH:
+        raise UsageError("The configuration is nested too deep to be changed safely.")
     if text[at : at + 1] == "{":
-        return _object(text, at).end + 1
+        return _object(text, at, depth).end + 1
     if text[at : at + 1] == "[":
         here = _skip(text, at + 1)
         while here < len(text) and text[here] != "]":
-            here = _skip(text, _end(text, here))
+            here = _skip(text, _end(text, here, depth + 1))
             if text[here : here + 1] == ",":
                 here = _skip(text, here + 1)
         return here + 1

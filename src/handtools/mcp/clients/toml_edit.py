@@ -131,5 +131,5 @@ def _checked(text: str, path: Sequence[str], value: Any) -> str:
 def _understood(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+    except (ValueError, RecursionError) as problem:
         raise UsageError(f"The configuration is no TOML: {problem}.") from problem

@@ -107,7 +107,7 @@ __all__ = [
 ]
 
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@")
 _QUOTED = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f"}
 _QUOTED |= {"\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _ODD = re.compile(r'[\x00-\x1f"\\\x7f]')

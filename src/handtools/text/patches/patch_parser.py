@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from handtools.text.patches.patch_model import FilePatch, Hunk, HunkRow, MalformedPatch, PatchAction
 
-_RANGE = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+# Nine digits: no file has more lines, and Python reads no number of thousands of digits.
+_RANGE = re.compile(r"@@+ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 
 
 class HunkRange(NamedTuple):
@@ -239,6 +240,8 @@ def _file(header: _Header, hunks: tuple[Hunk, ...]) -> FilePatch:
     new = header.moved.get("to", header.new)
     if old is None or new is None:
         raise MalformedPatch(header.number, "the names after `diff --git` can't be told apart.")
+    if not old or not new:
+        raise MalformedPatch(header.number, "a file without a name.")
     odd = [mode for mode in header.modes.values() if mode not in _FILE_MODES]
     if odd:
         what = "a symbolic link" if odd[0] == _LINK_MODE else f"no regular file (mode {odd[0]})"

@@ -212,7 +212,7 @@ def _set(content: str) -> str:
         if last and last < first:
             raise BadGlob(f"the range {first}-{last} is empty")
         items += re.escape(first) + (f"-{re.escape(last)}" if last else "")
-    if "/" in content or not items:
+    if "/" in content or _STAR in content or not items:
         raise BadGlob(f"[{content}] can match no character of a name")
     return rf"(?!\x2f)[{'^' if negated else ''}{items}]"
 

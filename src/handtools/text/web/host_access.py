@@ -141,10 +141,11 @@ WEB_PORTS = frozenset({80, 443})
 """The ports that an entry of a host list allows when it names none."""
 _ENTRY = re.compile(
     r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:]+|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:/\d+)?)"
-    r"(?::(?P<port>\d+|\*))?"
+    r"(?::(?P<port>\d{1,5}|\*))?"
 )
 _NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
 _MOST_PORT = 65535
+_MOST_PORT_DIGITS = 5
 
 
 class BadHostEntry(ValueError):
@@ -198,7 +199,12 @@ def parse_host_list(listed: tuple[str, ...]) -> HostList:
 def split_host_port(written: str) -> tuple[str, int]:
     """Split `host:port` into host and port; port 443 when none is given."""
     host, colon, port = written.rpartition(":")
-    if not colon or not port.isdecimal() or (":" in host and not host.endswith("]")):
+    if (
+        not colon
+        or not port.isdecimal()
+        or len(port) > _MOST_PORT_DIGITS
+        or (":" in host and not host.endswith("]"))
+    ):
         return written, 443
     return host, int(port)
 

@@ -75,6 +75,10 @@ def _is_utf8(data: bytes) -> bool:
 WebPageFormat = Literal["markdown", "text"]
 
 
+class UnconvertiblePage(ValueError):
+    """Raised for what the converter takes for another kind of file, such as a zip that a server calls HTML."""
+
+
 _LEFT_OUT = [
     "nav", "[role=navigation]", "[role=search]", "template", "dialog", "button",
     ".headerlink", ".hash-link", ".doc-anchor", "a.anchor",
@@ -110,13 +114,20 @@ _HTML = re.compile(
 
 
 def convert_html(html: str, form: WebPageFormat, address: str = "") -> str:
-    """Convert HTML to Markdown or plain text; relative links are resolved against `address`."""
-    from html_to_markdown import convert
+    """Convert HTML to Markdown or plain text; relative links are resolved against `address`.
+
+    Raises `UnconvertiblePage`.
+    """
+    from html_to_markdown import ConversionError, convert
 
     if any(name in html for name in _NUMBERED):
         # A sample beside its line numbers is a table to a converter, and would lose its line ends in it.
         html = _NUMBERS_BESIDE.sub(r"<div>\1</div>", html)
-    return convert(html, _options(form, address)).content or ""
+    try:
+        # A NUL is nothing in a page, and many of them a binary file to the converter.
+        return convert(html.replace("\0", ""), _options(form, address)).content or ""
+    except ConversionError as problem:
+        raise UnconvertiblePage(str(problem)) from problem
 
 
 def html_title(html: str) -> str:

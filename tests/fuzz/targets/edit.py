@@ -1,0 +1,48 @@
+"""`old_string` and `new_string` in any text: an edit in a known place or a refusal, and merges of three texts."""
+
+from handtools.text.diffs.three_way_merge import three_way_merge
+from handtools.text.editing import AlreadyApplied, EditApplied, EditRefused, replace_text
+from tests.fuzz.drawn_values import texts_of
+
+SEEDS = [
+    b"def f():\n    return 1\n\ndef g():\n    return 1\n\xffdef f():\n    return 1\xffdef f():\n    return 2\xff",
+    b"\tif x:\r\n\t\ty\r\n\xff  if x:\n    y\n\xff  if x:\n    z\n\xff\tif x:\r\n\t\tq\r\n",
+    b"a\nb\nc\nd\ne\xffa\n...\ne\xffA\n...\nE\xff",
+    '\u201cx\u201d \u2014 y\n\xff"x" - y\xffz\xff'.encode("latin-1", "ignore"),
+    b"3\tabc\n4\tdef\n\xff     3\tabc\xffxyz\xff",
+]
+WORDS = [
+    "...",
+    "# ... existing code ...",
+    "\\n",
+    '\\"',
+    "&lt;",
+    "\t",
+    "    ",
+    "\r\n",
+    "```\n",
+    "1\t",
+    "\u00a0",
+    "\u201c",
+    "\u2014",
+]
+PARSERS = ["handtools.text"]
+FOUND: dict[str, bytes] = {}
+
+
+def fuzz(data):
+    body, old, new, seen = texts_of(data, 4)
+    for every, remembered in ((False, None), (True, None), (False, seen)):
+        outcome = replace_text(body, old, new, every=every, seen=remembered)
+        assert isinstance(outcome, EditApplied | AlreadyApplied | EditRefused)
+        if isinstance(outcome, EditApplied):
+            assert outcome.text != body
+            assert all(0 <= span.start <= span.end <= len(body) for span in outcome.spans)
+            if every:
+                assert outcome.text == body.replace(old, new) or outcome.tier != "exact"
+        if isinstance(outcome, EditRefused):
+            assert outcome.message
+    merged = three_way_merge(body, old, new)
+    assert three_way_merge(body, body, new).text == new
+    assert three_way_merge(body, old, body).text == old
+    assert merged.conflicts or three_way_merge(body, new, old).conflicts == []

@@ -1,0 +1,53 @@
+"""The YAML heads of Markdown files: never an error, and what is plain YAML comes back as it was written."""
+
+import json
+
+from handtools.text.frontmatter import read_frontmatter
+from tests.fuzz.drawn_values import DrawnValues, text_of
+
+SEEDS = [
+    b"\x01---\nname: a\ndescription: >-\n  b\n\n  c\ntools: [x, 'y, z']\nmeta:\n  k: v\n  l:\n   - 1\n---\nbody\n",
+    b"\x01---\n'a b': |2+\n   x\n\n\"q\\u00e9\": \"r\\\n  s\"\nlist:\n- a # c\n- - b\nmap: {a: 1, b: '2'}\n...\n",
+    b"\x00name\xffsome text: #1\xffa\xff",
+]
+WORDS = [
+    "---\n",
+    "...\n",
+    ": ",
+    "- ",
+    "|",
+    ">-",
+    "|2+",
+    "[",
+    "]",
+    "{",
+    "}",
+    "'",
+    '"',
+    "\\u00e9",
+    " #",
+    "\t",
+    "\n  ",
+]
+PARSERS = ["handtools.text.frontmatter"]
+FOUND: dict[str, bytes] = {}
+
+
+def fuzz(data):
+    if data[:1] != b"\0":
+        found = read_frontmatter(text_of(data[1:]))
+        for key, value in found.fields.items():
+            assert isinstance(key, str)
+            assert isinstance(value, str | list | dict)
+        assert all(isinstance(problem, str) for problem in found.problems)
+        return
+    # A JSON text is a quoted YAML scalar.
+    drawn, fields = DrawnValues(data[1:]), {}
+    while not drawn.ended:
+        number = len(fields)
+        fields[f"key {number}"] = drawn.text()
+    rows = [f"{key}: {json.dumps(value)}" for key, value in fields.items()]
+    found = read_frontmatter("\n".join(["---", *rows, "---", "body"]))
+    assert found.body == "body"
+    assert not found.problems
+    assert found.fields == fields

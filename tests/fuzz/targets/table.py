@@ -1,0 +1,44 @@
+"""Tables (CSV, TSV, SQLite): a preview or a refusal, from any bytes."""
+
+import sqlite3
+from contextlib import closing
+
+from handtools.core.errors import ToolError
+from handtools.host.media import table_previews
+
+
+def database():
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("PRAGMA page_size = 512")
+        connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)")
+        connection.execute("INSERT INTO t VALUES (1, 'x')")
+        connection.execute("CREATE VIEW v AS SELECT b FROM t")
+        connection.commit()
+        return connection.serialize()
+
+
+SEEDS = [b'a,b\n1,"x\ny"\n', b"a;b;c\r\n1;2;3\r\n", b"a\tb\n\xe9\t\xff", database()]
+WORDS = [
+    '"',
+    ",",
+    ";",
+    "\t",
+    "\r\n",
+    "|",
+    "SQLite format 3",
+    "CREATE TABLE t(a)",
+    "CREATE VIEW v AS SELECT",
+    "\x00",
+]
+PARSERS = ["handtools.host.media.table_previews", "handtools.text.encoding"]
+FOUND: dict[str, bytes] = {}
+
+
+def fuzz(data):
+    for name in ("a.csv", "a.tsv"):
+        try:
+            shown = table_previews.preview(name, data)
+        except ToolError:
+            continue
+        if shown is not None:
+            shown.text.encode("utf-8", "surrogatepass")
