@@ -217,13 +217,18 @@ class KillableCluster:
 
 
 def _node_arguments() -> dict[str, int]:
-    """What all nodes are started with: ports that are chosen here, as Ray waits 15 s for agents to choose theirs."""
+    """What all nodes are started with; with ports, as Ray waits only 15 s for its agents to choose theirs."""
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(3)]
+        sockets = [stack.enter_context(socket.socket()) for _ in range(4)]
         for each in sockets:
             each.bind(("127.0.0.1", 0))
         ports = [int(each.getsockname()[1]) for each in sockets]
-    names = ("metrics_agent_port", "runtime_env_agent_port", "dashboard_agent_listen_port")
+    names = (
+        "metrics_agent_port",
+        "metrics_export_port",
+        "runtime_env_agent_port",
+        "dashboard_agent_listen_port",
+    )
     return {"object_store_memory": STORE_BYTES, **dict(zip(names, ports, strict=True))}
 
 
