@@ -1,185 +1,290 @@
-"""Hosts are killed while workspaces work: what was answered must be there, once.
+"""Nodes and hosts are killed and the store fails while workspaces work: what was answered must be there, once.
 
-`python -m tests.fleet.chaos --workspaces 500 --calls 20 --kills 20 --seed 1` in the environment of `.ci/fleet`.
+`python -m tests.fleet.chaos --nodes 4 --workspaces 500 --calls 20 --kills 20 --seed 1`, in the environment of
+`.ci/fleet`.
 """
 
 import argparse
 import asyncio
+import contextlib
+import json
 import os
 import random
 import signal
+import socket
+import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from handtools.core.call import Call
 from handtools.fleet.fair_call_queue import TurnLimits
-from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host import HostLimits
-from handtools.fleet.ray_fleet import NAMESPACE, Fleet, HostSettings
+from handtools.fleet.ray_fleet import NAMESPACE, SLOT_RESOURCE, Fleet, HostSettings
+from handtools.host.sandbox.overlay.overlay_mount import unmount
 from handtools.runtime.policy import Policy
+from tests.fleet.chaos_driver import BEGINNING, PROGRESS_NAME, TALLY_NAME, Tally
+from tests.fleet.faulty_store import FaultRates, faulty_store
+from tests.fleet.s3_server import s3_server
+
+# A lost node is noticed in seconds, not in a minute.
+QUICK = {
+    "health_check_period_ms": 1000,
+    "health_check_timeout_ms": 5000,
+    "health_check_failure_threshold": 5,
+}
+STORE_BYTES = 80 << 20
+PROGRESS_LOOK_SECONDS = 0.2
 
 
-@dataclass
-class Tally:
-    """What was found."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChaosPlan:
+    """How much is done, and how much of it goes wrong."""
 
-    answered: int = 0
-    unknown: int = 0
-    kills: int = 0
-    lost: list[str] = field(default_factory=list)
-    repeated: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
+    hosts: int = 4
+    workspaces: int = 500
+    calls: int = 20
+    kills: int = 20
+    """Of whole nodes, each of which is replaced by a new one."""
+    host_kills: int = 10
+    driver_kills: int = 0
+    seed: int = 1
 
-    _awaited: list[tuple[int, asyncio.Event]] = field(default_factory=list)
 
-    def count(self, *, known: bool) -> None:
-        """Count a call that has ended."""
-        self.answered += known
-        self.unknown += not known
-        for wanted, reached in self._awaited:
-            if self.answered + self.unknown >= wanted:
-                reached.set()
+class Chaos:
+    """One run on a cluster whose nodes have slots, apart from its head."""
 
-    async def wait_for(self, calls: int) -> None:
-        """Wait until so many calls have ended."""
-        reached = asyncio.Event()
-        self._awaited.append((calls, reached))
-        if self.answered + self.unknown < calls:
-            await reached.wait()
+    def __init__(self, cluster: Any, folder: Path, plan: ChaosPlan) -> None:
+        self._cluster, self._folder, self._plan = cluster, folder, plan
+        self._dice = random.Random(plan.seed)
+        self._name = f"chaos{plan.seed}"
+        self._kills: Counter[str] = Counter()
+        self._driver: subprocess.Popen[bytes] | None = None
 
-    @property
-    def is_clean(self) -> bool:
-        return not (self.lost or self.repeated or self.wrong)
+    def run(self, s3_port: int, rates: FaultRates | None = None) -> Tally:
+        """Do it all, in the main thread; the driver's tally with what was killed."""
+        plan, began = self._plan, time.monotonic()
+        _make_source(self._folder / "source")
+        options = {
+            "address": self._cluster.address,
+            "fleet_name": self._name,
+            "workspaces": plan.workspaces,
+            "calls": plan.calls,
+            "seed": plan.seed,
+        }
+        (self._folder / "options.json").write_text(json.dumps(options))
+        with faulty_store(s3_port, rates or FaultRates(), plan.seed) as (store, port):
+            fleet = asyncio.run(Fleet.start(self._name, self._settings(port), hosts=plan.hosts))
+            try:
+                self._start_driver()
+                self._kill_meanwhile()
+                self._wait_for(plan.workspaces * plan.calls)
+                store.is_faulty = False
+                assert self._driver is not None
+                assert self._driver.wait() == 0, "the driver has failed"
+            finally:
+                self._end_driver()
+                asyncio.run(fleet.stop())
+        tally = Tally(**json.loads((self._folder / TALLY_NAME).read_text()))
+        tally.kills, tally.faults = dict(self._kills), dict(store.counts)
+        tally.seconds = time.monotonic() - began
+        return tally
 
-    def __str__(self) -> str:
-        return (
-            f"{self.answered} calls answered, {self.unknown} of unknown outcome, {self.kills} kills: "
-            f"{len(self.lost)} lost, {len(self.repeated)} repeated, {len(self.wrong)} wrong"
+    def _settings(self, port: int) -> HostSettings:
+        plan = self._plan
+        return HostSettings(
+            folder=str(self._folder / "fleet"),
+            limits=HostLimits(slots=plan.workspaces // plan.hosts + 10, turns=TurnLimits(running=8)),
+            policy=Policy(defaults={"run": "allow"}),
+            log_url=f"s3://fleet/{self._name}",
+            log_options={
+                "key": "k",
+                "secret": "s",
+                "client_kwargs": {"endpoint_url": f"http://127.0.0.1:{port}"},
+                "config_kwargs": {
+                    "read_timeout": 5,
+                    "connect_timeout": 5,
+                    "retries": {"total_max_attempts": 1},
+                },
+            },
         )
 
+    def _start_driver(self) -> None:
+        self._driver = subprocess.Popen(
+            [sys.executable, "-m", "tests.fleet.chaos_driver", str(self._folder)], stdout=subprocess.DEVNULL
+        )
 
-class WorkspaceModel:
-    """One workspace, and what must be in it: a log of numbers, one for each call, and a file for each edit."""
+    def _end_driver(self) -> None:
+        if self._driver is not None and self._driver.poll() is None:
+            self._driver.kill()
+            self._driver.wait()
 
-    def __init__(self, box: FleetToolbox, seed: int, tally: Tally) -> None:
-        self.box, self.tally = box, tally
-        self._random = random.Random(seed)
-        self._sure: list[str] = []
-        self._unsure: set[str] = set()
-        self._files: dict[str, str] = {}
+    def _kill_meanwhile(self) -> None:
+        """Kill what the plan says, spread over the work."""
+        plan = self._plan
+        victims = ["node"] * plan.kills + ["host"] * plan.host_kills + ["driver"] * plan.driver_kills
+        self._dice.shuffle(victims)
+        total = plan.workspaces * plan.calls
+        for number, victim in enumerate(victims):
+            self._wait_for(total * (number + 1) // (len(victims) + 2))
+            if victim == "node":
+                self._cluster.replace(self._dice.choice(self._cluster.nodes))
+            elif victim == "driver":
+                self._end_driver()
+                self._start_driver()
+            elif not self._kill_host():
+                continue  # it is being restarted
+            self._kills[victim] += 1
 
-    async def work(self, calls: int) -> None:
-        for number in range(calls):
-            word = f"n{number}"
-            if self._random.random() < 0.4:
-                await self._write(f"{word}.txt", f"{word}\n")
-            elif self._random.random() < 0.2:
-                await self._answer(Call(tool="read", args={"path": "a.txt"}))
-            else:
-                await self._append(word)
+    def _kill_host(self) -> bool:
+        import ray
 
-    async def _append(self, word: str) -> None:
-        result = await self._answer(Call(tool="bash", args={"command": f"echo {word} >> log.txt"}))
-        if result is None:
-            self._unsure.add(word)
-        else:
-            self._sure.append(word)
+        name = f"{self._name}/h{self._dice.randrange(self._plan.hosts)}"
+        try:
+            actor = ray.get_actor(name, NAMESPACE)
+            os.kill(ray.get(actor.pid.remote(), timeout=10), signal.SIGKILL)
+        except (ray.exceptions.RayError, OSError, ValueError):
+            return False
+        return True
 
-    async def _write(self, path: str, content: str) -> None:
-        if await self._answer(Call(tool="write", args={"path": path, "content": content})) is not None:
-            self._files[path] = content
-        else:
-            self._unsure.add(path)
-
-    async def _answer(self, call: Call) -> Any:
-        """The result; None if nobody knows. What was refused, or could not be stored, is sent again."""
-        while True:
-            result = await self.box.call(call)
-            code = result.fault.code if result.fault else ""
-            if code == "unknown_outcome":
-                self.tally.count(known=False)
-                return None
-            if code not in {"busy", "storage"}:
-                assert result.status == "ok", result.text
-                self.tally.count(known=True)
-                return result
-            await asyncio.sleep(0)
-
-    async def check(self) -> None:
-        """Compare the workspace with what was answered."""
-        name = self.box.workspace_name
-        listed = await self._answer(Call(tool="bash", args={"command": "cat log.txt 2>/dev/null; true"}))
-        found = [line for line in listed.text.splitlines() if line.startswith("n") and line[1:].isdigit()]
-        self.tally.repeated += [f"{name}: {word}" for word in set(found) if found.count(word) > 1]
-        self.tally.lost += [f"{name}: {word}" for word in self._sure if word not in found]
-        extra = [word for word in found if word not in self._sure and word not in self._unsure]
-        in_order = [word for word in found if word in self._sure] == self._sure
-        if extra or not in_order:
-            self.tally.wrong.append(f"{name}: {found} and not {self._sure}")
-        for path, content in self._files.items():
-            read = await self._answer(Call(tool="bash", args={"command": f"cat {path}"}))
-            if not read.text.startswith(content):
-                self.tally.lost.append(f"{name}: {path}")
+    def _wait_for(self, calls: int) -> None:
+        """Wait until so many calls have answers."""
+        path, never = self._folder / PROGRESS_NAME, threading.Event()
+        while not path.exists() or _lines(path) < calls:
+            assert self._driver is not None and self._driver.poll() is None, "the driver has ended"
+            never.wait(PROGRESS_LOOK_SECONDS)
 
 
-async def chaos(
-    folder: Path, *, hosts: int, workspaces: int, calls: int, kills: int, seed: int, log_url: str = ""
-) -> Tally:
-    """Run it on the Ray cluster that this process is connected to."""
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n")
+
+
+def _make_source(folder: Path) -> None:
+    """The template: a few files and a repository with one commit of them."""
+    folder.mkdir()
+    for name, content in BEGINNING.items():
+        (folder / name).write_text(content)
+    for arguments in (
+        ["init", "-q", "-b", "main"],
+        ["config", "user.name", "chaos"],
+        ["config", "user.email", "chaos@localhost"],
+        ["config", "gc.auto", "0"],
+        ["add", "-A"],
+        ["commit", "-q", "-m", "begin"],
+    ):
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
+
+
+class KillableCluster:
+    """A real Ray cluster on this machine: a head without slots, and nodes that can be lost."""
+
+    def __init__(self, nodes: int, slots: int) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._slots = slots
+        self._cluster = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 1, "_system_config": QUICK, **_node_arguments()},
+        )
+        self.nodes: list[Any] = []
+        for _ in range(nodes):
+            self._add()
+
+    @property
+    def address(self) -> str:
+        return str(self._cluster.address)
+
+    def replace(self, node: Any) -> None:
+        """Kill all processes of a node at once, and start another node."""
+        self.nodes.remove(node)
+        self._cluster.remove_node(node, allow_graceful=False)
+        self._add()
+
+    def shutdown(self) -> None:
+        self._cluster.shutdown()
+
+    def _add(self) -> None:
+        node = self._cluster.add_node(
+            num_cpus=1, resources={SLOT_RESOURCE: self._slots}, **_node_arguments()
+        )
+        self.nodes.append(node)
+
+
+def _node_arguments() -> dict[str, int]:
+    """What all nodes are started with; with ports, as Ray waits only 15 s for its agents to choose theirs."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(4)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        ports = [int(each.getsockname()[1]) for each in sockets]
+    names = (
+        "metrics_agent_port",
+        "metrics_export_port",
+        "runtime_env_agent_port",
+        "dashboard_agent_listen_port",
+    )
+    return {"object_store_memory": STORE_BYTES, **dict(zip(names, ports, strict=True))}
+
+
+@contextmanager
+def killable_cluster(nodes: int, slots: int) -> Iterator[KillableCluster]:
+    """A cluster that this process is connected to."""
     import ray
 
-    source = folder / "source"
-    source.mkdir()
-    (source / "a.txt").write_text("a\n")
-    settings = HostSettings(
-        folder=str(folder / "fleet"),
-        limits=HostLimits(slots=workspaces // hosts + 10, turns=TurnLimits(running=16)),
-        policy=Policy(defaults={"run": "allow"}),
-        log_url=log_url or f"file://{folder}/log",
-    )
-    tally, dice = Tally(), random.Random(seed)
-    fleet = await Fleet.start(f"chaos{seed}", settings, hosts=hosts)
+    cluster = KillableCluster(nodes, slots)
+    ray.init(cluster.address, logging_level="ERROR", log_to_driver=False)
     try:
-        template = await fleet.add_template("folder", str(source))
-        models = [
-            WorkspaceModel(await fleet.create(template), seed * 1000 + number, tally)
-            for number in range(workspaces)
-        ]
-        working = asyncio.gather(*(model.work(calls) for model in models))
-        total = workspaces * calls
-        for kill in range(kills):
-            # Spread over the work, wherever it is by then.
-            await tally.wait_for(total * (kill + 1) // (kills + 1))
-            host = dice.choice(list(fleet.hosts))
-            actor = ray.get_actor(f"chaos{seed}/{host}", NAMESPACE)
-            try:
-                os.kill(await actor.pid.remote(), signal.SIGKILL)
-            except ray.exceptions.RayError:
-                continue  # it is being restarted
-            tally.kills += 1
-        await working
-        await asyncio.gather(*(model.check() for model in models))
+        yield cluster
     finally:
-        await fleet.stop()
-    return tally
+        ray.shutdown()
+        cluster.shutdown()
+
+
+@contextmanager
+def run_folder() -> Iterator[Path]:
+    """A folder for a run, removed with the mounts that killed hosts left in it."""
+    with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as folder:
+        try:
+            yield Path(folder)
+        finally:
+            for line in Path("/proc/self/mountinfo").read_text().splitlines():
+                place = line.split()[4]
+                if place.startswith(f"{folder}/"):
+                    unmount(place)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, value in (("hosts", 4), ("workspaces", 500), ("calls", 20), ("kills", 20), ("seed", 1)):
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument(
+        "--kill-driver", action="store_true", help="kill the driver in the middle, and resume"
+    )
+    for name, value in (("workspaces", 500), ("calls", 20), ("kills", 20), ("host-kills", 10), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
-    import ray
-
-    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            tally = asyncio.run(chaos(Path(folder), **vars(options)))
-    finally:
-        ray.shutdown()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the nodes end with this process
+    plan = ChaosPlan(
+        hosts=options.nodes,
+        workspaces=options.workspaces,
+        calls=options.calls,
+        kills=options.kills,
+        host_kills=options.host_kills,
+        driver_kills=int(options.kill_driver),
+        seed=options.seed,
+    )
+    slots = 2 * (plan.workspaces // plan.hosts + 10)
+    with (
+        run_folder() as folder,
+        s3_server(folder) as port,
+        killable_cluster(options.nodes, slots) as cluster,
+    ):
+        tally = Chaos(cluster, folder, plan).run(port)
     print(tally)
     for problem in (*tally.lost, *tally.repeated, *tally.wrong):
         print(problem)

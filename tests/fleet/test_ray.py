@@ -13,33 +13,17 @@ from handtools.core.call import Call
 from handtools.core.events import Event, Progressed
 from handtools.fleet.fair_call_queue import TurnLimits
 from handtools.fleet.host import HostLimits
-from handtools.fleet.ray_fleet import SLOT_RESOURCE, Fleet, HostSettings
+from handtools.fleet.ray_fleet import Fleet, HostSettings
 from handtools.runtime.policy import Policy
-from tests.fleet.chaos import chaos
+from tests.fleet.chaos import Chaos, ChaosPlan, KillableCluster, killable_cluster
 
 SLOTS = 50
-# A lost node is noticed in seconds, not in a minute.
-QUICK = {
-    "health_check_period_ms": 1000,
-    "health_check_timeout_ms": 2000,
-    "health_check_failure_threshold": 3,
-}
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    import ray
-    from ray.cluster_utils import Cluster
-
-    # The head has no slots: hosts go to the other nodes, which can be lost.
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": QUICK})
-    made.add_node(num_cpus=1, resources={SLOT_RESOURCE: SLOTS})
-    ray.init(made.address, logging_level="ERROR", log_to_driver=False)
-    try:
+def cluster() -> Iterator[KillableCluster]:
+    with killable_cluster(1, SLOTS) as made:
         yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
 
 
 def settings(tmp_path: Path, **more: Any) -> HostSettings:
@@ -53,7 +37,7 @@ def settings(tmp_path: Path, **more: Any) -> HostSettings:
 
 
 async def test_calls_go_directly_or_through_ray_and_hosts_survive_a_lost_node(
-    cluster: Any, tmp_path: Path, source: Path
+    cluster: KillableCluster, tmp_path: Path, source: Path
 ) -> None:
     fleet = await Fleet.start("f", settings(tmp_path), hosts=2)
     try:
@@ -76,8 +60,7 @@ async def test_calls_go_directly_or_through_ray_and_hosts_survive_a_lost_node(
         await forks[0].call("write", {"path": "fork.txt", "content": "f\n"})
 
         # The node is gone, all of it at once; another one comes.
-        cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
-        cluster.add_node(num_cpus=1, resources={SLOT_RESOURCE: SLOTS})
+        cluster.replace(cluster.nodes[0])
         again = await asyncio.gather(*(box.call(call) for box, call in zip(boxes, done, strict=True)))
         assert [(result.status, result.text) for result in again] == [
             (result.status, result.text) for result in results
@@ -91,7 +74,7 @@ async def test_calls_go_directly_or_through_ray_and_hosts_survive_a_lost_node(
 
 
 async def test_a_killed_host_process_loses_nothing_and_says_what_it_does_not_know(
-    cluster: Any, tmp_path: Path, source: Path
+    cluster: KillableCluster, tmp_path: Path, source: Path
 ) -> None:
     import ray
 
@@ -120,9 +103,11 @@ async def test_a_killed_host_process_loses_nothing_and_says_what_it_does_not_kno
         await fleet.stop()
 
 
-async def test_nothing_that_was_answered_is_lost_or_repeated_while_hosts_are_killed(
-    cluster: Any, tmp_path: Path
+def test_nothing_that_was_answered_is_lost_or_repeated_while_nodes_hosts_drivers_and_the_store_fail(
+    cluster: KillableCluster, tmp_path: Path, s3_port: int
 ) -> None:
-    tally = await chaos(tmp_path, hosts=2, workspaces=8, calls=6, kills=2, seed=7)
+    plan = ChaosPlan(hosts=2, workspaces=8, calls=6, kills=1, host_kills=1, driver_kills=1, seed=7)
+    tally = Chaos(cluster, tmp_path, plan).run(s3_port)
     assert tally.is_clean, (tally.lost, tally.repeated, tally.wrong)
-    assert tally.kills >= 1
+    assert tally.kills["node"] == tally.kills["driver"] == 1
+    assert tally.answered + tally.unknown == plan.workspaces * plan.calls

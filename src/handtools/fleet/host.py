@@ -38,7 +38,14 @@ from handtools.fleet.fork_merge import ForkMerge, merge_fork, promote_fork
 from handtools.fleet.metrics import HostMetrics
 from handtools.fleet.tree_diff import TreeDifference
 from handtools.fleet.workspace_log import LogHead, LogStore, SegmentTaken
-from handtools.fleet.workspace_recovery import ShippedPosition, recover_workspace, ship_workspace
+from handtools.fleet.workspace_recovery import (
+    ShippedPosition,
+    is_checkpoint_due,
+    recover_workspace,
+    ship_workspace,
+    store_checkpoint,
+    store_fork_base,
+)
 from handtools.fleet.workspaces import WORKSPACE_NAME, WorkspaceRecord, WorkspaceStore
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.mcp.remote import MOST_NARROWED_TOOLBOXES, intersect_policies, policy_from_json
@@ -216,8 +223,9 @@ class WorkspaceHost:
                 return there.name
         self._check_room(tenant, 1)
         name = name or secrets.token_hex(8)
-        if self._log is not None:
-            await self._begin_log(name, LogHead(template, tenant))
+        if self._log is not None and not await self._begin_log(name, LogHead(template, tenant)):
+            # Asked again after this host, or another, was killed: calls may have run in it since.
+            return (await self._found(name, tenant)).name
         made = await to_thread.run_sync(lambda: self.store.create(template, name=name, tenant=tenant))
         return self._placed(made).name
 
@@ -231,16 +239,33 @@ class WorkspaceHost:
         slot = await self._found(name, tenant)
         if names and all(each in self._slots and self.store.get(each).parent == name for each in names):
             return list(names)
-        names = names or [secrets.token_hex(8) for _ in range(count)]
+        names = list(names) or [secrets.token_hex(8) for _ in range(count)]
         self._check_room(tenant, len(names))
         async with self._alone(slot):
-            if self._log is not None:
-                record = self.store.get(name)
-                head = LogHead(record.template, record.tenant, name, slot.shipped.number)
-                for each in names:
-                    await self._begin_log(each, head)
-            made = await to_thread.run_sync(lambda: self.store.fork(name, names=names))
-        return [self._placed(record).name for record in made]
+            new = names if self._log is None else await self._begin_forks(slot, names, self._log)
+            made = await to_thread.run_sync(lambda: self.store.fork(name, names=new)) if new else []
+            for record in made:
+                self._placed(record)
+        for each in names:
+            await self._found(each, tenant)
+        return names
+
+    async def _begin_forks(self, slot: _Slot, names: Sequence[str], log: LogStore) -> list[str]:
+        """Begin the logs of forks; those of them that were not begun before, by whom was killed since."""
+        record, done = self.store.get(slot.name), slot.shipped
+        await to_thread.run_sync(
+            lambda: store_fork_base(log, self.store, slot.name, done=done, writer=self.incarnation)
+        )
+        head, new = LogHead(record.template, record.tenant, slot.name, done.number), []
+        for each in names:
+            try:
+                if await self._begin_log(each, head):
+                    new.append(each)
+            except SegmentTaken:
+                known = await to_thread.run_sync(log.head, each)
+                if known is None or replace(known, segment=head.segment) != head:
+                    raise
+        return new
 
     async def diff(self, name: str, *, tenant: str = "") -> list[TreeDifference]:
         """What is different in a workspace from what it began with."""
@@ -487,12 +512,15 @@ class WorkspaceHost:
             raise NotFound(f"There is no workspace {name} here.", hint="Ask where it is.")
 
     async def _recover(self, name: str, log: LogStore) -> None:
-        recovered = await to_thread.run_sync(recover_workspace, self.store, log, name)
+        recovered = await to_thread.run_sync(
+            lambda: recover_workspace(self.store, log, name, writer=self.incarnation)
+        )
         if recovered is not None:
             self._placed(recovered.record).shipped = recovered.shipped
             self._count("recovered_workspaces")
 
-    async def _begin_log(self, name: str, head: LogHead) -> None:
+    async def _begin_log(self, name: str, head: LogHead) -> bool:
+        """Begin the log of a workspace; False if that may have been done before."""
         log = self._log
         assert log is not None, "only a host with a log begins one"
         template = self.store.templates
@@ -503,7 +531,7 @@ class WorkspaceHost:
         if self.name and name.partition("-")[0] != self.name:
             # A fork is on its parent's host, which need not be the one in its name any more.
             await to_thread.run_sync(log.place, name, self.name)
-        await to_thread.run_sync(log.begin, name, head)
+        return await to_thread.run_sync(log.begin, name, head)
 
     @asynccontextmanager
     async def _changing(self, slot: _Slot, box: Toolbox, tool: str | None) -> AsyncIterator[None]:
@@ -538,17 +566,7 @@ class WorkspaceHost:
         async with slot.shipping:
             began = time.monotonic()
             try:
-                slot.shipped = await to_thread.run_sync(
-                    lambda log: ship_workspace(
-                        log,
-                        slot.name,
-                        root=self.store.root(slot.name),
-                        journal=box.workspace.journal,
-                        done=slot.shipped,
-                        writer=self.incarnation,
-                    ),
-                    self._log,
-                )
+                await to_thread.run_sync(self._store_gained, slot, box, self._log)
                 slot.unstored_since = None
                 if self._metrics is not None:
                     self._metrics.stored(time.monotonic() - began)
@@ -563,6 +581,22 @@ class WorkspaceHost:
                     f"Workspace {slot.name} was taken over by another host while the call ran here.",
                     hint="Look at what is there before you do it again.",
                 ) from None
+
+    def _store_gained(self, slot: _Slot, box: Toolbox, log: LogStore) -> None:
+        journal = box.workspace.journal
+        slot.shipped = ship_workspace(
+            log,
+            self.store,
+            slot.name,
+            journal=journal,
+            done=slot.shipped,
+            writer=self.incarnation,
+            is_writing=_job_state(box) == "running",
+        )
+        if is_checkpoint_due(slot.shipped):
+            slot.shipped = store_checkpoint(
+                log, self.store, slot.name, journal=journal, done=slot.shipped, writer=self.incarnation
+            )
 
     async def _check_outcome(self, box: Toolbox, call: Call, sent_to: str) -> None:
         if not sent_to or sent_to == self.incarnation or call.metadata.get("retryable"):

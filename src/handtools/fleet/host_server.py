@@ -91,11 +91,13 @@ class HostMethods:
 
     async def resume(self, asked: Asked) -> Any:
         """Answer the question of a pending call."""
-        async with self._toolbox(asked) as box:
-            result = await box.resume(
-                asked["id"],
-                Reply(asked["allow"], asked["remember"], asked["message"], asked["fingerprint"]),
-            )
+        result = await self.host.resume(
+            asked["workspace"],
+            asked["id"],
+            Reply(asked["allow"], asked["remember"], asked["message"], asked["fingerprint"]),
+            tenant=self.tenant,
+            policy=asked.get("policy"),
+        )
         return {"result": _loaded(result_to_bytes(result))}
 
     async def withdraw(self, asked: Asked) -> Any:

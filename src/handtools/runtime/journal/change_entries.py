@@ -271,6 +271,16 @@ class ChangeEntries:
             paths[name] = bool(whole) or paths.get(name, False)
         return max((row[0] for row in rows), default=entry), paths
 
+    def refs_since(self, entry: int) -> list[str]:
+        """The backup references that changes after an entry moved to or from the backups."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT t.before_ref, t.after_ref FROM touches t JOIN entries e ON e.id = t.entry "
+                "WHERE t.entry > ? AND e.state = 'done' ORDER BY t.id",
+                (entry,),
+            ).fetchall()
+        return list(dict.fromkeys(path_from_column(ref) for row in rows for ref in row if ref is not None))
+
     @property
     def has_only_finished_entries(self) -> bool:
         """Whether no entry is unfinished."""

@@ -1,0 +1,171 @@
+"""A log stays short however many calls there were, and what it lost with that is nothing."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from handtools.core.call import Call
+from handtools.fleet import workspace_recovery
+from handtools.fleet.host import WorkspaceHost
+from handtools.fleet.host_server import HostMethods
+from handtools.fleet.templates import content_digest
+from handtools.fleet.workspace_log import LogStore
+from handtools.fleet.workspaces import WorkspaceStore
+from tests.fleet.conftest import Hosts, call
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace_recovery, "CHECKPOINT_SEGMENTS", 4)
+    monkeypatch.setattr(workspace_recovery, "MOST_SEGMENTS", 8)
+
+
+async def written(host: WorkspaceHost, name: str, numbers: Iterable[int]) -> list[Call]:
+    calls = [Call(tool="write", args={"path": f"{n}.txt", "content": f"{n}\n"}) for n in numbers]
+    for each in calls:
+        assert (await host.call(name, each)).status == "ok"
+    return calls
+
+
+async def test_a_shortened_log_has_all_files_all_results_and_undo(
+    hosts: Hosts, log: LogStore, source: Path
+) -> None:
+    first, second = hosts(), hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w")
+    before = content_digest(first.store.root(name))
+    removed = await call(first, name, "bash", command="rm -r pkg; head -c 3000000 /dev/urandom > large")
+    assert removed.status == "ok", removed.text
+    long = await call(first, name, "bash", command="seq 100000")
+    calls = await written(first, name, range(20))
+    left = content_digest(first.store.root(name))
+    assert len(log.objects(name).segments) <= 8
+
+    assert "99999" in (await call(second, name, "read", path=long.details.output_path, offset=99999)).text
+    assert content_digest(second.store.root(name)) == left
+    for each in calls:
+        assert (await second.call(name, each, sent_to=first.incarnation)).status == "ok"
+    for _ in range(len(calls) + 1):
+        undone = await call(second, name, "undo")
+        assert undone.status == "ok", undone.text
+    assert content_digest(second.store.root(name)) == before
+
+
+async def test_a_host_that_was_overtaken_long_ago_can_store_nothing(
+    hosts: Hosts, log: LogStore, source: Path
+) -> None:
+    first, second = hosts(), hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w")
+    await written(first, name, range(2))
+    assert (await call(second, name, "read", path="1.txt")).status == "ok"
+    # It looked, and that is enough: who had the workspace before has it no more.
+    late = await call(first, name, "write", path="late.txt", content="late\n")
+    assert late.fault.code == "unknown_outcome"
+    third = hosts()
+    await call(third, name, "read", path="1.txt")
+    await written(third, name, range(2, 30))
+    assert len(log.objects(name).segments) < 20
+    late = await call(second, name, "write", path="late.txt", content="late\n")
+    assert late.fault.code == "unknown_outcome"
+    fourth = hosts()
+    await call(fourth, name, "read", path="1.txt")
+    assert content_digest(fourth.store.root(name)) == content_digest(third.store.root(name))
+
+
+class InterruptedLog(LogStore):
+    """A store in which something happens after a log was listed, and before it is read."""
+
+    then: Callable[[], None] | None = None
+
+    def segments(self, name: str, numbers: Iterable[int]) -> list[bytes | None]:
+        if self.then is not None:
+            then, self.then = self.then, None
+            then()
+        return super().segments(name, numbers)
+
+
+async def test_a_log_that_is_shortened_while_it_is_read_is_read_again(
+    hosts: Hosts, tmp_path: Path, source: Path
+) -> None:
+    url = f"file://{tmp_path}/shared"
+    store, slow = LogStore(url), InterruptedLog(url)
+    first = WorkspaceHost(WorkspaceStore(tmp_path / "first"), log=store)
+    second = WorkspaceHost(WorkspaceStore(tmp_path / "second"), log=slow)
+    try:
+        name = await first.create(await first.add_template("folder", str(source)), name="w")
+        await written(first, name, range(2))
+        slot = first._slots[name]
+
+        def shorten() -> None:
+            journal = slot.box.workspace.journal
+            slot.shipped = workspace_recovery.store_checkpoint(
+                store, first.store, name, journal=journal, done=slot.shipped, writer=first.incarnation
+            )
+
+        slow.then = shorten
+        assert "1" in (await call(second, name, "read", path="1.txt")).text
+        assert content_digest(second.store.root(name)) == content_digest(first.store.root(name))
+        late = await call(first, name, "write", path="late.txt", content="late\n")
+        assert late.fault.code == "unknown_outcome"
+    finally:
+        first.store.close_all()
+        second.store.close_all()
+
+
+async def test_a_fork_keeps_what_it_began_with_when_its_parents_log_is_shortened_or_gone(
+    hosts: Hosts, log: LogStore, source: Path
+) -> None:
+    first, second = hosts(), hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w")
+    await written(first, name, range(3))
+    await call(first, name, "edit", path="a.txt", old_string="line 3\n", new_string="three\n")
+    (fork,) = await first.fork(name, names=["f"])
+    await written(first, name, range(10, 30))
+    # The fork puts back what the template has, which no difference from the template shows.
+    await call(first, fork, "edit", path="a.txt", old_string="three\n", new_string="line 3\n")
+    await call(first, fork, "bash", command="rm 1.txt")
+    await written(first, fork, range(40, 60))
+    left = content_digest(first.store.root(fork))
+    await first.remove(name)
+    assert log.collect_garbage(min_age=0) == 0, "the fork needs it"
+    # Asked for once more, as after a lost answer, it is the same fork.
+    await second.diff(fork)
+    assert content_digest(second.store.root(fork)) == left
+    await second.remove(fork)
+    assert log.collect_garbage() == 0, "not before a day is over"
+    assert log.collect_garbage(min_age=0) == 2
+    assert log.head(name) is log.head(fork) is None
+
+
+async def test_who_asks_for_a_workspace_again_gets_the_one_with_its_calls(
+    hosts: Hosts, source: Path
+) -> None:
+    first, second = hosts(), hosts()
+    template = await first.add_template("folder", str(source))
+    name = await first.create(template, name="w")
+    (fork,) = await first.fork(name, names=["f"])
+    await written(first, name, range(2))
+    await written(first, fork, range(2, 4))
+    assert await second.create(template, name="w") == name
+    assert (second.store.root(name) / "1.txt").exists()
+    assert await second.fork(name, names=["f", "g"]) == ["f", "g"]
+    assert (second.store.root("f") / "3.txt").exists()
+    assert not (second.store.root("f") / "1.txt").exists()
+    assert (second.store.root("g") / "1.txt").exists()
+
+
+async def test_what_a_person_allowed_is_stored(tmp_path: Path, source: Path) -> None:
+    log = LogStore(f"file://{tmp_path}/log")
+    first, second = (WorkspaceHost(WorkspaceStore(tmp_path / each), log=log) for each in ("one", "two"))
+    try:
+        name = await first.create(await first.add_template("folder", str(source)), name="w")
+        asked = Call(tool="write", args={"path": ".envrc", "content": "x\n"})
+        pending = await first.call(name, asked)
+        assert pending.status == "pending"
+        answer = {"id": asked.id, "allow": True, "remember": "", "message": "", "fingerprint": ""}
+        await HostMethods(first).resume({"workspace": name, **answer})
+        assert (await second.call(name, asked)).status == "ok"
+        assert (second.store.root(name) / ".envrc").read_text() == "x\n"
+    finally:
+        first.store.close_all()
+        second.store.close_all()
