@@ -176,8 +176,8 @@ class WorkspaceHost:
         slot = await self._found(name, tenant)
         if names and all(each in self._slots and self.store.get(each).parent == name for each in names):
             return list(names)
+        self._check_room(tenant, len(names) or count)  # before a name is made for each
         names = names or [secrets.token_hex(8) for _ in range(count)]
-        self._check_room(tenant, len(names))
         async with self._alone(slot):
             if self._log is not None:
                 record = self.store.get(name)
@@ -331,11 +331,14 @@ class WorkspaceHost:
         if name not in self._slots and self._log is not None and WORKSPACE_NAME.fullmatch(name):
             async with self._recovering.setdefault(name, asyncio.Lock()):
                 if name not in self._slots:
-                    await self._recover(name, self._log)
+                    await self._recover(name, self._log, tenant)
             self._recovering.pop(name, None)
         return self._slot(name, tenant)
 
-    async def _recover(self, name: str, log: LogStore) -> None:
+    async def _recover(self, name: str, log: LogStore, tenant: str) -> None:
+        head = await to_thread.run_sync(log.head, name)
+        if head is None or (tenant and head.tenant != tenant):
+            return  # nobody has the host work on a workspace by guessing another tenant's names
         recovered = await to_thread.run_sync(recover_workspace, self.store, log, name)
         if recovered is not None:
             self._placed(recovered.record).shipped = recovered.shipped
