@@ -57,7 +57,7 @@ class HostLimits:
     slots: int = 2000
     """Workspaces."""
     open: int = 128
-    """Workspaces whose files and journals are open; those that were used least lately are closed."""
+    """Workspaces whose files or journals are open; those that were used least lately are closed."""
     idle_seconds: float = 60.0
     """How long a workspace stays open that nobody uses."""
     tenant_slots: int | None = None
@@ -164,7 +164,9 @@ class WorkspaceHost:
         if self._log is not None:
             await self._begin_log(name, LogHead(template, tenant))
         made = await to_thread.run_sync(lambda: self.store.create(template, name=name, tenant=tenant))
-        return self._placed(made).name
+        self._placed(made)
+        await self._close_least_used(self.limits.open)
+        return name
 
     async def fork(
         self, name: str, count: int = 1, *, tenant: str = "", names: Sequence[str] = ()
@@ -185,7 +187,10 @@ class WorkspaceHost:
                 for each in names:
                     await self._begin_log(each, head)
             made = await to_thread.run_sync(lambda: self.store.fork(name, names=names))
-        return [self._placed(record).name for record in made]
+        for record in made:
+            self._placed(record)
+        await self._close_least_used(self.limits.open)
+        return list(names)
 
     async def diff(self, name: str, *, tenant: str = "") -> list[TreeDifference]:
         """What is different in a workspace from what it began with."""
@@ -293,7 +298,7 @@ class WorkspaceHost:
         """What the host is doing now."""
         return HostStatus(
             workspaces=len(self._slots),
-            open=sum(slot.box is not None for slot in self._slots.values()),
+            open=len(self._open_slots()),
             running=self._turns.running,
             waiting=self._turns.waiting,
             shed=self._turns.shed,
@@ -428,7 +433,8 @@ class WorkspaceHost:
         if len(self._slots) + count > self.limits.slots:
             raise Busy(f"All {self.limits.slots} slots of this host are taken.", hint=BUSY_HINT)
         most = self.limits.tenant_slots
-        if most is not None and len(self.names(tenant=tenant)) + count > most:
+        held = sum(not tenant or slot.tenant == tenant for slot in self._slots.values())
+        if most is not None and held + count > most:
             raise Busy(f"This tenant has {most} workspaces here, which is all.", hint="Remove one.")
 
     @asynccontextmanager
@@ -457,8 +463,6 @@ class WorkspaceHost:
             raise NotFound(f"There is no workspace {slot.name} here.", hint="Ask where it is.")
         await self._close_least_used(self.limits.open - 1)
         slot.box = await to_thread.run_sync(self._open, slot.name)
-        if self._idle_task is None:
-            self._idle_task = asyncio.create_task(self._close_idle())
         return slot.box
 
     def _open(self, name: str) -> Toolbox:
@@ -487,10 +491,16 @@ class WorkspaceHost:
             await box.aclose()
 
     async def _close_least_used(self, most: int) -> None:
-        open_slots = [slot for slot in self._slots.values() if slot.box is not None]
+        if self._idle_task is None:
+            self._idle_task = asyncio.create_task(self._close_idle())
+        open_slots = self._open_slots()
         spare = len(open_slots) - most
         for slot in sorted(open_slots, key=lambda each: each.used)[: max(0, spare)]:
             await self._close_if_unused(slot)
+
+    def _open_slots(self) -> list[_Slot]:
+        """Those with a toolbox or a mount: what is made ahead has no toolbox yet."""
+        return [self._slots[name] for name in self.store.open_names() if name in self._slots]
 
     async def _close_if_unused(self, slot: _Slot) -> None:
         if slot.users or slot.lock.locked() or _job_state(slot.box) == "running":
@@ -511,11 +521,11 @@ class WorkspaceHost:
         """Close workspaces that nobody uses, from time to time."""
         while True:
             await asyncio.sleep(min(_IDLE_LOOK_SECONDS, self.limits.idle_seconds))
-            for slot in list(self._slots.values()):
+            for slot in self._open_slots():
                 # What an ended job printed is gone when its workspace is closed: it is left time to be asked for.
                 patience = ENDED_JOB_PATIENCE if _job_state(slot.box) == "ended" else 1
                 unused = time.monotonic() - slot.used
-                if slot.box is not None and unused > self.limits.idle_seconds * patience:
+                if unused > self.limits.idle_seconds * patience:
                     await self._close_if_unused(slot)
 
     def _changes(self, tool: str) -> bool:
