@@ -4,7 +4,8 @@ Every file below `attempts/`, `heldout_first/` and `heldout_second/` is an attem
 anywhere. The held-out ones were written after the profile was frozen, in two rounds: what the first found was
 mended where it could be, and then the second was written.
 
-The family `host` is of another kind: attacks on what our own process does for calls (`host/`).
+The family `host` is of another kind: attacks on what our own process does for calls (`host/`). The family
+`tenants` is all of these across two workspaces of one fleet's host (`tenants/`).
 """
 
 import argparse
@@ -23,6 +24,7 @@ from bench.escapes.host import corpus
 from bench.escapes.scene import Scene, scene
 from bench.escapes.scripts import Script, below, load
 from bench.escapes.stages import BARE, Stage, stages
+from bench.escapes.tenants import corpus as tenants
 from bench.figures import Figure, NotRun
 from bench.ordinary_user import as_user
 
@@ -52,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Iterable[Figure | NotRun]:
     if options.terminal:
         terminals.take(options.terminal)
+    if tenants.FAMILY in (options.family or ()):
+        yield from tenants.figures(options)
+        return
     if options.attack or options.user or corpus.FAMILY in (options.family or ()):
         yield from _host(options)
         return
@@ -69,6 +74,7 @@ def run(options: argparse.Namespace) -> Iterable[Figure | NotRun]:
             yield from _all(name, known[name], options)
     if not options.runner and not options.script and not options.family:
         yield from corpus.figures(options)
+        yield from tenants.figures(options)
 
 
 def _host(options: argparse.Namespace) -> Iterable[Figure]:

@@ -86,14 +86,14 @@ class Scene:
         for name in ("out", "other", "home"):
             shutil.rmtree(self.base / name, ignore_errors=True)
         _emptied(self.workspace, but="service.sock")
-        _plant(self.base, self.secrets)
+        plant(self.base, self.secrets)
         if not hasattr(self, "victim") or self.victim.poll() is not None:
             self._start_victim()
         self._open_inheritable()
         self.listeners.heard.clear()
-        self._before = _marks(self.base, but=("work", "run"))
-        self._protected = _marks(self.workspace, but=())
-        self._standing = self._victim_standing()
+        self._before = marks(self.base, but=("work", "run"))
+        self._protected = marks(self.workspace, but=())
+        self._standing = self.victim_standing()
 
     def environment(self) -> dict[str, str]:
         """What an attempt is told: where everything is, but no secret."""
@@ -145,12 +145,12 @@ class Scene:
         ]
         found += self._changes()
         found += [f"left {path}" for path in _left(self.workspace, self._protected)]
-        if self.nonce.encode() in self._heard():
+        if self.nonce.encode() in self.what_was_heard():
             found.append("reached a listener")
-        if self._victim_standing() != self._standing:
+        if self.victim_standing() != self._standing:
             found.append("touched the other process")
         # One that forks and ends all the time is seen only by looking often.
-        survivors = {pid for _ in range(4) for pid in _marked(self.nonce)}
+        survivors = {pid for _ in range(4) for pid in marked_processes(self.nonce)}
         if survivors:
             found.append(f"left {len(survivors)} processes running")
         for pid in survivors:
@@ -172,7 +172,7 @@ class Scene:
     def _queue(self) -> str:
         return f"/queue-{self._mark}"
 
-    def _heard(self) -> bytes:
+    def what_was_heard(self) -> bytes:
         # What was sent is in a buffer of the kernel already; the thread needs a moment to fetch it.
         deadline = time.monotonic() + 0.03
         while self.nonce.encode() not in self.listeners.heard and time.monotonic() < deadline:
@@ -180,7 +180,7 @@ class Scene:
         return bytes(self.listeners.heard)
 
     def _changes(self) -> list[str]:
-        after = _marks(self.base, but=("work", "run"))
+        after = marks(self.base, but=("work", "run"))
         paths = {path for path in {*self._before, *after} if self._before.get(path) != after.get(path)}
         found = [f"changed {path}" for path in sorted(paths)]
         if not self.workspace.is_dir():
@@ -219,7 +219,7 @@ class Scene:
     def _victim_report(self) -> list[str]:
         return (self.sockets / "report").read_text().split()
 
-    def _victim_standing(self) -> tuple[object, ...]:
+    def victim_standing(self) -> tuple[object, ...]:
         """How the victim is: state, signals it got, memory, priority, limits."""
         if self.victim.poll() is not None:
             return ("dead",)
@@ -272,7 +272,7 @@ class Scene:
 
     def _measure(self, seen: list[str], over: threading.Event) -> None:
         while not over.wait(0.1):
-            pids = _marked(self.nonce)
+            pids = marked_processes(self.nonce)
             used = sum(map(_private_bytes, pids))
             if used > _MEMORY_BYTES:
                 seen.append("used more memory than allowed")
@@ -298,7 +298,7 @@ def scene(owner: tuple[int, int] | None = None) -> Iterator[Scene]:
         made.close()
 
 
-def _plant(base: Path, known: dict[str, str]) -> None:
+def plant(base: Path, known: dict[str, str]) -> None:
     """The files of a scene."""
     files = {
         "out/canary": "canary\n",
@@ -347,7 +347,7 @@ def _emptied(folder: Path, *, but: str) -> None:
             path.unlink()
 
 
-def _marks(folder: Path, *, but: tuple[str, ...]) -> Marks:
+def marks(folder: Path, *, but: tuple[str, ...]) -> Marks:
     """Everything below a folder as what would show a change."""
     found: Marks = {}
     for path in sorted(folder.rglob("*")):
@@ -382,7 +382,7 @@ _NEVER = (
 
 def _left(workspace: Path, before: Marks) -> Iterator[str]:
     """What a command must not leave in a workspace: what other programs run, trust or follow."""
-    after = _marks(workspace, but=("service.sock",))
+    after = marks(workspace, but=("service.sock",))
     for path, mark in after.items():
         if before.get(path) == mark:
             continue
@@ -420,7 +420,7 @@ def _is_ordinary_git(workspace: Path, path: str, mode: int) -> bool:
     return bool(_GIT_OWN_FILES.fullmatch(inner))
 
 
-def _marked(nonce: str) -> list[int]:
+def marked_processes(nonce: str) -> list[int]:
     """Processes with the mark in their arguments."""
     found = []
     for name in os.listdir("/proc"):

@@ -4,6 +4,7 @@ import shlex
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 from pydantic import BaseModel
@@ -48,6 +49,18 @@ async def script(ctx: Context, params: ScriptParams) -> Result[ScriptDetails]:
 Ended = tuple[int | None, bytes]
 
 
+def script_arguments(given: Script, environment: dict[str, str]) -> dict[str, Any]:
+    """The arguments of a call that runs a script; its last argument marks its processes."""
+    home = {"HOME": environment["HOST_HOME"]} if "HOST_HOME" in environment else {}
+    text = shlex.join([*given.interpreter.split(), "-c", given.text, environment.get("NONCE", "")])
+    return {
+        "text": f"exec {text}",
+        "env": environment | home,
+        "seconds": given.seconds,
+        "bounded": bool(environment),
+    }
+
+
 def transacting(runner: Runner | None = None) -> Callable[[Script, Path, dict[str, str]], Ended]:
     """Nobody is there to be asked, so what needs a person's word does not land, unless the work has it already."""
 
@@ -62,14 +75,7 @@ async def _call(
 ) -> Ended:
     rules = (PRIVATE_RULE,) if given.open_git else (PRIVATE_RULE, PROTECTED_RULE)
     policy = Policy(rules=rules, unattended="allow" if given.open_git else "deny")
-    home = {"HOME": environment["HOST_HOME"]} if "HOST_HOME" in environment else {}
-    text = shlex.join([*given.interpreter.split(), "-c", given.text, environment.get("NONCE", "")])
-    args = {
-        "text": f"exec {text}",
-        "env": environment | home,
-        "seconds": given.seconds,
-        "bounded": bool(environment),
-    }
+    args = script_arguments(given, environment)
     with tempfile.TemporaryDirectory(prefix="state-") as state:
         place = local_workspace(workspace, state=state)
         if runner is not None:

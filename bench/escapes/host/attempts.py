@@ -67,15 +67,16 @@ def _attacks_of(package: ModuleType, *, held_out: bool) -> Iterator[Named]:
                 yield Named(info.name, name, inspect.getdoc(value) or "", value, held_out)
 
 
-def attempt(attack: Attack) -> list[str]:
+def attempt(attack: Attack, new: Callable[[Path, int], Place] = new_place) -> list[str]:
     """Run an attack in a new place; gives everything that shows it succeeded."""
     base = Path(os.path.realpath(tempfile.mkdtemp(prefix="host-")))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
         try:
-            place = new_place(base, listener.getsockname()[1])
+            place = new(base, listener.getsockname()[1])
             found = _in_a_child(place, lambda: _act(place, attack))
             found += _verdicts(place)
+            found += place.changes_elsewhere()
             if _was_contacted(listener):
                 found.append("ran outside: it reached a listener on loopback")
             return found + _in_a_child(place, lambda: _go_on(place))
@@ -251,7 +252,12 @@ def _end_processes(transcript: Path) -> None:
 
 
 def _remove(base: Path) -> None:
-    """Not with shutil: a tree may be deeper than it can go."""
+    """Not with shutil: a tree may be deeper than it can go. What is mounted in it goes first."""
+    for row in reversed(Path("/proc/self/mountinfo").read_text().splitlines()):
+        if (point := row.split()[4]).startswith(f"{base}/"):
+            subprocess.run(
+                [shutil.which("umount") or "umount", "-l", point], check=False, stderr=sys.stderr
+            )
     subprocess.run(
         [shutil.which("chmod") or "chmod", "-R", "u+rwx", str(base)], capture_output=True, check=False
     )

@@ -79,7 +79,7 @@ class Place:
     def furnish(self) -> None:
         """Make the folders, the private files and what is protected."""
         for folder in (self.workspace, self.outside, self.home, self.state):
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)
         self.put(".env", f"KEY={self.secrets['DOTENV']}\n")
         self.put("deploy.pem", f"---\nname: deploy\ndescription: {self.secrets['PEM']}\n---\n")
         self.put(".ssh/config", f"Host {self.secrets['SSH']}\n")
@@ -256,6 +256,10 @@ class Place:
             process.wait()
         self.close()
 
+    def changes_elsewhere(self) -> list[str]:
+        """What else is not as it was before the attack."""
+        return []
+
     # The transcript.
 
     def tell(self, kind: str, value: object) -> None:
@@ -300,10 +304,15 @@ class Person:
 
 def new_place(base: Path, port: int) -> Place:
     """A place with secrets of its own, each one recognisable."""
-    names = ("DOTENV", "PEM", "SSH", "OUTSIDE", "HOME", "ENVIRON", "OTHER", "VICTIM")
-    place = Place(base, port, {name: f"CANARY-{name}-{secrets.token_hex(8)}" for name in names})
+    place = Place(base, port, new_secrets())
     place.furnish()
     return place
+
+
+def new_secrets(*more: str) -> dict[str, str]:
+    """Secrets by what they are about."""
+    names = ("DOTENV", "PEM", "SSH", "OUTSIDE", "HOME", "ENVIRON", "OTHER", "VICTIM", *more)
+    return {name: f"CANARY-{name}-{secrets.token_hex(8)}" for name in names}
 
 
 @contextlib.contextmanager

@@ -87,7 +87,7 @@ class HostLimits:
     slots: int = 2000
     """Workspaces."""
     open: int = 128
-    """Workspaces whose files and journals are open; those that were used least lately are closed."""
+    """Workspaces whose files or journals are open; those that were used least lately are closed."""
     idle_seconds: float = 60.0
     """How long a workspace stays open that nobody uses."""
     tenant_slots: int | None = None
@@ -227,7 +227,9 @@ class WorkspaceHost:
             # Asked again after this host, or another, was killed: calls may have run in it since.
             return (await self._found(name, tenant)).name
         made = await to_thread.run_sync(lambda: self.store.create(template, name=name, tenant=tenant))
-        return self._placed(made).name
+        self._placed(made)
+        await self._close_least_used(self.limits.open)
+        return name
 
     async def fork(
         self, name: str, count: int = 1, *, tenant: str = "", names: Sequence[str] = ()
@@ -239,8 +241,8 @@ class WorkspaceHost:
         slot = await self._found(name, tenant)
         if names and all(each in self._slots and self.store.get(each).parent == name for each in names):
             return list(names)
+        self._check_room(tenant, len(names) or count)  # before a name is made for each
         names = list(names) or [secrets.token_hex(8) for _ in range(count)]
-        self._check_room(tenant, len(names))
         async with self._alone(slot):
             new = names if self._log is None else await self._begin_forks(slot, names, self._log)
             made = await to_thread.run_sync(lambda: self.store.fork(name, names=new)) if new else []
@@ -248,6 +250,7 @@ class WorkspaceHost:
                 self._placed(record)
         for each in names:
             await self._found(each, tenant)
+        await self._close_least_used(self.limits.open)
         return names
 
     async def _begin_forks(self, slot: _Slot, names: Sequence[str], log: LogStore) -> list[str]:
@@ -404,7 +407,7 @@ class WorkspaceHost:
         unstored = [slot.unstored_since for slot in slots if slot.unstored_since is not None]
         return HostStatus(
             workspaces=len(self._slots),
-            open=sum(slot.box is not None for slot in slots),
+            open=len(self._open_slots()),
             running=self._turns.running,
             waiting=self._turns.waiting,
             shed=self._turns.shed,
@@ -496,7 +499,7 @@ class WorkspaceHost:
             async with self._recovering.setdefault(name, asyncio.Lock()):
                 if name not in self._slots:
                     await self._check_place(name, tenant, self._log)
-                    await self._recover(name, self._log)
+                    await self._recover(name, self._log, tenant)
             self._recovering.pop(name, None)
         return self._slot(name, tenant)
 
@@ -511,7 +514,10 @@ class WorkspaceHost:
                 raise self._moved(name, host)
             raise NotFound(f"There is no workspace {name} here.", hint="Ask where it is.")
 
-    async def _recover(self, name: str, log: LogStore) -> None:
+    async def _recover(self, name: str, log: LogStore, tenant: str) -> None:
+        head = await to_thread.run_sync(log.head, name)
+        if head is None or (tenant and head.tenant != tenant):
+            return  # nobody has the host work on a workspace by guessing another tenant's names
         recovered = await to_thread.run_sync(
             lambda: recover_workspace(self.store, log, name, writer=self.incarnation)
         )
@@ -644,7 +650,8 @@ class WorkspaceHost:
         if len(self._slots) + count > self.limits.slots:
             raise Busy(f"All {self.limits.slots} slots of this host are taken.", hint=BUSY_HINT)
         most = self.limits.tenant_slots
-        if most is not None and len(self.names(tenant=tenant)) + count > most:
+        held = sum(not tenant or slot.tenant == tenant for slot in self._slots.values())
+        if most is not None and held + count > most:
             raise Busy(f"This tenant has {most} workspaces here, which is all.", hint="Remove one.")
 
     @asynccontextmanager
@@ -672,8 +679,6 @@ class WorkspaceHost:
         self._check_here(slot)
         await self._close_least_used(self.limits.open - 1)
         slot.box = await to_thread.run_sync(self._open, slot.name)
-        if self._idle_task is None:
-            self._idle_task = asyncio.create_task(self._close_idle())
         return slot.box
 
     def _open(self, name: str) -> Toolbox:
@@ -703,10 +708,16 @@ class WorkspaceHost:
             await box.aclose()
 
     async def _close_least_used(self, most: int) -> None:
-        open_slots = [slot for slot in self._slots.values() if slot.box is not None]
+        if self._idle_task is None:
+            self._idle_task = asyncio.create_task(self._close_idle())
+        open_slots = self._open_slots()
         spare = len(open_slots) - most
         for slot in sorted(open_slots, key=lambda each: each.used)[: max(0, spare)]:
             await self._close_if_unused(slot)
+
+    def _open_slots(self) -> list[_Slot]:
+        """Those with a toolbox or a mount: what is made ahead has no toolbox yet."""
+        return [self._slots[name] for name in self.store.open_names() if name in self._slots]
 
     async def _close_if_unused(self, slot: _Slot) -> None:
         if slot.users or slot.lock.locked() or _job_state(slot.box) == "running":
@@ -727,11 +738,11 @@ class WorkspaceHost:
         """Close workspaces that nobody uses, from time to time."""
         while True:
             await asyncio.sleep(min(_IDLE_LOOK_SECONDS, self.limits.idle_seconds))
-            for slot in list(self._slots.values()):
+            for slot in self._open_slots():
                 # What an ended job printed is gone when its workspace is closed: it is left time to be asked for.
                 patience = ENDED_JOB_PATIENCE if _job_state(slot.box) == "ended" else 1
                 unused = time.monotonic() - slot.used
-                if slot.box is not None and unused > self.limits.idle_seconds * patience:
+                if unused > self.limits.idle_seconds * patience:
                     await self._close_if_unused(slot)
 
     def _changes(self, tool: str) -> bool:

@@ -166,6 +166,10 @@ class WorkspaceStore:
         for name in list(self._owned):
             self.close(name)
 
+    def open_names(self) -> list[str]:
+        """The names of the workspaces that are open in this process."""
+        return list(self._owned)
+
     def root(self, name: str) -> Path:
         """The folder of a workspace's files, which are there while it is open."""
         return self._place(name) / "root"

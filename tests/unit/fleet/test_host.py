@@ -198,6 +198,21 @@ async def test_workspaces_that_nobody_uses_are_closed_and_come_back(files: Works
         assert len(closed) >= 2
 
 
+async def test_workspaces_that_are_made_ahead_are_closed_like_others(files: WorkspaceStore) -> None:
+    async with served(files, open=2) as fleet, await fleet.box() as box:
+        await box.client.fork(box.workspace_name, 4)
+        names = [await box.client.create(fleet.template) for _ in range(4)]
+        assert (await box.client.status()).open <= 2
+        read = await FleetToolbox(box.client, names[0]).call("read", {"path": "a.txt"})
+        assert read.status == "ok"
+
+
+async def test_forks_without_number_are_refused_at_once(files: WorkspaceStore) -> None:
+    async with served(files) as fleet, await fleet.box() as box:
+        with pytest.raises(Busy):
+            await box.client.ask("fork", {"workspace": box.workspace_name, "count": 1 << 40})
+
+
 async def test_slots_are_bounded_for_the_host_and_for_each_tenant(files: WorkspaceStore) -> None:
     async with served(files, slots=3, tenant_slots=2) as fleet:
         red, blue = fleet.client("red-token"), fleet.client("blue-token")
