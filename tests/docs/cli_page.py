@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 import typer
 
+from handtools.cli.fleet import FLEET_COMMANDS
 from handtools.cli.main import COMMANDS, _app
 
 PAGE = Path(__file__).parents[2] / "docs/reference/cli.md"
@@ -15,18 +16,23 @@ COLUMNS = 100
 
 def help_of_commands() -> dict[str, str]:
     """What `handtools COMMAND --help` prints on a screen of a hundred columns, by command."""
-    group = typer.main.get_command(_app())
-    above = click.Context(group, info_name="handtools")
-    found = {}
-    for command in COMMANDS:
-        name = command.__name__
-        own = group.get_command(above, name)
-        context = own.context_class(
-            own, info_name=name, parent=above, terminal_width=COLUMNS, max_content_width=COLUMNS
-        )
-        with context:
-            found[name] = "\n".join(line.rstrip() for line in own.get_help(context).splitlines())
-    return found
+    top = typer.main.get_command(_app())
+    above = click.Context(top, info_name="handtools")
+    fleet = top.get_command(above, "fleet")
+    below = click.Context(fleet, info_name="fleet", parent=above)
+    found = {command.__name__: _help(above, command.__name__) for command in COMMANDS}
+    return found | {
+        f"fleet {command.__name__}": _help(below, command.__name__) for command in FLEET_COMMANDS
+    }
+
+
+def _help(above: click.Context, name: str) -> str:
+    own = above.command.get_command(above, name)
+    context = own.context_class(
+        own, info_name=name, parent=above, terminal_width=COLUMNS, max_content_width=COLUMNS
+    )
+    with context:
+        return "\n".join(line.rstrip() for line in own.get_help(context).splitlines())
 
 
 def page() -> str:

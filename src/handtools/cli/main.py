@@ -12,6 +12,7 @@ from handtools.cli.call import call
 from handtools.cli.config import config
 from handtools.cli.diff import diff
 from handtools.cli.doctor import doctor
+from handtools.cli.fleet import fleet_group
 from handtools.cli.gc import gc
 from handtools.cli.init import init
 from handtools.cli.install import install, uninstall
@@ -57,7 +58,8 @@ def main() -> None:
         print_failure(*_failure_and_step(failure))
         sys.exit(EXIT_FAILED)
     except SystemExit as leaving:
-        if leaving.code == EXIT_INTERRUPTED:
+        # A batch has said itself how far it came.
+        if leaving.code == EXIT_INTERRUPTED and sys.argv[1:2] != ["fleet"]:
             print_remark("Stopped. `handtools log` shows what was done.")
         raise
 
@@ -74,6 +76,7 @@ def _app() -> typer.Typer:
     app.callback()(_options)
     for command in COMMANDS:
         app.command()(command)
+    app.add_typer(fleet_group(), name="fleet")
     return app
 
 

@@ -6,6 +6,7 @@ import logging
 import os
 import secrets
 import shutil
+import tarfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -53,6 +54,9 @@ REDUCING_TOOLS = frozenset({"bash", "undo"})
 ENDED_JOB_PATIENCE = 10
 _IDLE_LOOK_SECONDS = 1.0
 _JOB_LOOK_SECONDS = 0.1
+JOURNAL_PART_BYTES = 16 << 20
+_JOURNAL_ARCHIVE_NAME = "journal.tar.gz"
+_JOURNAL_PARTS = ("journal.sqlite", "journal.sqlite-wal", "blobs", "outputs")
 Durability = Literal["durable", "fast"]
 """Whether a call that changes something is answered when its record is stored, or already before."""
 
@@ -252,6 +256,18 @@ class WorkspaceHost:
             done = await bring(self.store, fork, box)
             await self._ship(parent, box)
             return done
+
+    async def journal_archive(self, name: str, offset: int, *, tenant: str = "") -> tuple[bytes, int]:
+        """A part of a tar archive of a workspace's journal, and the size of all of it.
+
+        With offset 0 it is made anew, when running calls have ended.
+        """
+        slot = await self._found(name, tenant)
+        archive = self.store.state(name).parent / _JOURNAL_ARCHIVE_NAME
+        if not offset:
+            async with self._alone(slot):
+                await to_thread.run_sync(_archive_journal, self.store.state(name), archive)
+        return await to_thread.run_sync(_read_part, archive, offset)
 
     async def remove(self, name: str, *, tenant: str = "") -> None:
         """Delete a workspace with its journal, when its running calls have ended."""
@@ -705,6 +721,20 @@ class WorkspaceHost:
             more = policy_from_json(policy)
             slot.narrowed[key] = box.under(intersect_policies(box.policy, more, box.tools.values()))
         return slot.narrowed[key]
+
+
+def _archive_journal(state: Path, archive: Path) -> None:
+    """Pack the record of calls and what it refers to; scratch folders, locks and caches stay."""
+    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
+        for name in _JOURNAL_PARTS:
+            if (state / name).exists():
+                packed.add(state / name, name)
+
+
+def _read_part(file: Path, offset: int) -> tuple[bytes, int]:
+    with file.open("rb") as opened:
+        opened.seek(offset)
+        return opened.read(JOURNAL_PART_BYTES), os.fstat(opened.fileno()).st_size
 
 
 def _job_state(box: Toolbox | None) -> Literal["none", "ended", "running"]:

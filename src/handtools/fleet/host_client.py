@@ -1,9 +1,15 @@
 """The client of a host: one connection for all workspaces that a program uses there, opened anew when lost."""
 
 import asyncio
+import base64
 import secrets
+import tarfile
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from anyio import to_thread
 
 from handtools import __version__
 from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
@@ -91,6 +97,17 @@ class HostClient:
     async def promote(self, fork: str) -> ForkMerge:
         """Make the parent as its fork is; raises `Stale` if it has gone on since."""
         return _merge_from_json(await self.ask("merge", {"workspace": fork, "whole": True}))
+
+    async def fetch_journal(self, workspace: str, folder: Path) -> None:
+        """Bring a copy of a workspace's journal into a new folder, when its running calls have ended."""
+        with TemporaryFile() as archive:
+            size = 1
+            while archive.tell() < size:
+                part = await self.ask("journal", {"workspace": workspace, "offset": archive.tell()})
+                size = part["bytes"]
+                archive.write(base64.b64decode(part["data"]))
+            archive.seek(0)
+            await to_thread.run_sync(_unpack_journal, archive, folder)
 
     async def remove(self, workspace: str) -> None:
         """Delete a workspace with its journal."""
@@ -227,6 +244,12 @@ class ClientConnection(FrameConnection):
             raise error_from_json(answer["error"])
         found: dict[str, Any] = answer.get("result", {})
         return found
+
+
+def _unpack_journal(archive: IO[bytes], folder: Path) -> None:
+    folder.mkdir(0o700)
+    with tarfile.open(fileobj=archive) as packed:
+        packed.extractall(folder, filter="data")
 
 
 def error_from_json(problem: dict[str, str]) -> HandtoolsError:

@@ -5,13 +5,15 @@ name its own workspaces alone.
 """
 
 import asyncio
+import base64
 import contextlib
 import hmac
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from anyio import to_thread
 
@@ -60,7 +62,7 @@ class HostMethods:
                 return b'"result":{"results":[' + b",".join(await self.batch(asked)) + b"]}"
             return b'"result":' + _json_bytes(await method(asked))
         except HandtoolsError as problem:
-            return b'"error":' + _json_bytes(_problem_to_json(problem))
+            return error_answer(problem)
         except OSError as problem:
             return b'"error":' + _json_bytes({"kind": "host", "message": f"The host can't: {problem}."})
         except (KeyError, TypeError, ValueError) as problem:
@@ -159,6 +161,13 @@ class HostMethods:
         )
         return asdict(done)
 
+    async def journal(self, asked: Asked) -> Any:
+        """A part of the archive of a workspace's journal, which is made when its beginning is asked for."""
+        part, size = await self.host.journal_archive(
+            asked["workspace"], int(asked["offset"]), tenant=self.tenant
+        )
+        return {"data": base64.b64encode(part).decode(), "bytes": size}
+
     async def remove(self, asked: Asked) -> Any:
         """Delete a workspace."""
         await self.host.remove(asked["workspace"], tenant=self.tenant)
@@ -220,8 +229,8 @@ class HostMethods:
         named = (
             self.call, self.batch, self.resume, self.withdraw, self.cancel, self.waiting, self.why,
             self.definitions, self.add_template, self.create, self.fork, self.diff, self.merge,
-            self.remove, self.names, self.status, self.workspaces, self.drain, self.hand_over, self.adopt,
-            self.recorded_calls, self.host_log, self.ping,
+            self.journal, self.remove, self.names, self.status, self.workspaces, self.drain, self.hand_over,
+            self.adopt, self.recorded_calls, self.host_log, self.ping,
         )  # fmt: skip
         return {method.__name__: method for method in named}
 
@@ -233,15 +242,20 @@ class HostMethods:
         return self.host.toolbox(asked["workspace"], tenant=self.tenant, policy=asked.get("policy"))
 
 
-class HostServer:
-    """Serves a host on a socket."""
+class AnswersRequests(Protocol):
+    """What answers the requests of a connection."""
 
-    def __init__(self, host: WorkspaceHost, tokens: Mapping[str, str]) -> None:
-        if not all(tokens):
-            raise UsageError("A token is not empty.")
-        self.host = host
-        self.tokens = dict(tokens)
-        """The tenants by their tokens; the empty tenant may name all workspaces."""
+    async def answer(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
+        """The JSON of an answer: a `result`, or an `error` with its kind and message."""
+        ...
+
+
+class FrameServer(ABC):
+    """Listens on a socket, and lets a connection that says a known token ask."""
+
+    def __init__(self, incarnation: str) -> None:
+        self.incarnation = incarnation
+        """Which start of the server answers, which each connection is told."""
         self.address = ""
         self._server: asyncio.Server | None = None
         self.connections: set[ServerConnection] = set()
@@ -262,13 +276,29 @@ class HostServer:
         return self.address
 
     async def aclose(self) -> None:
-        """Stop listening and close all connections; the host goes on."""
+        """Stop listening and close all connections; what they asked for goes on."""
         if self._server is not None:
             self._server.close()
             for connection in list(self.connections):
                 connection.close()
             await self._server.wait_closed()
             self._server = None
+
+    @abstractmethod
+    def methods_of(self, token: str) -> AnswersRequests | None:
+        """What a token may ask; None for one that is not ours."""
+
+
+class HostServer(FrameServer):
+    """Serves a host on a socket."""
+
+    def __init__(self, host: WorkspaceHost, tokens: Mapping[str, str]) -> None:
+        if not all(tokens):
+            raise UsageError("A token is not empty.")
+        super().__init__(host.incarnation)
+        self.host = host
+        self.tokens = dict(tokens)
+        """The tenants by their tokens; the empty tenant may name all workspaces."""
 
     def methods_of(self, token: str) -> HostMethods | None:
         """The methods that a token may use; None for one that is not ours."""
@@ -280,13 +310,13 @@ class HostServer:
 
 
 class ServerConnection(FrameConnection):
-    """The host's end of a connection."""
+    """The server's end of a connection."""
 
-    def __init__(self, server: HostServer) -> None:
+    def __init__(self, server: FrameServer) -> None:
         super().__init__()
         self.most_bytes = FIRST_FRAME_BYTES
         self._server = server
-        self._methods: HostMethods | None = None
+        self._methods: AnswersRequests | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._late: asyncio.TimerHandle | None = None
 
@@ -328,14 +358,14 @@ class ServerConnection(FrameConnection):
         self.send(
             {
                 "result": {
-                    "incarnation": self._server.host.incarnation,
+                    "incarnation": self._server.incarnation,
                     "protocol": PROTOCOL,
                     "version": __version__,
                 }
             }
         )
 
-    async def _answer(self, methods: HostMethods, asked: Asked) -> None:
+    async def _answer(self, methods: AnswersRequests, asked: Asked) -> None:
         number, loop = int(asked.get("n", 0)), asyncio.get_running_loop()
 
         def progressed(event: Event) -> None:
@@ -367,6 +397,11 @@ def _protocol_problem(spoken: Any) -> str:
             "Next: install your version on the host's node, then `handtools fleet drain FLEET HOST --restart`"
         )
     return ""
+
+
+def error_answer(problem: HandtoolsError) -> bytes:
+    """The JSON of an answer that says what went wrong."""
+    return b'"error":' + _json_bytes(_problem_to_json(problem))
 
 
 def _problem_to_json(problem: HandtoolsError) -> dict[str, str]:

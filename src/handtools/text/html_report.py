@@ -80,6 +80,21 @@ class ReportedCall:
     questions: tuple[ReportedQuestion, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedTask:
+    """One task of a batch, whose calls are in the page."""
+
+    name: str
+    status: str
+    """As that of a call: `ok`, or anything else for what did not end well."""
+    score: float | None
+    seconds: float
+    calls: int
+    tokens: int
+    files: int
+    note: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ChartRow:
     """One bar of a chart: a name, its value, and the value as it is written beside the bar."""
@@ -89,8 +104,11 @@ class ChartRow:
     text: str
 
 
-def html_report(title: str, calls: Sequence[ReportedCall]) -> str:
-    """Build the page, with calls in the order given. Whatever they contain is shown as text."""
+def html_report(title: str, calls: Sequence[ReportedCall], *, tasks: Sequence[ReportedTask] = ()) -> str:
+    """Build the page, with calls in the order given, and the tasks of a batch above them.
+
+    Whatever they contain is shown as text.
+    """
     room = min(MAX_BODY_BYTES // max(len(calls), 1), MAX_CALL_BYTES)
     style, script = source_hash(REPORT_STYLE), source_hash(REPORT_SCRIPT)
     policy = f"default-src 'none'; style-src '{style}'; script-src '{script}'"
@@ -103,6 +121,7 @@ def html_report(title: str, calls: Sequence[ReportedCall]) -> str:
             '<meta name="color-scheme" content="light dark">',
             f"<title>{name}</title><style>{REPORT_STYLE}</style></head><body><header><h1>{name}</h1>",
             f"<p>{escaped(summary_line(calls))}</p></header><main>",
+            *_task_table(tasks),
             *figures(calls),
             *_call_list(calls, room),
             f"</main><script>{REPORT_SCRIPT}</script></body></html>\n",
@@ -247,6 +266,32 @@ def _chart(heading: str, rows: Sequence[ChartRow]) -> str:
     return f"<table><caption>{escaped(heading)}</caption><tbody>{drawn}</tbody></table>"
 
 
+def _task_table(tasks: Sequence[ReportedTask]) -> Iterable[str]:
+    if not tasks:
+        return
+    mean = sum(task.score or 0.0 for task in tasks) / len(tasks)
+    ended = Counter(mark_of_status(task.status) for task in tasks)
+    told = " · ".join(f"{mark} {count:,}" for mark, count in sorted(ended.items()))
+    yield f'<section class="tasks" aria-label="Tasks"><h2>{number_with_noun(len(tasks), "task")}: {told}'
+    yield f" · mean score {mean:.3f}</h2><div tabindex=0><table><thead><tr>"
+    yield from (f'<th scope="col">{name}</th>' for name in _TASK_COLUMNS)
+    yield "</tr></thead><tbody>"
+    for task in tasks:
+        score = "" if task.score is None else f"{task.score:.3g}"
+        numbers = (score, f"{task.seconds:,.1f}", f"{task.calls:,}", f"{task.tokens:,}", f"{task.files:,}")
+        cells = "".join(f"<td>{number}</td>" for number in numbers)
+        note = _escaped_within(task.note, _MOST_NOTE_BYTES)
+        yield (
+            f'<tr class="{kind_of_status(task.status)}"><th scope="row">{mark_of_status(task.status)} '
+            f"{escaped(task.name)}</th>{cells}<td>{note}</td></tr>"
+        )
+    yield "</tbody></table></div></section>"
+
+
+_TASK_COLUMNS = ("Task", "Score", "Seconds", "Calls", "Tokens of answers", "Files changed", "Error")
+_MOST_NOTE_BYTES = 500
+
+
 def search_fields() -> str:
     """The fields that choose among calls."""
     return (
@@ -342,6 +387,10 @@ caption{font-weight:600;text-align:left;padding:.3rem .2rem}
 path.bad{fill:var(--bad)}path.open{fill:var(--open)}
 .charts td{width:20%;text-align:right;padding:.1rem .6rem}.charts td+td{width:35%}
 svg{width:100%;height:.6rem;display:block}rect{fill:var(--bar)}
+.tasks h2{font-size:1rem}.tasks div{max-height:30rem;overflow:auto;border:1px solid var(--line);border-radius:6px}
+.tasks table{width:100%;border-collapse:collapse;background:var(--panel)}
+.tasks th,.tasks td{text-align:left;padding:.1rem .6rem}.tasks tbody th{font-weight:400}
+.tasks .bad th{color:var(--bad)}.tasks .good th{color:var(--good)}
 .tools{display:flex;gap:1rem;flex-wrap:wrap;align-items:center}
 input[type=search]{font:inherit;padding:.2rem .4rem;border:1px solid var(--faint);border-radius:4px;
 background:var(--back);color:var(--text)}

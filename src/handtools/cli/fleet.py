@@ -1,0 +1,23 @@
+"""CLI command group `handtools fleet`: many workspaces, on this machine or on a Ray cluster."""
+
+from collections.abc import Callable
+
+import typer
+
+from handtools.cli.fleet_run import run
+
+FLEET_COMMANDS: tuple[Callable[..., None], ...] = (run,)
+"""The commands of the group, each under the name of its function."""
+
+
+def fleet_group() -> typer.Typer:
+    """The group `handtools fleet`, with all of its commands."""
+    group = typer.Typer(
+        help="Run many workspaces: batches of tasks.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    for command in FLEET_COMMANDS:
+        group.command()(command)
+    return group

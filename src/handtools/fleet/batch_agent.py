@@ -1,0 +1,153 @@
+"""The agent of a batch: a function `module:function`, or a command with the workspace as MCP server. ADR 251."""
+
+import asyncio
+import contextlib
+import importlib
+import inspect
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from handtools.core.errors import HandtoolsError, UsageError
+from handtools.fleet.batch_tasks import BatchTask
+from handtools.fleet.fleet_toolbox import FleetToolbox
+from handtools.fleet.workspace_mcp import ADDRESS_VARIABLE, TOKEN_VARIABLE, WORKSPACE_VARIABLE
+from handtools.fleet.workspace_relay import WorkspaceRelay
+
+BatchAgent = Callable[[FleetToolbox, BatchTask, Path], Awaitable[Mapping[str, Any] | None]]
+"""Works on a task; the path is the task's folder, for what the agent leaves beside its workspace."""
+AGENT_LOG_NAME = "agent.log"
+MCP_CONFIG_NAME = "mcp.json"
+TASK_NAME = "task.json"
+MCP_CONFIG_VARIABLE = "HANDTOOLS_MCP_CONFIG"
+TASK_VARIABLE = "HANDTOOLS_TASK"
+_ENTRY_POINT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_END_SECONDS = 5.0
+_MOST_LOG_CHARS = 300
+
+
+class AgentFailed(HandtoolsError):
+    """The agent's command ended with anything but exit code 0."""
+
+
+def is_entry_point(agent: str) -> bool:
+    """Whether an agent is named as `module:function`; anything else is a command."""
+    return bool(_ENTRY_POINT.fullmatch(agent))
+
+
+def load_agent(name: str) -> BatchAgent:
+    """Import an agent that is an async function `module:function` of a toolbox and a task.
+
+    What it returns, if that is a mapping of JSON values, stands in the task's result.
+    """
+    module, _, path = name.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as problem:
+        raise UsageError(f"The agent {name} can't be imported: {problem}.") from problem
+    if not inspect.iscoroutinefunction(found):
+        raise UsageError(f"The agent {name} is no async function.")
+
+    async def run(toolbox: FleetToolbox, task: BatchTask, _folder: Path) -> Mapping[str, Any] | None:
+        told = await found(toolbox, task)
+        return told if isinstance(told, Mapping) else None
+
+    return run
+
+
+class AgentCommand:
+    """An agent that is a program: started for each task, with the workspace as an MCP server.
+
+    In its words `{prompt}`, `{id}`, `{task}` and `{mcp_config}` (files) and `{here}` (this folder) are replaced.
+    No shell reads them. It runs as the person who started the batch, in an empty folder.
+    """
+
+    def __init__(self, command: str, relay: WorkspaceRelay) -> None:
+        self._words = shlex.split(command)
+        if not self._words:
+            raise UsageError("The agent's command is empty.")
+        self._here = os.getcwd()
+        self._words[0] = self._words[0].replace("{here}", self._here)
+        if shutil.which(self._words[0]) is None:
+            raise UsageError(f"There is no program {self._words[0]!r} to run as the agent.")
+        self._relay = relay
+
+    async def __call__(self, toolbox: FleetToolbox, task: BatchTask, folder: Path) -> None:
+        """Run the command to its end; raises `AgentFailed` when that is not exit code 0."""
+        empty = folder / "agent"
+        empty.mkdir()
+        async with self._relay.opened(toolbox) as token:
+            config, asked = folder / MCP_CONFIG_NAME, folder / TASK_NAME
+            asked.write_text(task.model_dump_json(), "utf-8")
+            config.touch(0o600)
+            config.write_text(json.dumps(self._mcp_config(toolbox, token)), "utf-8")
+            values = {
+                "{prompt}": task.prompt,
+                "{id}": task.id,
+                "{task}": str(asked.absolute()),
+                "{mcp_config}": str(config.absolute()),
+                "{here}": self._here,
+            }
+            files = {MCP_CONFIG_VARIABLE: values["{mcp_config}"], TASK_VARIABLE: values["{task}"]}
+            words = [_PLACEHOLDER.sub(lambda found: values[found[0]], word) for word in self._words]
+            try:
+                code = await _run(words, empty, os.environ | files, folder / AGENT_LOG_NAME)
+            finally:
+                config.unlink()
+        if code:
+            raise AgentFailed(f"The agent ended with exit code {code}: {_last_words(folder)}")
+
+    def _mcp_config(self, toolbox: FleetToolbox, token: str) -> dict[str, Any]:
+        """The configuration in the form that most clients read."""
+        server = {
+            "command": sys.executable,
+            "args": ["-m", "handtools.fleet.workspace_mcp"],
+            "env": {
+                ADDRESS_VARIABLE: self._relay.address,
+                TOKEN_VARIABLE: token,
+                WORKSPACE_VARIABLE: toolbox.workspace_name,
+            },
+        }
+        return {"mcpServers": {"handtools": server}}
+
+
+_PLACEHOLDER = re.compile(r"\{(?:prompt|id|task|mcp_config|here)\}")
+
+
+async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
+    """Run a program and all that it starts to its end; cancelled, end them."""
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            cwd=cwd,
+            env=env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        return await process.wait()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _END_SECONDS)
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+def _last_words(folder: Path) -> str:
+    text = (folder / AGENT_LOG_NAME).read_bytes()[-4 * _MOST_LOG_CHARS :].decode(errors="replace").strip()
+    return text[-_MOST_LOG_CHARS:] or "it printed nothing."

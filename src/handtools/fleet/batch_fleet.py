@@ -1,0 +1,120 @@
+"""Where a batch has its workspaces: a host in this process, or a fleet on Ray. ADR 250."""
+
+import secrets
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from anyio import to_thread
+
+from handtools.core.errors import UsageError
+from handtools.fleet.fleet_toolbox import FleetToolbox
+from handtools.fleet.host import HostLimits, WorkspaceHost
+from handtools.fleet.host_client import HostClient
+from handtools.fleet.host_server import HostServer
+from handtools.fleet.workspaces import WorkspaceStore
+from handtools.runtime.policy import Policy
+
+
+class BatchFleet(Protocol):
+    """What a batch needs of a fleet."""
+
+    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
+        """Make a template; returns its digest."""
+        ...
+
+    async def create(self, template: str) -> FleetToolbox:
+        """Make a workspace; raises `Busy` when there is no room."""
+        ...
+
+    async def fork(self, workspace: str, count: int = 1) -> list[FleetToolbox]:
+        """Make workspaces that begin as another is now."""
+        ...
+
+    def toolbox(self, workspace: str) -> FleetToolbox:
+        """The toolbox of a workspace."""
+        ...
+
+
+class LocalFleet:
+    """A host in this process, as a fleet of one; nothing has to be installed for it."""
+
+    def __init__(self, client: HostClient) -> None:
+        self._client = client
+
+    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
+        """Make a template of a `folder`, `tarball` or `git` commit; returns its digest."""
+        return await self._client.add_template(kind, source, commit=commit)
+
+    async def create(self, template: str) -> FleetToolbox:
+        """Make a workspace of a template."""
+        return self.toolbox(await self._client.create(template))
+
+    async def fork(self, workspace: str, count: int = 1) -> list[FleetToolbox]:
+        """Make workspaces that begin as another is now."""
+        return [self.toolbox(name) for name in await self._client.fork(workspace, count)]
+
+    def toolbox(self, workspace: str) -> FleetToolbox:
+        """The toolbox of a workspace."""
+        return FleetToolbox(self._client, workspace)
+
+
+@asynccontextmanager
+async def open_local_fleet(
+    folder: Path, *, policy: Policy, concurrency: int = 4, runner: str = ""
+) -> AsyncIterator[LocalFleet]:
+    """Keep workspaces below a folder, which is removed at the end with all that is in it."""
+    store = await to_thread.run_sync(WorkspaceStore, folder)
+    for left in store.names():
+        await to_thread.run_sync(store.remove, left)
+    # A task has one workspace, or two while it is set up, and an agent may make several calls at once.
+    limits = HostLimits(open=max(HostLimits().open, 2 * concurrency))
+    host = WorkspaceHost(store, limits=limits, policy=policy, runner=runner)
+    token = secrets.token_hex(32)
+    server = HostServer(host, {token: ""})
+    client = HostClient(await server.start("tcp:127.0.0.1:0"), token)
+    try:
+        yield LocalFleet(client)
+    finally:
+        await client.aclose()
+        await server.aclose()
+        await host.aclose()
+        await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@asynccontextmanager
+async def open_ray_fleet(
+    address: str, name: str, *, folder: Path, policy: Policy, runner: str = ""
+) -> AsyncIterator[BatchFleet]:
+    """Use the fleet of that name in a Ray cluster; where there is none, one for this batch alone.
+
+    Its hosts, one for each node, keep workspaces below `folder` on their nodes, and are ended with the batch.
+    """
+    import ray
+
+    from handtools.fleet.ray_fleet import SLOT_RESOURCE, Fleet, HostSettings
+
+    started_here = not ray.is_initialized()
+    if started_here:
+        ray.init(address, logging_level="ERROR", log_to_driver=False)
+    try:
+        own = False
+        try:
+            fleet = Fleet.connect(name)
+        except UsageError:
+            own = True
+            nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            # Where nodes say how many slots they have, the others have none.
+            slots = [int(node[SLOT_RESOURCE]) for node in nodes if SLOT_RESOURCE in node]
+            limits = HostLimits(slots=min(slots)) if slots else HostLimits()
+            settings = HostSettings(folder=str(folder), policy=policy, runner=runner, limits=limits)
+            fleet = await Fleet.start(name, settings, hosts=len(slots or nodes))
+        try:
+            yield fleet
+        finally:
+            await (fleet.stop() if own else fleet.aclose())
+    finally:
+        if started_here:
+            ray.shutdown()
