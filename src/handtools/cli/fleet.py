@@ -4,16 +4,19 @@ from collections.abc import Callable
 
 import typer
 
+from handtools.cli.fleet_drain import drain
+from handtools.cli.fleet_logs import logs
 from handtools.cli.fleet_run import run
+from handtools.cli.fleet_status import status
 
-FLEET_COMMANDS: tuple[Callable[..., None], ...] = (run,)
+FLEET_COMMANDS: tuple[Callable[..., None], ...] = (run, status, drain, logs)
 """The commands of the group, each under the name of its function."""
 
 
 def fleet_group() -> typer.Typer:
     """The group `handtools fleet`, with all of its commands."""
     group = typer.Typer(
-        help="Run many workspaces: batches of tasks.",
+        help="Run many workspaces: batches of tasks, and the hosts of a fleet.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from anyio import to_thread
 
+from handtools import __version__
 from handtools.core.approval import Reply
 from handtools.core.call import Call, CancelToken, derived_call_id
 from handtools.core.errors import (
@@ -142,6 +143,8 @@ class HostStatus:
     """Whether workspaces are stored elsewhere, so that they can be moved."""
     unstored_seconds: float = 0.0
     """How old the oldest change is that its log does not have."""
+    version: str = ""
+    """Of handtools on the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +422,7 @@ class WorkspaceHost:
             disk_bytes=disk.total,
             has_log=self._log is not None,
             unstored_seconds=max(0.0, time.monotonic() - min(unstored)) if unstored else 0.0,
+            version=__version__,
         )
 
     def sample_metrics(self) -> None:

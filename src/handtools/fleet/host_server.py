@@ -231,8 +231,8 @@ class HostMethods:
         named = (
             self.call, self.batch, self.resume, self.withdraw, self.cancel, self.waiting, self.why,
             self.definitions, self.add_template, self.create, self.fork, self.diff, self.merge,
-            self.remove, self.names, self.status, self.workspaces, self.drain, self.hand_over, self.adopt,
-            self.journal, self.recorded_calls, self.host_log, self.ping,
+            self.journal, self.remove, self.names, self.status, self.workspaces, self.drain, self.hand_over,
+            self.adopt, self.recorded_calls, self.host_log, self.ping,
         )  # fmt: skip
         return {method.__name__: method for method in named}
 

@@ -221,6 +221,10 @@ class RayHostClient(HostClient):
             raise ConnectionRefusedError("the host listens on its own node only")
         return found["address"], found["token"]
 
+    async def node(self) -> str:
+        """The address of the node that the host is on."""
+        return str((await asyncio.wait_for(self._remote().where.remote(), LOCATE_SECONDS))["node"])
+
     async def ask(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
     ) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""What all hosts of a fleet are doing, also when some of them do not answer."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from handtools.core.errors import HandtoolsError
+from handtools.fleet.host import HostStatus
+from handtools.fleet.ray_fleet import Fleet, RayHostClient
+
+ANSWER_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class FleetHostStatus:
+    """A host of a fleet, and what it says of itself."""
+
+    host: str
+    node: str = ""
+    """The address of the node that it is on."""
+    status: HostStatus | None = None
+    """None for one that does not answer."""
+
+    @property
+    def state(self) -> str:
+        """In one word: `ready`, `draining`, or `away`."""
+        if self.status is None:
+            return "away"
+        return "draining" if self.status.draining else "ready"
+
+
+async def fleet_status(fleet: Fleet, *, seconds: float = ANSWER_SECONDS) -> list[FleetHostStatus]:
+    """Ask all hosts at once, and wait no longer than some seconds for any of them."""
+    asked = [_asked(name, client, seconds) for name, client in list(fleet.hosts.items())]
+    return list(await asyncio.gather(*asked))
+
+
+async def _asked(name: str, client: RayHostClient, seconds: float) -> FleetHostStatus:
+    try:
+        async with asyncio.timeout(seconds):
+            status = await client.status()
+            return FleetHostStatus(name, await client.node(), status)
+    except (TimeoutError, OSError, HandtoolsError):
+        return FleetHostStatus(name)
+
+
+def workspaces_by_tenant(hosts: Sequence[FleetHostStatus]) -> dict[str, int]:
+    """How many workspaces each tenant has on all hosts that answered, most first."""
+    total: Counter[str] = Counter()
+    for each in hosts:
+        if each.status is not None:
+            total.update(each.status.tenants)
+    return dict(total.most_common())
