@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,10 +15,10 @@ from handtools.cli.terminal import CliCommandError, print_json, print_remark, st
 from handtools.text.plurals import number_with_noun
 
 if TYPE_CHECKING:
-    from handtools.fleet.batch_agent import BatchAgent
     from handtools.fleet.batch_fleet import BatchFleet
-    from handtools.fleet.batch_runner import BatchProgress, BatchSettings
+    from handtools.fleet.batch_runner import BatchProgress, BatchRunner
     from handtools.fleet.batch_tasks import BatchFolder, BatchTask, TaskResult
+    from handtools.fleet.workspace_relay import WorkspaceRelay
     from handtools.runtime.policy import Policy
     from handtools.text.html_report import ReportedCall
 
@@ -71,12 +71,16 @@ def run(
 
     Example: handtools fleet run tasks.jsonl --template repo@HEAD --agent agents:mend --score 'pytest -q'
     """
-    from handtools.fleet.batch_runner import BatchSettings
+    from handtools.fleet.batch_agent import AgentCommand, is_entry_point, load_agent
+    from handtools.fleet.batch_runner import BatchRunner, BatchSettings
     from handtools.fleet.batch_tasks import BatchFolder, read_tasks
+    from handtools.fleet.workspace_relay import WorkspaceRelay
 
     if local and address:
         raise CliCommandError("--local and --address exclude each other.", "Say one of them.")
     found = read_tasks(tasks)
+    relay = WorkspaceRelay()
+    chosen = load_agent(agent) if is_entry_point(agent) else AgentCommand(agent, relay)
     settings = BatchSettings(
         template=template, score=score, concurrency=concurrency, retries=retries, timeout=timeout
     )
@@ -84,7 +88,21 @@ def run(
     with BatchFolder(out, identity) as folder:
         place = _open_fleet(out, _policy(policy), runner, address, fleet=fleet, concurrency=concurrency)
         try:
-            progress = asyncio.run(_run(found, place, agent, folder, settings))
+            progress = asyncio.run(
+                _run(
+                    place,
+                    relay,
+                    lambda fleet, shown: BatchRunner(
+                        found,
+                        fleet=fleet,
+                        agent=chosen,
+                        folder=folder,
+                        settings=settings,
+                        on_progress=shown,
+                    ),
+                    len(found),
+                )
+            )
         except (KeyboardInterrupt, asyncio.CancelledError):
             write_report(folder, found)
             print_remark(f"{_summary(folder, found)} Stopped; the same command goes on from here.")
@@ -124,23 +142,19 @@ async def _open_fleet(
 
 
 async def _run(
-    tasks: "list[BatchTask]",
-    place: Any,
-    agent: str,
-    folder: "BatchFolder",
-    settings: "BatchSettings",
+    place: "AbstractAsyncContextManager[BatchFleet]",
+    relay: "WorkspaceRelay",
+    make_runner: "Callable[[BatchFleet, Callable[[BatchProgress], None]], BatchRunner]",
+    total: int,
 ) -> "BatchProgress":
-    from handtools.fleet.batch_runner import BatchRunner
-
     _cancel_on_sigterm()
-    async with AsyncExitStack() as stack:
-        chosen = await _opened_agent(agent, stack)
-        fleet = await stack.enter_async_context(place)
-        with _progress_shown(len(tasks)) as shown:
-            runner = BatchRunner(
-                tasks, fleet=fleet, agent=chosen, folder=folder, settings=settings, on_progress=shown
-            )
-            return await runner.run()
+    await relay.start("tcp:127.0.0.1:0")
+    try:
+        async with place as fleet:
+            with _progress_shown(total) as shown:
+                return await make_runner(fleet, shown).run()
+    finally:
+        await relay.aclose()
 
 
 def _cancel_on_sigterm() -> None:
@@ -148,18 +162,6 @@ def _cancel_on_sigterm() -> None:
     task = asyncio.current_task()
     with suppress(NotImplementedError):  # Windows has no such signal
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel if task else lambda: None)
-
-
-async def _opened_agent(agent: str, stack: AsyncExitStack) -> "BatchAgent":
-    from handtools.fleet.batch_agent import AgentCommand, is_entry_point, load_agent
-    from handtools.fleet.workspace_relay import WorkspaceRelay
-
-    if is_entry_point(agent):
-        return load_agent(agent)
-    relay = WorkspaceRelay()
-    await relay.start("tcp:127.0.0.1:0")
-    stack.push_async_callback(relay.aclose)
-    return AgentCommand(agent, relay)
 
 
 @contextmanager

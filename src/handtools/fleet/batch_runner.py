@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import math
 import os
+import re
 import shlex
 import time
 import traceback
@@ -26,6 +27,8 @@ from handtools.local_journal import open_local_journal
 SETUP_SESSION, SCORE_SESSION = "setup", "score"
 MOST_CHANGED_PATHS = 1_000
 _READ_CALLS = 1_000
+_EXIT_LINE = "Exit code 0 after "
+_ALL_OF_IT = re.compile(r"\([\d,]+ lines, .* in all\b.*\)")
 _BUSY_PAUSE_SECONDS = 0.2
 _LONGEST_BUSY_PAUSE_SECONDS = 5.0
 _BUSY_PATIENCE_SECONDS = 1800.0
@@ -297,10 +300,12 @@ def _score(result: Result[Any]) -> float:
     """The score of a command: 0 if it failed, else the number in the last line that it printed, else 1."""
     if result.details.get("code") != 0:
         return 0.0
-    printed = result.text.splitlines()[:-1]  # the last line is ours, about the exit
+    # After what it printed come lines of ours: where all of it is, how it ended, which files it changed.
+    lines = result.text.rpartition(_EXIT_LINE)[0].strip().split("\n")
+    printed = lines[-2:-1] if _ALL_OF_IT.fullmatch(lines[-1]) else lines[-1:]
     try:
-        score = float(printed[-1])
-    except (ValueError, IndexError):
+        score = float("".join(printed))
+    except ValueError:
         return 1.0
     if not math.isfinite(score):
         raise UsageError(f"The score is {score}.")
