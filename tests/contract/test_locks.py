@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 def make_locks(request, tmp_path, monkeypatch):
     """Build the locks of one toolbox; each call is another toolbox on the same checkout."""
     if request.param == "in process":
-        monkeypatch.setattr(locks_module, "HAS_FLOCK", False)
+        monkeypatch.setattr(locks_module, "HAS_FILE_LOCKS", False)
     return lambda: FileLocks(tmp_path / "locks")
 
 

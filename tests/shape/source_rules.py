@@ -45,6 +45,15 @@ _STARTERS = re.compile(
 _STARTING_MODULES = {"subprocess", "multiprocessing", "pty", "_posixsubprocess"}
 
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+_SYSTEM_NAMES = re.compile(
+    r"(?:os|fcntl|socket|select|signal|resource|ctypes)\."
+    r"(?:O_PATH|O_TMPFILE|O_DIRECTORY|O_NOFOLLOW|memfd_create|MFD_\w+|pidfd_\w+|(?:get|set|list|remove)xattr|unshare"
+    r"|setns|eventfd\w*|copy_file_range|splice|sendfile|sched_\w+|posix_\w+|prctl|prlimit|F_\w*LEASE|F_SETSIG|F_NOTIFY"
+    r"|F_\w*PIPE_SZ|SO_PEERCRED|SCM_\w+|epoll|EPOLL\w*|signalfd|pidfd\w*|SIGRT\w+|SIGSTKFLT|SIGPWR|SIGKILL|SIGHUP"
+    r"|SIGURG|SIGCHLD|SIGSTOP|SIGCONT|SIGUSR\d|SIGWINCH|geteuid|getuid|getegid|getgid|getgroups|chown|fchown|lchown"
+    r"|fork\w*|setsid|setpgid|killpg|getpgid|uname|major|minor|makedev|mknod|mkfifo|openpty|CDLL)"
+)
+_SYSTEM_TREES = re.compile(r"(?:^|[\s'\"=])/(?:proc|sys|dev/shm|dev/fd)(?:/|$)")
 
 
 def public_names(root: Path) -> list[str]:
@@ -154,6 +163,43 @@ def posix_outside_host(root: Path) -> list[str]:
         if not path.is_relative_to(host)
         for name in sorted(imported(path) & POSIX_ONLY)
     ]
+
+
+def system_names_outside_host(root: Path) -> list[str]:
+    """Names of one system (system calls, signals that only some have, `/proc`) anywhere but in host."""
+    host = package(root) / "host"
+    return [
+        f"{named(root, path)}:{node.lineno} uses {found}"
+        for path in modules(package(root))
+        if not path.is_relative_to(host)
+        for node in ast.walk(tree(path))
+        if (found := _system_name(node))
+    ]
+
+
+def _system_name(node: ast.AST) -> str:
+    """The system's own name that a piece of code has, if any; prose may speak of them."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        found = f"{node.value.id}.{node.attr}"
+        return found if _SYSTEM_NAMES.fullmatch(found) else ""
+    if isinstance(node, ast.ImportFrom):
+        names = [f"{node.module}.{each.name}" for each in node.names]
+        return next(filter(_SYSTEM_NAMES.fullmatch, names), "")
+    if isinstance(node, ast.Call | ast.Assign | ast.AnnAssign | ast.Compare):
+        texts = [each.value for each in ast.iter_child_nodes(node) if isinstance(each, ast.Constant)]
+        sends = isinstance(node, ast.Call) and _dotted(node.func) in {"os.kill", "signal.signal"}
+        if sends and any(isinstance(each, int) and each for each in texts):
+            return ast.unparse(node)
+        return next((text for text in texts if isinstance(text, str) and _SYSTEM_TREES.search(text)), "")
+    return ""
+
+
+def _dotted(node: ast.expr) -> str:
+    return (
+        f"{node.value.id}.{node.attr}"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        else ""
+    )
 
 
 def one_door(root: Path) -> list[str]:

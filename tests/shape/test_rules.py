@@ -17,6 +17,7 @@ RULES: list[Rule] = [
     source_rules.broad_excepts,
     source_rules.next_steps,
     source_rules.posix_outside_host,
+    source_rules.system_names_outside_host,
     source_rules.one_door,
     source_rules.work_on_import,
     tool_rules.one_stem,
@@ -102,6 +103,30 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
         "src/handtools/runtime/broken.py",
         "import fcntl\n",
         "runtime/broken.py imports fcntl",
+    ),
+    (
+        source_rules.system_names_outside_host,
+        "src/handtools/fleet/broken.py",
+        "import os\n\n\ndef run():\n    return os.memfd_create('a')\n",
+        "fleet/broken.py:5 uses os.memfd_create",
+    ),
+    (
+        source_rules.system_names_outside_host,
+        "src/handtools/fleet/broken.py",
+        "from signal import SIGKILL\n",
+        "fleet/broken.py:1 uses signal.SIGKILL",
+    ),
+    (
+        source_rules.system_names_outside_host,
+        "src/handtools/fleet/broken.py",
+        "from pathlib import Path\n\nSTATUS = Path('/proc/self/status')\n",
+        "fleet/broken.py:3 uses /proc/self/status",
+    ),
+    (
+        source_rules.system_names_outside_host,
+        "src/handtools/fleet/broken.py",
+        "import os\n\n\ndef end(pid):\n    os.kill(pid, 9)\n",
+        "fleet/broken.py:5 uses os.kill(pid, 9)",
     ),
     (
         source_rules.one_door,

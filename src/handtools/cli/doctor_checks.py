@@ -70,8 +70,10 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
 
 
 def _workspace(root: Path) -> DoctorCheckResult:
+    from handtools.host.files.syscalls import filesystem_type
+
     real = root.resolve()
-    told = f"{real}, {_file_system(real)}"
+    told = f"{real}, {filesystem_type(real) or 'file system unknown'}"
     if os.access(real, os.W_OK):
         return DoctorCheckResult("workspace", "ok", told)
     return DoctorCheckResult(
@@ -454,21 +456,6 @@ def _which(name: str) -> str | None:
     """Find a program on the PATH or next to the running Python interpreter, where pip puts scripts."""
     beside = str(Path(sys.executable).parent)
     return shutil.which(name, path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
-
-
-def _file_system(folder: Path) -> str:
-    """The type of the file system that holds a folder (ext4, tmpfs …), read from /proc/self/mounts."""
-    best, found = "", "file system unknown"
-    try:
-        rows = Path("/proc/self/mounts").read_text("utf-8", "surrogateescape").splitlines()
-    except OSError:
-        return found
-    for row in rows:
-        _, mounted, kind, *_ = row.split(" ")
-        # The last mount on a place is the one that counts.
-        if folder.is_relative_to(mounted) and len(mounted) >= len(best):
-            best, found = mounted, kind
-    return found
 
 
 def language_checks(root: Path) -> Iterator[DoctorCheckResult]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
+from handtools.host.files.syscalls import is_root
 from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 from handtools.host.sandbox.overlay.whiteouts import LayerEntry, entry_meaning
 
@@ -156,5 +157,5 @@ def _bring(here: FolderHandle, there: FolderHandle, name: str) -> None:
         there.create_folder(name)
     # What is in it comes as differences of its own.
     there.set_mode(name, stat.S_IMODE(found.st_mode))
-    if os.geteuid() == 0:
+    if is_root():
         there.set_owner(name, found)

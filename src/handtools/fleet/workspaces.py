@@ -26,6 +26,7 @@ from handtools.fleet.templates import TemplateStore
 from handtools.fleet.tree_diff import TreeDifference, apply_differences, tree_differences
 from handtools.host.files.file_locks import try_lock, unlock
 from handtools.host.files.folder_handle import FolderHandle, walk_tree
+from handtools.host.files.syscalls import is_root
 from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 from handtools.host.sandbox.overlay.overlay_capture import reset_work_folder
 from handtools.host.sandbox.overlay.overlay_mount import (
@@ -335,8 +336,9 @@ class WorkspaceStore:
             (place / folder).mkdir(0o700)
         # The layer's own folder is what the workspace looks like.
         like = os.stat(self._lowers(record)[0])
-        if os.geteuid() == 0:
-            os.chown(place / "upper", like.st_uid, like.st_gid)
+        if is_root():
+            with FolderHandle.at(str(place)) as ours:
+                ours.set_owner("upper", like)
         (place / "upper").chmod(stat.S_IMODE(like.st_mode))
 
     def _mount(self, record: WorkspaceRecord) -> None:

@@ -18,10 +18,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from handtools.core.errors import HostError
 from handtools.host.workspace_folders import is_in_workspace, path_in_workspace, real_path
+
+if TYPE_CHECKING:
+    from handtools.host.windows_jobs import JobObject
 
 PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 Process = subprocess.Popen[bytes]
@@ -181,6 +184,7 @@ def run_program(
             pass_fds=pass_fds,
             own_session=True,
         )
+        job = _job_of(process)
         try:
             _set_limits(process.pid, bounds)
             code = process.wait(bounds.seconds)
@@ -190,6 +194,8 @@ def run_program(
             ) from None
         finally:
             _kill_group(process)
+            if job is not None:
+                job.close()
         return ProgramResult(code, *(_read_head(file, bounds.output_bytes) for file in (output, errors)))
 
 
@@ -223,6 +229,17 @@ def _set_limits(pid: int, bounds: ProgramLimits) -> None:
             _, hard = resource.prlimit(pid, number)
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.prlimit(pid, number, (least, least))
+
+
+def _job_of(process: Process) -> "JobObject | None":
+    """A job with the process in it, so that what it starts ends with it; None where process groups do that."""
+    if os.name != "nt":
+        return None
+    from handtools.host.windows_jobs import JobObject
+
+    job = JobObject()
+    job.add(int(vars(process)["_handle"]))
+    return job
 
 
 def _kill_group(process: Process) -> None:

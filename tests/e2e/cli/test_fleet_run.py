@@ -134,8 +134,21 @@ def test_what_can_not_work_is_said_before_anything_runs(filled):
 def test_the_example_repairs_what_a_changed_operator_or_number_repairs(shell):
     subprocess.run([sys.executable, EXAMPLE / "make_tasks.py", shell.folder, "10"], check=True, timeout=60)
     done = subprocess.run(
-        [HANDTOOLS, "fleet", "run", "tasks.jsonl", "--template", "template", "--out", "out", "-n", "2"]
-        + ["--agent", "repair_agent:repair", "--json"],
+        [
+            HANDTOOLS,
+            "fleet",
+            "run",
+            "tasks.jsonl",
+            "--template",
+            "template",
+            "--out",
+            "out",
+            "-n",
+            "2",
+            "--agent",
+            "repair_agent:repair",
+            "--json",
+        ],  # fmt: skip
         cwd=shell.folder,
         env=shell.environment | {"PYTHONPATH": str(EXAMPLE)},
         capture_output=True,

@@ -1,4 +1,8 @@
-"""File locks (flock) that exclude other processes and other toolboxes of the same process."""
+"""File locks (flock) that exclude other processes and other toolboxes of the same process.
+
+On Windows the first byte of a file is locked, which excludes other handles too: not run by us on Windows.
+ADR 261.
+"""
 
 import contextlib
 import errno
@@ -9,7 +13,9 @@ import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -19,13 +25,18 @@ from handtools.host.files.os_errors import os_error_as_tool_error
 
 try:
     import fcntl
-except ImportError:  # Windows: the locks then hold within this process only
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
+try:
+    _msvcrt: Any = import_module("msvcrt")
+except ImportError:  # every other system; without either, locks hold within this process only
+    _msvcrt = None
 
-HAS_FLOCK: bool = fcntl is not None
+_HAS_FLOCK: bool = fcntl is not None
+HAS_FILE_LOCKS: bool = _HAS_FLOCK or _msvcrt is not None
 LOCK_SLOTS = 4096
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.020
-_LOCKED_ERRNOS = {errno.EAGAIN, errno.EACCES}
+_LOCKED_ERRNOS = {errno.EAGAIN, errno.EACCES, getattr(errno, "EDEADLOCK", errno.EAGAIN)}
 _held_in_process: set[str] = set()
 """Paths locked by this process, on systems without file locks."""
 _held_in_process_lock = threading.Lock()
@@ -74,11 +85,11 @@ class FileLocks:
 
     def _try(self, slot: int) -> _HeldLock | None:
         path = f"{self._folder}/{slot:03x}"
-        if not HAS_FLOCK:
+        if not HAS_FILE_LOCKS:
             return _try_in_process(path)
         fd = self._open(path)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_fd(fd)
         except OSError as error:
             os.close(fd)
             if error.errno in _LOCKED_ERRNOS:
@@ -107,10 +118,10 @@ def try_lock(path: str | Path) -> int | None:
     Returns a descriptor to `unlock`, or None when it is locked.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    if not HAS_FLOCK:
+    if not HAS_FILE_LOCKS:
         return fd
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock_fd(fd)
     except OSError:
         os.close(fd)
         return None
@@ -119,7 +130,7 @@ def try_lock(path: str | Path) -> int | None:
 
 def unlock(lock: int) -> None:
     """Release a lock that `try_lock` gave, by closing its descriptor."""
-    if HAS_FLOCK:
+    if HAS_FILE_LOCKS:
         _unlock(lock)
     else:
         os.close(lock)
@@ -132,9 +143,26 @@ def _unlock(lock: _HeldLock) -> None:
     try:
         # Said aloud: a child forked meanwhile would keep the lock alive past our close.
         with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_UN)
+            _unlock_fd(lock)
     finally:
         os.close(lock)
+
+
+def _lock_fd(fd: int) -> None:
+    """Lock an open file without waiting; raises `OSError` when it is locked."""
+    if _HAS_FLOCK:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        os.lseek(fd, 0, os.SEEK_SET)
+        _msvcrt.locking(fd, _msvcrt.LK_NBLCK, 1)
+
+
+def _unlock_fd(fd: int) -> None:
+    if _HAS_FLOCK:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    else:
+        os.lseek(fd, 0, os.SEEK_SET)
+        _msvcrt.locking(fd, _msvcrt.LK_UNLCK, 1)
 
 
 def _try_in_process(path: str) -> str | None:

@@ -117,12 +117,19 @@ class FolderHandle:
         found = self.stat(name)
         if not stat.S_ISREG(found.st_mode):
             return found, None
-        fd = os.open(self.name_for_os(name), _READ_FLAGS | syscalls.NO_FOLLOW, dir_fd=self.fd)
+        fd = self._open_for_reading(name)
         found = os.fstat(fd)
         if stat.S_ISREG(found.st_mode):
             return found, fd
         os.close(fd)
         return found, None
+
+    def _open_for_reading(self, name: str) -> int:
+        if os.name == "nt":
+            from handtools.host.files import windows_files
+
+            return windows_files.open_replaceable(self.name_for_os(name))
+        return os.open(self.name_for_os(name), _READ_FLAGS | syscalls.NO_FOLLOW, dir_fd=self.fd)
 
     def create_file(self, name: str, mode: int) -> int:
         """Create a new, empty file in this folder and open it for writing; fails if the name exists."""
@@ -202,6 +209,12 @@ class FolderHandle:
             self._exchange_by_link(name, temporary, spare)
 
     def _exchange_by_link(self, name: str, temporary: str, spare: str) -> None:
+        if os.name == "nt" and not (os.path.isdir(name) or os.path.isdir(temporary)):
+            from handtools.host.files import windows_files
+
+            windows_files.replace_keeping_old(name, temporary, spare)
+            os.rename(spare, temporary)
+            return
         at = {"src_dir_fd": self.fd, "dst_dir_fd": self.fd}
         try:
             os.link(name, spare, **at, follow_symlinks=False)

@@ -29,10 +29,12 @@ from handtools.host.files.folder_handle import (
 )
 from handtools.host.workspace_folders import workspace_folders
 from handtools.text.paths import BadPath, workspace_relative
+from handtools.text.windows_paths import windows_workspace_relative
 
 MOST_SYMLINKS = 40
 MOST_RACES = 32
 _ODD_PARTS = {"", ".", ".."}
+_relative = windows_workspace_relative if os.name == "nt" else workspace_relative
 
 
 class WorkspaceRoot:
@@ -54,7 +56,7 @@ class WorkspaceRoot:
         problems = []
         for name, top in tops:
             try:
-                inside = workspace_relative(path, top)
+                inside = _relative(path, top)
             except BadPath as problem:
                 problems.append(problem)
             else:

@@ -38,6 +38,12 @@ OPEN_FLAGS: int = (
 HAS_DIR_FD: bool = {os.open, os.stat, os.rename, os.unlink, os.mkdir} <= os.supports_dir_fd
 """Whether the system can look up names relative to an open folder (`dir_fd`)."""
 
+
+def is_root() -> bool:
+    """Whether this process runs as root, who may give files to others; nobody is root on Windows."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
 RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x02, 0x04, 0x08
 
 _OPENAT2 = 437
@@ -212,5 +218,10 @@ def filesystem_type(folder: str | Path) -> str | None:
     except OSError:
         return None
     wanted = f"{os.major(device)}:{os.minor(device)}"
-    kinds = [row.partition(" - ")[2].split(" ")[0] for row in rows if row.split(" ", 3)[2] == wanted]
+    mounts = [(row.split(" ")[2], row.split(" ")[4], row.partition(" - ")[2].split(" ")[0]) for row in rows]
+    kinds = [kind for number, _, kind in mounts if number == wanted]
+    if not kinds:
+        # Parts of a btrfs have device numbers that the table does not have: the innermost mount tells.
+        above = [(len(place), kind) for _, place, kind in mounts if Path(folder).is_relative_to(place)]
+        kinds = [kind for _, kind in sorted(above, key=lambda each: each[0])]
     return kinds[-1] if kinds else None

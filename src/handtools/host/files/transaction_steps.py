@@ -21,7 +21,7 @@ from handtools.host.files.backups import FolderBackups
 from handtools.host.files.change_detection import is_stat_mark
 from handtools.host.files.file_leases import LeasedFile, WriteLease
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
-from handtools.host.files.syscalls import SyscallUnsupported
+from handtools.host.files.syscalls import SyscallUnsupported, is_root
 from handtools.host.files.tree_copy_and_removal import remove_tree
 
 MOST_OPEN_FOLDERS = 64
@@ -191,7 +191,7 @@ class CreateFolder(TransactionStep):
         folder, name, _ = self.place.folder_and_names
         folder.create_folder(name)
         self._made = True
-        if hasattr(os, "geteuid") and os.geteuid() == 0:
+        if is_root():
             folder.set_owner(name, folder.own_stat())  # the workspace is its owner's, whoever we are
         if self._node.mode is not None:
             folder.set_mode(name, self._node.mode | stat.S_IRWXU)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 from handtools.host.sandbox.runners.container import ContainerRunner
 from handtools.host.sandbox.runners.landlock import LandlockRunner
+from handtools.host.sandbox.runners.seatbelt import SeatbeltRunner
 
 
 class UnconfinedRunner:
@@ -58,6 +60,8 @@ class RunnerChoice:
 
 def runners_by_strength(root: str | os.PathLike[str] = "") -> tuple[Runner, ...]:
     """All runners that use this machine's own programs, strongest first; no helper is taken from the workspace."""
+    if sys.platform == "darwin":
+        return (SeatbeltRunner(root), UnconfinedRunner())
     return (BubblewrapRunner(root), LandlockRunner(root), UnconfinedRunner())
 
 

@@ -1,0 +1,110 @@
+"""The Seatbelt runner, for macOS: `sandbox-exec` with a profile. Not run by us on macOS. ADR 260."""
+
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from handtools.core.commands import CommandNetwork
+from handtools.core.errors import HostError
+from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.runners import bubblewrap_args as profile
+from handtools.host.sandbox.runners import hidden_paths as hidden
+from handtools.host.sandbox.runners.default_user_and_limits import allowance_with_default_limits
+from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
+from handtools.host.sandbox.runners.seatbelt_profile import PathAccess, PathGrant, seatbelt_profile
+from handtools.host.workspace_folders import workspace_folders
+
+_PROGRAM = "/usr/bin/sandbox-exec"
+_SYSTEM_FOLDERS = (
+    "/System", "/Library", "/usr", "/bin", "/sbin", "/opt", "/private/etc", "/private/var/db/timezone",
+    "/private/var/select", "/Applications/Xcode.app", "/nix/store",
+)  # fmt: skip
+"""Folders of macOS with programs and settings."""
+_NO_HOST_LIST = "Hosts can't be listed here: the command had no network."
+
+
+class SeatbeltRunner:
+    """Confines commands with Seatbelt, a part of macOS. Not run by us on macOS, so commands are asked about."""
+
+    name = "seatbelt"
+    boundary = (
+        "Not run by us on macOS. Meant: it writes only to the workspace and its own folders, reads only those and "
+        "programs, has no network unless that is allowed; it sees which programs run."
+    )
+    confined = False
+    """Until somebody has run it: a boundary that nobody has seen hold is none to rely on."""
+    keeps_scratch = True
+    can_mount_overlay = False
+    session_network_modes: frozenset[CommandNetwork] = frozenset()
+
+    def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:
+        """`root` is the workspace, as for the other runners; the program is the system's own."""
+        self._root = root
+        self._readable = tuple(readable)
+        self._finders = PolicyPathFinder()
+
+    def unavailable_reason(self) -> str:
+        """Why Seatbelt does not work on this machine; empty when it does."""
+        found = "" if os.access(_PROGRAM, os.X_OK) else f"{_PROGRAM} is not there."
+        return found if sys.platform == "darwin" else "Seatbelt is a part of macOS."
+
+    def confine(self, launch: Launch) -> Launch:
+        """The launch as a command of `sandbox-exec`."""
+        for folder in workspace_folders(launch.root).values():
+            if any(Path(tree).is_relative_to(folder) for tree in ("/usr", "/System")):
+                raise HostError(
+                    f"{folder} can't be a workspace in a sandbox: the system itself lies in it."
+                )
+        home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
+        if launch.scratch:
+            home, temporary = launch.scratch.home, launch.scratch.temporary
+            launch = replace(launch, writable=(*launch.writable, launch.scratch.caches))
+        text = seatbelt_profile(
+            list(self._grants(launch, home, temporary)),
+            network=launch.network == "on",
+            terminal=launch.terminal is not None,
+        )
+        env = profile.sandbox_environment(
+            launch.env, home=home, root_inside=False, users_home=launch.env.get("HOME", "")
+        )
+        return replace(
+            launch,
+            argv=(_PROGRAM, "-p", text, *launch.argv),
+            env=env | {"TMPDIR": temporary},
+            allowance=allowance_with_default_limits(launch.allowance),
+            notes=(*launch.notes, *((_NO_HOST_LIST,) if launch.network == "listed" else ())),
+        )
+
+    def _grants(self, launch: Launch, home: str, temporary: str) -> Iterator[PathGrant]:
+        """What is granted, in the order of bubblewrap's mounts: later ones lie on top."""
+        found = self._finders.found(launch.root, launch.private, launch.read_only)
+        closed = hidden.hidden_private_paths(launch.root, found.private, launch.is_open)
+        private = hidden.private_masks(launch.root, closed)
+        users = profile.toolchain_folders(launch.env.get("HOME", ""))
+        folders = workspace_folders(launch.root).values()
+        granted: tuple[tuple[PathAccess, Iterable[str]], ...] = (
+            ("read", (*_SYSTEM_FOLDERS, *users, *self._readable, *launch.readable)),
+            ("write", (home, temporary)),
+            ("read" if launch.frozen else "write", folders),
+            ("write", launch.writable),
+            ("read", hidden.read_only_paths(launch.root, found.read_only)),
+            ("hidden", (*private.files, *private.folders)),
+        )
+        for access, paths in granted:
+            for path in paths:
+                yield PathGrant(os.path.realpath(path), access)  # rules are about paths without links
+
+    @cached_property
+    def _private(self) -> str:
+        """A private home and temporary folder, which exist as long as this runner."""
+        folder = tempfile.mkdtemp(prefix="handtools-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        for name in ("home", "tmp"):
+            Path(folder, name).mkdir(0o700)
+        return folder
