@@ -148,7 +148,7 @@ def test_the_example_repairs_what_a_changed_operator_or_number_repairs(shell):
             "--agent",
             "repair_agent:repair",
             "--json",
-        ],  # fmt: skip
+        ],
         cwd=shell.folder,
         env=shell.environment | {"PYTHONPATH": str(EXAMPLE)},
         capture_output=True,
