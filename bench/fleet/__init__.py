@@ -5,19 +5,42 @@ The rows with Ray need the environment that `.ci/fleet` makes; elsewhere they ar
 
 import argparse
 import importlib.util
+import sys
+import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 
+<<<<<<< HEAD
 from bench.figures import Figure, NotRun, gathered
 from bench.fleet import layers
+=======
+from bench.figures import Figure, gathered
+from bench.fleet import growth, layers, overload
+from handtools.host.sandbox.overlay.overlay_mount import overlay_mount_problem
+
+PARTS = ("layers", "growth", "overload", "calls")
+>>>>>>> growth
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No options of its own."""
+    parser.add_argument("--plot", type=Path, help="write the picture of growth to this file (SVG)")
+    parser.add_argument("--only", choices=PARTS, action="append", help="only this part")
 
 
 def run(options: argparse.Namespace) -> Iterable[Figure | NotRun]:
     """The rows, cheapest first."""
-    yield from layers.rows(quick=options.quick)
+    parts = options.only or PARTS
+    if "layers" in parts:
+        yield from layers.rows(quick=options.quick)
+    if problem := overlay_mount_problem(tempfile.gettempdir()):
+        print(f"fleet: growth and overload were NOT measured. {problem}", file=sys.stderr)
+        parts = [part for part in parts if part not in {"growth", "overload"}]
+    if "growth" in parts:
+        yield from gathered(lambda: growth.rows(quick=options.quick, plot=options.plot))
+    if "overload" in parts:
+        yield from gathered(lambda: overload.rows(quick=options.quick))
+    if "calls" not in parts:
+        return
     if importlib.util.find_spec("ray") is None:
         yield NotRun(
             "calls on Ray",

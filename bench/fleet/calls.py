@@ -1,29 +1,28 @@
 """Calls to a host that Ray has placed: directly and through its actor, beside a bare actor in the same run."""
 
 import asyncio
-import secrets
+import os
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure
+from bench.fleet.growth import process_seconds
 from handtools.fleet.fair_call_queue import TurnLimits
-from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host import HostLimits
-from handtools.fleet.ray_fleet import Fleet, HostSettings, RayHostClient
+from handtools.fleet.ray_fleet import NAMESPACE, Fleet, HostSettings, RayHostClient
 from handtools.runtime.policy import Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 IN_FLIGHT = 64
-IN_USE = 100
 DIRECT_GOAL, THROUGH_RAY_GOAL, THROUGHPUT_GOAL = 0.25, 1.2, 3.0
-IDLE_GOAL_MEGABYTES = 1.5
-GROWTH_GOAL = 1.15
-OVERLOAD = 10
+READ_GOAL = 2.5
+"""A call that leaves the process is written and read twice, and is planned by two event loops."""
+OBJECT_STORE_BYTES = 80 << 20
 
 
 class BareActor:
@@ -38,12 +37,18 @@ async def rows(*, quick: bool) -> AsyncIterator[Figure]:
     """The rows, in one run; both sides in turn."""
     import ray
 
-    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        logging_level="ERROR",
+        log_to_driver=False,
+        object_store_memory=OBJECT_STORE_BYTES,
+    )
     try:
         with tempfile.TemporaryDirectory() as folder:
             settings = HostSettings(
                 folder=f"{folder}/nodes",
-                limits=HostLimits(slots=10_000, open=IN_USE, turns=TurnLimits(running=32, waiting=64)),
+                limits=HostLimits(slots=10_000, open=100, turns=TurnLimits(running=32, waiting=64)),
                 policy=Policy(defaults={"run": "allow"}),
             )
             fleet = await Fleet.start("bench", settings, hosts=2)
@@ -58,6 +63,8 @@ async def rows(*, quick: bool) -> AsyncIterator[Figure]:
 
 
 async def _rows(fleet: Fleet, bare: Any, folder: str, *, quick: bool) -> AsyncIterator[Figure]:
+    import ray
+
     rounds = 300 if quick else 2000
     client = fleet.hosts["h0"]
     through = RayHostClient(client.actor_name, direct=False)
@@ -89,83 +96,25 @@ async def _rows(fleet: Fleet, bare: Any, folder: str, *, quick: bool) -> AsyncIt
             ours, in_process = await _medians(
                 rounds // 10, partial(box.call, tool, args), partial(here.call, tool, args)
             )
-            yield Figure(
-                name=f"{tool}, direct, beside one in process", value=ours, unit="ms", baseline=in_process
-            )
-    async for figure in _growth(fleet, template, 200 if quick else 2000):
-        yield figure
-    async for figure in _overload(box):
-        yield figure
+            # Of the clock there is no ratio: on a busy machine either waits for its turn, or neither, by chance.
+            yield Figure(name=f"{tool}, direct", value=ours, unit="ms")
+            yield Figure(name=f"{tool}, in process", value=in_process, unit="ms")
+        read = ("read", {"path": "a.txt"})
+        pid = await ray.get_actor(client.actor_name, NAMESPACE).pid.remote()
+        direct = await _processor((os.getpid(), pid), partial(box.call, *read), rounds // 5)
+        in_process = await _processor((os.getpid(),), partial(here.call, *read), rounds // 5)
+        name = "read, direct, processor time of both ends, beside one in process"
+        yield Figure(name=name, value=direct, unit="ms", baseline=in_process, goal=READ_GOAL)
 
 
-async def _growth(fleet: Fleet, template: str, count: int) -> AsyncIterator[Figure]:
-    """Memory and time of a call where many workspaces are, some of them in use, beside a host with ten."""
-    few = [await _used(fleet, "h0", template) for _ in range(10)]
-    boxes = [await _used(fleet, "h1", template) for _ in range(10)]
-    before = await _memory(fleet, "h1")
-    while len(boxes) < count:
-        boxes.append(await _used(fleet, "h1", template))
-    in_use = boxes[-min(IN_USE, count // 2) :]
-    await _call_cost(in_use)
-    added = (await _memory(fleet, "h1") - before) / (len(boxes) - 10)
-    yield Figure(
-        name=f"workspace of {count:,}, {len(in_use)} in use: memory",
-        value=added / 1e6,
-        unit="MB",
-        goal=IDLE_GOAL_MEGABYTES,
-    )
-    # In turn, so that the machine's other work falls on both.
-    pairs = [(await _call_cost(in_use[-10:]), await _call_cost(few)) for _ in range(9)]
-    ratio = statistics.median(many / ten for many, ten in pairs)
-    baseline = statistics.median(ten for _, ten in pairs)
-    yield _ratio(f"a read with {count:,} workspaces beside 10", ratio * baseline, baseline, GROWTH_GOAL)
-
-
-async def _used(fleet: Fleet, host: str, template: str) -> FleetToolbox:
-    client = fleet.hosts[host]
-    box = FleetToolbox(client, await client.create(template, name=f"{host}-{secrets.token_hex(8)}"))
-    result = await box.call("read", {"path": "a.txt"})
-    assert result.status == "ok", result.text
-    return box
-
-
-async def _call_cost(boxes: list[FleetToolbox]) -> float:
-    """The median of reads, each workspace in turn, when all of them are open."""
-    for box in boxes:
-        await box.call("read", {"path": "a.txt"})
+async def _processor(pids: Iterable[int], action: Callable[[], Awaitable[Any]], rounds: int) -> float:
+    """Milliseconds of processor time in some processes, the median; without the first rounds."""
     taken = []
-    for _ in range(10):
-        for box in boxes:
-            began = time.perf_counter()
-            await box.call("read", {"path": "a.txt"})
-            taken.append(time.perf_counter() - began)
-    return statistics.median(taken) * 1000
-
-
-async def _overload(box: FleetToolbox) -> AsyncIterator[Figure]:
-    """Ten times what may run and wait, at once: the rest is refused, and the next call is served."""
-    sent = OVERLOAD * (32 + 64)
-    results = await asyncio.gather(*(box.call("bash", {"command": "true"}) for _ in range(sent)))
-    refused = sum(each.fault is not None and each.fault.code == "busy" for each in results)
-    served = sum(each.status == "ok" for each in results)
-    yield Figure(
-        name=f"{sent} calls at once: neither served nor refused as busy",
-        value=sent - refused - served,
-        unit="",
-        goal=0,
-    )
-    yield Figure(name=f"{sent} calls at once: refused as busy", value=refused, unit="")
-    after = await box.call("read", {"path": "a.txt"})
-    yield Figure(name="the next call: failed", value=int(after.status != "ok"), unit="", goal=0)
-
-
-async def _memory(fleet: Fleet, host: str) -> float:
-    """Bytes that the host's process holds by itself."""
-    import ray
-
-    pid = await ray.get_actor(fleet.hosts[host].actor_name, "handtools").pid.remote()
-    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return sum(int(row.split()[1]) * 1024 for row in rows if row.startswith("Private_"))
+    for _ in range(rounds + 5):
+        began = sum(map(process_seconds, pids))
+        await action()
+        taken.append(sum(map(process_seconds, pids)) - began)
+    return statistics.median(taken[5:]) * 1000
 
 
 async def _medians(rounds: int, *actions: Callable[[], Awaitable[Any]]) -> list[float]:

@@ -64,7 +64,7 @@ class Host:
 
     def processor_seconds(self) -> float:
         """What the host's process has used, all of its threads; its commands are not in it."""
-        return time.clock_gettime((~self.process.pid << 3) | 2)
+        return process_seconds(self.process.pid)
 
     def private_bytes(self) -> int:
         """Memory of the host's process alone."""
@@ -88,6 +88,11 @@ class Host:
         return found
 
 
+def process_seconds(pid: int) -> float:
+    """Processor time of another process with all of its threads, by its clock (clock_getcpuclockid(3))."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
 async def rows(*, quick: bool, plot: Path | None = None) -> AsyncIterator[Figure]:
     """The rows; `plot` is where the picture goes."""
     sizes, rounds = (QUICK_SIZES, QUICK_ROUNDS) if quick else (SIZES, ROUNDS)
@@ -96,7 +101,7 @@ async def rows(*, quick: bool, plot: Path | None = None) -> AsyncIterator[Figure
         source.mkdir()
         (source / "a.txt").write_text("a\n" * 100)
         (source / "turn.txt").write_text("turn 0\n" + "b\n" * 100)
-        hosts = [stack.enter_context(_served(Path(folder, str(size)), size)) for size in sizes]
+        hosts = [stack.enter_context(served(Path(folder, str(size)), size)) for size in sizes]
         for host in hosts[:-1]:
             template = await host.client.add_template("folder", str(source))
             await host.fill(template, unused=host.size - IN_USE)
@@ -178,7 +183,8 @@ async def _ok(box: FleetToolbox, tool: str, args: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _served(folder: Path, size: int) -> Iterator[Host]:
+def served(folder: Path, size: int) -> Iterator[Host]:
+    """A host in a process of its own; `size` is how many workspaces it is to have."""
     folder.mkdir()
     words = [sys.executable, "-m", "bench.fleet.served_host", str(folder), str(IN_USE)]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

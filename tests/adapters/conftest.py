@@ -19,7 +19,7 @@ OTHERS = {path.stem for path in (HERE.parents[1] / "requirements" / "adapters").
 collect_ignore_glob = [f"test_{other}.py" for other in OTHERS] if NAME else ["test_*.py"]
 HAS_DRIVER = (HERE / f"driver_{NAME}.py").exists()
 if not HAS_DRIVER:
-    collect_ignore_glob += ["test_contract.py", "test_examples.py"]
+    collect_ignore_glob += ["test_contract.py", "test_examples.py", "test_fleet_toolbox.py"]
 
 
 def limits() -> dict[str, str]:

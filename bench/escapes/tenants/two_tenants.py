@@ -37,6 +37,11 @@ class TenantScene(Scene):
     def workspace(self) -> Path:
         return self.attacked_from
 
+    @property
+    def sockets(self) -> Path:
+        # Beside the tree: a command of the tenant's own that runs would be shown each change there.
+        return self.base.parent / "run"
+
     def renew(self) -> None:
         self.nonce = f"n{secrets.token_hex(8)}"
         if not (self.base / "out").exists():
@@ -141,10 +146,10 @@ class TwoTenants:
         """All of the store but what is the attacker's: trees, layers, journals, records, templates."""
         found: Marks = {}
         for part in ("templates", "layers", f"workspaces/{self.theirs}"):
-            seen = marks(self.store.folder / part, but=())
+            # Its sockets and the report of its process change as they are used.
+            seen = marks(self.store.folder / part, but=("run",))
             found |= {f"{part}/{path}": mark for path, mark in seen.items()}
-        # Its sockets and the report of its process are in its tree, and change as they are used.
-        return {path: mark for path, mark in found.items() if "/run/" not in path}
+        return found
 
 
 @contextlib.asynccontextmanager

@@ -727,7 +727,7 @@ class WorkspaceHost:
         if slot.users or slot.lock.locked() or _job_state(slot.box) == "running":
             return
         async with slot.lock:
-            if not slot.users and slot.box is not None:
+            if not slot.users and self._slots.get(slot.name) is slot:
                 await self._close_slot(slot)
 
     async def _close_slot(self, slot: _Slot) -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -46,6 +47,10 @@ async def served(store: WorkspaceStore, **limits: Any) -> AsyncIterator[Served]:
     finally:
         await server.aclose()
         await host.aclose()
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def begun() -> tuple[Callable[[Event], None], threading.Event]:
@@ -162,6 +167,38 @@ async def test_a_host_that_is_full_says_busy_and_recovers(files: WorkspaceStore)
         assert (await running).status == "cancelled"
         assert (await waiting).status == "ok"
         assert (await box.call("now", {})).status == "ok"
+
+
+async def test_ten_times_too_many_calls_are_shed_and_the_host_goes_on_as_before(
+    files: WorkspaceStore,
+) -> None:
+    limits = {"turns": TurnLimits(running=2, waiting=4)}
+    async with served(files, **limits) as fleet, await fleet.box() as box:
+        # The first holds its turn until the others were told, however fast the machine is.
+        running = [
+            await started(box, Call(tool="bash", args={"command": WAITING}, id=f"running {number}"))
+            for number in range(2)
+        ]
+        before = resident_bytes()
+        sent = [
+            asyncio.create_task(box.call(Call(tool="read", args={"path": "a.txt"}, id=f"{wave} {number}")))
+            for wave in range(10)
+            for number in range(60)
+        ]
+        waiting = set(sent)
+        while len(waiting) > 4:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            assert {task.result().fault.code for task in done} == {"busy"}
+        status = await fleet.client().status()
+        assert (status.running, status.waiting, status.shed) == (2, 4, 596)
+        assert resident_bytes() - before < 100 << 20
+        for number in range(2):
+            box.cancel(f"running {number}")
+        assert [result.status for result in await asyncio.gather(*waiting)] == ["ok"] * 4
+        assert [(await task).status for task in running] == ["cancelled"] * 2
+        status = await fleet.client().status()
+        assert (status.running, status.waiting) == (0, 0)
+        assert (await box.call("read", {"path": "a.txt"})).status == "ok"
 
 
 async def test_a_deadline_counts_the_time_in_the_queue_and_a_waiting_call_can_be_cancelled(
