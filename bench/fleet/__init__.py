@@ -10,16 +10,11 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-<<<<<<< HEAD
 from bench.figures import Figure, NotRun, gathered
-from bench.fleet import layers
-=======
-from bench.figures import Figure, gathered
 from bench.fleet import growth, layers, overload
 from handtools.host.sandbox.overlay.overlay_mount import overlay_mount_problem
 
 PARTS = ("layers", "growth", "overload", "calls")
->>>>>>> growth
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
