@@ -1,6 +1,7 @@
-"""A newcomer's path: an empty folder and the built wheels, up to a command that was taken back."""
+"""A newcomer's path: an empty folder, the README and the built wheels, up to a command that was taken back."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import time
@@ -37,6 +38,7 @@ def newcomer(tmp_path, wheels):
     home, project = tmp_path / "home", tmp_path / "project"
     for folder in (home, project):
         folder.mkdir()
+    shutil.copytree(wheels, project / "dist")
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -48,7 +50,6 @@ def newcomer(tmp_path, wheels):
     surroundings = {
         "PATH": f"{Path(uv()).parent}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(home),
-        "UV_FIND_LINKS": str(wheels),
         "UV_CACHE_DIR": cache,
         **kept,
     }
@@ -63,13 +64,24 @@ def newcomer(tmp_path, wheels):
     return project, run
 
 
+def said_by_readme() -> list[list[str]]:
+    """The lines that the README gives to somebody who has the wheels in `dist`."""
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+    return [
+        shlex.split(line.removeprefix("$ "))
+        for line in lines
+        if line.startswith("$ uvx --find-links dist ")
+    ]
+
+
 def test_from_nothing_to_an_undone_command_in_five_minutes(newcomer):
     project, run = newcomer
     began = time.monotonic()
     (project / "notes").mkdir()
     (project / "notes" / "one.txt").write_text("kept\n")
-    run("uvx", "handtools", "call", "bash", "command=rm -rf notes")
+    removed, undone = said_by_readme()
+    run(*removed)
     assert not (project / "notes").exists()
-    run("uvx", "handtools", "undo")
+    run(*undone)
     assert (project / "notes" / "one.txt").read_text() == "kept\n"
     assert time.monotonic() - began < FIVE_MINUTES

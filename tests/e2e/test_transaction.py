@@ -371,3 +371,24 @@ async def test_an_undo_and_a_redo_that_make_a_repository_are_asked_about(base):
     assert again.request is not None
     assert "take for a repository" in again.request.rule
     assert not head.exists()
+
+
+async def test_one_file_of_a_folder_that_a_command_removed_comes_back_alone(base):
+    folder = base / "work" / "many"
+    folder.mkdir()
+    for number in range(40):
+        (folder / f"f{number}").write_text(str(number))
+    async with made(base) as box:
+        removal, _ = await run(box, "rm -r many")
+        assert not folder.exists()
+        told = await box.call("undo", {"scope": "path", "name": "many/f7", "dry_run": True})
+        assert told.ok, told.text
+        assert not folder.exists()
+        undone = await box.call("undo", {"scope": "path", "name": "many/f7"})
+        assert undone.ok, undone.text
+        assert [path.name for path in folder.iterdir()] == ["f7"]
+        whole = await box.call("undo", {"scope": "call", "name": removal.id})
+        assert whole.ok, whole.text
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        f"f{n}": str(n) for n in range(40)
+    }

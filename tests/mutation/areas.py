@@ -57,7 +57,12 @@ AREAS = {
     ),
     "approval": Area(
         ("runtime.approval.gate", "runtime.approval.preview"),
-        (f"{RUNTIME}/approval", f"{RUNTIME}/test_executor.py", f"{RUNTIME}/guards"),
+        (
+            f"{RUNTIME}/approval",
+            f"{RUNTIME}/policy/test_command_rules.py",
+            f"{RUNTIME}/test_executor.py",
+            f"{RUNTIME}/guards",
+        ),
     ),
     "guard": Area(
         ("runtime.guards.files", "runtime.guards.commands", "runtime.guards.search"),

@@ -2,8 +2,9 @@
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COMPARISONS = {
     ast.Lt: ast.LtE,
@@ -38,18 +39,23 @@ class Mutant:
     before: str
     after: str
     place: int
+    again: int = 0
 
     def __str__(self) -> str:
-        return f"{self.module}:{self.function}: {self.before} -> {self.after}"
+        again = f" (again {self.again})" if self.again else ""
+        return f"{self.module}:{self.function}: {self.before} -> {self.after}{again}"
 
 
 def mutants_of(module: str, source: str) -> list[Mutant]:
     """Every mutant of a module, in the order of its source."""
-    return [
-        Mutant(module, function, _shown(node), _shown(_changed(node)), place)
-        for place, (node, function) in enumerate(_places(ast.parse(source)))
-        if _changed(node) is not node
-    ]
+    found: list[Mutant] = []
+    seen = Counter[str]()
+    for place, (node, function) in enumerate(_places(ast.parse(source))):
+        if (changed := _changed(node)) is not node:
+            mutant = Mutant(module, function, _shown(node), _shown(changed), place)
+            found.append(replace(mutant, again=seen[str(mutant)]))
+            seen[str(mutant)] += 1
+    return found
 
 
 def mutated(source: str, mutant: Mutant) -> str:

@@ -317,11 +317,20 @@ def plan_reversal(
             plan.reverts.setdefault(path, []).append(part.touch)
         if not _same(now, node) or _differs(now, node):
             plan.changes.append(Change(path, now, node))
+    _add_missing_folders(workspace, plan)
     plan.changes.sort(key=change_apply_order)
     since = min((part.made_at for parts in by_path.values() for part in parts), default=0.0)
     _keep_used_repositories(workspace, plan, since)
     _keep_used_folders(workspace, plan)
     return plan
+
+
+def _add_missing_folders(workspace: Workspace, plan: ReversalPlan) -> None:
+    """Add the folders that paths return to: one file of a folder that was removed can come back alone."""
+    coming = {above for change in plan.changes if change.after for above in parent_folders(change.path)}
+    for folder in coming - {change.path for change in plan.changes}:
+        if node_at(workspace, folder, like=None) is None:
+            plan.changes.append(Change(folder, None, Node("folder")))
 
 
 @dataclass(frozen=True, slots=True)

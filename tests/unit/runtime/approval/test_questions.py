@@ -310,3 +310,9 @@ async def test_the_line_ends_that_a_file_has_anyway_are_not_in_the_way():
 async def test_carriage_returns_that_a_file_has_not_or_not_everywhere_are_shown(before):
     written = Change.of("a", before=before, after=b"one\r\n2\r\n")
     assert "+2␍" in effect_preview(ChangeSet((written,), "")).text
+
+
+@pytest.mark.parametrize(("count", "end"), [(1, "f0"), (3, "f0, f1, f2"), (4, "f0, f1, f2 and 1 more")])
+def test_the_title_counts_what_it_does_not_name(count, end):
+    changes = ChangeSet.of(*(Change(f"f{number}", None, Node(b"x")) for number in range(count)))
+    assert approval_title(changes, "patch").endswith(end)

@@ -160,6 +160,12 @@ def test_a_stated_default_for_commands_holds_in_a_sandbox_too(script):
     assert verdict(script, policy=Policy(defaults={"run": "allow"})) == "allow"
 
 
+def test_a_script_that_is_not_plain_is_refused_for_the_default_that_refuses_it():
+    refused = decide("make > log", policy=Policy(defaults={"run": "deny"}))
+    plain = decide("make", policy=Policy(defaults={"run": "deny"}))
+    assert (refused.verdict, refused.rule, refused.reason) == ("deny", plain.rule, plain.reason)
+
+
 def test_an_allowed_command_is_not_asked_about_under_a_stated_default():
     policy = Policy(defaults={"run": "ask"}).with_rules([LOOK])
     assert verdict("ls", policy=policy, confined=True) == "allow"

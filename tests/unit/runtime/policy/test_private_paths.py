@@ -75,11 +75,21 @@ def test_links_beside_private_files_are_ordinary(path):
     assert Policy().decide(made(path, link=True), "bash").rule == "default for change"
 
 
-@pytest.mark.parametrize("path", [".docker", "home/.docker", ".docker/.docker", ".config/gh", "a/.config"])
+@pytest.mark.parametrize(
+    "path",
+    [".docker", "home/.docker", ".docker/.docker", ".config/gh", "a/.config", ".DOCKER", "a/.Config"],
+)
 def test_a_link_on_the_way_to_private_files_is_a_question(path):
     policy = Policy()
     assert policy.decide(made(path, link=True), "bash").verdict == "ask"
     assert policy.decide(made(path, link=False), "bash").verdict == "allow"
+
+
+@pytest.mark.parametrize("path", ["prod.example", "PROD.Example"])
+def test_what_a_rule_excepts_is_excepted_in_either_case(path):
+    policy = Policy().with_rules([Rule("own", "deny", "mine", paths=("prod.*",), but=("*.example",))])
+    assert policy.decide(made(path, link=False), "write").verdict == "allow"
+    assert policy.decide(made("PROD.real", link=False), "write").verdict == "deny"
 
 
 def test_a_link_on_the_way_to_what_may_only_not_be_changed_is_denied():

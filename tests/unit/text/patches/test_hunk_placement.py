@@ -164,3 +164,8 @@ def test_too_much_drift_is_refused_with_the_line_where_it_stands():
     outcome = apply_hunks("0\n" * 4 + "a\nb\n", hunks)
     assert isinstance(outcome, HunkMisfit)
     assert "line 5" in outcome.refused.message
+
+
+def test_new_lines_end_as_the_line_above_them_where_a_file_mixes_line_ends():
+    assert laid("a\nb\nc\r\nd\n", "@@ c\n+new") == "a\nb\nc\r\nnew\r\nd\n"
+    assert laid("a\r\nb\r\nc\nd\r\n", "@@ c\n+new") == "a\r\nb\r\nc\nnew\nd\r\n"
