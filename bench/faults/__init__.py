@@ -39,7 +39,7 @@ from bench.faults.failing_syscalls import (
     run_with_fault,
 )
 from bench.faults.operations import OPERATIONS
-from bench.faults.scene import Operation, Scene, Tree, judged, judged_after_restart
+from bench.faults.scene import Operation, Scene, Tree, judged, judged_after_restart, without_temporary
 from bench.figures import Figure
 
 QUICK_POINTS = 5
@@ -132,7 +132,7 @@ def _recorded(operation: Operation, place: Path) -> bytes:
     async def main() -> dict[str, object]:
         scene = Scene(place)
         await operation.prepare(scene)
-        old = scene.tree()
+        old = without_temporary(scene.tree())
         hold_calls()
         with _clock_that_jumps(None) as reads:
             mark(ARM)
@@ -179,6 +179,8 @@ def _judged(operation: Operation, recorded: Recorded, fault: Fault, place: Path)
             answer = await operation.act(scene, "the-call")
             mark(DISARM)
         if not hasattr(scene, "box"):
+            if operation.reopen is not None:
+                operation.reopen(scene)
             scene.open()
         wrong = await judged(scene, operation, answer, recorded.old, recorded.new)
         memory = {name: str(value) for name, value in scene.memory.items() if name in {"root", "state"}}

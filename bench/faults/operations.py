@@ -131,7 +131,7 @@ async def _look(scene: Scene, call_id: str) -> Answer:
 
 
 async def _search(scene: Scene, call_id: str) -> Answer:
-    answer = await scene.call("grep", {"pattern": "line 3$", "output": "files"}, call_id)
+    answer = await scene.call("grep", {"pattern": "line 3$", "mode": "files"}, call_id)
     if answer.ok and not all(name in answer.text for name in FILES) and "could not" not in answer.text:
         return Answer(False, f"files are missing, and nothing is said: {answer.text}", is_bug=True)
     return answer
@@ -199,9 +199,13 @@ async def _parent(scene: Scene, kind: Any) -> None:
 async def _fork(scene: Scene, _: str) -> Answer:
     try:
         await to_thread.run_sync(lambda: scene.store.fork("parent", names=["fork"]))
-    except (HandtoolsError, OSError) as failure:
+    except HandtoolsError as failure:
         return Answer(False, str(failure))
     return Answer(True, "forked")
+
+
+def _reopen(scene: Scene) -> None:
+    scene.store.open("parent")
 
 
 async def _forked(scene: Scene, answer: Answer) -> list[str]:
@@ -241,7 +245,7 @@ async def _two(scene: Scene, kind: Any) -> None:
 async def _merge(scene: Scene, _: str) -> Answer:
     try:
         merged = await merge_fork(scene.store, "fork", scene.box)
-    except (HandtoolsError, OSError) as failure:
+    except HandtoolsError as failure:
         return Answer(False, str(failure))
     scene.memory["merged"] = merged.call_id
     return Answer(True, "merged")
@@ -275,7 +279,7 @@ OPERATIONS = [
     Operation("open after a crash", _interrupted, _open_and_edit, _undo, _redo),
     Operation("append to the journal", _plain, _append),
     Operation("prune the journal", _edited, _prune, check=_pruned),
-    Operation("fork a layer", partial(_parent, kind="overlay"), _fork, check=_forked),
-    Operation("fork a copy", partial(_parent, kind="copy"), _fork, check=_forked),
-    Operation("merge a fork", partial(_two, kind="overlay"), _merge, _unmerge, _remerge),
+    Operation("fork a layer", partial(_parent, kind="overlay"), _fork, reopen=_reopen, check=_forked),
+    Operation("fork a copy", partial(_parent, kind="copy"), _fork, reopen=_reopen, check=_forked),
+    Operation("merge a fork", partial(_two, kind="overlay"), _merge, _unmerge, _remerge, _reopen),
 ]
