@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from handtools.core.errors import StorageFault
 from handtools.fleet.workspace_log import (
     LogStore,
     PathState,
@@ -45,6 +46,18 @@ def ship_workspace(
 
     Raises `SegmentTaken` when another host has gone on with the log, `StorageFault` when it can't be stored now.
     """
+    try:
+        return _shipped(log, name, root, journal, done, writer)
+    except OSError as error:
+        raise StorageFault(
+            f"What workspace {name} has gained can't be read for its log: {error.strerror or error}.",
+            hint="Send the same call again later: it is not run twice.",
+        ) from error
+
+
+def _shipped(
+    log: LogStore, name: str, root: Path, journal: Journal, done: ShippedPosition, writer: str
+) -> ShippedPosition:
     copy = journal.copied_since(done.journal)
     if copy.is_empty:
         return done

@@ -248,6 +248,7 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._file: FileIO | None = None
         self._writes = 0
+        self._reads_only = False
 
     def catch_up(self) -> None:
         """Write the queued records, unless a transaction is open."""
@@ -285,6 +286,8 @@ class Database:
         with self._lock:
             self.catch_up()
             with self._explained():
+                if self._reads_only:
+                    self._disconnect()  # opened so while the disk refused; it may be well again
                 connection = self._open()
                 if connection.in_transaction:
                     yield connection
@@ -382,6 +385,7 @@ class Database:
             except sqlite3.DatabaseError as damage:
                 self.healed = _set_aside(self.path, str(damage))
                 self._connection = _connect(self.path)
+            self._reads_only = _reads_only(self._connection)
         return self._connection
 
 
@@ -435,6 +439,18 @@ def _connect(path: str) -> sqlite3.Connection:
     except BaseException:
         _count_closed(path)
         raise
+
+
+def _reads_only(connection: sqlite3.Connection) -> bool:
+    """Whether SQLite has opened the file for reading alone, as it does without a word when it can't otherwise."""
+    try:
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("UPDATE once SET at = at WHERE 0")
+    except sqlite3.OperationalError as refused:
+        return refused.sqlite_errorname.startswith("SQLITE_READONLY")
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_SECONDS * 1000:.0f}")
+    return False
 
 
 def _count_closed(path: str) -> None:
