@@ -47,7 +47,7 @@ def ship_workspace(
     Raises `SegmentTaken` when another host has gone on with the log, `StorageFault` when it can't be stored now.
     """
     try:
-        return _shipped(log, name, root, journal, done, writer)
+        return _shipped(log, name, root=root, journal=journal, done=done, writer=writer)
     except OSError as error:
         raise StorageFault(
             f"What workspace {name} has gained can't be read for its log: {error.strerror or error}.",
@@ -56,7 +56,7 @@ def ship_workspace(
 
 
 def _shipped(
-    log: LogStore, name: str, root: Path, journal: Journal, done: ShippedPosition, writer: str
+    log: LogStore, name: str, *, root: Path, journal: Journal, done: ShippedPosition, writer: str
 ) -> ShippedPosition:
     copy = journal.copied_since(done.journal)
     if copy.is_empty:
