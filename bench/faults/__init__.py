@@ -39,10 +39,10 @@ from bench.faults.failing_syscalls import (
     run_with_fault,
 )
 from bench.faults.operations import OPERATIONS
-from bench.faults.scene import Operation, Scene, Tree, judged, judged_after_restart
+from bench.faults.scene import Operation, Scene, Tree, judged, judged_after_restart, without_temporary
 from bench.figures import Figure
 
-QUICK_POINTS = 5
+QUICK_POINTS = 2
 """Points of each operation in CI, drawn anew by `--seed`."""
 CLOCK = "clock"
 DAY_SECONDS = 86_400.0
@@ -70,7 +70,7 @@ class Recorded:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--operation", action="append", help="only this one (may be repeated)")
     parser.add_argument(
-        "--points", type=int, help="so many of each operation, by chance (all; 5 with --quick)"
+        "--points", type=int, help="so many of each operation, by chance (all; 2 with --quick)"
     )
     parser.add_argument("--point", help="one point, as it is told: INDEX:WHAT or INDEX:WHAT:stays")
     parser.add_argument("--seed", type=int, default=1)
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         for operation in chosen:
-            recorded = _record(operation, Path(folder))
+            recorded = record(operation, Path(folder))
             faults = recorded.faults()
             if options.point:
                 index, what, *stays = options.point.split(":")
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
                 faults = random.Random(f"{options.seed} {operation.name}").sample(faults, points)
             failures = 0
             for fault in faults:
-                happened, problems = _attempt(operation, recorded, fault, Path(folder))
+                happened, problems = attempt(operation, recorded, fault, Path(folder))
                 seen[f"{fault.what}{', for good' if fault.stays else ''}"] += happened
                 total += happened
                 failures += bool(problems)
@@ -115,7 +115,8 @@ def _tell(operation: Operation, fault: Fault, problems: list[str], *, told: bool
         print(f"      {operation.name} {point}", file=sys.stderr, flush=True)
 
 
-def _record(operation: Operation, folder: Path) -> Recorded:
+def record(operation: Operation, folder: Path) -> Recorded:
+    """Make an operation without a fault, in a folder of its own below this one."""
     with _place(folder) as place:
         observed = run_with_fault(partial(_recorded, operation, place), os.fspath(place), None)
     if not observed.report:
@@ -132,7 +133,7 @@ def _recorded(operation: Operation, place: Path) -> bytes:
     async def main() -> dict[str, object]:
         scene = Scene(place)
         await operation.prepare(scene)
-        old = scene.tree()
+        old = without_temporary(scene.tree())
         hold_calls()
         with _clock_that_jumps(None) as reads:
             mark(ARM)
@@ -148,9 +149,7 @@ def _recorded(operation: Operation, place: Path) -> bytes:
     return json.dumps(anyio.run(main)).encode()
 
 
-def _attempt(
-    operation: Operation, recorded: Recorded, fault: Fault, folder: Path
-) -> tuple[bool, list[str]]:
+def attempt(operation: Operation, recorded: Recorded, fault: Fault, folder: Path) -> tuple[bool, list[str]]:
     """Whether a fault happened, and what is wrong after it."""
     with _place(folder) as place:
         action = partial(_judged, operation, recorded, fault, place)
@@ -179,6 +178,8 @@ def _judged(operation: Operation, recorded: Recorded, fault: Fault, place: Path)
             answer = await operation.act(scene, "the-call")
             mark(DISARM)
         if not hasattr(scene, "box"):
+            if operation.reopen is not None:
+                operation.reopen(scene)
             scene.open()
         wrong = await judged(scene, operation, answer, recorded.old, recorded.new)
         memory = {name: str(value) for name, value in scene.memory.items() if name in {"root", "state"}}

@@ -269,7 +269,7 @@ class _Watch:
         if not self._armed or not path.startswith(self._below):
             return None
         index = len(self.observed.calls)
-        possible = self._possible(name, kind, arguments, memory)
+        possible = self._possible(name, kind, arguments, memory, path)
         shown = os.fsdecode(path[len(self._below) :])
         self.observed.calls.append((name, shown, possible))
         fault = self._fault
@@ -304,7 +304,9 @@ class _Watch:
         except OSError:
             return b""
 
-    def _possible(self, name: str, kind: Kind, arguments: list[int], memory: int) -> frozenset[str]:
+    def _possible(
+        self, name: str, kind: Kind, arguments: list[int], memory: int, path: bytes
+    ) -> frozenset[str]:
         """An open that creates nothing needs no room."""
         place = {"open": 1, "openat": 2}.get(name)
         if place is not None:
@@ -313,7 +315,8 @@ class _Watch:
             flags = int.from_bytes(os.pread(memory, 8, arguments[2]), "little")
         else:
             return kind.faults
-        return kind.faults if flags & _CREATE else kind.faults - {"ENOSPC"}
+        creates = flags & _CREATE and not os.path.lexists(path)
+        return kind.faults if creates else kind.faults - {"ENOSPC"}
 
     def _half(self, name: str, arguments: list[int], memory: int) -> int | None:
         """Do a half of a read or write for the child, through its own handle."""

@@ -1,5 +1,6 @@
 """The operations during which system calls fail."""
 
+import importlib.util
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from bench.faults.scene import KEPT, Answer, Operation, Scene
 from handtools import Call, Change, ChangeSet
 from handtools.core.errors import HandtoolsError
 from handtools.fleet.fork_merge import merge_fork
+from handtools.fleet.workspace_recovery import ShippedPosition, recover_workspace, ship_workspace
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.journal import RetentionLimits
 from handtools.runtime.journal.change_entries import Transaction
@@ -131,7 +133,7 @@ async def _look(scene: Scene, call_id: str) -> Answer:
 
 
 async def _search(scene: Scene, call_id: str) -> Answer:
-    answer = await scene.call("grep", {"pattern": "line 3$", "output": "files"}, call_id)
+    answer = await scene.call("grep", {"pattern": "line 3$", "mode": "files"}, call_id)
     if answer.ok and not all(name in answer.text for name in FILES) and "could not" not in answer.text:
         return Answer(False, f"files are missing, and nothing is said: {answer.text}", is_bug=True)
     return answer
@@ -199,9 +201,13 @@ async def _parent(scene: Scene, kind: Any) -> None:
 async def _fork(scene: Scene, _: str) -> Answer:
     try:
         await to_thread.run_sync(lambda: scene.store.fork("parent", names=["fork"]))
-    except (HandtoolsError, OSError) as failure:
+    except HandtoolsError as failure:
         return Answer(False, str(failure))
     return Answer(True, "forked")
+
+
+def _reopen(scene: Scene) -> None:
+    scene.store.open("parent")
 
 
 async def _forked(scene: Scene, answer: Answer) -> list[str]:
@@ -241,7 +247,7 @@ async def _two(scene: Scene, kind: Any) -> None:
 async def _merge(scene: Scene, _: str) -> Answer:
     try:
         merged = await merge_fork(scene.store, "fork", scene.box)
-    except (HandtoolsError, OSError) as failure:
+    except HandtoolsError as failure:
         return Answer(False, str(failure))
     scene.memory["merged"] = merged.call_id
     return Answer(True, "merged")
@@ -253,6 +259,42 @@ async def _unmerge(scene: Scene, _: str) -> Answer:
 
 async def _remerge(scene: Scene, _: str) -> Answer:
     return await _redo(scene, scene.memory.get("merged", "last"))
+
+
+async def _logged(scene: Scene) -> None:
+    from handtools.fleet.workspace_log import LogHead, LogStore
+
+    parent = _store(scene, "copy")
+    scene.open()
+    await scene.call("edit", EDIT)
+    log = scene.memory["log"] = LogStore(f"file://{scene.folder}/log")
+    log.put_template(scene.store.templates.get(scene.store.get(parent).template))
+    log.begin(parent, LogHead(scene.store.get(parent).template))
+    scene.memory["shipped"] = ShippedPosition()
+
+
+async def _ship(scene: Scene, _: str) -> Answer:
+    journal, done = scene.box.workspace.journal, scene.memory["shipped"]
+    ship = partial(ship_workspace, scene.memory["log"], "parent", root=scene.root, journal=journal)
+    try:
+        scene.memory["shipped"] = await to_thread.run_sync(lambda: ship(done=done, writer="this host"))
+    except HandtoolsError as failure:
+        return Answer(False, str(failure))
+    return Answer(True, "shipped")
+
+
+async def _shipped(scene: Scene, _: Answer) -> list[str]:
+    """The log can be written now, and another host makes the same workspace of it."""
+    second = await _ship(scene, "")
+    if not second.ok:
+        return [f"can't be shipped now: {second.text}"]
+    elsewhere = WorkspaceStore(scene.folder / "elsewhere", kind="copy")
+    recovered = recover_workspace(elsewhere, scene.memory["log"], "parent")
+    there = Scene(scene.folder, memory={"root": elsewhere.root("parent")})
+    elsewhere.close_all()
+    return (
+        [] if recovered and there.tree() == scene.tree() else ["another host makes another workspace of it"]
+    )
 
 
 EDIT = {"path": "a.txt", "old_string": "line 8\n", "new_string": "line eight\n"}
@@ -275,7 +317,9 @@ OPERATIONS = [
     Operation("open after a crash", _interrupted, _open_and_edit, _undo, _redo),
     Operation("append to the journal", _plain, _append),
     Operation("prune the journal", _edited, _prune, check=_pruned),
-    Operation("fork a layer", partial(_parent, kind="overlay"), _fork, check=_forked),
-    Operation("fork a copy", partial(_parent, kind="copy"), _fork, check=_forked),
-    Operation("merge a fork", partial(_two, kind="overlay"), _merge, _unmerge, _remerge),
+    Operation("fork a layer", partial(_parent, kind="overlay"), _fork, reopen=_reopen, check=_forked),
+    Operation("fork a copy", partial(_parent, kind="copy"), _fork, reopen=_reopen, check=_forked),
+    Operation("merge a fork", partial(_two, kind="overlay"), _merge, _unmerge, _remerge, _reopen),
 ]
+if importlib.util.find_spec("fsspec") is not None:
+    OPERATIONS.append(Operation("ship a log", _logged, _ship, check=_shipped))

@@ -13,6 +13,7 @@ from handtools import Call, Policy, Toolbox, local_workspace
 from handtools.core.call import new_call_id
 from handtools.core.result import Result
 from handtools.fleet.workspaces import WorkspaceStore
+from handtools.host.files.temporary_file import TEMPORARY_PREFIX
 from handtools.runtime.policy import DEFAULTS
 from handtools.toolbox import CODING
 
@@ -78,6 +79,11 @@ class Scene:
         return dict(_entry(self.root, path) for path in sorted(self.root.rglob("*")))
 
 
+def without_temporary(tree: Tree) -> Tree:
+    """A tree as its user means it: what is about to be cleaned up does not count until the end."""
+    return {name: entry for name, entry in tree.items() if TEMPORARY_PREFIX not in name}
+
+
 def _entry(root: Path, path: Path) -> tuple[str, list[Any]]:
     facts = path.lstat()
     if stat.S_ISLNK(facts.st_mode):
@@ -98,24 +104,27 @@ class Operation:
     back: Callable[[Scene, str], Awaitable[Answer]] | None = None
     again: Callable[[Scene, str], Awaitable[Answer]] | None = None
     """Bring back what `back` took back."""
+    reopen: Callable[[Scene], None] | None = None
+    """What its maker does before going on, such as opening a workspace again."""
     check: Callable[[Scene, Answer], Awaitable[list[str]]] | None = None
     """What else must be so when the fault is over."""
 
 
 async def judged(scene: Scene, operation: Operation, answer: Answer, old: Tree, new: Tree) -> list[str]:
     """What is wrong after an operation during which a call may have failed; nothing, if all is well."""
-    now = scene.tree()
-    wrong = _untrue(answer, now, old, new)
+    if operation.reopen is not None:
+        operation.reopen(scene)
+    wrong = _untrue(answer, without_temporary(scene.tree()), old, new)
     kept = await scene.call("read", {"path": KEPT})
     if not kept.ok or "kept" not in kept.text:
         wrong.append(f"the next call fails: {kept.text}")
     if operation.check is not None:
         wrong += await operation.check(scene, answer)
-    now = scene.tree()
+    now = without_temporary(scene.tree())
     if now not in (old, new):
         return [*wrong, f"neither old nor new after the next call: {difference(now, old)}"]
     wrong += await _repeated(scene, operation, old, new)
-    return wrong + [f"left behind: {name}" for name in scene.tree() if ".handtools-" in name]
+    return wrong + [f"left behind: {name}" for name in scene.tree() if TEMPORARY_PREFIX in name]
 
 
 def _untrue(answer: Answer, now: Tree, old: Tree, new: Tree) -> list[str]:
@@ -125,16 +134,16 @@ def _untrue(answer: Answer, now: Tree, old: Tree, new: Tree) -> list[str]:
         return [] if now == new else [f"success, but not new: {difference(now, new)} ({answer.text})"]
     if now == old:
         return [f"says it changed, and did not: {answer.text}"] if DID_CHANGE in answer.text else []
-    if now == new:
-        return [] if DID_CHANGE in answer.text else [f"changed, and does not say so: {answer.text}"]
     said = any(words in answer.text for words in IN_DOUBT)
+    if now == new:
+        return [] if said or DID_CHANGE in answer.text else [f"changed, and does not say so: {answer.text}"]
     return [] if said else [f"neither, and does not say so: {difference(now, old)} ({answer.text})"]
 
 
 async def _repeated(scene: Scene, operation: Operation, old: Tree, new: Tree) -> list[str]:
     """The operation can be made now if it was not, taken back, and made again."""
     call_id = "the-call"
-    if scene.tree() == old and old != new:
+    if without_temporary(scene.tree()) == old and old != new:
         call_id = "the-second-call"
         second = await operation.act(scene, call_id)
         if not second.ok or scene.tree() != new:

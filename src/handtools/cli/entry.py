@@ -3,6 +3,7 @@
 `handtools mcp` starts at once, without importing typer; all else goes to `cli.main`.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,10 @@ def main() -> None:
         if _is_here():
             raise
         sys.exit("handtools: the folder you are in is gone. Go to another: cd FOLDER")
+    except OSError as refused:
+        if refused.errno not in {errno.EMFILE, errno.ENFILE}:
+            raise
+        sys.exit("handtools: too many files are open to start. Raise the limit: ulimit -n 1024")
 
 
 def _is_here() -> bool:

@@ -3,10 +3,12 @@
 What comes back is one recorded change of the parent, so that it is undone like any other.
 """
 
+import logging
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +16,7 @@ from anyio import to_thread
 
 from handtools.core.call import Call
 from handtools.core.changes import Change, ChangeSet, Node, change_apply_order
-from handtools.core.errors import Stale, UsageError
+from handtools.core.errors import HostError, Stale, StorageFault, UsageError
 from handtools.core.result import Result
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.journal.change_entries import Transaction
@@ -23,6 +25,7 @@ from handtools.text.diffs.three_way_merge import three_way_merge
 from handtools.text.encoding import decode, is_binary
 from handtools.toolbox import Toolbox
 
+logger = logging.getLogger("handtools")
 _LOCK_SECONDS = 30.0
 
 
@@ -39,21 +42,34 @@ class ForkMerge:
 
 async def merge_fork(store: WorkspaceStore, fork: str, parent: Toolbox) -> ForkMerge:
     """Apply to the parent what the fork changed; texts that both changed are merged by lines."""
-    changes, conflicts = await to_thread.run_sync(_planned, store, fork)
+    with _refusals_told(fork):
+        changes, conflicts = await to_thread.run_sync(_planned, store, fork)
     return await _landed(parent, "merge", fork, changes, conflicts)
 
 
 async def promote_fork(store: WorkspaceStore, fork: str, parent: Toolbox) -> ForkMerge:
     """Make the parent as the fork is; raises `Stale`, changing nothing, if it has gone on since the fork."""
     record = store.get(fork)
-    moved = await to_thread.run_sync(_moved_on, store, fork)
+    with _refusals_told(fork):
+        moved = await to_thread.run_sync(_moved_on, store, fork)
+        changes, _ = await to_thread.run_sync(_planned, store, fork)
     if moved:
         raise Stale(
             f"Workspace {record.parent} has changed since the fork: {', '.join(moved[:5])}.",
             hint="Merge the fork instead.",
         )
-    changes, _ = await to_thread.run_sync(_planned, store, fork)
     return await _landed(parent, "promote", fork, changes, [])
+
+
+@contextmanager
+def _refusals_told(fork: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageFault(
+            f"Fork {fork} can't be compared with its workspace: {error.strerror or error}. Nothing was changed.",
+            hint="Make room or have the disk looked at, then merge it again.",
+        ) from error
 
 
 def _moved_on(store: WorkspaceStore, fork: str) -> list[str]:
@@ -125,7 +141,11 @@ async def _landed(
         done = await to_thread.run_sync(lambda: commit_transaction(workspace, call, transaction, ordinal=0))
     text = f"{what} {fork}: {len(paths)} paths, {len(conflicts)} conflicts."
     result = Result(text, None, changes=done)
-    await to_thread.run_sync(workspace.journal.calls.record, call, result, began)
+    try:
+        await to_thread.run_sync(workspace.journal.calls.record, call, result, began)
+    except HostError as failure:
+        # The change itself is recorded, and can be undone by its id.
+        logger.warning("Call %s is not in the log: %s", call.id, failure)
     return ForkMerge(call.id, paths, tuple(conflicts))
 
 

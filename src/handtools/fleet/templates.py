@@ -109,7 +109,7 @@ class TemplateStore:
         place = self.folder / digest
         try:
             facts = json.loads((place / TEMPLATE_FACTS_NAME).read_bytes())
-        except (OSError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             raise NotFound(
                 f"There is no template {digest[:12]} here.", hint="Make it again from its source."
             ) from None

@@ -1,5 +1,6 @@
 """Differences between two folders, looking only where layers say that something changed."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 from handtools.host.sandbox.overlay.whiteouts import LayerEntry, entry_meaning
 
 _COMPARED_CHUNK_BYTES = 1 << 20
+_NOT_THERE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,9 @@ def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | 
                 if path and _replaces_folder(top, path):
                     return None, None
                 names.update(folder.names())
-        except OSError:
+        except OSError as error:
+            if error.errno not in _NOT_THERE_ERRNOS:
+                raise
             # This layer has nothing there, or a file: then the folder was removed and made anew above it.
             if path and _blocks(layer, path):
                 return None, None

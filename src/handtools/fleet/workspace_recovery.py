@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from handtools.core.errors import Busy, HandtoolsError, NotFound
+from handtools.core.errors import Busy, HandtoolsError, NotFound, StorageFault
 from handtools.fleet.workspace_log import (
     LogHead,
     LogStore,
@@ -80,6 +80,25 @@ def ship_workspace(
     `is_writing` tells whether a job still writes its output. Raises `SegmentTaken` when another host has gone on
     with the log, `StorageFault` when it can't be stored now.
     """
+    try:
+        return _shipped(log, store, name, journal=journal, done=done, writer=writer, is_writing=is_writing)
+    except OSError as error:
+        raise StorageFault(
+            f"What workspace {name} has gained can't be read for its log: {error.strerror or error}.",
+            hint="Send the same call again later: it is not run twice.",
+        ) from error
+
+
+def _shipped(
+    log: LogStore,
+    store: WorkspaceStore,
+    name: str,
+    *,
+    journal: Journal,
+    done: ShippedPosition,
+    writer: str,
+    is_writing: bool,
+) -> ShippedPosition:
     state, root = store.state(name), str(store.root(name))
     copy = journal.copied_since(done.journal)
     kept = _kept_files(state, done.kept if is_writing else {})

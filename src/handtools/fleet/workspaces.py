@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from handtools.core.errors import Busy, HostError, NotFound, TooLarge, UsageError
+from handtools.core.errors import Busy, HostError, NotFound, StorageFault, TooLarge, UsageError
 from handtools.fleet.templates import TemplateStore
 from handtools.fleet.tree_diff import TreeDifference, apply_differences, tree_differences
 from handtools.host.files.file_locks import try_lock, unlock
@@ -30,6 +30,7 @@ from handtools.host.files.syscalls import is_root
 from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 from handtools.host.sandbox.overlay.overlay_capture import reset_work_folder
 from handtools.host.sandbox.overlay.overlay_mount import (
+    is_mounted,
     make_mount_point,
     mount_overlay,
     overlay_mount_problem,
@@ -137,6 +138,8 @@ class WorkspaceStore:
         with self._lock:
             if name not in self._owned:
                 self._open(self.get(name))
+            elif (record := self.get(name)).kind == "overlay" and not is_mounted(self.root(name)):
+                self._mount(record)  # a disk that refused midway through a fork has left it so
             return self.root(name)
 
     def _open(self, record: WorkspaceRecord) -> None:
@@ -145,10 +148,14 @@ class WorkspaceStore:
             raise Busy(f"Workspace {record.id} is open elsewhere.", hint="Ask the host that has it.")
         self._owned[record.id] = lock
         if record.kind == "overlay":
-            with self._mounting():
-                if not self.mounts_left and make_mount_point(self._mount_point):
-                    self.mounts_left = os.fspath(self._mount_point)
-                self._mount(record)
+            try:
+                with self._mounting():
+                    if not self.mounts_left and make_mount_point(self._mount_point):
+                        self.mounts_left = os.fspath(self._mount_point)
+                    self._mount(record)
+            except BaseException:
+                unlock(self._owned.pop(record.id))
+                raise
 
     def close(self, name: str) -> None:
         """Leave a workspace on disk alone, without its mount; `open` brings it back."""
@@ -183,8 +190,12 @@ class WorkspaceStore:
         """Return what is known of a workspace; raises `NotFound`."""
         try:
             value = json.loads((self._place(name) / "workspace.json").read_bytes())
-        except (OSError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             raise NotFound(f"There is no workspace {name} here.", hint="Look at the list.") from None
+        except OSError as error:
+            raise StorageFault(
+                f"What is known of workspace {name} can't be read: {error.strerror}.", hint="Try again."
+            ) from error
         return WorkspaceRecord(**{**value, "layers": tuple(value["layers"]), "base": tuple(value["base"])})
 
     def names(self) -> list[str]:
@@ -199,18 +210,25 @@ class WorkspaceStore:
         """Make workspaces that begin as this one is now; all of them go on apart from each other.
 
         Nobody may be writing to it meanwhile, and handles of its files that are open stay with the frozen layer:
-        close its toolbox first. Journals of forks are new.
+        close its toolbox first. Journals of forks are new. All of them are made or none: `StorageFault`.
         """
-        self.open(name)
-        with self._changing():
-            record = self._frozen(self.get(name))
-            chosen = names or [secrets.token_hex(8) for _ in range(count)]
-            made = [
-                replace(record, id=each, base=record.layers, parent=name, made=time.time())
-                for each in chosen
-            ]
-            for each in made:
-                self._begin(each)
+        made: list[WorkspaceRecord] = []
+        try:
+            self.open(name)
+            with self._changing():
+                record = self._frozen(self.get(name))
+                for each in names or [secrets.token_hex(8) for _ in range(count)]:
+                    fork = replace(record, id=each, base=record.layers, parent=name, made=time.time())
+                    self._begin(fork)
+                    made.append(fork)
+        except OSError as error:
+            for fork in made:
+                with contextlib.suppress(OSError):
+                    self.remove(fork.id)
+            raise StorageFault(
+                f"Workspace {name} can't be forked: {error.strerror or error}.",
+                hint="It is as it was. Make room or have the disk looked at, then fork it again.",
+            ) from error
         return made
 
     def diff(self, name: str) -> list[TreeDifference]:
@@ -313,10 +331,29 @@ class WorkspaceStore:
         if not WORKSPACE_NAME.fullmatch(record.id):
             raise UsageError(f"{record.id[:80]!r} can't be the name of a workspace.")
         place = self._place(record.id)
+        if (place / "workspace.json").exists():
+            raise UsageError(f"There is a workspace {record.id} already.")
+        self._remove_unfinished(record.id)
         try:
-            place.mkdir(0o700)
-        except FileExistsError:
-            raise UsageError(f"There is a workspace {record.id} already.") from None
+            self._make(record)
+        except BaseException:
+            with contextlib.suppress(
+                OSError
+            ):  # else the next one of that name, or the clean-up, removes it
+                self._remove_unfinished(record.id)
+            raise
+
+    def _remove_unfinished(self, name: str) -> None:
+        """Remove what was left of a workspace that could not be made."""
+        place = self._place(name)
+        if place.exists():
+            (place / "workspace.json").unlink(missing_ok=True)
+            self.close(name)
+            _remove(place)
+
+    def _make(self, record: WorkspaceRecord) -> None:
+        place = self._place(record.id)
+        place.mkdir(0o700)
         (place / "state").mkdir(0o700)
         if record.kind == "overlay":
             (place / "root").mkdir()
@@ -332,19 +369,22 @@ class WorkspaceStore:
         place = self._place(record.id)
         if (place / "work").exists():
             _remove(place / "work")
-        for folder in ("upper", "work"):
-            (place / folder).mkdir(0o700)
+        # It gets its name last: who finds an upper layer finds all that belongs to it.
+        unnamed = place / "upper.new"
+        for folder in (place / "work", unnamed):
+            folder.mkdir(0o700, exist_ok=True)
         # The layer's own folder is what the workspace looks like.
         like = os.stat(self._lowers(record)[0])
         if is_root():
             with FolderHandle.at(str(place)) as ours:
-                ours.set_owner("upper", like)
-        (place / "upper").chmod(stat.S_IMODE(like.st_mode))
+                ours.set_owner("upper.new", like)
+        unnamed.chmod(stat.S_IMODE(like.st_mode))
+        os.rename(unnamed, place / "upper")
 
     def _mount(self, record: WorkspaceRecord) -> None:
         place = self._place(record.id)
         unmount(place / "root")  # a process that was killed leaves its mounts
-        if record.layers and not os.path.exists(frozen := self._layer(record.layers[-1])):
+        if record.layers and not Path(frozen := self._layer(record.layers[-1])).exists():
             os.rename(place / "upper", frozen)
         if not (place / "upper").exists():
             self._new_upper(record)
@@ -373,7 +413,10 @@ class WorkspaceStore:
         frozen = replace(record, layers=(*record.layers, layer))
         (self._layers / layer).mkdir(0o700)
         self._write(frozen)  # from here on `_mount` finishes it, also after a crash
-        self._mount(frozen)
+        try:
+            self._mount(frozen)
+        except (OSError, HostError):
+            self._mount(frozen)  # what a fault that has passed left undone; one that stays is told
         return frozen
 
     def _flattened(self, record: WorkspaceRecord) -> WorkspaceRecord:

@@ -3,6 +3,7 @@
 ADR 1.
 """
 
+import errno
 import json
 import logging
 import threading
@@ -76,6 +77,20 @@ from handtools.text.token_estimate import estimate_tokens
 
 ANSWER_POLL_SECONDS = 0.1
 """How often a process that waits for an answer from another one looks for it."""
+_TOO_MANY_FILES = "A person can raise the limit (`ulimit -n`) or end what has them open."
+_NO_ROOM = "Ask a person to make room."
+_FAILING_DISK = "Tell the person who runs this machine: its disk needs a look."
+MACHINE_REFUSALS = {
+    errno.EMFILE: _TOO_MANY_FILES,
+    errno.ENFILE: _TOO_MANY_FILES,
+    errno.ENOSPC: _NO_ROOM,
+    errno.EDQUOT: _NO_ROOM,
+    errno.ENOMEM: "Ask a person to make memory free.",
+    errno.EIO: _FAILING_DISK,
+    errno.EROFS: _FAILING_DISK,
+    errno.EINTR: "It was interrupted.",
+}
+"""What to do when the system refuses in the middle of a call, by errno: the machine's state, and not a bug."""
 NOTE_AFTER_FAILURES = 3
 STOP_AFTER_FAILURES = 6
 MAX_COUNTED_FAILING_CALLS = 512
@@ -400,13 +415,13 @@ class Executor:
             return result_of_error(failure)
         except HostError as failure:
             return _host_fault_result(failure)
-        except (
-            Exception
-        ) as bug:  # one of three, listed in tests/shape: one bad call must not take the process down
-            logger.exception("The tool %s failed on call %s", call.tool, call.id)
-            return _fault_result(
-                "internal", f"`{call.tool}` failed: {type(bug).__name__}: {bug}", "Try another way."
-            )
+        except OSError as refusal:
+            if refusal.errno not in MACHINE_REFUSALS:
+                return _bug_result(call, refusal)
+            logger.warning("The system refused call %s: %s", call.id, refusal)
+            return _refusal_result(call, refusal)
+        except Exception as bug:  # noqa: BLE001 - one of three, listed in tests/shape: the process goes on
+            return _bug_result(call, bug)
 
     async def _recover(self) -> None:
         recover = settle_unfinished if self._recovered else recover_transactions
@@ -567,6 +582,23 @@ def _approval_pending_text(approval: Approval) -> str:
 
 def _fault_result(code: str, message: str, hint: str) -> Result[Any]:
     return Result(f"{message} {hint}", None, status="error", fault=CallFailure(code, message, hint))
+
+
+def _bug_result(call: Call, bug: Exception) -> Result[Any]:
+    logger.error("The tool %s failed on call %s", call.tool, call.id, exc_info=bug)
+    return _fault_result(
+        "internal", f"`{call.tool}` failed: {type(bug).__name__}: {bug}", "Try another way."
+    )
+
+
+def _refusal_result(call: Call, refusal: OSError) -> Result[Any]:
+    """The result of a call in which the system refused something that no tool could expect."""
+    advice = MACHINE_REFUSALS[refusal.errno or 0]
+    return _fault_result(
+        "storage",
+        f"`{call.tool}` could not go on: {refusal.strerror}.",
+        f"{advice} Look at what the call was to change before you send it again.",
+    )
 
 
 def _host_fault_result(failure: HostError) -> Result[Any]:

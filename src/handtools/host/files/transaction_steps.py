@@ -25,6 +25,7 @@ from handtools.host.files.syscalls import SyscallUnsupported, is_root
 from handtools.host.files.tree_copy_and_removal import remove_tree
 
 MOST_OPEN_FOLDERS = 64
+_NOT_EMPTY_ERRNOS = {errno.ENOTEMPTY, errno.EEXIST}
 
 
 class OpenFolders:
@@ -205,8 +206,10 @@ class CreateFolder(TransactionStep):
             self.place.forget()
             try:
                 self.place.folder.remove_folder(self.place.name)
-            except OSError:
-                return f"The folder `{self.place.path}` is in use by another program and stays."
+            except OSError as error:
+                if error.errno not in _NOT_EMPTY_ERRNOS:
+                    raise
+                return f"The folder `{self.place.path}` has something in it and stays."
         return None
 
 
@@ -553,7 +556,7 @@ def discard_temporary(place: StepTarget) -> bool:
     try:
         folder.remove_folder(temporary)
     except OSError as error:
-        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+        if error.errno not in _NOT_EMPTY_ERRNOS:
             raise
         return False
     return True

@@ -4,13 +4,14 @@ ADR 35, 120.
 """
 
 import atexit
+import errno
 import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from io import FileIO
+from io import SEEK_CUR, FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -247,6 +248,7 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._file: FileIO | None = None
         self._writes = 0
+        self._reads_only = False
 
     def catch_up(self) -> None:
         """Write the queued records, unless a transaction is open."""
@@ -258,10 +260,8 @@ class Database:
     def peek(self, query: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Query one row without writing queued records first."""
         with self._lock:
-            try:
+            with self._explained():
                 row: tuple[Any, ...] | None = self._open().execute(query, values).fetchone()
-            except sqlite3.DatabaseError as failure:
-                raise _explanation(self.path, failure) from failure
             return row
 
     def data_version(self) -> int:
@@ -272,7 +272,7 @@ class Database:
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:
         """Connection for queries without writing queued records first."""
-        with self._lock, _explained(self.path):
+        with self._lock, self._explained():
             yield self._open()
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -285,7 +285,9 @@ class Database:
         """One transaction: all of it or nothing."""
         with self._lock:
             self.catch_up()
-            with _explained(self.path):
+            with self._explained():
+                if self._reads_only:
+                    self._disconnect()  # opened so while the disk refused; it may be well again
                 connection = self._open()
                 if connection.in_transaction:
                     yield connection
@@ -293,10 +295,10 @@ class Database:
                 self._begin(connection)
                 try:
                     yield connection
+                    connection.execute("COMMIT")
                 except BaseException:
-                    connection.execute("ROLLBACK")
+                    self._roll_back(connection)
                     raise
-                connection.execute("COMMIT")
 
     def copied_since(self, position: JournalPosition) -> JournalCopy:
         """Copy what was committed since a position; all of it, where the log has begun anew since."""
@@ -323,7 +325,10 @@ class Database:
     def _begin(self, connection: sqlite3.Connection) -> None:
         self._writes += 1
         if self._writes >= CHECKPOINT_WRITES:
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            with suppress(
+                sqlite3.OperationalError
+            ):  # it can wait; whether this can be written is said below
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._writes = 0
         connection.execute("BEGIN IMMEDIATE")
 
@@ -331,13 +336,43 @@ class Database:
         """Write queued records and close the file; the next use reopens it."""
         self.catch_up()
         with self._lock:
+            self._disconnect()
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-                _count_closed(self.path)
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Context manager that converts SQLite errors to `HostError`."""
+        try:
+            yield
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.DatabaseError as failure:
+            if self._connection is not None and not self._connection.in_transaction:
+                # What failed may have left locks that SQLite no longer knows of: they go with the connection.
+                self._disconnect()
+            raise _explanation(self.path, failure) from failure
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        """End a transaction that failed; one left open would swallow all that follows."""
+        if not connection.in_transaction:
+            return  # a full or failing disk has ended it already
+        try:
+            connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self.path == ":memory:":
+            return
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+            _count_closed(self.path)
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -345,29 +380,50 @@ class Database:
                 self._connection = _connect(self.path)
             except sqlite3.OperationalError:
                 raise
+            except OSError as failure:
+                raise _explanation(self.path, failure) from failure
             except sqlite3.DatabaseError as damage:
                 self.healed = _set_aside(self.path, str(damage))
                 self._connection = _connect(self.path)
+            self._reads_only = _reads_only(self._connection)
         return self._connection
 
 
-@contextmanager
-def _explained(path: str) -> Iterator[None]:
-    """Context manager that converts SQLite errors to `HostError`."""
-    try:
-        yield
-    except sqlite3.IntegrityError:
-        raise
-    except sqlite3.DatabaseError as failure:
-        raise _explanation(path, failure) from failure
-
-
-def _explanation(path: str, failure: sqlite3.DatabaseError) -> HostError:
+def _explanation(path: str, failure: sqlite3.DatabaseError | OSError) -> HostError:
+    if isinstance(failure, OSError):
+        return _unusable(path, failure.strerror or str(failure), failure.errno)
     if isinstance(failure, sqlite3.OperationalError):
-        return HostError(f"The journal {path} can't be used: {failure}.")
+        name = getattr(failure, "sqlite_errorname", "")
+        if name == "SQLITE_CANTOPEN" and (why := _no_more_handles()):
+            return _unusable(path, str(why.strerror), why.errno)
+        return _unusable(path, str(failure), errno.ENOSPC if name == "SQLITE_FULL" else None)
     return JournalDamaged(
         f"The journal {path} is damaged: {failure}. The next start sets it aside and begins a new one."
     )
+
+
+_NEXT_STEPS = {
+    errno.ENOSPC: "Make room there, or set HANDTOOLS_STATE to a folder elsewhere.",
+    errno.EDQUOT: "Make room there, or set HANDTOOLS_STATE to a folder elsewhere.",
+    errno.EROFS: "Set HANDTOOLS_STATE to a folder that can be written to.",
+    errno.EACCES: "Set HANDTOOLS_STATE to a folder that can be written to.",
+    errno.EMFILE: "Raise the limit of open files (`ulimit -n`), or end what has them open.",
+    errno.ENFILE: "Raise the limit of open files (`ulimit -n`), or end what has them open.",
+}
+
+
+def _unusable(path: str, why: str, number: int | None) -> HostError:
+    step = _NEXT_STEPS.get(number or 0, "")
+    return HostError(f"The journal {path} can't be used: {why}. {step}".rstrip())
+
+
+def _no_more_handles() -> OSError | None:
+    """Why no file at all can be opened now; SQLite does not tell that from a missing folder."""
+    try:
+        FileIO(__file__).close()
+    except OSError as refused:
+        return refused
+    return None
 
 
 def _connect(path: str) -> sqlite3.Connection:
@@ -383,6 +439,18 @@ def _connect(path: str) -> sqlite3.Connection:
     except BaseException:
         _count_closed(path)
         raise
+
+
+def _reads_only(connection: sqlite3.Connection) -> bool:
+    """Whether SQLite has opened the file for reading alone, as it does without a word when it can't otherwise."""
+    try:
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("UPDATE once SET at = at WHERE 0")
+    except sqlite3.OperationalError as refused:
+        return refused.sqlite_errorname.startswith("SQLITE_READONLY")
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_SECONDS * 1000:.0f}")
+    return False
 
 
 def _count_closed(path: str) -> None:
@@ -474,8 +542,28 @@ def _check_length(path: str) -> None:
     page = int.from_bytes(header[16:18]) or 65536
     page = 65536 if page == 1 else page
     # The page count in the header is only current when its change counter agrees (bytes 24 and 92).
-    if header[24:28] == header[92:96] and length < page * int.from_bytes(header[28:32]):
+    if header[24:28] != header[92:96]:
+        return
+    missing = range(length // page + 1, int.from_bytes(header[28:32]) + 1)
+    # A checkpoint that was interrupted has them in the log still, and the next one brings them.
+    if missing and not _pages_in_log(path, page).issuperset(missing):
         raise sqlite3.DatabaseError("it is shorter than it should be")
+
+
+def _pages_in_log(path: str, page: int) -> set[int]:
+    """The numbers of the pages that the write-ahead log has."""
+    log = Path(path + WAL_SUFFIXES[0])
+    if not log.exists():
+        return set()
+    found = set()
+    with log.open("rb") as file:
+        header = file.read(_WAL_HEADER_BYTES)
+        while len(frame := file.read(_WAL_FRAME_HEADER_BYTES)) == _WAL_FRAME_HEADER_BYTES:
+            if frame[_FRAME_SALTS] != header[_WAL_SALTS]:
+                break
+            found.add(int.from_bytes(frame[:4]))
+            file.seek(page, SEEK_CUR)
+    return found
 
 
 def _set_aside(path: str, damage: str) -> str:

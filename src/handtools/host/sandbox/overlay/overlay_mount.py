@@ -48,9 +48,18 @@ def mount_overlay(target: str | Path, lowers: Sequence[str], upper: str = "", wo
         raise _last_error(target)
 
 
+def is_mounted(target: str | Path) -> bool:
+    """Whether something is mounted at a folder; raises `OSError` where that can't be found out."""
+    try:
+        here, above = os.lstat(target), os.lstat(os.path.join(target, os.pardir))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return (here.st_dev, here.st_ino) == (above.st_dev, above.st_ino) or here.st_dev != above.st_dev
+
+
 def unmount(target: str | Path) -> None:
     """Take a mount away at once; who still has files of it open keeps them. No error when nothing is mounted."""
-    if os.path.ismount(target):
+    if is_mounted(target):
         _, umount = _calls()
         if umount(os.fsencode(target), _MNT_DETACH):
             raise _last_error(target)
