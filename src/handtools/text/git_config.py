@@ -49,7 +49,7 @@ def parse_git_config(data: bytes) -> GitConfig:
 
 
 def _whole(text: str) -> str:
-    """A text whose bytes were apart in the file, a quote or a backslash between them, as the character they make."""
+    """A text whose bytes stood apart in the file, a quote between them, as the characters that they make."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
 
