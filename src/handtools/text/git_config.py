@@ -42,7 +42,15 @@ def parse_git_config(data: bytes) -> GitConfig:
     if b"\0" in data:
         raise BadGitConfig("It holds a NUL byte.")
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").replace("\r\n", "\n")
-    return _GitConfigReader(text).read()
+    found = _GitConfigReader(text).read()
+    return {
+        _whole(key): tuple(value and _whole(value) for value in values) for key, values in found.items()
+    }
+
+
+def _whole(text: str) -> str:
+    """A text whose bytes stood apart in the file, a quote between them, as the characters that they make."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
 
 class _GitConfigReader:

@@ -27,7 +27,9 @@ WORDS = [
     "include",
 ]
 PARSERS = ["handtools.text.git_config"]
-FOUND: dict[str, bytes] = {}
+FOUND = {
+    "a character whose bytes a quote parts was read as two halves": b'[a]k = "\xdd"\xb6\n',
+}
 ONE_IN = 8
 QUIET = os.environ | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 

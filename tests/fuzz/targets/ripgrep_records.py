@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from unittest.mock import patch
 
 from handtools.host.search import ripgrep_process
 from handtools.host.search.ripgrep_process import (
@@ -15,8 +16,8 @@ from handtools.host.search.ripgrep_process import (
 )
 from tests.fuzz.drawn_values import DrawnValues
 
-# A record of more than a MB is shortened: here from 512 bytes on, so that a small input gets there.
-ripgrep_process.RIPGREP_RECORD_BYTES = 512
+SHORT_RECORD_BYTES = 512
+"""A record of more than a MB is shortened: here from so many bytes on, so that a small input gets there."""
 SEEDS = [
     b"\x01\x02\x05src/a.py\xffdef f(x): return x\n",
     b"\x01\x00\x03\xe9\xffcaf\xc3\xa9 \xe2\x82\xac\r\n",
@@ -35,10 +36,19 @@ WORDS = [
     "\r",
 ]
 PARSERS = ["handtools.host.search.ripgrep_process", "handtools.text.encoding"]
-FOUND: dict[str, bytes] = {}
+FOUND = {
+    "a part of a line was taken for another encoding than the line, and a hit ended before it began": (
+        b'\x01\x05\x02\xff\xe3a\xc5\xdf\x8bnf\x00\xf7\x00\x00"},"line_numbe\n'
+    ),
+}
 
 
 def fuzz(data):
+    with patch.object(ripgrep_process, "RIPGREP_RECORD_BYTES", SHORT_RECORD_BYTES):
+        check(data)
+
+
+def check(data):
     drawn = DrawnValues(data)
     if drawn.below(2) == 0:
         for _ in iter_records(io.BytesIO(drawn.rest())):

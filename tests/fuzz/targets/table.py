@@ -1,6 +1,8 @@
 """Tables (CSV, TSV, SQLite): a preview or a refusal, from any bytes."""
 
+import base64
 import sqlite3
+import zlib
 from contextlib import closing
 
 from handtools.core.errors import ToolError
@@ -31,7 +33,13 @@ WORDS = [
     "\x00",
 ]
 PARSERS = ["handtools.host.media.table_previews", "handtools.text.encoding"]
-FOUND: dict[str, bytes] = {}
+FOUND = {
+    "a schema in another encoding than UTF-8 ended in UnicodeDecodeError": zlib.decompress(
+        base64.b85decode(
+            "c-jjN^vNtqRY=P(%1ta$FlJz4U}R))P*7li044?m0I^w+_>2rh0$z}2#wiSphkyhM&|)A3)G&+;pu@x_%FoZ?Tb7wxURLHD<mwpWsu1Ss8m>^L;25kB?CRs{9MYGh;1=ZXt59OY$R^Iu&zM<~n3R)RQo;mPAL8ib<El`ippmHH=@;Va?i!>J5aj9W7!;}C?HZ}0kfade8WExiiW^48UkpG*6et^7LCM0%%)nm(08q9k-v"
+        )
+    ),
+}
 
 
 def fuzz(data):

@@ -62,6 +62,7 @@ def _delimiter(text: str) -> str:
 def _database(path: str, data: bytes) -> MediaPreview:
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
+            connection.text_factory = lambda text: text.decode("utf-8", "replace")
             # A copy in memory has no write-ahead log, whatever the header says.
             connection.deserialize(data[:18] + b"\1\1" + data[20:])
             connection.execute("PRAGMA query_only = 1")
@@ -69,7 +70,7 @@ def _database(path: str, data: bytes) -> MediaPreview:
             query = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
             tables = connection.execute(query).fetchall()
             shown = [_table(connection, name, sql) for name, sql in tables[:MOST_DATABASE_TABLES]]
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             message = f"`{path}` can't be read as a SQLite database: {error}."
             raise WrongKind(message, hint=UNREADABLE_HINT) from error
     more = len(tables) - MOST_DATABASE_TABLES
@@ -92,7 +93,7 @@ def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[
         rows = connection.execute(f"SELECT * FROM {quoted} LIMIT {TABLE_PREVIEW_ROWS}")
         head, body = [column[0] for column in rows.description], rows.fetchall()
         count = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         return f"{sql or name}\n({error})", 0
     return f"{sql or name}\n-- {number_with_noun(count, 'row')}\n{_rendered(head, body)}", count
 

@@ -33,7 +33,7 @@ from handtools.host.programs import (
     run_program,
     start_program,
 )
-from handtools.text.encoding import decode
+from handtools.text.encoding import DecodedText, decode
 from handtools.text.search.glob import suffix_globs
 
 RIPGREP_RECORD_BYTES = 1 << 20
@@ -73,9 +73,12 @@ def hits_of_record(path: str, data: dict[str, Any]) -> list[Hit]:
         most = len(text)
         spans = [(min(m["start"], most), min(m["end"], most)) for m in data["submatches"]]
     else:
-        raw, text = _line_text(data["lines"])
-        text = _without_line_end(text)
-        spans = [_span(raw, text, match["start"], match["end"]) for match in data["submatches"]]
+        raw, read = _line_text(data["lines"])
+        text = _without_line_end(read.body)
+        spans = [
+            (min(_column(raw, read, m["start"]), len(text)), min(_column(raw, read, m["end"]), len(text)))
+            for m in data["submatches"]
+        ]
     line, cut = data["line_number"] or 0, "cut" in data
     if "\r" in text and "\n" not in text:
         return [_clipped_hit(path, *each, cut=cut) for each in _split_at_returns(line, text, spans)]
@@ -117,23 +120,27 @@ def line_bytes_of_record(data: dict[str, Any]) -> bytes:
     return base64.b64decode(given["bytes"])
 
 
-def _line_text(given: dict[str, str]) -> tuple[bytes, str]:
+def _line_text(given: dict[str, str]) -> tuple[bytes, DecodedText]:
     """The bytes and the text of a line; the encoding is guessed only if it is not UTF-8."""
     if "text" in given:
-        return given["text"].encode("utf-8", "surrogatepass"), given["text"]
+        return given["text"].encode("utf-8", "surrogatepass"), DecodedText(given["text"], "utf-8")
     raw = base64.b64decode(given["bytes"])
-    return raw, decode(raw).body
+    return raw, decode(raw)
 
 
 def _without_line_end(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _span(raw: bytes, text: str, start: int, end: int) -> tuple[int, int]:
-    """Convert byte offsets in a line to character offsets, within the line."""
-    if len(raw) != len(text) and not raw.isascii():
-        start, end = (len(decode(raw[:offset]).body) for offset in (start, end))
-    return min(start, len(text)), min(end, len(text))
+def _column(raw: bytes, read: DecodedText, offset: int) -> int:
+    """Convert a byte offset in a line to a character offset, by the encoding of the whole line.
+
+    A part of a line by itself may look like another encoding.
+    """
+    if raw.isascii():
+        return offset
+    errors = "ignore" if read.errors == "strict" else read.errors
+    return len(raw[len(read.bom) : offset].decode(read.encoding, errors))
 
 
 def _overlong_record(head: bytes, stream: IO[bytes]) -> bytes | None:
