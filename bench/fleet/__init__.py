@@ -26,6 +26,7 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
             file=sys.stderr,
         )
         return
-    from bench.fleet import calls
+    from bench.fleet import calls, recovery
 
+    yield from gathered(lambda: recovery.rows(quick=options.quick))
     yield from gathered(lambda: calls.rows(quick=options.quick))
