@@ -262,7 +262,6 @@ def main() -> int:
     for name, value in (("workspaces", 500), ("calls", 20), ("kills", 20), ("host-kills", 10), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the nodes end with this process
     plan = ChaosPlan(
         hosts=options.nodes,
         workspaces=options.workspaces,
