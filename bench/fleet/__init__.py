@@ -43,6 +43,7 @@ def run(options: argparse.Namespace) -> Iterable[Figure | NotRun]:
             "`.ci/fleet-environment/bin/python -m bench fleet`.",
         )
         return
-    from bench.fleet import calls
+    from bench.fleet import calls, recovery
 
+    yield from gathered(lambda: recovery.rows(quick=options.quick))
     yield from gathered(lambda: calls.rows(quick=options.quick))

@@ -6,23 +6,21 @@
 
 import argparse
 import asyncio
-import contextlib
 import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from handtools.fleet.fair_call_queue import TurnLimits
 from handtools.fleet.host import HostLimits
@@ -41,6 +39,8 @@ QUICK = {
 }
 STORE_BYTES = 80 << 20
 PROGRESS_LOOK_SECONDS = 0.2
+START_ATTEMPTS = 5
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,10 +188,8 @@ class KillableCluster:
         from ray.cluster_utils import Cluster
 
         self._slots = slots
-        self._cluster = Cluster(
-            initialize_head=True,
-            head_node_args={"num_cpus": 1, "_system_config": QUICK, **_node_arguments()},
-        )
+        head = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "_system_config": QUICK}
+        self._cluster = _patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
         self.nodes: list[Any] = []
         for _ in range(nodes):
             self._add()
@@ -210,26 +208,22 @@ class KillableCluster:
         self._cluster.shutdown()
 
     def _add(self) -> None:
-        node = self._cluster.add_node(
-            num_cpus=1, resources={SLOT_RESOURCE: self._slots}, **_node_arguments()
-        )
-        self.nodes.append(node)
+        node = {
+            "num_cpus": 1,
+            "object_store_memory": STORE_BYTES,
+            "resources": {SLOT_RESOURCE: self._slots},
+        }
+        self.nodes.append(_patiently(lambda: self._cluster.add_node(**node)))
 
 
-def _node_arguments() -> dict[str, int]:
-    """What all nodes are started with; with ports, as Ray waits only 15 s for its agents to choose theirs."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(4)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        ports = [int(each.getsockname()[1]) for each in sockets]
-    names = (
-        "metrics_agent_port",
-        "metrics_export_port",
-        "runtime_env_agent_port",
-        "dashboard_agent_listen_port",
-    )
-    return {"object_store_memory": STORE_BYTES, **dict(zip(names, ports, strict=True))}
+def _patiently(start: Callable[[], T]) -> T:
+    """Start a node; Ray gives it 30 s and its agents 15 s, which is not enough on a busy machine."""
+    for _ in range(START_ATTEMPTS - 1):
+        try:
+            return start()
+        except Exception as problem:
+            print(f"A node did not start: {problem}", file=sys.stderr, flush=True)
+    return start()
 
 
 @contextmanager
@@ -268,7 +262,6 @@ def main() -> int:
     for name, value in (("workspaces", 500), ("calls", 20), ("kills", 20), ("host-kills", 10), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the nodes end with this process
     plan = ChaosPlan(
         hosts=options.nodes,
         workspaces=options.workspaces,

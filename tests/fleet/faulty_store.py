@@ -34,6 +34,7 @@ class FaultyStore:
         self._target, self._dice = port, random.Random(seed)
         self._server: asyncio.Server | None = None
         self._closed = asyncio.Event()
+        self._serving: set[asyncio.Task[None]] = set()
         self.is_faulty = True
 
     async def listen(self) -> int:
@@ -49,9 +50,15 @@ class FaultyStore:
             self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            await self._pass_on(reader, writer)
-        writer.close()
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)  # nobody else holds it
+        try:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                await self._pass_on(reader, writer)
+        finally:
+            self._serving.discard(task)
+            writer.close()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, out = await asyncio.open_connection("127.0.0.1", self._target, limit=_LONGEST_HEAD_BYTES)

@@ -1,5 +1,6 @@
 """A log stays short however many calls there were, and what it lost with that is nothing."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -73,20 +74,19 @@ async def test_a_host_that_was_overtaken_long_ago_can_store_nothing(
 
 
 class InterruptedLog(LogStore):
-    """A store in which something happens after a log was listed, and before it is read."""
+    """A store in which something happens after segments were read, and before their reader goes on."""
 
-    then: Callable[[], None] | None = None
+    then: Callable[[], object] | None = None
 
     def segments(self, name: str, numbers: Iterable[int]) -> list[bytes | None]:
+        found = super().segments(name, numbers)
         if self.then is not None:
             then, self.then = self.then, None
             then()
-        return super().segments(name, numbers)
+        return found
 
 
-async def test_a_log_that_is_shortened_while_it_is_read_is_read_again(
-    hosts: Hosts, tmp_path: Path, source: Path
-) -> None:
+async def test_a_log_that_is_shortened_while_it_is_read_is_read_again(tmp_path: Path, source: Path) -> None:
     url = f"file://{tmp_path}/shared"
     store, slow = LogStore(url), InterruptedLog(url)
     first = WorkspaceHost(WorkspaceStore(tmp_path / "first"), log=store)
@@ -94,16 +94,11 @@ async def test_a_log_that_is_shortened_while_it_is_read_is_read_again(
     try:
         name = await first.create(await first.add_template("folder", str(source)), name="w")
         await written(first, name, range(2))
-        slot = first._slots[name]
-
-        def shorten() -> None:
-            journal = slot.box.workspace.journal
-            slot.shipped = workspace_recovery.store_checkpoint(
-                store, first.store, name, journal=journal, done=slot.shipped, writer=first.incarnation
-            )
-
-        slow.then = shorten
-        assert "1" in (await call(second, name, "read", path="1.txt")).text
+        loop = asyncio.get_running_loop()
+        # Enough for a checkpoint: the number behind what was read is free then, as its segment was deleted.
+        more = written(first, name, range(2, 5))
+        slow.then = lambda: asyncio.run_coroutine_threadsafe(more, loop).result(60)
+        assert "4" in (await call(second, name, "read", path="4.txt")).text
         assert content_digest(second.store.root(name)) == content_digest(first.store.root(name))
         late = await call(first, name, "write", path="late.txt", content="late\n")
         assert late.fault.code == "unknown_outcome"

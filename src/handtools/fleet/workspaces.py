@@ -139,7 +139,8 @@ class WorkspaceStore:
             if name not in self._owned:
                 self._open(self.get(name))
             elif (record := self.get(name)).kind == "overlay" and not is_mounted(self.root(name)):
-                self._mount(record)  # a disk that refused midway through a fork has left it so
+                with self._mounting():
+                    self._mount(record)  # a disk that refused midway through a fork has left it so
             return self.root(name)
 
     def _open(self, record: WorkspaceRecord) -> None:
