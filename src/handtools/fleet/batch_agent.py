@@ -128,24 +128,33 @@ _PLACEHOLDER = re.compile(r"\{(?:prompt|id|task|mcp_config|here)\}")
 async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
     """Run a program and all that it starts to its end; cancelled, end them."""
     with log.open("wb") as output:
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            cwd=cwd,
-            env=env,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
+        starting = asyncio.create_task(
+            asyncio.create_subprocess_exec(
+                *words,
+                cwd=cwd,
+                env=env,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
         )
-    try:
-        return await process.wait()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _END_SECONDS)
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        try:
+            # Cancelled while it starts, asyncio would end the program alone, and not what that has started.
+            process = await asyncio.shield(starting)
+            return await process.wait()
+        finally:
+            await _end(await starting)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a program and all that is left of what it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _END_SECONDS)
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 def _last_words(folder: Path) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cli.conftest import HANDTOOLS
+from tests.e2e.cli.conftest import HANDTOOLS, Ran
 from tests.e2e.cli.test_asking import at_terminal
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "fleet_repair"
@@ -41,13 +41,26 @@ def filled(shell):
     (shell.folder / "template").mkdir()
     (shell.folder / "template" / "a.txt").write_text("a\n")
 
-    def run(*words, tasks=("one", "two"), **environment):
+    def run(*words, tasks=("one", "two")):
         lines = [json.dumps({"id": name, "prompt": f"{name}; $(touch /injected)"}) for name in tasks]
         (shell.folder / "tasks.jsonl").write_text("\n".join(lines))
-        ran = shell.run("fleet", "run", "tasks.jsonl", "--template", "template", *words, **environment)
+        ran = run_batch(shell, *words)
         return ran, results(shell.folder / "out")
 
     return run
+
+
+def run_batch(shell, *words, **environment):
+    done = subprocess.run(
+        [HANDTOOLS, "fleet", "run", "tasks.jsonl", "--template", "template", *words],
+        cwd=shell.folder,
+        env=shell.environment | environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
 
 
 def results(out):
@@ -133,30 +146,9 @@ def test_what_can_not_work_is_said_before_anything_runs(filled):
 
 def test_the_example_repairs_what_a_changed_operator_or_number_repairs(shell):
     subprocess.run([sys.executable, EXAMPLE / "make_tasks.py", shell.folder, "10"], check=True, timeout=60)
-    done = subprocess.run(
-        [
-            HANDTOOLS,
-            "fleet",
-            "run",
-            "tasks.jsonl",
-            "--template",
-            "template",
-            "--out",
-            "out",
-            "-n",
-            "2",
-            "--agent",
-            "repair_agent:repair",
-            "--json",
-        ],
-        cwd=shell.folder,
-        env=shell.environment | {"PYTHONPATH": str(EXAMPLE)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done
+    words = ["--agent", "repair_agent:repair", "--out", "out", "-n", "2"]
+    ran = run_batch(shell, *words, PYTHONPATH=str(EXAMPLE))
+    assert ran.code == 0, ran
     for name, each in results(shell.folder / "out").items():
         mended = not name.endswith("-missing")
         assert (each["error"], each["score"], each["agent"]["mended"]) == ("", float(mended), mended), name
