@@ -4,12 +4,12 @@ One table for `handtools doctor`, the page docs/reference/systems.md and the tes
 """
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.host.files import syscalls
+from handtools.host.sandbox.processes import supervisor_client
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ SYSTEM_PARTS: tuple[SystemPart, ...] = (
     SystemPart(
         "supervisors",
         "the system is Linux (cgroups, subreaper, `/proc`)",
-        "none",
-        "`bash` and `jobs` are not offered",
-        lambda: not sys.platform.startswith("linux"),
+        "each command is a process group, which is ended as one",
+        "who leaves the group lives on, memory and the number of processes are not limited",
+        lambda: not supervisor_client.has_supervisors(),
     ),
 )
