@@ -41,6 +41,7 @@ bench name *options:
 docs:
     {{bin}}/python -m tests.docs.tool_pages
     {{bin}}/python -m tests.docs.walls_page
+    {{bin}}/python -m tests.docs.systems_page
     {{bin}}/python -m tests.docs.adapters_page
     {{bin}}/python -m tests.docs.settings_page
     {{bin}}/python -m tests.docs.cli_page
@@ -80,6 +81,10 @@ fleet *options:
 # Resolve the fleet's environment anew.
 lock-fleet:
     uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade pyproject.toml --extra fleet requirements/fleet.in > requirements/fleet.txt
+
+# The tests with parts of Linux hidden: `just portable`, `just portable each` (with figures), `just portable whole`.
+portable *which:
+    .ci/portable {{which}}
 
 # Gather changelog.d/ into CHANGELOG.md.
 changelog version:
