@@ -41,6 +41,7 @@ bench name *options:
 docs:
     {{bin}}/python -m tests.docs.tool_pages
     {{bin}}/python -m tests.docs.walls_page
+    {{bin}}/python -m tests.docs.systems_page
     {{bin}}/python -m tests.docs.adapters_page
     {{bin}}/python -m tests.docs.settings_page
     {{bin}}/python -m tests.docs.cli_page
@@ -98,6 +99,10 @@ mutation *options:
 # Every goal of every bench, at the size of CI.
 goals:
     {{bin}}/python -m bench all
+
+# The tests with parts of Linux hidden: `just portable`, `just portable each` (with figures), `just portable whole`.
+portable *which:
+    .ci/portable {{which}}
 
 # Gather changelog.d/ into CHANGELOG.md.
 changelog version:

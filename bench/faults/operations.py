@@ -275,7 +275,7 @@ async def _logged(scene: Scene) -> None:
 
 async def _ship(scene: Scene, _: str) -> Answer:
     journal, done = scene.box.workspace.journal, scene.memory["shipped"]
-    ship = partial(ship_workspace, scene.memory["log"], "parent", root=scene.root, journal=journal)
+    ship = partial(ship_workspace, scene.memory["log"], scene.store, "parent", journal=journal)
     try:
         scene.memory["shipped"] = await to_thread.run_sync(lambda: ship(done=done, writer="this host"))
     except HandtoolsError as failure:
@@ -289,7 +289,7 @@ async def _shipped(scene: Scene, _: Answer) -> list[str]:
     if not second.ok:
         return [f"can't be shipped now: {second.text}"]
     elsewhere = WorkspaceStore(scene.folder / "elsewhere", kind="copy")
-    recovered = recover_workspace(elsewhere, scene.memory["log"], "parent")
+    recovered = recover_workspace(elsewhere, scene.memory["log"], "parent", writer="another host")
     there = Scene(scene.folder, memory={"root": elsewhere.root("parent")})
     elsewhere.close_all()
     return (

@@ -78,7 +78,11 @@ MADE_TO_SAY_NO: dict[str, dict[str, Callable[[ModuleType], None]]] = {
         "handtools.host.sandbox.runners.landlock": _says("LandlockRunner.unavailable_reason", REASON)
     },
     "overlay": {"handtools.host.sandbox.overlay.overlay_capture": _says("overlay_problem", REASON)},
-    "commands": {"handtools.host.commands.local_commands": _says("LocalCommands.missing", REASON)},
+    # No system has them without supervisors.
+    "supervisors": {
+        "handtools.host.sandbox.processes.supervisor_client": _says("has_supervisors", False),
+        "handtools.host.sandbox.overlay.overlay_capture": _says("overlay_problem", REASON),
+    },
 }
 """What a function of ours says, by the part and the function's module."""
 PARTS = tuple(dict.fromkeys((*TAKEN_AWAY, *MADE_TO_SAY_NO)))

@@ -1,5 +1,9 @@
-"""`pytest -p tests.portable.plugin --hide PART[,PART]`: hide parts of Linux from the tests and what they start."""
+"""`pytest -p tests.portable.plugin --hide PART[,PART]`: hide parts of Linux from the tests and what they start.
 
+`--figures FILE` adds what came out to a JSON file, by what was hidden.
+"""
+
+import json
 import os
 from pathlib import Path
 
@@ -12,6 +16,19 @@ def pytest_addoption(parser):
     parser.addoption(
         "--hide", default="all", help="parts of Linux to hide, with commas; `all` is the default"
     )
+
+    parser.addoption("--figures", default="", help="a JSON file to which the outcome is added")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if not (file := config.getoption("--figures")):
+        return
+    place = Path(file)
+    figures = json.loads(place.read_text("utf-8")) if place.exists() else {}
+    figures[config.getoption("--hide")] = {
+        kind: len(terminalreporter.stats.get(kind, ())) for kind in ("passed", "failed", "error", "skipped")
+    }
+    place.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
 def pytest_load_initial_conftests(early_config):

@@ -300,13 +300,13 @@ def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
 
 def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.files import syscalls
+    from handtools.host.system_parts import SYSTEM_PARTS
 
     if syscalls.has_openat2():
         yield DoctorCheckResult("openat2", "ok", "the kernel itself keeps paths inside the workspace")
-    else:
-        yield DoctorCheckResult(
-            "openat2", "missing", "paths are walked name by name instead: as safe, slower"
-        )
+    for part in SYSTEM_PARTS:
+        if part.is_missing is not None and part.is_missing():
+            yield DoctorCheckResult(part.name, "missing", part.sentence)
     elsewhere = root.stat().st_dev != state.stat().st_dev
     where = " (tried in the state folder, on another file system)" if elsewhere else ""
     with tempfile.TemporaryDirectory(dir=state) as folder:
@@ -316,20 +316,15 @@ def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
         failure = exception_raised_by(lambda: syscalls.rename_exchange(None, str(one), str(other)))
         with one.open("rb") as file:
             leased = syscalls.try_read_lease(file.fileno()) == "held"
-    if failure is None:
-        yield DoctorCheckResult(
-            "renameat2", "ok", f"a file is exchanged for its new version in one moment{where}"
-        )
-    else:
-        yield DoctorCheckResult("renameat2", "missing", f"files are replaced by a plain rename{where}")
-    if leased:
-        yield DoctorCheckResult(
-            "leases", "ok", f"other writers are noticed while a file is replaced{where}"
-        )
-    else:
-        yield DoctorCheckResult(
-            "leases", "missing", f"bytes are compared twice instead; the gap is smaller, not closed{where}"
-        )
+    told = {
+        "renameat2": (failure is None, "a file is exchanged for its new version in one moment"),
+        "leases": (leased, "other writers are noticed while a file is replaced"),
+    }
+    for part in SYSTEM_PARTS:
+        if part.check in told:
+            works, sentence = told[part.check]
+            said = sentence if works else part.sentence
+            yield DoctorCheckResult(part.check, "ok" if works else "missing", f"{said}{where}")
 
 
 def _capture(root: Path, state: Path) -> DoctorCheckResult:

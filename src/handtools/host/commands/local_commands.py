@@ -6,7 +6,6 @@ ADR 200.
 # ruff: noqa: ARG002 — whatever is asked, the answer is the same
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -54,6 +53,7 @@ from handtools.host.sandbox.path_program_folders import (
     folders_needed_by_path_programs,
     validate_readable_path,
 )
+from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
 from handtools.host.sandbox.processes.supervisor_client import SUPERVISORS
 from handtools.host.sandbox.runners.runner_selection import choose_runner, confined_launch
@@ -218,13 +218,14 @@ class LocalCommands:
 
     @property
     def missing(self) -> str:
-        """Why commands can't run here; empty on Linux, which has what supervisors need."""
-        return "" if sys.platform.startswith("linux") else "Commands run on Linux only, so far."
+        """Why commands can't run here; empty where there are process groups."""
+        return "" if hasattr(os, "killpg") else "Commands do not run on Windows, so far."
 
     def look_ahead(self, *, private: Sequence[str], read_only: Sequence[str]) -> None:
         """Begin in the background what the first command would wait for; what fails there, that command says."""
         if not self.missing:
-            for look in (SUPERVISORS.start_ahead, partial(self._look_ahead, private, read_only)):
+            begin = (SUPERVISORS.start_ahead,) if supervisor_client.has_supervisors() else ()
+            for look in (*begin, partial(self._look_ahead, private, read_only)):
                 Thread(target=_quietly, args=(look,), name="handtools-look-ahead", daemon=True).start()
 
     def _look_ahead(self, private: Sequence[str], read_only: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import array
 import json
+import os
 import socket
 import struct
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 _SIZE = struct.Struct("!I")
 _MOST_FDS = 64
 _PIECE_BYTES = 1 << 16
+_CLOSE_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 class PeerGone(Exception):
@@ -34,12 +36,14 @@ def receive_message_and_fds(line: socket.socket) -> tuple[Any, list[int]]:
     """The next message, and the descriptors that came with it: closed on exec."""
     space = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
     try:
-        start, carried, _, _ = line.recvmsg(_SIZE.size, space, socket.MSG_CMSG_CLOEXEC)
+        start, carried, _, _ = line.recvmsg(_SIZE.size, space, _CLOSE_ON_EXEC)
         if not start:
             raise PeerGone
         fds = array.array("i")
         for _, _, some in carried:
             fds.frombytes(some[: len(some) - len(some) % fds.itemsize])
+        for fd in fds if not _CLOSE_ON_EXEC else ():
+            os.set_inheritable(fd, False)  # noqa: FBT003
         (size,) = _SIZE.unpack(start + _exactly(line, _SIZE.size - len(start)))
         return json.loads(_exactly(line, size)), list(fds)
     except OSError as error:

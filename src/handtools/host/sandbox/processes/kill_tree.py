@@ -55,7 +55,7 @@ def kill_by_environment(mark: str) -> int:
 
 def _pids_by_environment(mark: bytes) -> list[int]:
     found = []
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
                 if mark in file.read():

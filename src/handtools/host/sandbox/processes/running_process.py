@@ -20,11 +20,13 @@ import anyio
 
 from handtools.core.commands import OutputProgress
 from handtools.core.errors import HostError, ToolError
-from handtools.host.sandbox.launch import Launch, LaunchSupervisor
+from handtools.host.sandbox.launch import Launch, LaunchSupervisor, SupervisorPoolPort
+from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
 from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit
 from handtools.host.sandbox.processes.output_buffer import OutputBuffer, OutputEnds
+from handtools.host.sandbox.processes.process_groups import PROCESS_GROUPS
 from handtools.host.sandbox.processes.supervisor_client import (
     RUN_ID_VARIABLE,
     SUPERVISORS,
@@ -266,7 +268,8 @@ class RunningProcess:
             os.close(self._closer)
 
     def _carried(self, launch: Launch) -> ProcessResult:
-        crew = launch.crew or SUPERVISORS
+        ours: SupervisorPoolPort = SUPERVISORS if supervisor_client.has_supervisors() else PROCESS_GROUPS
+        crew = launch.crew or ours
         hired = crew.take()
         try:
             answer = self._follow(hired, launch)

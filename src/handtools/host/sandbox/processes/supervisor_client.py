@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import os
 import socket
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,6 +106,11 @@ class SupervisorPool:
 
 
 SUPERVISORS = SupervisorPool()
+
+
+def has_supervisors() -> bool:
+    """Whether commands have supervisors here: Linux has what those need."""
+    return sys.platform.startswith("linux")
 
 
 def open_network(order: NetworkOrder, namespaces: Sequence[int] = ()) -> tuple[list[int], list[int]]:

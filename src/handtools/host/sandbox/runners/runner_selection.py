@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 from handtools.host.sandbox.runners.container import ContainerRunner
 from handtools.host.sandbox.runners.landlock import LandlockRunner
@@ -19,11 +20,18 @@ class UnconfinedRunner:
     """The runner that confines nothing: commands have all rights of the user."""
 
     name = "plain"
-    boundary = "No boundary: a command can do whatever this user can. It is ended completely, and limited."
     confined = False
     keeps_scratch = False
     can_mount_overlay = True
     session_network_modes: frozenset[CommandNetwork] = frozenset({"listed"})
+
+    @property
+    def boundary(self) -> str:
+        """That there is none, and how a command ends."""
+        ends = "It is ended completely, and limited."
+        if not supervisor_client.has_supervisors():
+            ends = "Its process group is ended with it."
+        return f"No boundary: a command can do whatever this user can. {ends}"
 
     def unavailable_reason(self) -> str:
         """Always empty: running commands unconfined works on every machine."""
@@ -60,8 +68,9 @@ class RunnerChoice:
 
 def runners_by_strength(root: str | os.PathLike[str] = "") -> tuple[Runner, ...]:
     """All runners that use this machine's own programs, strongest first; no helper is taken from the workspace."""
-    if sys.platform == "darwin":
-        return (SeatbeltRunner(root), UnconfinedRunner())
+    if not supervisor_client.has_supervisors():
+        others = (SeatbeltRunner(root),) if sys.platform == "darwin" else ()
+        return (ContainerRunner(), *others, UnconfinedRunner())
     return (BubblewrapRunner(root), LandlockRunner(root), UnconfinedRunner())
 
 

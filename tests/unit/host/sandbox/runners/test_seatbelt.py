@@ -200,6 +200,7 @@ def test_a_frozen_workspace_is_only_read(launch):
 
 def test_macos_gets_seatbelt_and_is_told_that_nobody_ran_it(monkeypatch):
     monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")  # a container goes first where there is one
     monkeypatch.setattr(SeatbeltRunner, "unavailable_reason", lambda self: "")
     runner = runner_selection.choose_runner().runner
     assert runner.name == "seatbelt"

@@ -1,0 +1,184 @@
+"""Commands without supervisors: a thread starts each in a process group of its own, and ends that group.
+
+A supervisor needs Linux (subreaper, control groups). Here a process that leaves its group lives on, and memory and
+the number of processes are not limited. Run by us on Linux alone, with supervisors hidden. ADR 262.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Sequence
+
+from handtools.host.programs import Process, Program, start_program
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds, send_message
+from handtools.host.sandbox.processes.kill_tree import KILL_TIMEOUT_SECONDS, TERM_GRACE_SECONDS
+from handtools.host.sandbox.supervisor_messages import (
+    CommandEndAnswer,
+    CommandEndReport,
+    CommandStarted,
+    RefusalAnswer,
+    StartOrder,
+    SupervisorOrder,
+)
+
+_SHELL = Program("/bin/sh", "sh")
+_FILE_SIZE_BLOCK_BYTES = 512
+_POLL_SECONDS = 0.002
+_BEGIN = 'exec "$@"'
+# Who opens a terminal first in a new session is controlled by it.
+_BEGIN_AT_TERMINAL = 'terminal=$1; shift; exec "$@" <"$terminal" >"$terminal" 2>&1'
+_ON_LINUX_ALONE = ("unshare", "mounts", "namespaces", "views", "user", "seccomp", "layers")
+
+
+class ProcessGroupThread:
+    """The handle of a thread that runs one command, used like a supervisor's."""
+
+    def __init__(self) -> None:
+        self.line, theirs = socket.socketpair()
+        self._work = _ProcessGroup(theirs)
+        self._thread = threading.Thread(target=self._work.serve, name="handtools-group", daemon=True)
+        self._thread.start()
+
+    def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
+        """Tell it something; raises `PeerGone` when it is not there."""
+        send_message(self.line, message, fds)
+
+    def abandon(self) -> None:
+        """Kill the group, because the thread does not answer."""
+        self._work.signal_group(signal.SIGKILL)
+        self.dismiss()
+
+    def dismiss(self) -> None:
+        """Close the connection, which ends the command, and wait for the thread."""
+        self.line.close()
+        self._thread.join(KILL_TIMEOUT_SECONDS)
+
+
+class ProcessGroupThreads:
+    """Starts a thread for each command."""
+
+    def take(self) -> ProcessGroupThread:
+        """Start a thread for one command."""
+        return ProcessGroupThread()
+
+    def give_back(self, hired: ProcessGroupThread) -> None:
+        """End the thread of a command: threads are not reused."""
+        hired.dismiss()
+
+
+PROCESS_GROUPS = ProcessGroupThreads()
+
+
+class _ProcessGroup:
+    """The thread's work: starts one command, waits for its end or for the order to end it, and reports."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._process: Process | None = None
+
+    def serve(self) -> None:
+        with self._line, contextlib.suppress(PeerGone):
+            order, fds = receive_message_and_fds(self._line)
+            try:
+                answer = self._run(order, fds)
+            finally:
+                for fd in fds:
+                    os.close(fd)
+            send_message(self._line, answer)
+
+    def _run(self, order: StartOrder, fds: Sequence[int]) -> CommandEndAnswer:
+        if order["landlock"] is not None or any(order[key] for key in _ON_LINUX_ALONE):  # type: ignore[literal-required]
+            return RefusalAnswer(refused="it needs a supervisor, and there is none on this system")
+        try:
+            self._process = _start(order, fds)
+        except OSError as error:
+            return RefusalAnswer(refused=f"{error.filename or order['argv'][0]}: {error.strerror}")
+        try:
+            send_message(self._line, CommandStarted(pid=self._process.pid))
+            self._wait_for_end_or_order(self._process)
+        finally:
+            left = self.signal_group(signal.SIGKILL)
+            code = self._process.wait()
+        return CommandEndReport(
+            status=code << 8 if code >= 0 else -code,
+            peak=0,
+            left=int(left),
+            starved=False,
+            over="",
+            survivors=0,
+        )
+
+    def _wait_for_end_or_order(self, process: Process) -> None:
+        ended, ending = os.pipe()
+        waiter = threading.Thread(target=_close_at_end, args=(process, ending), daemon=True)
+        waiter.start()
+        try:
+            if ended not in select.select([self._line.fileno(), ended], [], [])[0]:
+                receive_message_and_fds(self._line)  # the only order there is: to end it
+                self.signal_group(signal.SIGTERM)
+                self.signal_group(signal.SIGCONT)
+                deadline = time.monotonic() + TERM_GRACE_SECONDS
+                while process.returncode is None and time.monotonic() < deadline:
+                    select.select([ended], [], [], _POLL_SECONDS)
+        finally:
+            self.signal_group(signal.SIGKILL)
+            waiter.join()
+            os.close(ended)
+
+    def signal_group(self, number: signal.Signals) -> bool:
+        """Signal every process of the group; False when there is none."""
+        if self._process is None:
+            return False
+        try:
+            os.killpg(self._process.pid, number)
+        except (
+            ProcessLookupError,
+            PermissionError,
+        ):  # macOS says the second of a group that has just ended
+            return False
+        return True
+
+
+def _start(order: StartOrder, fds: Sequence[int]) -> Process:
+    limits = [
+        f"ulimit -{letter} {limit} 2>/dev/null"
+        for letter, limit in (
+            ("c", order["limits"].get("RLIMIT_CORE", 0)),
+            ("n", order["limits"].get("RLIMIT_NOFILE")),
+            ("f", _blocks(order["limits"].get("RLIMIT_FSIZE"))),
+        )
+        if limit is not None
+    ]
+    terminal: tuple[str, ...] = ()
+    if order["terminal"] is not None:
+        import termios  # not on Windows
+
+        rows, columns = order["terminal"]
+        termios.tcsetwinsize(fds[0], (rows, columns))
+        terminal = (os.ttyname(fds[0]),)
+    script = "; ".join([*limits, _BEGIN_AT_TERMINAL if terminal else _BEGIN])
+    # Descriptors beyond the three are open in this process under the numbers that the command knows.
+    return start_program(
+        _SHELL,
+        ["-c", script, "handtools", *terminal, *order["argv"]],
+        cwd=order["cwd"],
+        env=order["env"],
+        stdin=fds[0],
+        stdout=fds[1],
+        stderr=fds[2],
+        pass_fds=order["fds"][3:],
+        own_session=True,
+    )
+
+
+def _blocks(size: int | None) -> int | None:
+    return None if size is None else max(size // _FILE_SIZE_BLOCK_BYTES, 1)
+
+
+def _close_at_end(process: Process, pipe: int) -> None:
+    process.wait()
+    os.close(pipe)
