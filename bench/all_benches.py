@@ -1,4 +1,4 @@
-"""Every bench at the size of CI, one after another: which goals are met, which are missed, what was not run."""
+"""Every bench at the size of CI, one after another: goals met or missed, and what was not run. ADR 275."""
 
 import argparse
 import json

@@ -15,6 +15,7 @@ import pytest
 from bench.capture.trees import snapshot
 from handtools import Call, Policy, Toolbox
 from handtools.core.approval import Reply
+from handtools.core.changes import WHOLE_FOLDER_ITEMS
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.named_blobs import FolderBlobStore
@@ -373,10 +374,11 @@ async def test_an_undo_and_a_redo_that_make_a_repository_are_asked_about(base):
     assert not head.exists()
 
 
-async def test_one_file_of_a_folder_that_a_command_removed_comes_back_alone(base):
+@pytest.mark.parametrize("count", [40, WHOLE_FOLDER_ITEMS + 1])
+async def test_one_file_of_a_folder_that_a_command_removed_comes_back_alone(base, count):
     folder = base / "work" / "many"
     folder.mkdir()
-    for number in range(40):
+    for number in range(count):
         (folder / f"f{number}").write_text(str(number))
     async with made(base) as box:
         removal, _ = await run(box, "rm -r many")
@@ -390,5 +392,5 @@ async def test_one_file_of_a_folder_that_a_command_removed_comes_back_alone(base
         whole = await box.call("undo", {"scope": "call", "name": removal.id})
         assert whole.ok, whole.text
     assert {path.name: path.read_text() for path in folder.iterdir()} == {
-        f"f{n}": str(n) for n in range(40)
+        f"f{n}": str(n) for n in range(count)
     }

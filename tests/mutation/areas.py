@@ -91,7 +91,12 @@ AREAS = {
     ),
     "undo": Area(
         ("runtime.undo",),
-        (f"{RUNTIME}/test_undo.py", f"{UNIT}/tools/test_undo.py", f"{RUNTIME}/test_review.py"),
+        (
+            f"{RUNTIME}/test_undo.py",
+            f"{UNIT}/tools/test_undo.py",
+            f"{RUNTIME}/test_review.py",
+            "tests/e2e/test_transaction.py::test_one_file_of_a_folder_that_a_command_removed_comes_back_alone",
+        ),
     ),
     "resolving": Area(
         ("host.files.path_resolution",),

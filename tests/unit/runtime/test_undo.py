@@ -133,6 +133,7 @@ async def test_a_change_in_the_same_place_is_kept_even_with_merge():
     by_hand(box, "a", b"mine\n")
     result = await undone(box, "call", call, merge=True)
     assert [kept.path for kept in result.details.conflicts] == ["a"]
+    assert "It changed since, in the same place." in result.text
     assert content(box, "a") == b"mine\n"
 
 

@@ -303,3 +303,12 @@ def test_a_link_node_keeps_the_bytes_of_its_target(tmp_path):
     node = Node("link", b"caf\xe9/\xff")
     files.perform(files.plan([Change("l", None, node)]))
     assert files.node("l") == node
+
+
+def test_a_link_behind_a_link_that_climbs_is_followed_to_its_end(tmp_path):
+    (tmp_path / "deep" / "down").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / ".env").write_bytes(b"secret")
+    (tmp_path / "deep" / "down" / "first").symlink_to("../../other/second")
+    (tmp_path / "other" / "second").symlink_to("../.env")
+    assert LocalFiles(tmp_path).locate("deep/down/first") == ".env"
