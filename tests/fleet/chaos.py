@@ -1,7 +1,7 @@
 """Nodes and hosts are killed and the store fails while workspaces work: what was answered must be there, once.
 
 `python -m tests.fleet.chaos --nodes 4 --workspaces 500 --calls 20 --kills 20 --seed 1`, in the environment of
-`.ci/fleet`.
+`.ci/fleet`. ADR 244.
 """
 
 import argparse
@@ -80,7 +80,7 @@ class Chaos:
         }
         (self._folder / "options.json").write_text(json.dumps(options))
         with faulty_store(s3_port, rates or FaultRates(), plan.seed) as (store, port):
-            fleet = asyncio.run(Fleet.start(self._name, self._settings(port), hosts=plan.hosts))
+            asyncio.run(self._start_fleet(port))
             try:
                 self._start_driver()
                 self._kill_meanwhile()
@@ -90,11 +90,18 @@ class Chaos:
                 assert self._driver.wait() == 0, "the driver has failed"
             finally:
                 self._end_driver()
-                asyncio.run(fleet.stop())
+                asyncio.run(self._stop_fleet())
         tally = Tally(**json.loads((self._folder / TALLY_NAME).read_text()))
         tally.kills, tally.faults = dict(self._kills), dict(store.counts)
         tally.seconds = time.monotonic() - began
         return tally
+
+    async def _start_fleet(self, port: int) -> None:
+        fleet = await Fleet.start(self._name, self._settings(port), hosts=self._plan.hosts)
+        await fleet.aclose()
+
+    async def _stop_fleet(self) -> None:
+        await Fleet.connect(self._name).stop()
 
     def _settings(self, port: int) -> HostSettings:
         plan = self._plan

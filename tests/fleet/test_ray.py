@@ -15,7 +15,7 @@ from handtools.fleet.fair_call_queue import TurnLimits
 from handtools.fleet.host import HostLimits
 from handtools.fleet.ray_fleet import Fleet, HostSettings
 from handtools.runtime.policy import Policy
-from tests.fleet.chaos import Chaos, ChaosPlan, KillableCluster, killable_cluster
+from tests.fleet.chaos import Chaos, ChaosPlan, KillableCluster, killable_cluster, run_folder
 
 SLOTS = 50
 
@@ -104,10 +104,12 @@ async def test_a_killed_host_process_loses_nothing_and_says_what_it_does_not_kno
 
 
 def test_nothing_that_was_answered_is_lost_or_repeated_while_nodes_hosts_drivers_and_the_store_fail(
-    cluster: KillableCluster, tmp_path: Path, s3_port: int
+    cluster: KillableCluster, s3_port: int
 ) -> None:
     plan = ChaosPlan(hosts=2, workspaces=8, calls=6, kills=1, host_kills=1, driver_kills=1, seed=7)
-    tally = Chaos(cluster, tmp_path, plan).run(s3_port)
+    with run_folder() as folder:
+        tally = Chaos(cluster, folder, plan).run(s3_port)
+    print(tally)
     assert tally.is_clean, (tally.lost, tally.repeated, tally.wrong)
     assert tally.kills["node"] == tally.kills["driver"] == 1
     assert tally.answered + tally.unknown == plan.workspaces * plan.calls
