@@ -102,9 +102,9 @@ for name in ("fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty
     sys.modules[name] = None
 MISSING = {
     os: "fork forkpty geteuid getuid getegid getgid getgroups setsid setpgid getpgid killpg uname chown lchown"
-    " fchown mkfifo mknod major minor O_NOFOLLOW O_DIRECTORY O_CLOEXEC O_NONBLOCK O_NOCTTY O_PATH pread pwrite"
-    " openpty sysconf statvfs memfd_create pidfd_open getxattr listxattr setxattr removexattr sched_getaffinity"
-    " WNOHANG",
+    " fchown mkfifo mknod major minor"
+    " O_NOFOLLOW O_DIRECTORY O_CLOEXEC O_NONBLOCK O_NOCTTY O_PATH pread pwrite openpty"
+    " sysconf statvfs memfd_create pidfd_open getxattr listxattr setxattr removexattr sched_getaffinity WNOHANG",
     signal: "SIGKILL SIGHUP SIGCHLD SIGCONT SIGURG SIGQUIT SIGUSR1 SIGUSR2 SIGSTOP SIGWINCH pthread_sigmask",
     socket: "AF_UNIX SCM_RIGHTS CMSG_SPACE MSG_CMSG_CLOEXEC SO_PEERCRED",
     select: "poll epoll",

@@ -346,10 +346,14 @@ def _capture(root: Path, state: Path) -> DoctorCheckResult:
 
 def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     """Report which sandbox commands run in, and for each stronger one why it is not available."""
+    from handtools.host.sandbox.processes.supervisor_client import has_supervisors
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
     choice = choose_runner(wanted=_wanted_runner(root), root=root)
-    step = "" if choice.runner.confined else "Install bubblewrap, or allow user namespaces."
+    step = "Install bubblewrap, or allow user namespaces."
+    if not has_supervisors():
+        step = "Use a container engine, if there can be one: see docs/how-to/containers.md."
+    step = "" if choice.runner.confined else step
     yield DoctorCheckResult(
         "sandbox",
         "ok" if choice.runner.confined else "missing",
@@ -357,6 +361,8 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
         step,
     )
     for passed in choice.passed:
+        if passed.name == "container":
+            continue  # it has a check of its own
         yield DoctorCheckResult(f"not {passed.name}", "missing", passed.reason)
     yield _container()
 

@@ -21,7 +21,7 @@ AddressOption = Annotated[
 async def connected_fleet(address: str, name: str) -> "AsyncIterator[Fleet]":
     """A running fleet, whose hosts go on afterwards."""
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
     except ImportError as missing:
         raise CliCommandError("Fleets need Ray.", "pip install 'handtools-slim[fleet]'") from missing
     from handtools.fleet.ray_fleet import Fleet

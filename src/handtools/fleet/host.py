@@ -329,7 +329,6 @@ class WorkspaceHost:
         """
         began, token, key = time.monotonic(), cancel or CancelToken(), (name, call.id)
         self._cancels.setdefault(key, []).append(token)
-        result: Result[Any] | None = None
         try:
             slot = await self._found(name, tenant)
             async with (
@@ -351,8 +350,8 @@ class WorkspaceHost:
             self._cancels[key].remove(token)
             if not self._cancels[key]:
                 del self._cancels[key]
-            if self._metrics is not None and result is not None:
-                self._metrics.call_ended(call.tool, result, time.monotonic() - began)
+        if self._metrics is not None:
+            self._metrics.call_ended(call.tool, result, time.monotonic() - began)
         return result
 
     async def resume(

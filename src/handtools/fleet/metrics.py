@@ -44,12 +44,15 @@ class MetricRegistry(Protocol):
 
     def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
         """Make a counter."""
+        ...
 
     def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
         """Make a gauge."""
+        ...
 
     def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> HistogramMetric:
         """Make a histogram of seconds."""
+        ...
 
 
 class HostMetrics:
@@ -135,21 +138,21 @@ class RayMetricRegistry:
 
     def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
         """Make a counter."""
-        from ray.util.metrics import Counter
+        from ray.util.metrics import Counter  # pyright: ignore[reportMissingImports]
 
         made: CounterMetric = Counter(name.removesuffix("_total"), description, tag_keys=(*labels, "host"))
         return self._named(made)
 
     def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
         """Make a gauge."""
-        from ray.util.metrics import Gauge
+        from ray.util.metrics import Gauge  # pyright: ignore[reportMissingImports]
 
         made: GaugeMetric = Gauge(name, description, tag_keys=(*labels, "host"))
         return self._named(made)
 
     def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> HistogramMetric:
         """Make a histogram of seconds."""
-        from ray.util.metrics import Histogram
+        from ray.util.metrics import Histogram  # pyright: ignore[reportMissingImports]
 
         made: HistogramMetric = Histogram(
             name, description, boundaries=list(SECONDS_BUCKETS), tag_keys=(*labels, "host")

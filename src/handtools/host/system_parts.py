@@ -6,7 +6,6 @@ One table for `handtools doctor`, the page docs/reference/systems.md and the tes
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from handtools.host.files import syscalls
 from handtools.host.sandbox.processes import supervisor_client
@@ -28,7 +27,7 @@ class SystemPart:
     @property
     def sentence(self) -> str:
         """What `handtools doctor` says where it is missing."""
-        return f"{self.stand_in}; {self.loss}"
+        return f"{self.stand_in}; lost: {self.loss}"
 
 
 def _lacks(name: str) -> Callable[[], bool]:
@@ -40,50 +39,50 @@ SYSTEM_PARTS: tuple[SystemPart, ...] = (
         "openat2",
         "tried once",
         "paths are walked name by name instead",
-        "as safe, slower",
+        "time",
         lambda: not syscalls.has_openat2(),
     ),
     SystemPart(
         "O_PATH",
         "Python has the flag",
         "a name is looked at before it is opened, and again after",
-        "as safe, slower",
+        "time",
         lambda: not syscalls.PATH_ONLY,
     ),
     SystemPart(
         "exchange by rename",
         "tried on each file",
         "a hard link keeps the old file while the new one is renamed over it",
-        "who replaces the file in that instant loses a version",
+        "the version of whoever replaces the file in that very instant",
         check="renameat2",
     ),
     SystemPart(
         "leases",
         "tried on each file",
         "bytes are compared twice instead",
-        "the gap is smaller, not closed",
+        "certainty: the gap for other writers is smaller, not closed",
         check="leases",
     ),
     SystemPart(
         "folder handles",
         "Python's `supports_dir_fd`",
         "whole paths are used",
-        "a folder exchanged for a link in that moment is noticed later",
+        "time until a folder that was exchanged for a link is noticed",
         lambda: not syscalls.HAS_DIR_FD,
     ),
     SystemPart(
         "extended attributes",
         "Python has the call",
         "they are not carried over to a file's new version",
-        "labels and access lists of a file that is edited",
+        "labels and access lists of an edited file",
         _lacks("listxattr"),
     ),
     SystemPart(
         "mount table",
         "`/proc/self/mountinfo` can be read",
         "every folder is taken as not local",
-        "backups lie beside the state, and large files are copied",
-        lambda: not Path("/proc/self/mountinfo").exists(),
+        "time: backups lie beside the state",
+        lambda: syscalls.filesystem_type(os.sep) is None,
     ),
     SystemPart(
         "memory files",
@@ -103,27 +102,27 @@ SYSTEM_PARTS: tuple[SystemPart, ...] = (
         "pidfd",
         "Python has the call",
         "the end of a socket is waited for",
-        "a supervisor notices later that its owner has gone",
+        "time until a supervisor notices that its owner has gone",
         _lacks("pidfd_open"),
     ),
     SystemPart(
         "overlay",
         "tried once",
         "the workspace is looked at before and after a command",
-        "jobs are not captured",
+        "the changes of background jobs",
         check="capture",
     ),
     SystemPart(
         "bubblewrap",
         "tried once",
-        "Landlock, else each command is asked about",
+        "Landlock, else commands that are not plainly harmless are asked about",
         "scratch and network of a session",
         check="not bubblewrap",
     ),
     SystemPart(
         "Landlock",
         "tried once",
-        "bubblewrap, else each command is asked about",
+        "bubblewrap, else commands that are not plainly harmless are asked about",
         "nothing where bubblewrap works",
         check="not landlock",
     ),
@@ -131,7 +130,7 @@ SYSTEM_PARTS: tuple[SystemPart, ...] = (
         "supervisors",
         "the system is Linux (cgroups, subreaper, `/proc`)",
         "each command is a process group, which is ended as one",
-        "who leaves the group lives on, memory and the number of processes are not limited",
+        "the end of processes that leave their group, and limits of memory and processes",
         lambda: not supervisor_client.has_supervisors(),
     ),
 )

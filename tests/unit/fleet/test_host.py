@@ -72,6 +72,7 @@ async def started(box: FleetToolbox, call: Call) -> "asyncio.Task[Any]":
     return task
 
 
+@pytest.mark.linux("bubblewrap", "supervisors")
 async def test_a_fleet_toolbox_does_what_a_toolbox_does(files: WorkspaceStore) -> None:
     async with served(files) as fleet, await fleet.box() as box:
         root = files.root(box.workspace_name)
@@ -90,6 +91,7 @@ async def test_a_fleet_toolbox_does_what_a_toolbox_does(files: WorkspaceStore) -
         assert not (root / "found.txt").exists()
 
 
+@pytest.mark.linux("bubblewrap", "supervisors")
 async def test_the_same_id_again_gets_the_recorded_result(files: WorkspaceStore) -> None:
     async with served(files) as fleet, await fleet.box() as box:
         call = Call(tool="bash", args={"command": "echo once >> log.txt"})
@@ -98,6 +100,7 @@ async def test_the_same_id_again_gets_the_recorded_result(files: WorkspaceStore)
         assert (files.root(box.workspace_name) / "log.txt").read_text() == "once\n"
 
 
+@pytest.mark.linux("bubblewrap", "supervisors")
 async def test_a_call_whose_connection_is_lost_runs_once_and_its_result_arrives(
     files: WorkspaceStore,
 ) -> None:
@@ -305,6 +308,7 @@ async def test_making_a_workspace_twice_under_one_name_makes_one(files: Workspac
         assert await client.names() == ["one"]
 
 
+@pytest.mark.linux("bubblewrap", "supervisors")
 async def test_a_workspace_over_its_quota_can_only_become_smaller(
     files: WorkspaceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def test_forks_begin_as_their_parent_is_and_go_on_apart(store: WorkspaceStore, t
     assert not any((store.root(each) / "gone.txt").exists() for each in (name, one, two))
 
 
+@pytest.mark.linux("overlay", "folder handles")
 def test_a_chain_of_forks_longer_than_the_kernel_s_limit_keeps_every_file(
     store: WorkspaceStore, template: str
 ) -> None:
@@ -107,6 +108,7 @@ def test_a_chain_of_forks_longer_than_the_kernel_s_limit_keeps_every_file(
     assert all((store.root(name) / f"{n}.txt").read_text() == str(n) for n in range(2 * MOST_LAYERS))
 
 
+@pytest.mark.linux("overlay", "folder handles")
 def test_diff_lists_what_is_different_from_the_beginning(store: WorkspaceStore, template: str) -> None:
     name = store.create(template).id
     root = store.root(name)
@@ -250,6 +252,7 @@ def test_a_name_that_is_a_path_is_refused(store: WorkspaceStore, template: str) 
             store.create(template, name=name)
 
 
+@pytest.mark.linux("bubblewrap", "supervisors")
 async def test_tools_work_in_a_layered_workspace_and_undo_takes_it_back(
     store: WorkspaceStore, template: str
 ) -> None:

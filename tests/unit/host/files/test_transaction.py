@@ -211,7 +211,7 @@ def test_a_crash_at_any_call_leaves_old_or_new_and_can_be_taken_back(tmp_path, k
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     points, outcomes = done.stdout.split(maxsplit=1)
-    assert int(points) > 40
+    assert int(points) > 30
     assert "0" in outcomes
     assert "7" in outcomes
 

@@ -270,7 +270,7 @@ class RunningProcess:
     def _carried(self, launch: Launch) -> ProcessResult:
         ours: SupervisorPoolPort = SUPERVISORS if supervisor_client.has_supervisors() else PROCESS_GROUPS
         crew = launch.crew or ours
-        hired = crew.take()
+        hired: Any = crew.take()
         try:
             answer = self._follow(hired, launch)
         except PeerGone:
