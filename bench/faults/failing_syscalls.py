@@ -2,7 +2,7 @@
 
 The child asks the kernel to hold each of its file calls until the parent has answered: go on, or fail with an
 errno, or write only a half. So it is the call itself that fails, whoever makes it: our code, Python or SQLite.
-Nothing is preloaded and nothing is traced. Needs Linux 5.7 on x86-64.
+Nothing is preloaded and nothing is traced. Needs Linux 5.7 on x86-64. ADR 269.
 """
 
 import contextlib
@@ -307,7 +307,9 @@ class _Watch:
     def _possible(
         self, name: str, kind: Kind, arguments: list[int], memory: int, path: bytes
     ) -> frozenset[str]:
-        """An open that creates nothing needs no room."""
+        """An open that creates nothing needs no room, and no kernel refuses to unlock."""
+        if name in LOCKING:
+            return kind.faults if not _unlocks(name, arguments, memory) else frozenset()
         place = {"open": 1, "openat": 2}.get(name)
         if place is not None:
             flags = arguments[place]
@@ -353,6 +355,14 @@ def _own_handle(process: int, fd: int) -> int:
     if handle < 0:
         raise OSError(ctypes.get_errno(), "the file of the child can't be had")
     return handle
+
+
+def _unlocks(name: str, arguments: list[int], memory: int) -> bool:
+    if name == "flock":
+        return bool(arguments[1] & fcntl.LOCK_UN)
+    if arguments[1] not in {fcntl.F_SETLK, fcntl.F_SETLKW}:
+        return False
+    return int.from_bytes(os.pread(memory, 2, arguments[2]), "little") == fcntl.F_UNLCK
 
 
 def _is_thread(process: int, thread: int) -> bool:

@@ -107,7 +107,12 @@ async def _unopened(scene: Scene) -> None:
 
 async def _open_and_edit(scene: Scene, call_id: str) -> Answer:
     if not hasattr(scene, "box"):
-        scene.open()
+        try:
+            scene.open()
+        except (
+            OSError
+        ) as failure:  # who makes a toolbox over a folder is told by Python what is wrong with it
+            return Answer(False, str(failure))
     return await scene.call("edit", EDIT, call_id)
 
 
@@ -254,11 +259,16 @@ async def _merge(scene: Scene, _: str) -> Answer:
 
 
 async def _unmerge(scene: Scene, _: str) -> Answer:
-    return await _undo(scene, scene.memory.get("merged", "last"))
+    # A merge that was finished only by the next call has told nobody its id: it is the last change.
+    if "merged" not in scene.memory:
+        return await scene.call("undo", {"scope": "last"})
+    return await _undo(scene, scene.memory["merged"])
 
 
 async def _remerge(scene: Scene, _: str) -> Answer:
-    return await _redo(scene, scene.memory.get("merged", "last"))
+    if "merged" not in scene.memory:
+        return await scene.call("undo", {"scope": "last", "action": "redo"})
+    return await _redo(scene, scene.memory["merged"])
 
 
 async def _logged(scene: Scene) -> None:

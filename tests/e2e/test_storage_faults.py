@@ -1,6 +1,7 @@
 """Disks that refuse: full, read-only, closed to us. The old file stays, nothing is left beside it."""
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -194,3 +195,53 @@ async def test_a_record_without_room_never_says_untouched_of_a_file_that_changed
             told.add((result.ok, changed))
             os.truncate(small / "ballast", 0)
     assert (False, True) in told or (False, False) in told
+
+
+def started(*args, limit=None, **variables):
+    """What `handtools` says when it starts on a machine that refuses."""
+
+    def fewer_files():
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    command = [sys.executable, "-c", "from handtools.cli.entry import main; main()", *map(str, args)]
+    return subprocess.run(
+        command,
+        env=os.environ | {name: str(value) for name, value in variables.items()},
+        preexec_fn=fewer_files,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_server_without_handles_says_so_in_one_line(tmp_path):
+    done = started("mcp", tmp_path, limit=6)
+    assert done.returncode
+    assert done.stderr == "handtools: too many files are open to start. Raise the limit: ulimit -n 1024\n"
+
+
+def test_a_home_that_is_read_only_is_named_with_another_way(small, tmp_path):
+    subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
+    (tmp_path / "work").mkdir()
+    done = started("log", "--workspace", tmp_path / "work", HOME=small, XDG_STATE_HOME=small / "state")
+    assert "Read-only file system" in done.stderr
+    assert "Set HANDTOOLS_STATE to another folder" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+async def test_a_full_disk_at_the_first_call_says_what_to_do(small, tmp_path):
+    (tmp_path / "a").write_text("old")
+    (small / "state").mkdir()
+    free = os.statvfs(small).f_bavail * os.statvfs(small).f_frsize
+    (small / "ballast").write_bytes(bytes(free))
+    workspace = local_workspace(tmp_path, state=small / "state")
+    async with Toolbox(CODING, workspace=workspace) as box:
+        refused = await box.call("write", {"path": "a", "content": "new", "mode": "overwrite"})
+        assert "full" in refused.text
+        assert "Make room there, or set HANDTOOLS_STATE to a folder elsewhere." in refused.text
+        assert (tmp_path / "a").read_text() == "old"
+        (small / "ballast").unlink()
+        assert (await box.call("write", {"path": "a", "content": "new", "mode": "overwrite"})).ok

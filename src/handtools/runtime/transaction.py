@@ -1,6 +1,6 @@
 """File changes as journaled transactions: record the intent, write, mark it done; recover after a crash.
 
-ADR 5.
+ADR 5, 270.
 """
 
 import contextlib

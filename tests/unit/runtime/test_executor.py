@@ -1,5 +1,7 @@
 """The life of one call: what the caller and the model see."""
 
+import errno
+import os
 import threading
 from functools import partial
 
@@ -126,6 +128,20 @@ async def test_an_unknown_tool_names_the_near_one():
     result = await memory_toolbox().call("edti", {})
     assert result.fault.code == "unknown_tool"
     assert "edit" in result.text
+
+
+async def test_a_machine_that_refuses_in_the_middle_of_a_call_is_no_bug(caplog):
+    counter = Counter()
+
+    async def body(ctx, params):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    refused = await memory_toolbox(tools=[counter.tool(body)]).call("note", {"text": "x"})
+    assert refused.fault.code == "storage"
+    assert "Too many open files" in refused.text
+    assert "ulimit -n" in refused.text
+    assert "Look at what the call was to change" in refused.text
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_bug_in_a_tool_is_a_result_and_the_next_call_works(caplog):

@@ -1,6 +1,6 @@
 """The journal's SQLite database: WAL mode, shared by processes, with write-behind for calls without changes.
 
-ADR 35, 120.
+ADR 35, 120, 270.
 """
 
 import atexit
