@@ -60,8 +60,8 @@ def fuzz(data):
         assert changed["mcpServers"]["handtools"]["command"] == "handtools"
         assert others(changed) == others(tomllib.loads(text.removeprefix("\ufeff")))
     twice, _ = apply_edits(shape, after, edits)
-    # Blank lines around our entry may go.
-    assert twice.split() == after.split()
+    # Blank lines around our entry may go, and it may go to the end.
+    assert sorted(twice.split()) == sorted(after.split())
     try:
         revert_edits(shape, after, applied)
     except UsageError:
