@@ -80,6 +80,14 @@ adapters *names:
 fleet *options:
     .ci/fleet uv {{options}}
 
+# Fuzz parsers: `just fuzz patch --seconds 3600`, `just fuzz --all`, with `--keep` for the corpus.
+fuzz *options:
+    .ci/fuzz uv {{options}}
+
+# Resolve the fuzzer's environment anew.
+lock-fuzz:
+    uv pip compile -q --python {{bin}}/python --generate-hashes --no-header --no-annotate --upgrade pyproject.toml --extra mcp --extra media --extra web requirements/fuzz.in > requirements/fuzz.txt
+
 # Resolve the fleet's environment anew.
 lock-fleet:
     uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade pyproject.toml --extra fleet --extra cli requirements/fleet.in > requirements/fleet.txt

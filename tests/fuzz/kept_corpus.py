@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.fuzz.fuzz_targets import FOLDER
 
-MOST_CORPUS_BYTES = 32 << 10
-"""How much of one target's inputs is kept, the smallest first: all targets together stay below 1 MB."""
+MOST_CORPUS_BYTES = 8 << 10
+"""How much of one target's inputs is kept, the smallest first: the suite runs them all, in seconds."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 

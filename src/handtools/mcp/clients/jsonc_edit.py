@@ -52,7 +52,7 @@ def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
 def missing_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
     """Those of the items that the JSON list at a path of keys lacks."""
     member = _member(text, path)
-    there = [] if member is None else [json.loads(text[start:end]) for start, end in _items(text, member)]
+    there = [] if member is None else [_parsed(text[start:end]) for start, end in _items(text, member)]
     return [item for item in items if item not in there]
 
 
@@ -81,7 +81,7 @@ def remove_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> s
         if member is None:
             return text
         there = _items(text, member)
-        at = next((n for n, (start, end) in enumerate(there) if json.loads(text[start:end]) == item), None)
+        at = next((n for n, (start, end) in enumerate(there) if _parsed(text[start:end]) == item), None)
         if at is None:
             continue
         start, end = there[at]
@@ -213,7 +213,7 @@ def _object(text: str, at: int, depth: int = 0) -> JsonObjectSpan:
             raise UsageError("The configuration is no JSON that can be changed safely.")
         value = _skip(text, colon + 1)
         end = _end(text, value, depth + 1)
-        members.append(JsonMemberSpan(_key(string[0]), here, value, end))
+        members.append(JsonMemberSpan(_parsed(string[0]), here, value, end))
         here = _skip(text, end)
         if text[here : here + 1] == ",":
             here = _skip(text, here + 1)
@@ -222,12 +222,11 @@ def _object(text: str, at: int, depth: int = 0) -> JsonObjectSpan:
     return JsonObjectSpan(at, here, tuple(members))
 
 
-def _key(written: str) -> str:
+def _parsed(written: str) -> Any:
     try:
-        key: str = json.loads(written)
+        return json.loads(written)
     except ValueError as problem:
         raise UsageError("The configuration is no JSON that can be changed safely.") from problem
-    return key
 
 
 def _end(text: str, at: int, depth: int = 0) -> int:
