@@ -17,7 +17,7 @@ FAMILY = "tenants"
 OWN = "tenants/attempts"
 ROUNDS = ("attempts", "heldout_first", "heldout_second")
 OF_THE_SYSTEM = frozenset({"path/lock"})
-"""What succeeds on files of the system that every command may read: a lock on one. Nothing of a tenant's is in it."""
+"""What succeeds on files of the system that every command may read, such as a lock; no tenant's things."""
 QUICK_STEP = 24
 QUICK_HOST_SIDE = (
     "links/link_out_of_the_workspace",
