@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.figures import Figure
+from bench.figures import Figure, bound
 from bench.fleet.growth import process_seconds
 from handtools.fleet.fair_call_queue import TurnLimits
 from handtools.fleet.host import HostLimits
@@ -20,8 +20,8 @@ from handtools.toolbox import CODING, Toolbox, local_workspace
 
 IN_FLIGHT = 64
 DIRECT_GOAL, THROUGH_RAY_GOAL, THROUGHPUT_GOAL = 0.25, 1.2, 3.0
-READ_GOAL = 2.5
-"""A call that leaves the process is written and read twice, and is planned by two event loops."""
+READ_BOUND = bound(2.5)
+"""Held against its own past alone, as nobody set a goal: 2.50 on 16 November 2026, the first run of this row."""
 OBJECT_STORE_BYTES = 80 << 20
 
 
@@ -104,7 +104,7 @@ async def _rows(fleet: Fleet, bare: Any, folder: str, *, quick: bool) -> AsyncIt
         direct = await _processor((os.getpid(), pid), partial(box.call, *read), rounds // 5)
         in_process = await _processor((os.getpid(),), partial(here.call, *read), rounds // 5)
         name = "read, direct, processor time of both ends, beside one in process"
-        yield Figure(name=name, value=direct, unit="ms", baseline=in_process, goal=READ_GOAL)
+        yield Figure(name=name, value=direct, unit="ms", baseline=in_process, goal=READ_BOUND)
 
 
 async def _processor(pids: Iterable[int], action: Callable[[], Awaitable[Any]], rounds: int) -> float:

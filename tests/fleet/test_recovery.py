@@ -55,6 +55,16 @@ async def test_another_host_has_the_same_files_and_the_same_record(hosts: Hosts,
     assert undone.status == "ok", undone.text
 
 
+async def test_a_workspace_is_not_put_together_for_another_tenant(hosts: Hosts, source: Path) -> None:
+    first, second = hosts(), hosts()
+    name = await first.create(await first.add_template("folder", str(source)), name="w", tenant="red")
+    with pytest.raises(NotFound):
+        await second.diff(name, tenant="blue")
+    assert second.store.names() == []
+    assert (await second.call(name, Call(tool="now", args={}), tenant="red")).status == "ok"
+    assert second.store.names() == [name]
+
+
 async def test_a_fork_comes_back_with_what_it_began_with(hosts: Hosts, source: Path) -> None:
     first, second = hosts(), hosts()
     name = await first.create(await first.add_template("folder", str(source)), name="w")

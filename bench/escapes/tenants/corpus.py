@@ -16,6 +16,8 @@ from bench.figures import Figure
 FAMILY = "tenants"
 OWN = "tenants/attempts"
 ROUNDS = ("attempts", "heldout_first", "heldout_second")
+OF_THE_SYSTEM = frozenset({"path/lock"})
+"""What succeeds on files of the system that every command may read, such as a lock; no tenant's things."""
 QUICK_STEP = 24
 QUICK_HOST_SIDE = (
     "links/link_out_of_the_workspace",
@@ -69,7 +71,13 @@ async def _figures(chosen: list[Script], options: argparse.Namespace) -> list[Fi
                     f"tenants: {script.title:<36} {'; '.join(through[script.title]) or 'stopped'}",
                     file=sys.stderr,
                 )
+        of_the_system = {title: through.pop(title) for title in OF_THE_SYSTEM & through.keys()}
         told.append(_figure("scripts", through))
+        if of_the_system:
+            got, name = sum(map(bool, of_the_system.values())), ", ".join(sorted(of_the_system))
+            told.append(
+                Figure(name=f"tenants: got through to the system, known: {name}", value=got, unit="")
+            )
     return told
 
 

@@ -1,4 +1,4 @@
-"""A host: many workspaces in one process, with slots, turns, deadlines and quotas. ADR 238."""
+"""A host: many workspaces in one process, with slots, turns, deadlines and quotas. ADR 238, 247."""
 
 import asyncio
 import contextlib

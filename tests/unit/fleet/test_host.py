@@ -20,7 +20,7 @@ from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.policy import Policy
 
 TOKENS = {"all": "", "red-token": "red", "blue-token": "blue"}
-WAITING = "echo begun; sleep 60"
+WAITING = "echo begun; sleep 600"
 
 
 class Served:
@@ -219,6 +219,16 @@ async def test_a_deadline_counts_the_time_in_the_queue_and_a_waiting_call_can_be
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
+        # It ended on the host, too, or there would be no turn for so long.
+        assert (await box.call(Call(tool="now", args={}, deadline=60))).status == "ok"
+
+
+async def test_a_running_command_is_ended_at_its_deadline_and_its_turn_is_free(
+    files: WorkspaceStore,
+) -> None:
+    async with served(files, turns=TurnLimits(running=1)) as fleet, await fleet.box() as box:
+        late = await box.call(Call(tool="bash", args={"command": WAITING}, deadline=2.0))
+        assert late.fault.code == "timeout"
         assert (await box.call("now", {})).status == "ok"
 
 

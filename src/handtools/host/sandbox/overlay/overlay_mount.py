@@ -1,4 +1,4 @@
-"""Mount overlays: the options that all of ours have, and mounts that stay, as for the workspaces of a fleet."""
+"""Mount overlays: the options that all of ours have, and mounts that stay, for a fleet's workspaces. ADR 246."""
 
 import functools
 import os
