@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 
 from bench.figures import Figure, gathered
-from bench.fleet import layers
+from bench.fleet import layers, log_bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Iterable[Figure]:
     """The rows, cheapest first."""
     yield from layers.rows(quick=options.quick)
+    yield from log_bytes.rows(quick=options.quick)
     if importlib.util.find_spec("ray") is None:
         print(
             "fleet: Ray is not installed here, so its rows were NOT measured. `.ci/fleet UV` makes the "
