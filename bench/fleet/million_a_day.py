@@ -51,16 +51,19 @@ def measured(path: Path = FIGURES) -> Measured:
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
     def value(begin: str, end: str = "") -> float | None:
-        found = [row for row in rows if row["name"].startswith(begin) and row["name"].endswith(end)]
-        return float(min(found, key=lambda row: len(row["name"]))["value"]) if found else None
+        for row in rows:
+            whole, _, part = row["name"].partition(": ")
+            if whole.startswith(begin) and part == end:
+                return float(row["value"])
+        return None
 
     return Measured(
         create_ms=value("workspace of a template"),
-        disk_kb=value("workspace of a template", ": disk"),
-        memory_mb=value("workspace of ", ": memory"),
+        disk_kb=value("workspace of a template", "disk"),
+        memory_mb=value("workspace of ", "memory"),
         calls_per_second=value("no-ops of one driver"),
         log_kb=value("log of a workspace"),
-        puts=value("log of a workspace", ": puts"),
+        puts=value("log of a workspace", "puts"),
     )
 
 
