@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.figures import Figure, NotRun, gathered
-from bench.fleet import growth, layers, overload
+from bench.fleet import growth, layers, log_bytes, overload
 from handtools.host.sandbox.overlay.overlay_mount import overlay_mount_problem
 
 PARTS = ("layers", "growth", "overload", "calls")
@@ -27,6 +27,7 @@ def run(options: argparse.Namespace) -> Iterable[Figure | NotRun]:
     parts = options.only or PARTS
     if "layers" in parts:
         yield from layers.rows(quick=options.quick)
+        yield from log_bytes.rows(quick=options.quick)
     if problem := overlay_mount_problem(tempfile.gettempdir()):
         print(f"fleet: growth and overload were NOT measured. {problem}", file=sys.stderr)
         parts = [part for part in parts if part not in {"growth", "overload"}]
