@@ -142,10 +142,9 @@ class BatchRunner:
         try:
             restarted = self._folder.is_begun(task.id)
             await self._remove_noted(task)
-            for number in range(1, self._settings.retries + 2):
-                result = await self._attempted(task, number, restarted=restarted)
-                if not result.error:
-                    break
+            result = await self._attempted(task, 1, restarted=restarted)
+            while result.error and result.attempts <= self._settings.retries:
+                result = await self._attempted(task, result.attempts + 1, restarted=restarted)
             self._folder.add(result)
             self.progress.count(result)
         finally:
@@ -178,9 +177,10 @@ class BatchRunner:
     async def _attempt(self, task: BatchTask, attempt: _Attempt) -> None:
         try:
             toolbox = await self._begin_workspace(task, attempt)
+            limit = task.timeout or self._settings.timeout
+            deadline = asyncio.timeout(limit)
             try:
-                limit = task.timeout or self._settings.timeout
-                async with asyncio.timeout(limit) as deadline, toolbox:
+                async with deadline, toolbox:
                     attempt.told = await self._agent(toolbox, task, attempt.folder) or {}
             except TimeoutError:
                 if not deadline.expired():
