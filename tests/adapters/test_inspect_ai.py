@@ -8,7 +8,7 @@ from inspect_ai import Task, eval_async
 from inspect_ai.agent import react
 from inspect_ai.dataset import Sample
 from inspect_ai.scorer import Score, accuracy, scorer
-from inspect_ai.tool import bash
+from inspect_ai.tool import ToolDef, bash
 from inspect_ai.util import OutputLimitExceededError, sandbox
 
 from tests.adapters.driver_inspect_ai import scripted_model
@@ -33,8 +33,9 @@ async def test_an_evaluation_runs_in_workspaces(tmp_path):
     template = tmp_path / "template"
     template.mkdir()
     (template / "sums.py").write_text("def add(a, b):\n    return a - b\n")
-    mend = [Wanted("bash", {"cmd": "sed -i 's/a - b/a + b/' sums.py"}, "call_1")]
-    look = [Wanted("bash", {"cmd": "cat sums.py"}, "call_1")]
+    [name] = ToolDef(bash()).parameters.required  # Inspect has changed its mind about it
+    mend = [Wanted("bash", {name: "sed -i 's/a - b/a + b/' sums.py"}, "call_1")]
+    look = [Wanted("bash", {name: "cat sums.py"}, "call_1")]
     test = {"test_sums.py": "from sums import add\nassert add(1, 2) == 3\n"}
     task = Task(
         dataset=[Sample("Mend it.", files=test), Sample("Look.", files=test)],

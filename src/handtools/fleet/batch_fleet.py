@@ -92,7 +92,7 @@ async def open_ray_fleet(
 
     Its hosts, one for each node, keep workspaces below `folder` on their nodes, and are ended with the batch.
     """
-    import ray  # pyright: ignore[reportMissingImports]
+    import ray  # pyright: ignore[reportMissingImports] - an extra
 
     from handtools.fleet.ray_fleet import SLOT_RESOURCE, Fleet, HostSettings
 

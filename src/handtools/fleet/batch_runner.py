@@ -142,11 +142,9 @@ class BatchRunner:
         try:
             restarted = self._folder.is_begun(task.id)
             await self._remove_noted(task)
-            number = 1
-            result = await self._attempted(task, number, restarted=restarted)
-            while result.error and number <= self._settings.retries:
-                number += 1
-                result = await self._attempted(task, number, restarted=restarted)
+            result = await self._attempted(task, 1, restarted=restarted)
+            while result.error and result.attempts <= self._settings.retries:
+                result = await self._attempted(task, result.attempts + 1, restarted=restarted)
             self._folder.add(result)
             self.progress.count(result)
         finally:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from handtools.cli.fleet import FLEET_COMMANDS
 from handtools.cli.main import COMMANDS
 from tests.e2e.cli.conftest import HANDTOOLS
 from tests.e2e.cli.test_asking import at_terminal
@@ -94,8 +95,8 @@ def test_every_failure_ends_with_a_next_step(filled):
 
 
 def test_an_option_that_is_none_is_answered_with_where_to_look(shell):
-    for name in NAMES:
-        ran = shell.run(name, "--no-such-option")
+    for name in [*NAMES, *(f"fleet {command.__name__}" for command in FLEET_COMMANDS)]:
+        ran = shell.run(*name.split(), "--no-such-option")
         assert ran.code == 2, (name, ran)
         assert f"Try 'handtools {name} -h' for help." in ran.err, (name, ran)
 
