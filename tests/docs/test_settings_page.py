@@ -9,7 +9,14 @@ from handtools.configuration.schema import parse_config_file
 from tests.docs.settings_page import EXAMPLE, PAGE, page
 
 SOURCE = Path(__file__).parents[2] / "src/handtools"
-OF_OUR_OWN = {"HANDTOOLS_RUN"}
+OF_OUR_OWN = {
+    "HANDTOOLS_RUN",
+    "HANDTOOLS_FLEET_ADDRESS",
+    "HANDTOOLS_FLEET_TOKEN",
+    "HANDTOOLS_FLEET_WORKSPACE",
+    "HANDTOOLS_MCP_CONFIG",
+    "HANDTOOLS_TASK",
+}
 """Set by us for processes that we start."""
 
 

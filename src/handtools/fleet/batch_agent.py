@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from handtools.fleet.batch_tasks import BatchTask
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.workspace_mcp import ADDRESS_VARIABLE, TOKEN_VARIABLE, WORKSPACE_VARIABLE
 from handtools.fleet.workspace_relay import WorkspaceRelay
+from handtools.host.programs import end_process_group
 
 BatchAgent = Callable[[FleetToolbox, BatchTask, Path], Awaitable[Mapping[str, Any] | None]]
 """Works on a task; the path is the task's folder, for what the agent leaves beside its workspace."""
@@ -150,10 +150,10 @@ async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -
 async def _end(process: asyncio.subprocess.Process) -> None:
     """End a program and all that is left of what it started."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
+        end_process_group(process.pid, gently=True)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _END_SECONDS)
-        os.killpg(process.pid, signal.SIGKILL)
+        end_process_group(process.pid, gently=False)
     await process.wait()
 
 

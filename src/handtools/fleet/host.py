@@ -49,6 +49,7 @@ from handtools.fleet.workspace_recovery import (
 )
 from handtools.fleet.workspaces import WORKSPACE_NAME, WorkspaceRecord, WorkspaceStore
 from handtools.host.commands.local_commands import LocalCommands
+from handtools.host.sandbox.processes.memory_and_disk_monitor import resident_memory_bytes
 from handtools.mcp.remote import MOST_NARROWED_TOOLBOXES, intersect_policies, policy_from_json
 from handtools.runtime.executor import result_of_error
 from handtools.runtime.policy import Policy
@@ -416,7 +417,7 @@ class WorkspaceHost:
             draining=self._draining,
             slots=self.limits.slots,
             tenants=dict(Counter(slot.tenant for slot in slots)),
-            memory_bytes=_memory_bytes(),
+            memory_bytes=resident_memory_bytes(os.getpid()),
             disk_free_bytes=disk.free,
             disk_bytes=disk.total,
             has_log=self._log is not None,
@@ -790,14 +791,6 @@ def _read_part(file: Path, offset: int) -> tuple[bytes, int]:
 def _job_state(box: Toolbox | None) -> Literal["none", "ended", "running"]:
     commands = None if box is None else box.workspace.commands
     return commands.job_state if isinstance(commands, LocalCommands) else "none"
-
-
-def _memory_bytes() -> int:
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return 0
 
 
 def open_host(folder: str | Path, *, limits: HostLimits | None = None, runner: str = "") -> WorkspaceHost:

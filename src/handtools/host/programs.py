@@ -208,6 +208,11 @@ def wait_or_kill(process: Process, seconds: float) -> int:
         return process.wait()
 
 
+def end_process_group(pid: int, *, gently: bool) -> None:
+    """Ask all processes of a group to end, or kill them; raises `ProcessLookupError` when none is left."""
+    os.killpg(pid, signal.SIGTERM if gently else signal.SIGKILL)
+
+
 def anonymous_file() -> IO[bytes]:
     """Create a temporary file without a name, in memory where possible."""
     if not hasattr(os, "memfd_create"):

@@ -12,6 +12,7 @@ from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds
 from handtools.host.sandbox.processes.kill_tree import descendants, kill_by_environment
+from handtools.host.sandbox.processes.memory_and_disk_monitor import resident_memory_bytes
 from handtools.host.sandbox.processes.supervisor_client import (
     RUN_ID_VARIABLE,
     SUPERVISORS,
@@ -103,7 +104,7 @@ class ServerProcess:
 
     def memory_bytes(self) -> int:
         """Resident memory in bytes of the server and all processes it started."""
-        return sum(_resident_memory(pid) for pid in descendants(self._hired.process.pid))
+        return sum(resident_memory_bytes(pid) for pid in descendants(self._hired.process.pid))
 
     async def kill(self) -> None:
         """Kill the server and all processes it started; returns when they are gone."""
@@ -199,11 +200,3 @@ def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str
 def _close_fds(fds: tuple[int, ...]) -> None:
     for fd in fds:
         os.close(fd)
-
-
-def _resident_memory(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0

@@ -195,7 +195,8 @@ def _folder_handle(path: str) -> int:
     return handle
 
 
-def _resident_bytes(pid: int) -> int:
+def resident_memory_bytes(pid: int) -> int:
+    """Resident memory of a process; 0 when it is gone, or where the system does not say."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm", "rb") as file:
         return int(file.read().split()[1]) * _PAGE_BYTES
     return 0
@@ -207,7 +208,7 @@ def _proportional_bytes(pid: int) -> int:
         for line in file:
             if line.startswith(b"Pss:"):
                 return int(line.split()[1]) << 10
-    return _resident_bytes(pid)
+    return resident_memory_bytes(pid)
 
 
 def _tmpfs_bytes(pids: Sequence[int], places: Sequence[str]) -> int:
