@@ -78,7 +78,7 @@ class ResourceMonitor:
         pids = tree()
         beside = _tmpfs_bytes(pids, self.places) + _deleted_file_bytes(pids, {_memory_device()})
         # Pages that several share count for each at first, and only then for all together.
-        self._room = self.memory - beside - sum(map(_resident_bytes, pids))
+        self._room = self.memory - beside - sum(map(resident_memory_bytes, pids))
         if self._room < 0:
             self._room = self.memory - beside - sum(map(_proportional_bytes, pids))
         return "memory" if self._room < 0 else ""
