@@ -6,14 +6,14 @@
 import json
 from pathlib import Path
 
-from handtools.host.system_parts import SYSTEM_PARTS, SystemPart
+from handtools.host.linux_features import SYSTEM_PARTS, SystemPart
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "systems.md"
 FIGURES = ROOT / "tests" / "portable" / "figures.json"
 HEAD = """# What is used of the system
 
-<!-- Made from the code by `just docs`: change `host/system_parts.py`, not this page. -->
+<!-- Made from the code by `just docs`: change `host/linux_features.py`, not this page. -->
 
 handtools is made on Linux. This is every part of Linux that it uses and other systems may lack, what stands in
 for it, and what you lose. `handtools doctor` says the same of your machine: its check, and the two cells before

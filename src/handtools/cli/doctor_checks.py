@@ -300,7 +300,7 @@ def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
 
 def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.files import syscalls
-    from handtools.host.system_parts import SYSTEM_PARTS
+    from handtools.host.linux_features import SYSTEM_PARTS
 
     if syscalls.has_openat2():
         yield DoctorCheckResult("openat2", "ok", "the kernel itself keeps paths inside the workspace")

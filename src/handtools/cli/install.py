@@ -26,7 +26,7 @@ from handtools.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from handtools.mcp.clients.client_setup import KnownClient, LaunchCommand, PlannedConfigChange
+    from handtools.mcp.clients.client_setup import KnownClient, McpServerCommand, PlannedConfigChange
     from handtools.mcp.clients.config_edits import InstallRecord
 
 
@@ -175,7 +175,7 @@ def _install_record() -> "InstallRecord":
     return InstallRecord(state_root())
 
 
-def _launch_command(client: "KnownClient", folder: Path) -> "LaunchCommand":
+def _launch_command(client: "KnownClient", folder: Path) -> "McpServerCommand":
     """The program and arguments with which a client starts our MCP server.
 
     A project's shared config gets the bare program name, a user's own config its full path, since clients have a
@@ -195,7 +195,7 @@ def _launch_command(client: "KnownClient", folder: Path) -> "LaunchCommand":
 def _planned_changes(
     client: "KnownClient",
     folder: Path,
-    launch: "LaunchCommand",
+    launch: "McpServerCommand",
     record: "InstallRecord",
     *,
     only_ours: bool,
@@ -214,7 +214,7 @@ def _planned_changes(
 def _offer_own_tools_off(
     client: "KnownClient",
     folder: Path,
-    launch: "LaunchCommand",
+    launch: "McpServerCommand",
     record: "InstallRecord",
     changes: "list[PlannedConfigChange]",
     *,
@@ -263,7 +263,7 @@ def _print_changes(changes: "Sequence[PlannedConfigChange]") -> None:
 
 
 def _show(
-    client: "KnownClient", folder: Path, launch: "LaunchCommand", *, only_ours: bool, as_json: bool
+    client: "KnownClient", folder: Path, launch: "McpServerCommand", *, only_ours: bool, as_json: bool
 ) -> None:
     from handtools.mcp.clients.client_setup import install_config_edits
     from handtools.mcp.clients.config_edits import apply_edits
@@ -283,7 +283,7 @@ def _files(changes: "Sequence[PlannedConfigChange]") -> str:
 
 
 def _print_installed(
-    client: "KnownClient", folder: Path, launch: "LaunchCommand", *, only_ours: bool
+    client: "KnownClient", folder: Path, launch: "McpServerCommand", *, only_ours: bool
 ) -> None:
     whose = (
         "a file that a team can commit" if client.scope == "project" else "your own file, for this machine"

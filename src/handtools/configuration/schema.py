@@ -23,7 +23,7 @@ from handtools.host.sandbox.path_program_folders import is_too_broad_to_show
 from handtools.runtime.policy import ToolSet
 from handtools.runtime.policy.rules import Rule, Verdict
 from handtools.text.paths import similar_names
-from handtools.text.toml_lines import KeyPath, toml_key_lines
+from handtools.text.toml_key_lines import KeyPath, toml_key_lines
 from handtools.text.web.host_access import BadHostEntry, parse_host_list
 from handtools.text.web.port_ranges import BadPort, parse_port_ranges
 

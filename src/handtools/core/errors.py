@@ -139,7 +139,7 @@ class Unreachable(ToolError):
     code = "unreachable"
 
 
-class Throttled(ToolError):
+class RateLimited(ToolError):
     """A web server or search engine refuses requests for now because of rate limits."""
 
     code = "throttled"

@@ -173,5 +173,5 @@ class HostWeb(Protocol):
         ...
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
-        """Query the search engine; raises `Throttled` when it refuses for now."""
+        """Query the search engine; raises `RateLimited` when it refuses for now."""
         ...

@@ -793,6 +793,8 @@ def _job_state(box: Toolbox | None) -> Literal["none", "ended", "running"]:
     return commands.job_state if isinstance(commands, LocalCommands) else "none"
 
 
-def open_host(folder: str | Path, *, limits: HostLimits | None = None, runner: str = "") -> WorkspaceHost:
+def open_host_folder(
+    folder: str | Path, *, limits: HostLimits | None = None, runner: str = ""
+) -> WorkspaceHost:
     """Open the workspaces of a folder as a host."""
     return WorkspaceHost(WorkspaceStore(folder), limits=limits, runner=runner)

@@ -69,7 +69,7 @@ class WorkspaceRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceUsage:
+class WorkspaceDiskUsage:
     """What a workspace has added to the layers that it shares."""
 
     bytes: int
@@ -264,7 +264,7 @@ class WorkspaceStore:
             unmount(place)
             place.rmdir()
 
-    def usage(self, name: str) -> WorkspaceUsage:
+    def usage(self, name: str) -> WorkspaceDiskUsage:
         """What a workspace has added since it began or was last forked."""
         record = self.get(name)
         top = self._place(name) / ("upper" if record.kind == "overlay" else "root")
@@ -276,7 +276,7 @@ class WorkspaceStore:
         if record.kind == "copy":
             template = self.templates.get(record.template)
             files, size = max(0, files - template.files), max(0, size - template.bytes)
-        return WorkspaceUsage(size, files)
+        return WorkspaceDiskUsage(size, files)
 
     def check_quota(self, name: str) -> None:
         """Raise `TooLarge` when a workspace has added more than its quota."""

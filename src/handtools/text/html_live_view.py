@@ -20,7 +20,7 @@ from handtools.text.html_report import (
     summary_line,
 )
 
-LIVE_CALL_BYTES = 24_000
+LIVE_VIEW_BYTES_PER_CALL = 24_000
 """How much of one call's arguments, answer and diff is shown."""
 LIVE_QUESTION_BYTES = 60_000
 
@@ -107,7 +107,7 @@ def live_call_item(live: LiveCall) -> str:
         for action in live.actions
     )
     shown = f'<div class="actions">{buttons}</div>' if buttons else ""
-    return call_item(live.call, LIVE_CALL_BYTES, actions=shown)
+    return call_item(live.call, LIVE_VIEW_BYTES_PER_CALL, actions=shown)
 
 
 def live_question_item(question: LiveQuestion) -> str:

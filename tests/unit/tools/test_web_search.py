@@ -3,7 +3,7 @@
 import pytest
 
 from handtools.core.approval import Reply
-from handtools.core.errors import Throttled
+from handtools.core.errors import RateLimited
 from handtools.core.web import WebSearchHit
 from handtools.runtime.policy import Policy
 from handtools.testing.memory_toolbox import memory_toolbox
@@ -53,7 +53,7 @@ async def test_not_now_is_not_nothing():
     nothing = await searched(MemoryWeb())
     assert nothing.ok
     assert "finds nothing" in nothing.text
-    busy = await searched(MemoryWeb(found=Throttled("memory does not answer now.", hint="Try in 9 s.")))
+    busy = await searched(MemoryWeb(found=RateLimited("memory does not answer now.", hint="Try in 9 s.")))
     assert busy.fault.code == "throttled"
     assert "Try in 9 s." in busy.text
 

@@ -86,7 +86,7 @@ class EditorFiles:
         shown = self._shown(path, node.data)
         return node if shown is None else Node("file", shown.data, node.mode)
 
-    def met_below(self, root: str) -> list[str]:
+    def last_seen_unsaved_below(self, root: str) -> list[str]:
         """Return the files at or below a path in which the editor had unsaved text when it was last asked."""
         return [p for p in tuple(self._met) if root in {".", p} or p.startswith(f"{root}/")]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from handtools.host import programs
 from handtools.host.files import syscalls
-from handtools.host.files.file_leases import read_bytes_at
+from handtools.host.files.kernel_leases import read_bytes_at
 from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
 from handtools.text.git_config import BadGitConfig, parse_git_config
 

@@ -8,8 +8,8 @@ import stat
 
 from handtools.core.changes import Node
 from handtools.host.files.change_detection import stat_mark_time
-from handtools.host.files.file_leases import LeasedFile
 from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.kernel_leases import LeasedFile
 
 TEMPORARY_PREFIX = ".handtools-"
 _TOKEN_BYTES = 12

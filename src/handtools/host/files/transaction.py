@@ -15,8 +15,8 @@ from handtools.core.changes import Node
 from handtools.core.errors import Busy, NotFound, StorageFault, ToolError
 from handtools.core.files import PlannedWrite
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.file_leases import LeasedFile, file_has_bytes
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
+from handtools.host.files.kernel_leases import LeasedFile, file_has_bytes
 from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.transaction_steps import (
     ChangeFolderMode,

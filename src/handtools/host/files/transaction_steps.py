@@ -19,8 +19,8 @@ from handtools.core.errors import Busy, Stale, StorageFault, UsageError
 from handtools.host.files import temporary_file
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.change_detection import is_stat_mark
-from handtools.host.files.file_leases import LeasedFile, WriteLease
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
+from handtools.host.files.kernel_leases import LeasedFile, WriteLease
 from handtools.host.files.syscalls import SyscallUnsupported, is_root
 from handtools.host.files.tree_copy_and_removal import remove_tree
 

@@ -17,7 +17,7 @@ from typing import Self
 
 from handtools.core.commands import PublishedPort
 from handtools.core.errors import Busy, HostError, InvalidInput, TooLarge, Unavailable
-from handtools.host.sandbox.processes.listening_ports import ListeningSocket
+from handtools.host.sandbox.processes.listening_ports import ListeningAddress
 from handtools.host.sandbox.session_network import SessionNetwork
 from handtools.host.sandbox.socket_server_thread import ByteRelay, RelayServer, StreamPair
 
@@ -37,7 +37,7 @@ SILENCE_SECONDS = 3600.0
 """After how many seconds without a byte a connection is closed; reloaders keep one open while nothing changes."""
 CONNECT_SECONDS = 20.0
 
-FindListeners = Callable[[], Iterable[ListeningSocket]]
+FindListeners = Callable[[], Iterable[ListeningAddress]]
 """Callback: the sockets on which a job listens at this moment."""
 
 

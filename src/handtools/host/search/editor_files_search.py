@@ -114,7 +114,7 @@ class EditorFilesSearch:
         """Return where to search for which paths, and what is to be said of unsaved text that may be missed."""
         found = await self._disk.paths(scope, wanted="file", most=self._max_asked_files, admit=admit)
         asked = [entry.path for entry in found.found]
-        unsaved = await self._unsaved({*asked, *admit(self._files.met_below(scope.root))})
+        unsaved = await self._unsaved({*asked, *admit(self._files.last_seen_unsaved_below(scope.root))})
         unseen = (
             f"Unsaved text of the editor was looked for in {len(asked):,} of {found.total:,} files."
             if found.total > len(asked)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from handtools.core.errors import Throttled
+from handtools.core.errors import RateLimited
 from handtools.core.web import MAX_WEB_PAGE_BYTES
 
 
@@ -41,10 +41,10 @@ class RateLimiter:
     _until: dict[str, float] = field(default_factory=dict)
 
     async def turn(self, host: str) -> None:
-        """Wait until a host may be asked; raises `Throttled` while a pause that it asked for lasts."""
+        """Wait until a host may be asked; raises `RateLimited` while a pause that it asked for lasts."""
         left = self._until.get(host, 0.0) - self.clock()
         if left > 0:
-            raise Throttled(f"{host} wants us to wait.", hint=f"Try in {left:.0f} s.")
+            raise RateLimited(f"{host} wants us to wait.", hint=f"Try in {left:.0f} s.")
         while (wait := self._wait(host)) > 0:  # noqa: ASYNC110 — it is time that is waited for
             await anyio.sleep(wait)
 

@@ -8,7 +8,7 @@ from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from handtools.core.errors import HostError, Throttled, Unreachable
+from handtools.core.errors import HostError, RateLimited, Unreachable
 from handtools.core.web import WebQuery, WebSearchHit, WebSearchHits
 from handtools.text.truncation import sanitized_line
 from handtools.text.web.html_conversion import without_tags
@@ -66,7 +66,7 @@ class ConfiguredEngine:
                 if retry_after is None
                 else f"Try in {min(retry_after, MOST_RETRY_SECONDS):.0f} s."
             )
-            raise Throttled(f"{name} does not answer any more questions now ({status}).", hint=when)
+            raise RateLimited(f"{name} does not answer any more questions now ({status}).", hint=when)
         if status in {401, 403}:
             hint = f"A person should look at {self.adapter.variable or 'its settings'}."
             raise Unreachable(f"{name} does not let us search ({status}).", hint=hint)
@@ -161,7 +161,7 @@ def _duckduckgo_request(query: WebQuery, base: Url, key: str) -> EngineRequest: 
 
 def _duckduckgo_results(data: bytes) -> list[WebSearchHit]:
     if any(mark in data for mark in _DUCKDUCKGO_CHALLENGES):
-        raise Throttled(
+        raise RateLimited(
             "duckduckgo takes us for a robot and wants a puzzle solved.", hint="Do not try again soon."
         )
     page = data.decode("utf-8", "replace")

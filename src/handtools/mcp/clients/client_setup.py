@@ -33,7 +33,7 @@ from handtools.mcp.clients.config_edits import (
 
 ENTRY_NAME = "handtools"
 _HOME_PURPOSE = "settings of this client"
-LaunchCommand = tuple[str, list[str]]
+McpServerCommand = tuple[str, list[str]]
 """The program and arguments with which a client starts our MCP server."""
 
 
@@ -56,7 +56,7 @@ class KnownClient:
     """Gives the path of the client's config file for a workspace."""
     keys: tuple[str, ...]
     """The keys that lead to our server entry inside the config file."""
-    entry: Callable[[LaunchCommand], Mapping[str, Any]]
+    entry: Callable[[McpServerCommand], Mapping[str, Any]]
     shape: ConfigFormat = "json"
     scope: Literal["project", "user"] = "project"
     """Whether the config file belongs to the project, and can be committed, or to one user."""
@@ -67,38 +67,38 @@ class KnownClient:
     """Message about built-in tools that no setting can disable, and what to do instead."""
     after: str = "Start it again, or reload its servers."
 
-    def server(self, launch: LaunchCommand) -> ServerEntryEdit:
+    def server(self, launch: McpServerCommand) -> ServerEntryEdit:
         """The edit that adds our MCP server entry to the client's config."""
         return ServerEntryEdit(self.keys, self.entry(launch))
 
 
-def _plain_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+def _plain_entry(launch: McpServerCommand) -> Mapping[str, Any]:
     return {"command": launch[0], "args": launch[1]}
 
 
-def _typed_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+def _typed_entry(launch: McpServerCommand) -> Mapping[str, Any]:
     return {"type": "stdio", **_plain_entry(launch)}
 
 
-def _claude_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+def _claude_entry(launch: McpServerCommand) -> Mapping[str, Any]:
     # Otherwise it hides our tools behind a search, and its first turn does not wait for them.
     return {**_typed_entry(launch), "alwaysLoad": True}
 
 
-def _qwen_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+def _qwen_entry(launch: McpServerCommand) -> Mapping[str, Any]:
     # As with Claude Code.
     return {**_plain_entry(launch), "alwaysLoadTools": True}
 
 
-def _zed_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+def _zed_entry(launch: McpServerCommand) -> Mapping[str, Any]:
     return {"source": "custom", **_plain_entry(launch), "env": {}}
 
 
-def _opencode_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+def _opencode_entry(launch: McpServerCommand) -> Mapping[str, Any]:
     return {"type": "local", "command": [launch[0], *launch[1]], "enabled": True}
 
 
-def _goose_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+def _goose_entry(launch: McpServerCommand) -> Mapping[str, Any]:
     return {
         "name": ENTRY_NAME,
         "type": "stdio",
@@ -109,7 +109,7 @@ def _goose_entry(launch: LaunchCommand) -> Mapping[str, Any]:
     }
 
 
-def _continue_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+def _continue_entry(launch: McpServerCommand) -> Mapping[str, Any]:
     return {"name": ENTRY_NAME, **_plain_entry(launch)}
 
 
@@ -287,7 +287,7 @@ class PlannedConfigChange:
 
 
 def install_config_edits(
-    client: KnownClient, workspace: Path, launch: LaunchCommand, *, only_ours: bool
+    client: KnownClient, workspace: Path, launch: McpServerCommand, *, only_ours: bool
 ) -> dict[Path, tuple[ConfigFormat, list[ConfigEdit]]]:
     """The config edits that installing into a client makes, by file.
 
@@ -303,7 +303,12 @@ def install_config_edits(
 
 
 def plan_install(
-    client: KnownClient, workspace: Path, launch: LaunchCommand, record: InstallRecord, *, only_ours: bool
+    client: KnownClient,
+    workspace: Path,
+    launch: McpServerCommand,
+    record: InstallRecord,
+    *,
+    only_ours: bool,
 ) -> list[PlannedConfigChange]:
     """The file changes that install our MCP server into a client's config; files that need none are left out.
 
@@ -331,7 +336,7 @@ def plan_install(
 
 
 def plan_uninstall(
-    client: KnownClient, workspace: Path, launch: LaunchCommand, record: InstallRecord
+    client: KnownClient, workspace: Path, launch: McpServerCommand, record: InstallRecord
 ) -> list[PlannedConfigChange]:
     """The file changes of an uninstall: each config file as it was before the install.
 
@@ -353,7 +358,7 @@ def plan_uninstall(
     return changes
 
 
-def conflicting_entry_folder(client: KnownClient, workspace: Path, launch: LaunchCommand) -> str | None:
+def conflicting_entry_folder(client: KnownClient, workspace: Path, launch: McpServerCommand) -> str | None:
     """The other folder that our entry in a client's config already serves, or `something else`.
 
     None when there is no entry, or it is for this workspace.

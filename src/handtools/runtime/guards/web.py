@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from handtools.core.call import Call
-from handtools.core.errors import Denied, InvalidInput, NotFound, Throttled, ToolError, Unreachable
+from handtools.core.errors import Denied, InvalidInput, NotFound, RateLimited, ToolError, Unreachable
 from handtools.core.events import Event, Visited
 from handtools.core.web import (
     NO_ENGINE_HINT,
@@ -161,7 +161,7 @@ def _refuse_failed_response(answer: WebResponse) -> None:
     url = str(answer.url)[:_TOLD_CHARS]
     if answer.status == 429 or (answer.status == 503 and answer.retry_after is not None):
         when = "later" if answer.retry_after is None else f"in {answer.retry_after:.0f} s"
-        raise Throttled(
+        raise RateLimited(
             f"{answer.url.host} answers {answer.status}: it wants us to wait.", hint=f"Try {when}."
         )
     if answer.status in {404, 410}:

@@ -77,7 +77,7 @@ class BackupRefs:
             return {path_from_column(ref).partition("/")[0] for row in rows for ref in row if ref}
 
 
-DIGEST_DELAY_SECONDS = 0.2
+HASHING_DELAY_SECONDS = 0.2
 """Seconds to wait before hashing; a crash before that loses only the digest."""
 MAX_UNDIGESTED_BYTES = 64 << 20
 """Most bytes waiting to be hashed; beyond it hashing starts at once."""
@@ -149,7 +149,7 @@ class DeferredDigests:
         return "" if row is None else str(row[0])
 
     def _note(self, waiting: _UndigestedBytes) -> None:
-        waiting.wanted.wait(DIGEST_DELAY_SECONDS)
+        waiting.wanted.wait(HASHING_DELAY_SECONDS)
         # Where it can't be noted, a file that is saved again counts as changed: no reason to stop anyone.
         with suppress(HostError):
             unknown = {ref: data for ref, data in waiting.data.items() if not self._noted(ref)}

@@ -36,7 +36,7 @@ from handtools.text.numbered_page import (
 from handtools.text.paths import PathSpec, similar_names
 from handtools.text.plurals import number_with_noun
 from handtools.text.repository_map import map_that_fits, rank_definitions_by_mentions
-from handtools.tools.reading.repository_map import MAX_MAPPED_FILES, survey_repository
+from handtools.tools.reading.repository_survey import MAX_MAPPED_FILES, survey_repository
 
 LARGE_FILE_WINDOW_BYTES = 4 << 20
 FORMAT_SAMPLE_BYTES = 64 << 10

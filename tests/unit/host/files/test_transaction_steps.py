@@ -9,7 +9,7 @@ import pytest
 
 from handtools.core.changes import Change, Node
 from handtools.core.errors import Busy, Stale, StorageFault
-from handtools.host.files import file_leases, syscalls
+from handtools.host.files import kernel_leases, syscalls
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.local_files import LocalFiles
 
@@ -204,7 +204,7 @@ def test_bytes_written_into_our_new_file_before_it_is_taken_back_are_kept(files,
 @pytest.mark.linux("leases")
 @pytest.mark.parametrize("step", [EDIT, Change.of("a", before=b"old", after=None)])
 def test_a_file_that_someone_has_open_for_writing_is_busy(tmp_path, monkeypatch, step):
-    monkeypatch.setattr(file_leases, "WRITER_WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(kernel_leases, "WRITER_WAIT_SECONDS", 0.02)
     (tmp_path / "a").write_bytes(b"old")
     with open(tmp_path / "a", "ab") as writer:
         with pytest.raises(Busy):
@@ -215,7 +215,7 @@ def test_a_file_that_someone_has_open_for_writing_is_busy(tmp_path, monkeypatch,
 
 def test_a_writer_that_closes_in_time_is_waited_for(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"old")
-    monkeypatch.setattr(file_leases, "WRITER_WAIT_SECONDS", 30)
+    monkeypatch.setattr(kernel_leases, "WRITER_WAIT_SECONDS", 30)
     writer = open(tmp_path / "a", "ab")  # noqa: SIM115
     real = syscalls.try_read_lease
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.core.errors import Throttled
+from handtools.core.errors import RateLimited
 from handtools.host.web.request_limits import MOST_REMEMBERED_HOSTS, RateLimiter
 
 
@@ -46,7 +46,7 @@ async def test_hosts_do_not_wait_for_each_other(clock):
 async def test_a_host_that_wants_us_to_wait_is_left_alone_so_long(clock):
     pace = RateLimiter(clock=clock)
     pace.hold("a.example", 20)
-    with pytest.raises(Throttled) as said:
+    with pytest.raises(RateLimited) as said:
         await pace.turn("a.example")
     assert said.value.hint == "Try in 20 s."
     await pace.turn("b.example")

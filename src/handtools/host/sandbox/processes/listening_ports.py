@@ -17,7 +17,7 @@ _LISTEN_STATE = "0A"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class ListeningSocket:
+class ListeningAddress:
     """The address at which a socket listens, in its own network namespace."""
 
     port: int
@@ -37,7 +37,7 @@ def listening_ports(pid: int) -> tuple[int, ...]:
     return tuple(sorted({each.port for each in listening_sockets(pid)}))
 
 
-def listening_sockets(pid: int) -> set[ListeningSocket]:
+def listening_sockets(pid: int) -> set[ListeningAddress]:
     """The sockets on which a process tree listens, in its own network namespace."""
     found = dict(_sockets_in_namespace(pid))
     if not found:
@@ -46,7 +46,7 @@ def listening_sockets(pid: int) -> set[ListeningSocket]:
     return {found[held] for each in tree for held in _sockets_of(each) if held in found}
 
 
-def _sockets_in_namespace(pid: int) -> Iterator[tuple[str, ListeningSocket]]:
+def _sockets_in_namespace(pid: int) -> Iterator[tuple[str, ListeningAddress]]:
     """The inode and the address of each listening socket in the process's network namespace."""
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/net/{name}", encoding="ascii") as file:
@@ -54,7 +54,7 @@ def _sockets_in_namespace(pid: int) -> Iterator[tuple[str, ListeningSocket]]:
                 fields = row.split()
                 if fields[3] == _LISTEN_STATE:
                     address, _, port = fields[1].partition(":")
-                    yield fields[9], ListeningSocket(int(port, 16), _address(address))
+                    yield fields[9], ListeningAddress(int(port, 16), _address(address))
 
 
 def _address(written: str) -> IPv4Address | IPv6Address:
