@@ -215,6 +215,8 @@ def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> E
             if not is_recognizable(old, places[0]):
                 return None
             laid.append((places[0], old, new))
+    if not laid:
+        return None  # they differ by blanks around the omitted lines alone
     outcome = _replayed(page, laid, reading)
     return replaced(outcome, tier="omitted lines") if isinstance(outcome, EditApplied) else outcome
 
