@@ -81,7 +81,7 @@ SYSTEM_PARTS: tuple[SystemPart, ...] = (
         "mount table",
         "`/proc/self/mountinfo` can be read",
         "every folder is taken as not local",
-        "time: backups lie beside the state",
+        "time: backups lie beside the state; and calls that are sent together may run in another order",
         lambda: syscalls.filesystem_type(os.sep) is None,
     ),
     SystemPart(

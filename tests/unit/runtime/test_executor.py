@@ -409,6 +409,7 @@ async def test_why_names_the_rule_and_changes_nothing():
     assert box.workspace.journal.calls.page() == []
 
 
+@pytest.mark.linux("mount table")  # else a path is located in a thread, as on a network's file system
 async def test_calls_that_come_together_take_their_turns_in_the_order_in_which_they_came(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/a").write_text("step 0\n")

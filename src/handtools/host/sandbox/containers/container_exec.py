@@ -414,7 +414,8 @@ class _ContainerExec:
         if self.process >= 0:
             return False
         facts = self._facts()
-        with contextlib.suppress(OSError):
+        # Without such handles, as where the engine is in another machine, it is asked again.
+        with contextlib.suppress(OSError, AttributeError):
             self.process = os.pidfd_open(facts["Pid"])
             waiting.register(self.process, select.POLLIN)
         return facts["ExitCode"] is not None and not facts["Running"]
