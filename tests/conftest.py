@@ -21,7 +21,7 @@ settings.register_profile("dev", max_examples=100, deadline=None)
 # for `dev` (few, each day) and `nightly` (many): what those find becomes an `@example`.
 settings.register_profile(
     "ci",
-    max_examples=500,
+    max_examples=200,
     deadline=None,
     derandomize=True,
     print_blob=True,
