@@ -16,7 +16,7 @@ FLEET_COMMANDS: tuple[Callable[..., None], ...] = (run, status, drain, logs)
 def fleet_group() -> typer.Typer:
     """The group `handtools fleet`, with all of its commands."""
     group = typer.Typer(
-        help="Run many workspaces: batches of tasks, and the hosts of a fleet.",
+        help="Run batches of tasks, and look after the hosts of a fleet.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,

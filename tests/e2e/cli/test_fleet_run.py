@@ -87,6 +87,15 @@ def test_an_agent_that_is_a_program_works_over_mcp(filled, shell):
     assert "2 tasks" in page and "one; $(touch /injected)" in page and "handtools undo" not in page
 
 
+def living(group):
+    """The processes of a group that have not ended; one that has may wait for its parent to take note."""
+    listed = subprocess.run(
+        ["ps", "-eo", "pgid=,stat=,args="], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [line.split(maxsplit=2) for line in listed.splitlines()]
+    return [row for row in rows if int(row[0]) == group and row[1][0] not in "ZX"]
+
+
 def test_ctrl_c_ends_agents_and_the_same_command_goes_on(filled, shell):
     # The second task hangs until it is allowed to go on; its agent's child must end with it.
     script = "case {id} in two) test -e {here}/go || { echo $$ > {here}/pid; sleep 600 & wait; };; esac"
@@ -105,8 +114,7 @@ def test_ctrl_c_ends_agents_and_the_same_command_goes_on(filled, shell):
     _, said = began.communicate(timeout=PATIENCE)
     assert began.returncode == 130
     assert "1 of 3 tasks: 1 passed" in said and "the same command goes on" in said
-    with pytest.raises(ProcessLookupError):
-        os.killpg(pid, 0)
+    assert living(pid) == []
     out = shell.folder / "out"
     assert list(results(out)) == ["one"]
     assert not (out / "workspaces").exists()
