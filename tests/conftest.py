@@ -18,10 +18,10 @@ MACHINE = "machine: "
 
 settings.register_profile("dev", max_examples=100, deadline=None)
 # The gate draws the same examples for the same test, so that it says the same of the same commit. Other draws are
-# for `dev` (few, each day) and `nightly` (many): what those find becomes an `@example`.
+# for `dev` (each day) and `nightly` (many): what those find becomes an `@example`.
 settings.register_profile(
     "ci",
-    max_examples=200,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     print_blob=True,
