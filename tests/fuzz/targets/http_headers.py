@@ -29,6 +29,7 @@ WORDS = [
 PARSERS = ["email", "handtools.host.web.http_client", "handtools.text.web", "handtools.text.encoding"]
 FOUND = {
     "a time out of range in Retry-After ended in OverflowError": b"\xffWed, 10 Oct 2015 07:2999999998:00 GMT\xff",
+    "a parameter in numbered and other parts ended in TypeError": b"txml;charset*=utf-6/html;ch''x;charset*0*=8''x;a=\"ba=\xe9",
 }
 
 

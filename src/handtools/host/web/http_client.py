@@ -201,7 +201,10 @@ def content_type_of(received: RawHttpResponse) -> tuple[str, str]:
     message = Message()
     message["Content-Type"] = received.headers.get("content-type", "").replace("\n", " ") or "x-unsaid/x"
     kind = message.get_content_type()
-    charset = message.get_param("charset", "")
+    try:
+        charset = message.get_param("charset", "")
+    except TypeError:  # of parts that are numbered and not: the library sorts them
+        charset = ""
     return ("" if kind == "x-unsaid/x" else kind), charset if isinstance(charset, str) else ""
 
 
