@@ -5,8 +5,6 @@ ADR 55.
 
 import contextlib
 import os
-import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -35,12 +33,12 @@ from handtools.host.sandbox.runners.landlock_ruleset import (
     landlock_abi,
     landlock_syscall_filter,
 )
+from handtools.host.sandbox.runners.private_home import NO_HOST_LIST_NOTE, make_private_home
 from handtools.host.workspace_folders import workspace_folders
 
 _DEVICE_FILES = ("null", "zero", "full", "random", "urandom")
 _TERMINALS = ("tty", "ptmx", "pts")
 _OTHER_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc", "/sys/devices/system/cpu")
-_NO_HOST_LIST = "Hosts can't be listed here: the command had no network."
 _NOT_KEPT = "$HOME and $TMPDIR are not the session's: the user that commands run as can't reach those."
 
 
@@ -125,7 +123,7 @@ class LandlockRunner:
             landlock=self._ruleset(launch),
             seccomp=landlock_syscall_filter(sockets),
             allowance=allowance_with_default_limits(launch.allowance),
-            notes=(*launch.notes, *((_NO_HOST_LIST,) if launch.network == "listed" else ())),
+            notes=(*launch.notes, *((NO_HOST_LIST_NOTE,) if launch.network == "listed" else ())),
         )
 
     def _ruleset(self, launch: Launch) -> int:
@@ -186,11 +184,7 @@ class LandlockRunner:
     @cached_property
     def _private(self) -> str:
         """A private home and temporary folder, which exist as long as this runner."""
-        folder = tempfile.mkdtemp(prefix="handtools-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        for name in ("home", "tmp"):
-            Path(folder, name).mkdir(0o700)
-        return folder
+        return make_private_home(self)
 
 
 def _close_rulesets(rules: dict[tuple[object, ...], tuple[tuple[object, ...], int]]) -> None:

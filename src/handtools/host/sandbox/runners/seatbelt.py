@@ -1,10 +1,7 @@
 """The Seatbelt runner, for macOS: `sandbox-exec` with a profile. Not run by us on macOS. ADR 260."""
 
 import os
-import shutil
 import sys
-import tempfile
-import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -17,6 +14,7 @@ from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners.default_user_and_limits import allowance_with_default_limits
 from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
+from handtools.host.sandbox.runners.private_home import NO_HOST_LIST_NOTE, make_private_home
 from handtools.host.sandbox.runners.seatbelt_profile import PathAccess, PathGrant, seatbelt_profile
 from handtools.host.workspace_folders import workspace_folders
 
@@ -26,7 +24,6 @@ _SYSTEM_FOLDERS = (
     "/private/var/select", "/Applications/Xcode.app", "/nix/store",
 )  # fmt: skip
 """Folders of macOS with programs and settings."""
-_NO_HOST_LIST = "Hosts can't be listed here: the command had no network."
 
 
 class SeatbeltRunner:
@@ -43,9 +40,8 @@ class SeatbeltRunner:
     can_mount_overlay = False
     session_network_modes: frozenset[CommandNetwork] = frozenset()
 
-    def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:
+    def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:  # noqa: ARG002
         """`root` is the workspace, as for the other runners; the program is the system's own."""
-        self._root = root
         self._readable = tuple(readable)
         self._finders = PolicyPathFinder()
 
@@ -78,7 +74,7 @@ class SeatbeltRunner:
             argv=(_PROGRAM, "-p", text, *launch.argv),
             env=env | {"TMPDIR": temporary},
             allowance=allowance_with_default_limits(launch.allowance),
-            notes=(*launch.notes, *((_NO_HOST_LIST,) if launch.network == "listed" else ())),
+            notes=(*launch.notes, *((NO_HOST_LIST_NOTE,) if launch.network == "listed" else ())),
         )
 
     def _grants(self, launch: Launch, home: str, temporary: str) -> Iterator[PathGrant]:
@@ -103,8 +99,4 @@ class SeatbeltRunner:
     @cached_property
     def _private(self) -> str:
         """A private home and temporary folder, which exist as long as this runner."""
-        folder = tempfile.mkdtemp(prefix="handtools-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        for name in ("home", "tmp"):
-            Path(folder, name).mkdir(0o700)
-        return folder
+        return make_private_home(self)

@@ -1,0 +1,18 @@
+"""A private home and temporary folder for commands, for runners that have no mounts to make them with."""
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+NO_HOST_LIST_NOTE = "Hosts can't be listed here: the command had no network."
+"""For a command that was to reach listed hosts only, where a runner can't tell hosts apart."""
+
+
+def make_private_home(runner: object) -> str:
+    """Make a folder with `home` and `tmp` in it, which exists as long as the runner."""
+    folder = tempfile.mkdtemp(prefix="handtools-")
+    weakref.finalize(runner, shutil.rmtree, folder, ignore_errors=True)
+    for name in ("home", "tmp"):
+        Path(folder, name).mkdir(0o700)
+    return folder
