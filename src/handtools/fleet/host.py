@@ -502,26 +502,18 @@ class WorkspaceHost:
         if name not in self._slots and self._log is not None and WORKSPACE_NAME.fullmatch(name):
             async with self._recovering.setdefault(name, asyncio.Lock()):
                 if name not in self._slots:
-                    await self._check_place(name, tenant, self._log)
                     await self._recover(name, self._log, tenant)
             self._recovering.pop(name, None)
         return self._slot(name, tenant)
 
-    async def _check_place(self, name: str, tenant: str, log: LogStore) -> None:
-        """Raise `WorkspaceMoved` when another host has the workspace; only its own tenant is told."""
-        if not self.name:
-            return
-        host = await to_thread.run_sync(log.placed_on, name)
-        if host and host != self.name:
-            head = await to_thread.run_sync(log.head, name)
-            if head is not None and (not tenant or head.tenant == tenant):
-                raise self._moved(name, host)
-            raise NotFound(f"There is no workspace {name} here.", hint="Ask where it is.")
-
     async def _recover(self, name: str, log: LogStore, tenant: str) -> None:
+        """Put a workspace together from its log; raises `WorkspaceMoved` when another host has it."""
         head = await to_thread.run_sync(log.head, name)
         if head is None or (tenant and head.tenant != tenant):
-            return  # nobody has the host work on a workspace by guessing another tenant's names
+            return  # nobody has the host work on a workspace by guessing another tenant's names, or learns of it
+        host = await to_thread.run_sync(log.placed_on, name) if self.name else ""
+        if host and host != self.name:
+            raise self._moved(name, host)
         recovered = await to_thread.run_sync(
             lambda: recover_workspace(self.store, log, name, writer=self.incarnation)
         )
