@@ -255,6 +255,52 @@ async def test_a_projects_own_file_tightens_what_is_done_in_its_folder(folders):
         assert (await box.call("read", {"path": "web/main.py"})).ok
 
 
+GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@localhost")
+COMMIT = "cd fix && echo new > new.py && git add -A && git -c user.name=a -c user.email=b commit -q -m two"
+
+
+@pytest.fixture
+def worktree(tmp_path, monkeypatch):
+    """A repository with one commit, and a linked worktree of it beside it."""
+    monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
+    repository, linked = tmp_path / "app", tmp_path / "fix"
+    for line in (["init", "-q", "app"], ["-C", "app", "commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run([*GIT, *line], cwd=tmp_path, check=True)
+    subprocess.run([*GIT, "worktree", "add", "-q", "-b", "fix", str(linked)], cwd=repository, check=True)
+    return repository, linked
+
+
+def commits(folder):
+    log = subprocess.run(
+        ["git", "log", "--format=%s"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return log.stdout.split()
+
+
+@pytest.mark.linux("overlay", "bubblewrap")
+async def test_a_linked_worktree_commits_into_its_repository_and_that_is_taken_back(worktree):
+    repository, linked = worktree
+    async with coding([linked, repository], policy=Policy(unattended="allow")) as box:
+        done = await box.call("bash", {"command": COMMIT})
+        assert done.details.code == 0, done.text
+        assert commits(linked) == ["two", "one"]
+        assert (await box.call("undo", {})).ok
+    assert commits(linked) == ["one"]
+    assert not (linked / "new.py").exists()
+    assert not subprocess.run(
+        ["git", "status", "--short"], cwd=linked, capture_output=True, check=True
+    ).stdout
+
+
+@pytest.mark.linux("overlay", "bubblewrap")
+async def test_a_linked_worktree_alone_says_which_folder_is_missing(worktree):
+    repository, linked = worktree
+    async with coding(linked, policy=Policy(unattended="allow")) as box:
+        refused = await text(box, "bash", command=COMMIT.removeprefix("cd fix && "))
+    assert f"the repository of this worktree, `{repository}`, which is not in the workspace" in refused
+    assert commits(linked) == ["one"]
+
+
 async def test_the_command_line_takes_several_folders(folders):
     words = [word for folder in folders.values() for word in ("-C", str(folder))]
 

@@ -176,6 +176,13 @@ WALLS: tuple[CommandWall, ...] = (
         private=True,
     ),
     CommandWall(
+        "repository elsewhere",
+        "git in a linked worktree",
+        "Git writes into the repository of this worktree, `{what}`, which is not in the workspace: have the "
+        "person open both folders as one workspace (`handtools mcp WORKTREE REPOSITORY`).",
+        (r".*(?:Unable|unable) to create '(?P<what>[^']+)/\.git/[^']*\.lock': Read-only file system",),
+    ),
+    CommandWall(
         "read-only",
         "touch, mkdir, bash, python, node, pip",
         "`{what}` is outside of what a command may write: the workspace, `$HOME` and `/tmp`.",

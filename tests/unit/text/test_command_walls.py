@@ -22,6 +22,9 @@ MESSAGES = {
     "not through the proxy": "ssh: Could not resolve hostname example.com: Temporary failure in name resolution",
     "no host key or account": "fatal: could not read Username for 'https://example.com': No such device",
     "private file": "cat: .env: Permission denied",
+    "repository elsewhere": (
+        "fatal: Unable to create '/src/app/.git/worktrees/fix/index.lock': Read-only file system"
+    ),
     "read-only": "touch: cannot touch '/usr/x': Read-only file system",
     "no space": "dd: error writing '/tmp/big': No space left on device",
     "too many processes": "bash: fork: retry: Resource temporarily unavailable",

@@ -334,8 +334,9 @@ def read_only_paths(root: str, read_only: Iterable[str]) -> list[str]:
         real = os.path.realpath(path)
         if os.path.exists(real) and path_in_workspace(real, root) not in {None, "."}:
             found.append(real)
-    records = map(_worktree_record, workspace_folders(root).values())
-    return [*sorted(found), *filter(None, records)]
+    records = filter(None, map(_worktree_record, workspace_folders(root).values()))
+    # Where the repository is in the workspace itself, its git data lands by the rules of any repository.
+    return [*sorted(found), *(record for record in records if path_in_workspace(record, root) is None)]
 
 
 def with_aliases(paths: Iterable[str], root: str) -> tuple[str, ...]:
