@@ -10,6 +10,7 @@ from handtools.fleet import workspace_log
 from handtools.fleet.templates import content_digest
 from handtools.fleet.workspace_log import LogHead, LogStore, SegmentTaken
 from tests.fleet.conftest import Hosts, call
+from tests.fleet.s3_server import fsspec_options, s3_server
 
 
 async def test_another_host_has_the_same_files_and_the_same_record(hosts: Hosts, source: Path) -> None:
@@ -181,3 +182,13 @@ def test_a_segment_is_written_once(log: LogStore) -> None:
     with pytest.raises(SegmentTaken):
         log.append("w", 0, b"two")
     assert (log.segment("w", 0), log.segment("w", 1)) == (b"one", None)
+
+
+def test_an_object_is_read_with_one_request(tmp_path: Path) -> None:
+    with s3_server(tmp_path) as port:
+        log = LogStore("s3://fleet/one", **fsspec_options(port))
+        log.append("w", 0, b"segment")
+        assert log.segment("w", 0) == b"segment"
+    lines = (tmp_path / "s3.log").read_text("utf-8").splitlines()
+    asked = [line for line in lines if "/00000000" in line and "PUT" not in line]
+    assert len(asked) == 1, asked

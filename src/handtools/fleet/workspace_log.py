@@ -159,6 +159,9 @@ class LogStore:
             import fsspec  # pyright: ignore[reportMissingImports]
         except ImportError as missing:
             raise HostError("Logs need fsspec: pip install 'handtools-slim[fleet]'.") from missing
+        if url.startswith("s3:"):
+            # Else s3fs asks for the size of every object before it reads it, which is a second request for each.
+            options.setdefault("max_concurrency", 1)
         self._files, self._top = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
         self.stored_bytes = 0
         """How many bytes of segments were stored through this object."""
