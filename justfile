@@ -90,7 +90,7 @@ lock-fuzz:
 
 # Resolve the fleet's environment anew.
 lock-fleet:
-    uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade pyproject.toml --extra fleet --extra cli requirements/fleet.in > requirements/fleet.txt
+    uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade pyproject.toml --extra fleet --extra cli --extra mcp requirements/fleet.in > requirements/fleet.txt
 
 # Packages, the list of their parts, known weaknesses, some extras alone (docs/how-to/release.md).
 supply-chain:

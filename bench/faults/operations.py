@@ -299,7 +299,8 @@ async def _shipped(scene: Scene, _: Answer) -> list[str]:
     if not second.ok:
         return [f"can't be shipped now: {second.text}"]
     elsewhere = WorkspaceStore(scene.folder / "elsewhere", kind="copy")
-    recovered = recover_workspace(elsewhere, scene.memory["log"], "parent", writer="another host")
+    log = scene.memory["log"]
+    recovered = recover_workspace(elsewhere, log, "parent", log.head("parent"), writer="another host")
     there = Scene(scene.folder, memory={"root": elsewhere.root("parent")})
     elsewhere.close_all()
     return (

@@ -13,8 +13,8 @@ from typing import Any
 from bench.figures import Figure, bound
 from bench.fleet.growth import process_seconds
 from handtools.fleet.fair_call_queue import TurnLimits
-from handtools.fleet.host import HostLimits
 from handtools.fleet.ray_fleet import NAMESPACE, Fleet, HostSettings, RayHostClient
+from handtools.fleet.workspace_slots import HostLimits
 from handtools.runtime.policy import Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 

@@ -9,8 +9,9 @@ import ctypes
 import sys
 
 from handtools.fleet.fair_call_queue import TurnLimits
-from handtools.fleet.host import HostLimits, WorkspaceHost
+from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_server import HostServer
+from handtools.fleet.workspace_slots import HostLimits
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.policy import Policy
 

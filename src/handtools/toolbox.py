@@ -302,7 +302,7 @@ class Toolbox:
         """Add a listener for all later events; slow or failing listeners don't delay calls."""
         self._executor.announcer.listen(listener)
 
-    def under(self, policy: Policy, *, approver: Approver | None = None) -> "Toolbox":
+    def under(self, policy: Policy, *, approver: Approver | None = None) -> Self:
         """Return a toolbox with the same tools and workspace under another policy, for another agent."""
         executor = self._executor
         view = copy.copy(self)
@@ -357,7 +357,7 @@ class Toolbox:
         view._executor = replace(self._executor, tools=view.tools, names={})  # noqa: SLF001
         return view
 
-    def owned_by(self, owner: str) -> "Toolbox":
+    def owned_by(self, owner: str) -> Self:
         """Return a toolbox restricted to one owner's records, for users who share the workspace."""
         view = copy.copy(self)
         view.workspace = self.workspace.owned_by(owner)

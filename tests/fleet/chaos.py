@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from handtools.fleet.fair_call_queue import TurnLimits
-from handtools.fleet.host import HostLimits
 from handtools.fleet.ray_fleet import NAMESPACE, SLOT_RESOURCE, Fleet, HostSettings
+from handtools.fleet.workspace_slots import HostLimits
 from handtools.host.sandbox.overlay.overlay_mount import unmount
 from handtools.runtime.policy import Policy
 from tests.fleet.chaos_driver import BEGINNING, PROGRESS_NAME, TALLY_NAME, Tally

@@ -9,8 +9,9 @@ import pytest
 
 from handtools.core.call import Call
 from handtools.core.errors import Busy, NotFound, StorageFault, UsageError
-from handtools.fleet.host import WorkspaceHost, WorkspaceMoved
+from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.workspace_log import LogStore
+from handtools.fleet.workspace_slots import WorkspaceMoved
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.policy import Policy
 

@@ -1,6 +1,8 @@
 """A log stays short however many calls there were, and what it lost with that is nothing."""
 
 import asyncio
+import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -130,6 +132,54 @@ async def test_a_fork_keeps_what_it_began_with_when_its_parents_log_is_shortened
     assert log.collect_garbage() == 0, "not before a day is over"
     assert log.collect_garbage(min_age=0) == 2
     assert log.head(name) is log.head(fork) is None
+
+
+def removed_days_ago(folder: Path, name: str) -> None:
+    """Let a workspace have been removed two days ago, as far as its log tells."""
+    then = time.time() - 2 * 86400
+    os.utime(folder / "workspaces" / name / "removed", (then, then))
+
+
+async def test_a_host_deletes_the_logs_that_nobody_needs_and_no_others(
+    tmp_path: Path, source: Path
+) -> None:
+    log = LogStore(f"file://{tmp_path}/log")
+    first, second = (WorkspaceHost(WorkspaceStore(tmp_path / each), log=log) for each in ("one", "two"))
+    try:
+        template = await first.add_template("folder", str(source))
+        for name in ("gone", "parent", "late", "kept"):
+            await first.create(template, name=name)
+            await written(first, name, range(6))
+        (fork,) = await first.fork("parent", names=["fork"])
+        await written(first, fork, range(10, 13))
+        left = {each: content_digest(first.store.root(each)) for each in (fork, "kept")}
+        for name in ("gone", "parent", "late"):
+            await first.remove(name)
+        for name in ("gone", "parent"):
+            removed_days_ago(tmp_path / "log", name)
+        # The first host has looked when it began; that day is over.
+        while not (days := list((tmp_path / "log").glob("collections/2*"))):
+            await asyncio.sleep(0)
+        for day in days:
+            day.rename(day.with_name("2020-01-01"))
+        # Another host begins to work, and with that to look.
+        assert (await call(second, "kept", "read", path="1.txt")).status == "ok"
+        while log.objects("gone").is_ended:
+            await asyncio.sleep(0)
+        assert log.head("gone") is None and not any((tmp_path / "log/workspaces/gone").iterdir())
+        assert log.objects("parent").is_ended and log.head("parent"), "the fork begins with it"
+        assert log.objects("late").is_ended and log.head("late"), "a day is not over"
+        await second.diff(fork)
+        assert {each: content_digest(second.store.root(each)) for each in left} == left
+        # It is done for today, whoever asks; the next day's is not in the way.
+        removed_days_ago(tmp_path / "log", "late")
+        assert log.collect_daily_garbage() is None
+        assert log.head("late")
+        assert len(list((tmp_path / "log" / "collections").iterdir())) == 1
+    finally:
+        for host in (first, second):
+            await host.aclose()
+            host.store.close_all()
 
 
 async def test_who_asks_for_a_workspace_again_gets_the_one_with_its_calls(

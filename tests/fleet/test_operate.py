@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import re
 import shutil
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,13 +23,14 @@ from handtools.fleet.drain import drain_host
 from handtools.fleet.fair_call_queue import TurnLimits
 from handtools.fleet.fleet_status import fleet_status
 from handtools.fleet.fleet_toolbox import FleetToolbox
-from handtools.fleet.host import HostLimits, WorkspaceHost
+from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_client import HostClient
 from handtools.fleet.host_server import HostServer
 from handtools.fleet.metrics import HostMetrics, TextMetricRegistry
 from handtools.fleet.metrics_server import MetricsServer
 from handtools.fleet.ray_fleet import Fleet, HostSettings
 from handtools.fleet.workspace_log import LogStore
+from handtools.fleet.workspace_slots import HostLimits
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.policy import Policy
 
@@ -144,6 +147,25 @@ async def test_the_commands_show_drain_and_start_anew(
     (shown,) = await command("status", "operated")
     assert [each["status"]["workspaces"] for each in shown["hosts"]] == [0, 1]
     assert [each["state"] for each in shown["hosts"]] == ["ready", "ready"]
+
+
+async def test_a_client_of_mcp_works_in_a_workspace_and_goes_on_where_that_is_moved(
+    cluster: Any, fleet: Fleet, source: Path
+) -> None:
+    from mcp import Client, StdioServerParameters
+
+    box = await fleet.create(await fleet.add_template("folder", str(source)))
+    words = ["fleet", "mcp", "operated", box.workspace_name, "--address", cluster.address]
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "handtools", *words], env=dict(os.environ)
+    )
+    async with Client(server) as client:
+        assert "edit" in [tool.name for tool in (await client.list_tools()).tools]
+        wrote = await client.call_tool("write", {"path": "n.txt", "content": "over MCP\n"})
+        assert not wrote.is_error, wrote
+        await drain_host(fleet, box.workspace_name.partition("-")[0])
+        read = await client.call_tool("bash", {"command": "cat n.txt"})
+        assert "over MCP" in read.content[0].text
 
 
 async def test_a_host_without_another_is_not_drained(cluster: Any, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 from handtools.core.call import Call
 from handtools.core.events import Event, Progressed
 from handtools.fleet.fair_call_queue import TurnLimits
-from handtools.fleet.host import HostLimits
 from handtools.fleet.ray_fleet import Fleet, HostSettings
+from handtools.fleet.workspace_slots import HostLimits
 from handtools.runtime.policy import Policy
 from tests.fleet.chaos import Chaos, ChaosPlan, KillableCluster, killable_cluster, run_folder
 

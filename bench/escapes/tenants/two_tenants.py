@@ -17,8 +17,9 @@ from bench.escapes.scripts import Script
 from bench.escapes.transactions import script as script_tool
 from bench.escapes.transactions import script_arguments
 from handtools import Call, Policy, Result
-from handtools.fleet.host import HostLimits, WorkspaceHost
+from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_server import HostServer
+from handtools.fleet.workspace_slots import HostLimits
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.toolbox import CODING
 

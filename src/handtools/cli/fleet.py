@@ -6,10 +6,11 @@ import typer
 
 from handtools.cli.fleet_drain import drain
 from handtools.cli.fleet_logs import logs
+from handtools.cli.fleet_mcp import mcp
 from handtools.cli.fleet_run import run
 from handtools.cli.fleet_status import status
 
-FLEET_COMMANDS: tuple[Callable[..., None], ...] = (run, status, drain, logs)
+FLEET_COMMANDS: tuple[Callable[..., None], ...] = (run, status, drain, logs, mcp)
 """The commands of the group, each under the name of its function."""
 
 

@@ -11,9 +11,10 @@ from anyio import to_thread
 
 from handtools.core.errors import UsageError
 from handtools.fleet.fleet_toolbox import FleetToolbox
-from handtools.fleet.host import HostLimits, WorkspaceHost
+from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_client import HostClient
 from handtools.fleet.host_server import HostServer
+from handtools.fleet.workspace_slots import HostLimits
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.policy import Policy
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from handtools.core.errors import Busy, HandtoolsError, UsageError
-from handtools.fleet.host import HostedWorkspace, WorkspaceMoved
+from handtools.fleet.host_status import HostedWorkspace
 from handtools.fleet.ray_fleet import Fleet
+from handtools.fleet.workspace_slots import WorkspaceMoved
 
 MOST_ROUNDS = 20
 MOST_MOVES_AT_ONCE = 8

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from handtools.core.errors import HandtoolsError
-from handtools.fleet.host import HostStatus
+from handtools.fleet.host_status import HostStatus
 from handtools.fleet.ray_fleet import Fleet, RayHostClient
 
 ANSWER_SECONDS = 10.0

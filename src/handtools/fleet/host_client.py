@@ -3,11 +3,10 @@
 import asyncio
 import base64
 import secrets
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 from anyio import to_thread
 
@@ -15,8 +14,10 @@ from handtools import __version__
 from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
 from handtools.fleet.fork_merge import ForkMerge
 from handtools.fleet.frames import OLDEST_PROTOCOL, PROTOCOL, FrameConnection, parse_address
-from handtools.fleet.host import HostedWorkspace, HostStatus, WorkspaceMoved
+from handtools.fleet.host_status import HostedWorkspace, HostStatus
+from handtools.fleet.journal_archive import unpack_journal
 from handtools.fleet.tree_diff import TreeDifference
+from handtools.fleet.workspace_slots import WorkspaceMoved
 
 CONNECT_SECONDS = 10.0
 MOST_ATTEMPTS = 6
@@ -107,7 +108,7 @@ class HostClient:
                 size = part["bytes"]
                 archive.write(base64.b64decode(part["data"]))
             archive.seek(0)
-            await to_thread.run_sync(_unpack_journal, archive, folder)
+            await to_thread.run_sync(unpack_journal, archive, folder)
 
     async def remove(self, workspace: str) -> None:
         """Delete a workspace with its journal."""
@@ -244,12 +245,6 @@ class ClientConnection(FrameConnection):
             raise error_from_json(answer["error"])
         found: dict[str, Any] = answer.get("result", {})
         return found
-
-
-def _unpack_journal(archive: IO[bytes], folder: Path) -> None:
-    folder.mkdir(0o700)
-    with tarfile.open(fileobj=archive) as packed:
-        packed.extractall(folder, filter="data")
 
 
 def error_from_json(problem: dict[str, str]) -> HandtoolsError:

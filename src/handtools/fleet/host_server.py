@@ -33,8 +33,9 @@ from handtools.fleet.frames import (
     parse_address,
     raw_frame,
 )
-from handtools.fleet.host import WorkspaceHost, WorkspaceMoved
+from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_log import recent_log_lines
+from handtools.fleet.workspace_slots import WorkspaceMoved
 from handtools.mcp.tool_and_result_json import plain_json
 
 TOKEN_SECONDS = 10.0
@@ -98,7 +99,7 @@ class HostMethods:
             tenant=self.tenant,
             policy=asked.get("policy"),
         )
-        return {"result": _loaded(result_to_bytes(result))}
+        return {"result": json.loads(result_to_bytes(result))}
 
     async def withdraw(self, asked: Asked) -> Any:
         """Take back the question of a pending call."""
@@ -420,10 +421,4 @@ def _problem_to_json(problem: HandtoolsError) -> dict[str, str]:
 
 
 def _json_bytes(value: Any) -> bytes:
-
     return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _loaded(data: bytes) -> Any:
-
-    return json.loads(data)

@@ -20,12 +20,14 @@ from anyio import to_thread
 
 from handtools.core.errors import Busy, HostError, UsageError
 from handtools.fleet.fleet_toolbox import FleetToolbox
-from handtools.fleet.host import Durability, HostLimits, WorkspaceHost, WorkspaceMoved
+from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_client import ClientConnection, HostClient, ProgressHandler, error_from_json
 from handtools.fleet.host_log import keep_log_lines
 from handtools.fleet.host_server import HostMethods, HostServer
+from handtools.fleet.log_shipping import Durability
 from handtools.fleet.metrics import HostMetrics, RayMetricRegistry
 from handtools.fleet.workspace_log import LogStore
+from handtools.fleet.workspace_slots import HostLimits, WorkspaceMoved
 from handtools.fleet.workspaces import WorkspaceQuota, WorkspaceStore
 from handtools.host.files.file_locks import try_lock, unlock
 from handtools.runtime.policy import Policy

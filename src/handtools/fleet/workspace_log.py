@@ -36,6 +36,8 @@ FIRST_PAUSE_SECONDS = 0.1
 _COMPRESSION_LEVEL = 3
 _GETS_AT_ONCE = 8
 _HEAD, _REMOVED = "head", "removed"
+_COLLECTIONS = "collections"
+"""The folder of the days on which garbage was collected."""
 _SEGMENT_NAME = re.compile(r"[0-9]{8}")
 _CHECKPOINT_SUFFIX, _BASE_SUFFIX = ".checkpoint", ".base"
 REMOVED_LOG_SECONDS = 86400.0
@@ -256,15 +258,29 @@ class LogStore:
             names.append(f"{checkpoint:08d}{_CHECKPOINT_SUFFIX}")
         self._delete(self._key(name, each) for each in names)
 
+    def collect_daily_garbage(self) -> int | None:
+        """Delete logs that nobody needs any more, unless somebody has done so today: then None.
+
+        Every host of a fleet asks for it, and one of them does it.
+        """
+        today = time.strftime("%Y-%m-%d", time.gmtime())
+        if self._put_new(f"{_COLLECTIONS}/{today}", secrets.token_bytes(8)) == "other":
+            return None
+        earlier = [each for each in self._names(_COLLECTIONS) if each < today]
+        self._delete(f"{_COLLECTIONS}/{each}" for each in earlier)
+        return self.collect_garbage()
+
     def collect_garbage(self, *, min_age: float = REMOVED_LOG_SECONDS) -> int:
         """Delete logs of workspaces that were removed some seconds ago and that no fork needs; returns how many.
 
-        It reads the head of every log: for once a day, and not for each call.
+        It lists every log, and reads the head of each that has not ended: for once a day, and not for each call.
         """
         names = self._names("workspaces")
-        ended = {name for name in names if self.objects(name).is_ended}
-        heads = {name: self.head(name) for name in names}
-        needed = {head.parent for name, head in heads.items() if head is not None and name not in ended}
+        with ThreadPoolExecutor(_GETS_AT_ONCE) as threads:
+            objects = dict(zip(names, threads.map(self.objects, names), strict=True))
+            ended = {name for name, found in objects.items() if found.is_ended}
+            heads = threads.map(self.head, [name for name in names if name not in ended])
+            needed = {head.parent for head in heads if head is not None}
         gone = 0
         for name in ended - needed:
             if time.time() - self._modified(self._key(name, _REMOVED)) >= min_age:

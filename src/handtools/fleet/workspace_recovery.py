@@ -185,15 +185,14 @@ def store_fork_base(
 
 
 def recover_workspace(
-    store: WorkspaceStore, log: LogStore, name: str, *, writer: str
+    store: WorkspaceStore, log: LogStore, name: str, head: LogHead, *, writer: str
 ) -> RecoveredWorkspace | None:
-    """Put a workspace together from its template and its log; None without a log, or if it was removed.
+    """Put a workspace together from its template and its log, whose head was read; None if it was removed.
 
     Whoever had it before can store nothing more from then on.
     """
-    head = log.head(name)
-    read = None if head is None else _take_over(log, name, writer)
-    if head is None or read is None:
+    read = _take_over(log, name, writer)
+    if read is None:
         return None
     for left in (name, name + BASE_SUFFIX):
         # Another host went on with it and it has come back, or somebody was stopped while they did this.

@@ -35,7 +35,7 @@ class ClientRootsEnforcer:
     The answer becomes a policy rule.
     """
 
-    def __init__(self, desk: ConnectionTools, root: Path) -> None:
+    def __init__(self, desk: ConnectionTools[Any], root: Path) -> None:
         self._desk = desk
         self._root = root.resolve()
         self._wide = desk.toolbox

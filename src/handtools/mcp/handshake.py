@@ -20,6 +20,8 @@ from handtools import __version__
 SERVER_NAME = "handtools"
 SERVER_INFO = {"name": SERVER_NAME, "version": __version__, "title": SERVER_NAME}
 SERVER_CAPABILITIES = ("tools", "resources", "prompts")
+REMOTE_WORKSPACE_CAPABILITIES = ("tools",)
+"""What is offered of a workspace on another machine: the rest is read from a journal that is there."""
 SERVER_INSTRUCTIONS = """\
 Tools for working on code in one folder. Paths are relative to that folder; nothing outside it can be reached.
 Use these for files and commands, even if the client has tools of its own for that: only what is done with these is
@@ -67,6 +69,7 @@ class HandshakeResponder:
     """Lines that were read already and must be replayed to the SDK."""
     silent: set[str | int] = field(default_factory=set)
     """Ids of replayed requests that were answered already, so that the SDK's answers are dropped."""
+    capabilities: tuple[str, ...] = SERVER_CAPABILITIES
 
     async def greet(self, reader: asyncio.StreamReader) -> None:
         """Answer lines until `tools/list` was answered, another method is called, or no line comes for a while."""
@@ -96,7 +99,7 @@ class HandshakeResponder:
             }:
                 self.heard.append(line)
                 self.silent.add(name)
-                self._say(name, _initialize_result(version))
+                self._say(name, _initialize_result(version) | self._offer())
                 return True
             case {"method": "notifications/initialized"} if self.silent:
                 self.heard.append(line)
@@ -115,7 +118,7 @@ class HandshakeResponder:
                     _with_server_info(
                         {
                             **_complete_marks(),
-                            **_server_offer(),
+                            **self._offer(),
                             "supportedVersions": [CURRENT_PROTOCOL_VERSION],
                         }
                     ),
@@ -132,17 +135,19 @@ class HandshakeResponder:
         self.heard.append(line)
         return False
 
+    def _offer(self) -> Json:
+        return {
+            "capabilities": {part: {} for part in self.capabilities},
+            "instructions": SERVER_INSTRUCTIONS,
+        }
+
     def _say(self, name: str | int, result: Json) -> None:
         self.say(json.dumps({"jsonrpc": "2.0", "id": name, "result": result}).encode() + b"\n")
 
 
 def _initialize_result(version: str) -> Json:
     agreed = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
-    return {"protocolVersion": agreed, "serverInfo": SERVER_INFO, **_server_offer()}
-
-
-def _server_offer() -> Json:
-    return {"capabilities": {part: {} for part in SERVER_CAPABILITIES}, "instructions": SERVER_INSTRUCTIONS}
+    return {"protocolVersion": agreed, "serverInfo": SERVER_INFO}
 
 
 def _complete_marks() -> Json:

@@ -44,6 +44,7 @@ from handtools.mcp.http_access import (
 )
 from handtools.mcp.idempotency import ReplicaCallLocks
 from handtools.mcp.presets import open_preset
+from handtools.mcp.served_toolbox import ServedToolbox
 from handtools.mcp.server import MethodRegistry, build_mcp_server
 from handtools.mcp.streamable_http import SessionHttp
 from handtools.mcp.tool_calls import ApprovalsAnsweredBy, CallMetrics, ConnectionTools
@@ -292,8 +293,11 @@ class McpHttpApp:
 
     grants: TokenGrants
     place: HttpConfig
-    boxes: dict[str, Toolbox] = field(default_factory=dict)
-    """Toolboxes by grant name that are served in place of the ones that the grants describe."""
+    boxes: Mapping[str, ServedToolbox] = field(default_factory=dict)
+    """Toolboxes by grant name that are served in place of the ones that the grants describe.
+
+    One of another machine is entered already, and stays so while it is served.
+    """
     metrics: CallMetrics = field(default_factory=CallMetrics)
 
     @asynccontextmanager

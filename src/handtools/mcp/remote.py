@@ -110,7 +110,7 @@ RemoteMethodHandler = Callable[[Any, RemoteParams], Awaitable[Json]]
 class RemoteMethods:
     """The server side of `RemoteToolbox`: the JSON-RPC methods `handtools/call`, `handtools/resume` and so on."""
 
-    def __init__(self, desk: ConnectionTools) -> None:
+    def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
         self._desk = desk
         self._narrowed: dict[str, Toolbox] = {}
 
@@ -248,6 +248,8 @@ class RemoteToolbox:
         self._cancels: dict[str, CancelToken] = {}
         self._announcer = EventAnnouncer()
         self._approver: Approver | None = None
+        self.policy = Policy()
+        """By what its calls are narrowed below the server's own policy: by nothing, unless `under` made it."""
         self._narrowing: dict[str, Any] = {}
         self._offered: dict[str, list[ToolDefinition]] = {}
         self._meant: dict[str, str] = {}
@@ -307,6 +309,13 @@ class RemoteToolbox:
         answer = await self._ask("withdraw", {"id": call_id, "message": reason})
         return bool(answer["withdrawn"])
 
+    async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:  # noqa: ARG002
+        """None: a person who watches does so where the workspace is."""
+        return None
+
+    def look_ahead(self) -> None:
+        """Nothing: what a first command needs is prepared where the workspace is."""
+
     def cancel(self, call_id: str) -> bool:
         """Cancel a running call by its id, from any thread; False when it was not made through this toolbox."""
         token = self._cancels.get(call_id)
@@ -349,9 +358,11 @@ class RemoteToolbox:
             ]
             for dialect, listed in self._offered.items()
         }
-        return self._unopened().set_view(
+        view = self._unopened().set_view(
             offered, self._meant, {"policy": policy_to_json(policy)}, approver, EventAnnouncer()
         )
+        view.policy = policy
+        return view
 
     def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> Self:
         """The same remote tools under other names for the model, such as with a prefix; `call` takes them."""
@@ -364,9 +375,11 @@ class RemoteToolbox:
             for dialect, listed in self._offered.items()
         }
         meant = {later: self._own_name(name) for name, later in shown.items()}
-        return self._unopened().set_view(
+        view = self._unopened().set_view(
             offered, meant, self._narrowing, self._approver, self._announcer.copy()
         )
+        view.policy = self.policy
+        return view
 
     def set_view(
         self,

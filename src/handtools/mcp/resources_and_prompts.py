@@ -59,7 +59,7 @@ class ResourceMethods:
     A file is read as a tool call, so the policy decides and the journal records it.
     """
 
-    def __init__(self, desk: ConnectionTools) -> None:
+    def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
         self._desk = desk
         workspace, policy = desk.toolbox.workspace, desk.toolbox.policy
         self._outputs = workspace.outputs
@@ -155,7 +155,7 @@ PROMPTS: dict[str, str] = {
 class PromptMethods:
     """Handlers of the MCP methods for prompts, filled in from the workspace's journal."""
 
-    def __init__(self, desk: ConnectionTools) -> None:
+    def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
         self._desk = desk
 
     async def list(self, _ctx: object, _params: object) -> Json:

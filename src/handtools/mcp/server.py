@@ -152,8 +152,10 @@ def _tracing_middleware() -> list[Any]:
     return [OpenTelemetryMiddleware()]
 
 
-def build_mcp_server(desk: ConnectionTools, roots: "ClientRootsEnforcer | None" = None) -> MethodRegistry:
-    """Build the MCP server of a connection: tools, resources, prompts and remote methods.
+def build_mcp_server(
+    desk: ConnectionTools[Any], roots: "ClientRootsEnforcer | None" = None
+) -> MethodRegistry:
+    """Build the MCP server of a connection: tools, and for a workspace on this machine resources and more.
 
     With `roots`, tool calls keep to the client's roots.
     """
@@ -169,10 +171,14 @@ def build_mcp_server(desk: ConnectionTools, roots: "ClientRootsEnforcer | None" 
     from handtools.mcp.resources_and_prompts import PromptMethods, ResourceMethods
 
     registry = MethodRegistry()
-    resources, prompts = ResourceMethods(desk), PromptMethods(desk)
     registry.requests |= {
         "tools/list": ServerMethod(PaginatedRequestParams, desk.list_tools),
         "tools/call": ServerMethod(CallToolRequestParams, desk.call_tool),
+    }
+    if desk.journal is None:
+        return registry
+    resources, prompts = ResourceMethods(desk), PromptMethods(desk)
+    registry.requests |= {
         "resources/list": ServerMethod(PaginatedRequestParams, resources.list),
         "resources/templates/list": ServerMethod(PaginatedRequestParams, resources.templates),
         "resources/read": ServerMethod(ReadResourceRequestParams, resources.read),

@@ -14,19 +14,26 @@ import secrets
 import signal
 import stat
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from handtools.core.errors import HandtoolsError
 from handtools.host.files.config_files import config_file, policy_file, project_files, read_config_file
 from handtools.host.workspace_folders import combined_workspace
-from handtools.mcp.handshake import HandshakeResponder, Json, stored_tools_list
+from handtools.mcp.handshake import (
+    REMOTE_WORKSPACE_CAPABILITIES,
+    SERVER_CAPABILITIES,
+    HandshakeResponder,
+    Json,
+    stored_tools_list,
+)
 
 if TYPE_CHECKING:
+    from handtools.mcp.served_toolbox import ServedToolbox
     from handtools.mcp.tool_calls import ConnectionTools
     from handtools.toolbox import Toolbox
 
@@ -34,7 +41,9 @@ MOST_STDIN_LINE_BYTES = 64 << 20
 
 
 @asynccontextmanager
-async def open_stdio_after_handshake(listed: Callable[[], Json]) -> AsyncIterator[tuple[Any, Any]]:
+async def open_stdio_after_handshake(
+    listed: Callable[[], Json], capabilities: tuple[str, ...] = SERVER_CAPABILITIES
+) -> AsyncIterator[tuple[Any, Any]]:
     """Answer the client's handshake on stdin and stdout, then yield both as streams for the SDK's loop.
 
     Meanwhile stray prints go to stderr, and child processes read nothing from stdin.
@@ -44,7 +53,7 @@ async def open_stdio_after_handshake(listed: Callable[[], Json]) -> AsyncIterato
         connected = await _connect_pipes(reader, incoming, outgoing)
         if connected is not None:
             taking, giving, flow = connected
-            greeting = HandshakeResponder(listed, giving.write)
+            greeting = HandshakeResponder(listed, giving.write, capabilities=capabilities)
             await greeting.greet(reader)
             try:
                 yield StdinMessages(reader, greeting.heard), StdoutMessages(giving, flow, greeting.silent)
@@ -222,18 +231,43 @@ def serve_when_opened(
     With `listed`, the answer to `tools/list`, it is opened only after the handshake, so that the client waits
     less.
     """
+    _run_until_disconnected(lambda: _serve(open_toolbox, root, listed, SERVER_CAPABILITIES))
+
+
+def serve_remote_over_stdio(
+    open_toolbox: "Callable[[], AbstractAsyncContextManager[ServedToolbox]]",
+) -> None:
+    """Serve the tools of a workspace on another machine on stdin and stdout, until the client disconnects.
+
+    `open_toolbox` makes a `RemoteToolbox` or a `FleetToolbox`, which is entered here. Resources and prompts are
+    not offered: the journal that they show is on that machine.
+    """
+
+    async def serve() -> None:
+        async with open_toolbox() as toolbox:
+            await _serve(lambda: toolbox, None, None, REMOTE_WORKSPACE_CAPABILITIES)
+
+    _run_until_disconnected(serve)
+
+
+def _run_until_disconnected(serve: Callable[[], Coroutine[Any, Any, None]]) -> None:
     gc.disable()
     try:
-        asyncio.run(_serve(open_toolbox, root, listed))
+        asyncio.run(serve())
     except asyncio.CancelledError:
         raise SystemExit(SIGTERM_STATUS) from None
 
 
-async def _serve(open_toolbox: Callable[[], "Toolbox"], root: Path | None, listed: "Json | None") -> None:
+async def _serve(
+    open_toolbox: Callable[[], "ServedToolbox"],
+    root: Path | None,
+    listed: "Json | None",
+    capabilities: tuple[str, ...],
+) -> None:
     _cancel_on_sigterm()
 
     @cache
-    def desk() -> "ConnectionTools":
+    def desk() -> "ConnectionTools[Any]":
         from pydantic import BaseModel, TypeAdapter
 
         # The SDK and the tools define 400 models, and a session uses some dozen: each is built when it is used.
@@ -245,19 +279,24 @@ async def _serve(open_toolbox: Callable[[], "Toolbox"], root: Path | None, liste
         nonce = secrets.token_hex(8)
         return ConnectionTools(open_toolbox(), agent="", session=f"mcp-{nonce[:8]}", scope=nonce)
 
-    async with open_stdio_after_handshake(lambda: listed or desk().listed) as (reading, writing):
+    async with open_stdio_after_handshake(lambda: listed or desk().listed, capabilities) as (
+        reading,
+        writing,
+    ):
         run_sdk_loop = _load_sdk_loop(desk(), root)
         async with desk().open():
             await run_sdk_loop(reading, writing)
-    # Its session was named for this process, so nobody comes back to what its commands left in $HOME and /tmp.
-    commands = desk().toolbox.workspace.commands
-    if isinstance(commands, _SessionKeeper):
-        commands.end_session(desk().session)
+    _end_session(desk())
 
 
-@runtime_checkable
-class _SessionKeeper(Protocol):
-    def end_session(self, session: str) -> None: ...
+def _end_session(desk: "ConnectionTools[Any]") -> None:
+    """Remove what the session's commands left in $HOME and /tmp: it was named for this process."""
+    from handtools.host.commands.local_commands import LocalCommands
+    from handtools.toolbox import Toolbox
+
+    commands = desk.toolbox.workspace.commands if isinstance(desk.toolbox, Toolbox) else None
+    if isinstance(commands, LocalCommands):
+        commands.end_session(desk.session)
 
 
 def _cancel_on_sigterm() -> None:
@@ -267,7 +306,9 @@ def _cancel_on_sigterm() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel if task else lambda: None)
 
 
-def _load_sdk_loop(desk: "ConnectionTools", root: Path | None) -> Callable[[Any, Any], Awaitable[None]]:
+def _load_sdk_loop(
+    desk: "ConnectionTools[Any]", root: Path | None
+) -> Callable[[Any, Any], Awaitable[None]]:
     from handtools.mcp.server import import_sdk_lazily
 
     import_sdk_lazily()

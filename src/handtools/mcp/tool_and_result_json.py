@@ -8,6 +8,7 @@ from pydantic_core import to_jsonable_python
 
 from handtools.core.result import ContentBlock, Image, Result, Text
 from handtools.core.tool import AnyTool
+from handtools.mcp.served_toolbox import ServedToolbox
 from handtools.text.encoding import without_surrogates
 from handtools.toolbox import Toolbox, ToolDefinition
 
@@ -34,27 +35,29 @@ def mark_result_complete(value: Json, *, keep_ms: int | None = None) -> Json:
     return value | marks
 
 
-def tool_list(toolbox: Toolbox) -> list[Json]:
+def tool_list(toolbox: ServedToolbox) -> list[Json]:
     """The tools of a toolbox as the JSON of a `tools/list` result."""
-    return [_tool_json(definition, toolbox.tools[definition.name]) for definition in toolbox.definitions()]
+    here: Mapping[str, AnyTool] = toolbox.tools if isinstance(toolbox, Toolbox) else {}
+    return [_tool_json(definition, here.get(definition.name)) for definition in toolbox.definitions()]
 
 
-def _tool_json(definition: ToolDefinition, tool: AnyTool) -> Json:
+def _tool_json(definition: ToolDefinition, tool: AnyTool | None) -> Json:
     return {
         "name": definition.name,
         "description": definition.description,
         "inputSchema": dict(definition.input_schema),
-        "annotations": tool_annotations(tool),
+        "annotations": _tool_annotations(definition, tool),
     }
 
 
-def tool_annotations(tool: AnyTool) -> Json:
+def _tool_annotations(definition: ToolDefinition, tool: AnyTool | None) -> Json:
     """The MCP annotations of a tool, derived from its declared effects: the hints that are true.
 
     Those that clients act on are said even where they are the protocol's default, as not all of them keep to it.
+    Of a tool on another machine the definition is known, and not all that it declares.
     """
-    hints = {"readOnlyHint" if tool.reads_only else "destructiveHint": True}
-    reaches_out = tool.effects & {"run", "visit", "deliver", "delegate"}
+    hints = {"readOnlyHint" if definition.reads_only else "destructiveHint": True}
+    reaches_out = tool is not None and tool.effects & {"run", "visit", "deliver", "delegate"}
     return hints | ({"openWorldHint": True} if reaches_out else {})
 
 

@@ -1,15 +1,16 @@
 """MCP's `tools/list` and `tools/call` for one connection or token: runs calls, gets approvals, relays progress.
 
-ADR 71.
+It asks its toolbox, which may be of another machine. What only a journal on this machine can tell is asked of that
+where there is one. ADR 71, 284.
 """
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 import anyio
 import anyio.from_thread
@@ -25,6 +26,7 @@ from handtools.core.result import Result
 from handtools.mcp import elicitation_and_sampling
 from handtools.mcp.elicitation_and_sampling import set_sampling_request
 from handtools.mcp.idempotency import DerivedCallId, ReplicaCallLocks, derive_call_id
+from handtools.mcp.served_toolbox import ServedToolbox
 from handtools.mcp.tool_and_result_json import (
     DETAILS_META_KEY,
     LIST_TTL_MS,
@@ -34,6 +36,7 @@ from handtools.mcp.tool_and_result_json import (
     mark_result_complete,
     tool_list,
 )
+from handtools.runtime.journal import Journal
 from handtools.runtime.policy.rules import Rule
 from handtools.text.encoding import without_surrogates
 from handtools.text.truncation import clip_text
@@ -107,7 +110,7 @@ The TypeScript SDK drops progress that arrives together with the result.
 class ProgressRelay:
     """Sends the progress events of running calls to their MCP clients as notifications."""
 
-    def __init__(self, toolbox: Toolbox) -> None:
+    def __init__(self, toolbox: ServedToolbox) -> None:
         self._toolbox = toolbox
         self._followed: dict[str, MemoryObjectSendStream[str]] = {}
         self._loop: Any = None
@@ -186,11 +189,14 @@ class _InFlightCall:
     result: Result[Any] | None = None
 
 
+ToolboxT = TypeVar("ToolboxT", bound=ServedToolbox)
+
+
 @dataclass
-class ConnectionTools:
+class ConnectionTools(Generic[ToolboxT]):
     """The tools of one MCP connection or token: answers `tools/list` and `tools/call` with a toolbox."""
 
-    toolbox: Toolbox
+    toolbox: ToolboxT
     agent: str
     """Agent name recorded for calls; empty uses the name that the client gave in the handshake."""
     session: str
@@ -206,11 +212,11 @@ class ConnectionTools:
 
     def __post_init__(self) -> None:
         # Here, where a token's desk gets its tools, and nowhere else: all that it can reach is its own.
-        if self.agent:
+        if self.agent and isinstance(self.toolbox, Toolbox):
             self.toolbox = self.toolbox.owned_by(self.agent)
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["ConnectionTools"]:
+    async def open(self) -> AsyncIterator[Self]:
         """Serve calls until the block ends; calls that still run then are cancelled, and recorded as such."""
         async with anyio.create_task_group() as group:
             self._group = group
@@ -226,8 +232,13 @@ class ConnectionTools:
         await anyio.sleep(LOOK_AHEAD_DELAY_SECONDS)
         self.toolbox.look_ahead()
 
+    @property
+    def journal(self) -> Journal | None:
+        """The record of the calls; None where it is on another machine, with the workspace."""
+        return self.toolbox.workspace.journal if isinstance(self.toolbox, Toolbox) else None
+
     @cached_property
-    def attended_toolbox(self) -> Toolbox:
+    def attended_toolbox(self) -> ToolboxT:
         """The toolbox under a policy that leaves calls pending when they need approval.
 
         Whether somebody can be asked is decided later, for each request.
@@ -237,7 +248,7 @@ class ConnectionTools:
             return self.toolbox
         return self.toolbox.under(replace(policy, unattended="ask"))
 
-    def narrow(self, wide: Toolbox, rules: Iterable[Rule]) -> None:
+    def narrow(self, wide: ToolboxT, rules: Iterable[Rule]) -> None:
         """Replace the toolbox by `wide` with additional policy rules."""
         more = tuple(rules)
         self.toolbox = wide.under(wide.policy.with_rules(more)) if more else wide
@@ -248,6 +259,11 @@ class ConnectionTools:
     def listed(self) -> Json:
         """The result of `tools/list`, computed once because the policy does not change."""
         return mark_result_complete({"tools": tool_list(self.toolbox)}, keep_ms=LIST_TTL_MS)
+
+    @cached_property
+    def _tool_names(self) -> Collection[str]:
+        box = self.toolbox
+        return box.tools.keys() if isinstance(box, Toolbox) else {each.name for each in box.definitions()}
 
     @cached_property
     def _follower(self) -> ProgressRelay:
@@ -283,10 +299,10 @@ class ConnectionTools:
         finally:
             self.metrics.running -= 1
             # A name that no tool has is the client's word, and there is no end of those.
-            name = params.name if params.name in self.toolbox.tools else "unknown"
+            name = params.name if params.name in self._tool_names else "unknown"
             self.metrics.called(name, status, time.perf_counter() - began)
 
-    async def run(self, call: Call, box: Toolbox | None = None) -> Result[Any]:
+    async def run(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
         """Run a call that goes on if its client disconnects, so that asking again by its id gets the result.
 
         `box` replaces the toolbox.
@@ -300,7 +316,7 @@ class ConnectionTools:
         await flight.done.wait()
         return flight.result or await self._once(call, box)
 
-    async def resume(self, call_id: str, reply: Reply, box: Toolbox | None = None) -> Result[Any]:
+    async def resume(self, call_id: str, reply: Reply, box: ToolboxT | None = None) -> Result[Any]:
         """Resume a pending call with the reply to its approval; a second reply does not run it again."""
         chosen = box or self.attended_toolbox
         if self.claims is None:
@@ -308,18 +324,19 @@ class ConnectionTools:
         async with self.claims.hold(call_id):
             return await chosen.resume(call_id, reply)
 
-    async def _once(self, call: Call, box: Toolbox | None = None) -> Result[Any]:
+    async def _once(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
         """Run a call under the lock of its id, so that a replica that is asked too finds the recorded result."""
         chosen = box or self.attended_toolbox
         if self.claims is None:
             return await chosen.call(call)
         async with self.claims.hold(call.id):
             result = await chosen.call(call)
-            # What only looks is recorded a moment later, but the next one comes when we let go.
-            self.toolbox.workspace.journal.calls.recall(call.id)
+            if self.journal is not None:
+                # What only looks is recorded a moment later, but the next one comes when we let go.
+                self.journal.calls.recall(call.id)
             return result
 
-    async def _run_in_flight(self, call: Call, flight: _InFlightCall, box: Toolbox | None) -> None:
+    async def _run_in_flight(self, call: Call, flight: _InFlightCall, box: ToolboxT | None) -> None:
         self.metrics.running += 1
         try:
             flight.result = await self._once(call, box)
@@ -330,7 +347,7 @@ class ConnectionTools:
 
     def journal_call_id(self, call_id: str) -> str:
         """The journal's id for a call id that the client chose, which keeps the ids of different tokens apart."""
-        return self.toolbox.workspace.journal.own_id(call_id)
+        return call_id if self.journal is None else self.journal.own_id(call_id)
 
     def _call(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
@@ -349,7 +366,7 @@ class ConnectionTools:
         run = partial(self.run, call) if chosen else partial(self._once, call)
         if "progress_token" not in (ctx.meta or {}):
             return await run()
-        if self.toolbox.workspace.journal.calls.recall(call.id) is not None:
+        if self.journal is not None and self.journal.calls.recall(call.id) is not None:
             return await run()  # it has ended: nothing more will be heard of it
         return await self._follower.follow(call.id, run, ctx.session.report_progress)
 
@@ -358,16 +375,19 @@ class ConnectionTools:
 
         Raises `HandtoolsError` when the request does not match a pending call.
         """
-        kept = self.toolbox.workspace.journal.calls.suspended(call_id)
+        reply = _reply_in_params(params) if self.asks == "client" else None
+        same = Call(tool=params.name, args=params.arguments or {}, id=call_id)
+        if self.journal is None:
+            # The host looks whether the id is of this call, and whether the answer is to the question that waits.
+            return await self.attended_toolbox.call(same, reply=reply)
+        kept = self.journal.calls.suspended(call_id)
         if kept is not None:
             if kept.call.tool != params.name or dict(kept.call.args) != (params.arguments or {}):
                 raise HandtoolsError("The answer belongs to another call. Nothing was run.")
-        elif self.toolbox.workspace.journal.calls.recall(call_id) is None:
+        elif self.journal.calls.recall(call_id) is None:
             raise HandtoolsError("No call of that name waits for an answer. Call the tool again.")
-        reply = _reply_in_params(params)
-        if reply is None or kept is None or self.asks != "client":
+        if reply is None or kept is None:
             # Left open, answered elsewhere, or not the client's to answer: how it stands now.
-            same = Call(tool=params.name, args=params.arguments or {}, id=call_id)
             return await self.attended_toolbox.call(kept.call if kept else same)
         return await self.resume(call_id, reply)
 
@@ -411,8 +431,10 @@ class ConnectionTools:
 
         async def ask_watchers() -> None:
             with suppress(HostError):  # then it is the client's person alone
-                replies.append(await self.attended_toolbox.answer_from_elsewhere(approval.call_id))
-                group.cancel_scope.cancel()
+                reply = await self.attended_toolbox.answer_from_elsewhere(approval.call_id)
+                if reply is not None:
+                    replies.append(reply)
+                    group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
             group.start_soon(ask_client)

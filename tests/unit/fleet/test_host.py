@@ -13,9 +13,10 @@ from handtools.core.errors import Busy, HostError, NotFound, Stale, UsageError
 from handtools.core.events import Event, Progressed
 from handtools.fleet.fair_call_queue import TurnLimits
 from handtools.fleet.fleet_toolbox import FleetToolbox
-from handtools.fleet.host import HostLimits, WorkspaceHost
+from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_client import HostClient
 from handtools.fleet.host_server import HostServer
+from handtools.fleet.workspace_slots import HostLimits
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.policy import Policy
 

@@ -1,0 +1,36 @@
+"""CLI command `handtools fleet mcp`: an MCP server for one workspace of a fleet, on stdin and stdout."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from handtools.cli.fleet_connection import AddressOption, FleetArgument, connected_fleet
+
+if TYPE_CHECKING:
+    from handtools.fleet.fleet_toolbox import FleetToolbox
+
+
+def mcp(
+    fleet: FleetArgument,
+    workspace: Annotated[str, typer.Argument(metavar="WORKSPACE", help="The workspace, such as h0-5d0c….")],
+    *,
+    address: AddressOption = "auto",
+) -> None:
+    """Serve the tools of a workspace over MCP on stdin and stdout.
+
+    The policy is that of the fleet. Resources and prompts are not offered: the journal that they show is on the
+    workspace's host; `handtools fleet logs` shows it.
+
+    Example: handtools fleet mcp evals h0-5d0c1f7e
+    """
+    from handtools.mcp.stdio import serve_remote_over_stdio
+
+    serve_remote_over_stdio(lambda: _opened(address, fleet, workspace))
+
+
+@asynccontextmanager
+async def _opened(address: str, name: str, workspace: str) -> "AsyncIterator[FleetToolbox]":
+    async with connected_fleet(address, name) as fleet, fleet.toolbox(workspace) as toolbox:
+        yield toolbox

@@ -1,0 +1,236 @@
+"""The slots of a host: which workspaces it has, who uses them, and which are closed since nobody does. ADR 238."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from anyio import to_thread
+
+from handtools.core.errors import Busy, HandtoolsError, HostError, NotFound, TooLarge
+from handtools.fleet.fair_call_queue import BUSY_HINT, TurnLimits
+from handtools.fleet.workspace_recovery import ShippedPosition
+from handtools.fleet.workspaces import WorkspaceRecord, WorkspaceStore
+from handtools.host.commands.local_commands import LocalCommands
+from handtools.toolbox import Toolbox
+
+logger = logging.getLogger("handtools")
+ENDED_JOB_PATIENCE = 10
+_IDLE_LOOK_SECONDS = 1.0
+
+
+class WorkspaceMoved(HostError):
+    """Another host of the fleet has the workspace now; nothing was done here."""
+
+    def __init__(self, message: str, host: str, incarnation: str) -> None:
+        super().__init__(message)
+        self.host = host
+        self.incarnation = incarnation
+        """The start of the host that says so: all that ran in it is in the workspace's log."""
+        self.sent_to = ""
+        """An earlier start to which the same was sent, of which nobody knows what it did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLimits:
+    """How much one host holds."""
+
+    slots: int = 2000
+    """Workspaces."""
+    open: int = 128
+    """Workspaces whose files or journals are open; those that were used least lately are closed."""
+    idle_seconds: float = 60.0
+    """How long a workspace stays open that nobody uses."""
+    tenant_slots: int | None = None
+    turns: TurnLimits = field(default_factory=TurnLimits)
+
+
+@dataclass(slots=True)
+class WorkspaceSlot:
+    """One workspace of the host; its toolbox is there while it is open."""
+
+    name: str
+    tenant: str
+    box: Toolbox | None = None
+    narrowed: dict[str, Toolbox] = field(default_factory=dict)
+    users: int = 0
+    used: float = field(default_factory=time.monotonic)
+    measured: float = 0.0
+    over_quota: TooLarge | None = None
+    shipped: ShippedPosition = field(default_factory=ShippedPosition)
+    lost: bool = False
+    """Whether another host has taken it over."""
+    moved_to: str = ""
+    """The host that it was handed over to."""
+    unstored_since: float | None = None
+    """Since when something has changed that its log does not have."""
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    shipping: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    free: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while nobody uses it."""
+
+    @property
+    def job_state(self) -> Literal["none", "ended", "running"]:
+        """Whether a job runs in it, or has ended there since it was opened."""
+        commands = None if self.box is None else self.box.workspace.commands
+        return commands.job_state if isinstance(commands, LocalCommands) else "none"
+
+
+class WorkspaceSlots:
+    """The workspaces of a host: a toolbox is opened when it is used, and closed when others need its place."""
+
+    def __init__(
+        self,
+        store: WorkspaceStore,
+        limits: HostLimits,
+        *,
+        incarnation: str,
+        open_toolbox: Callable[[str], Toolbox],
+        before_close: Callable[[WorkspaceSlot, Toolbox], Awaitable[None]],
+    ) -> None:
+        self._store, self._limits = store, limits
+        self._incarnation = incarnation
+        self._open_toolbox, self._before_close = open_toolbox, before_close
+        self.by_name: dict[str, WorkspaceSlot] = {}
+        self._idle_task: asyncio.Task[None] | None = None
+
+    def add(self, record: WorkspaceRecord) -> WorkspaceSlot:
+        """Take a slot for a workspace."""
+        slot = self.by_name[record.id] = WorkspaceSlot(record.id, record.tenant)
+        slot.free.set()
+        return slot
+
+    def get(self, name: str, tenant: str) -> WorkspaceSlot:
+        """The slot of a tenant's workspace; raises `NotFound`."""
+        slot = self.by_name.get(name)
+        # Another tenant's workspace is not there, as far as anyone can tell.
+        if slot is None or (tenant and slot.tenant != tenant):
+            raise NotFound(f"There is no workspace {name} here.", hint="Ask where it is.")
+        return slot
+
+    def check_room(self, tenant: str, count: int) -> None:
+        """Raise `Busy` unless so many more workspaces find room."""
+        if len(self.by_name) + count > self._limits.slots:
+            raise Busy(f"All {self._limits.slots} slots of this host are taken.", hint=BUSY_HINT)
+        most = self._limits.tenant_slots
+        held = sum(not tenant or slot.tenant == tenant for slot in self.by_name.values())
+        if most is not None and held + count > most:
+            raise Busy(f"This tenant has {most} workspaces here, which is all.", hint="Remove one.")
+
+    def moved(self, name: str, host: str) -> WorkspaceMoved:
+        """The error that says on which host a workspace is now."""
+        return WorkspaceMoved(
+            f"Workspace {name} is on host {host} now: ask there.", host, self._incarnation
+        )
+
+    def opened(self) -> list[WorkspaceSlot]:
+        """Those with a toolbox or a mount: what is made ahead has no toolbox yet."""
+        return [self.by_name[name] for name in self._store.open_names() if name in self.by_name]
+
+    @asynccontextmanager
+    async def using(self, slot: WorkspaceSlot) -> AsyncIterator[Toolbox]:
+        """The toolbox of a workspace, which stays open meanwhile."""
+        if slot.box is None or slot.lock.locked():
+            async with slot.lock:
+                box = slot.box or await self._open(slot)
+                slot.users += 1
+        else:
+            box = slot.box
+            slot.users += 1
+        slot.free.clear()
+        try:
+            yield box
+        finally:
+            slot.users -= 1
+            slot.used = time.monotonic()
+            if not slot.users:
+                slot.free.set()
+                if slot.lost:
+                    await self._close_box(slot)
+
+    @asynccontextmanager
+    async def alone(self, slot: WorkspaceSlot) -> AsyncIterator[None]:
+        """Nobody uses the workspace meanwhile, and its toolbox is closed."""
+        async with slot.lock:
+            while slot.users:
+                await slot.free.wait()
+            self._check_here(slot)
+            await self._close_box(slot)
+            yield
+
+    async def make_room(self) -> None:
+        """Close those that were used least lately, if more are open than may be."""
+        await self._close_least_used(self._limits.open)
+
+    async def aclose(self) -> None:
+        """Close every workspace, when its running calls have ended."""
+        if self._idle_task is not None:
+            self._idle_task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._idle_task
+            self._idle_task = None
+        for slot in list(self.by_name.values()):
+            async with slot.lock:
+                while slot.users:
+                    await slot.free.wait()
+                await self._close(slot)
+
+    async def _open(self, slot: WorkspaceSlot) -> Toolbox:
+        self._check_here(slot)
+        await self._close_least_used(self._limits.open - 1)
+        slot.box = await to_thread.run_sync(self._open_toolbox, slot.name)
+        return slot.box
+
+    def _check_here(self, slot: WorkspaceSlot) -> None:
+        if slot.moved_to:
+            raise self.moved(slot.name, slot.moved_to)
+        if slot.name not in self.by_name:
+            raise NotFound(f"There is no workspace {slot.name} here.", hint="Ask where it is.")
+
+    async def _close_box(self, slot: WorkspaceSlot) -> None:
+        """Close a toolbox that nobody uses; what a job left is stored before."""
+        if slot.box is not None and not slot.lost:
+            await self._before_close(slot, slot.box)
+        box, slot.box = slot.box, None
+        slot.narrowed.clear()
+        if box is not None:
+            await box.aclose()
+
+    async def _close_least_used(self, most: int) -> None:
+        if self._idle_task is None:
+            self._idle_task = asyncio.create_task(self._close_idle())
+        opened = self.opened()
+        spare = len(opened) - most
+        for slot in sorted(opened, key=lambda each: each.used)[: max(0, spare)]:
+            await self._close_if_unused(slot)
+
+    async def _close_if_unused(self, slot: WorkspaceSlot) -> None:
+        if slot.users or slot.lock.locked() or slot.job_state == "running":
+            return
+        async with slot.lock:
+            if not slot.users and self.by_name.get(slot.name) is slot:
+                await self._close(slot)
+
+    async def _close(self, slot: WorkspaceSlot) -> None:
+        """Close a workspace that nobody uses; it stays open while what it holds can't be stored."""
+        try:
+            await self._close_box(slot)
+            await to_thread.run_sync(self._store.close, slot.name)
+        except (HandtoolsError, OSError) as problem:
+            logger.warning("Workspace %s can't be closed: %s", slot.name, problem)
+
+    async def _close_idle(self) -> None:
+        """Close workspaces that nobody uses, from time to time."""
+        while True:
+            await asyncio.sleep(min(_IDLE_LOOK_SECONDS, self._limits.idle_seconds))
+            for slot in self.opened():
+                # What an ended job printed is gone when its workspace is closed: it is left time to be asked for.
+                patience = ENDED_JOB_PATIENCE if slot.job_state == "ended" else 1
+                unused = time.monotonic() - slot.used
+                if unused > self._limits.idle_seconds * patience:
+                    await self._close_if_unused(slot)
