@@ -39,7 +39,9 @@ def run(
     ],
     template: Annotated[
         str,
-        typer.Option(metavar="SOURCE", help="A folder, a tar archive or REPOSITORY@COMMIT."),
+        typer.Option(
+            metavar="SOURCE", help="A folder, a tar archive, REPOSITORY@COMMIT or image:FILE[#/FOLDER]."
+        ),
     ] = "",
     score: Annotated[
         str,

@@ -22,7 +22,7 @@ from handtools.runtime.policy import Policy
 class BatchFleet(Protocol):
     """What a batch needs of a fleet."""
 
-    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
+    async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
         """Make a template; returns its digest."""
         ...
 
@@ -45,9 +45,9 @@ class LocalFleet:
     def __init__(self, client: HostClient) -> None:
         self._client = client
 
-    async def add_template(self, kind: str, source: str, *, commit: str = "") -> str:
-        """Make a template of a `folder`, `tarball` or `git` commit; returns its digest."""
-        return await self._client.add_template(kind, source, commit=commit)
+    async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
+        """Make a template of a `folder`, `tarball`, `git` commit or `image`; returns its digest."""
+        return await self._client.add_template(kind, source, commit=commit, folder=folder)
 
     async def create(self, template: str) -> FleetToolbox:
         """Make a workspace of a template."""

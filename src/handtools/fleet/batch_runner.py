@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from anyio import to_thread
 
@@ -20,7 +20,7 @@ from handtools.core.errors import Busy, HandtoolsError, UsageError
 from handtools.core.result import Result, result_from_json
 from handtools.fleet.batch_agent import AGENT_LOG_NAME, BatchAgent
 from handtools.fleet.batch_fleet import BatchFleet
-from handtools.fleet.batch_tasks import JOURNAL_NAME, BatchFolder, BatchTask, TaskResult
+from handtools.fleet.batch_tasks import IMAGE_PREFIX, JOURNAL_NAME, BatchFolder, BatchTask, TaskResult
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.local_journal import open_local_journal
 
@@ -234,9 +234,9 @@ class BatchRunner:
     async def _template(self, source: str) -> str:
         """The digest of a template, which is made once for all tasks that name it."""
         if source not in self._templates:
-            kind, path, commit = template_source(source)
+            named = template_source(source)
             self._templates[source] = asyncio.create_task(
-                self._fleet.add_template(kind, path, commit=commit)
+                self._fleet.add_template(named.kind, named.path, commit=named.commit, folder=named.folder)
             )
         return await asyncio.shield(self._templates[source])
 
@@ -282,18 +282,38 @@ class BatchRunner:
                 await self._fleet.toolbox(name).client.remove(name)
 
 
-def template_source(source: str) -> tuple[str, str, str]:
-    """The kind, path and commit of a template that is named as a folder, a tar archive or `REPOSITORY@COMMIT`."""
+class TemplateSource(NamedTuple):
+    """What a template is made of."""
+
+    kind: Literal["folder", "tarball", "git", "image"]
+    path: str
+    commit: str = ""
+    folder: str = ""
+    """The folder of an image that is meant; empty for all of it."""
+
+
+def template_source(source: str) -> TemplateSource:
+    """What a template is made of that is named as a folder, a tar archive, `REPOSITORY@COMMIT` or `image:FILE`."""
     if not source:
         raise UsageError("There is no template: name one for the batch, or in each task.")
+    if source.startswith(IMAGE_PREFIX):
+        return _image_source(source.removeprefix(IMAGE_PREFIX))
     if os.path.isdir(source):
-        return "folder", os.path.abspath(source), ""
+        return TemplateSource("folder", os.path.abspath(source))
     if os.path.isfile(source):
-        return "tarball", os.path.abspath(source), ""
+        return TemplateSource("tarball", os.path.abspath(source))
     repository, at, commit = source.rpartition("@")
     if at and commit and os.path.isdir(repository):
-        return "git", os.path.abspath(repository), commit
-    raise UsageError(f"{source} is no folder, no archive and no REPOSITORY@COMMIT.")
+        return TemplateSource("git", os.path.abspath(repository), commit)
+    raise UsageError(f"{source} is no folder, no archive, no REPOSITORY@COMMIT and no image:FILE.")
+
+
+def _image_source(named: str) -> TemplateSource:
+    """An image, and behind `#` the folder of it that is meant."""
+    path, _, folder = (named, "", "") if os.path.exists(named) else named.rpartition("#")
+    if not os.path.exists(path):
+        raise UsageError(f"There is no image {named}: name what `docker save` wrote, or an OCI layout.")
+    return TemplateSource("image", os.path.abspath(path), folder=folder)
 
 
 def _score(result: Result[Any]) -> float:

@@ -21,6 +21,9 @@ TASKS_NAME = "tasks"
 JOURNAL_NAME = "journal"
 WORKSPACES_NAME = "workspaces.txt"
 
+IMAGE_PREFIX = "image:"
+"""Begins the name of a template that is a container image, which may be a folder or an archive."""
+
 
 class BatchTask(BaseModel):
     """One task of a batch."""
@@ -92,7 +95,9 @@ def read_tasks(file: Path) -> list[BatchTask]:
         if task.id in tasks:
             raise UsageError(f"{file}:{number}: the id {task.id!r} is there twice.")
         if task.template:
-            task = task.model_copy(update={"template": os.path.join(file.parent, task.template)})
+            prefix = IMAGE_PREFIX if task.template.startswith(IMAGE_PREFIX) else ""
+            place = os.path.join(file.parent, task.template.removeprefix(prefix))
+            task = task.model_copy(update={"template": prefix + place})
         tasks[task.id] = task
     if not tasks:
         raise UsageError(f"{file} has no tasks.")

@@ -19,6 +19,8 @@ from handtools.fleet.host_client import HostClient
 from handtools.fleet.workspace_relay import WorkspaceRelay
 from handtools.local_journal import open_local_journal
 from handtools.runtime.policy import Policy
+from tests.unit.fleet.test_oci_image import FIRST, SECOND
+from tests.unit.fleet.test_oci_image import layout as image_layout
 
 PATIENCE = 120.0
 
@@ -252,12 +254,25 @@ def test_a_line_that_is_no_task_is_named(tmp_path: Path, line: str, said: str) -
 def test_a_template_is_a_folder_an_archive_or_a_commit(tmp_path: Path) -> None:
     (tmp_path / "a@b").mkdir()
     (tmp_path / "a.tar").touch()
-    assert template_source(f"{tmp_path}/a@b")[::2] == ("folder", "")
-    assert template_source(f"{tmp_path}/a.tar")[::2] == ("tarball", "")
-    assert template_source(f"{tmp_path}/a@b@HEAD") == ("git", f"{tmp_path}/a@b", "HEAD")
-    for wrong in ("", f"{tmp_path}/none", f"{tmp_path}/none@HEAD"):
+    assert template_source(f"{tmp_path}/a@b").kind == "folder"
+    assert template_source(f"{tmp_path}/a.tar").kind == "tarball"
+    assert template_source(f"{tmp_path}/a@b@HEAD") == ("git", f"{tmp_path}/a@b", "HEAD", "")
+    assert template_source(f"image:{tmp_path}/a.tar#/app") == ("image", f"{tmp_path}/a.tar", "", "/app")
+    for wrong in ("", f"{tmp_path}/none", f"{tmp_path}/none@HEAD", f"image:{tmp_path}/none"):
         with pytest.raises(UsageError):
             template_source(wrong)
+
+
+async def test_a_task_begins_with_a_folder_of_a_container_image(tmp_path: Path, template: str) -> None:
+    image_layout(tmp_path / "images" / "python", [FIRST, SECOND])
+    lines = [
+        {"id": "whole", "template": "image:images/python", "score": "grep -q two app/main.py"},
+        {"id": "part", "template": "image:images/python#/app", "score": "grep -q two main.py"},
+    ]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    wanted = read_tasks(tmp_path / "tasks.jsonl")
+    results = await batch(tmp_path / "out", template, wanted, writes_its_prompt)
+    assert {name: result.score for name, result in results.items()} == {"whole": 1.0, "part": 1.0}
 
 
 def test_an_agent_is_an_async_function() -> None:
