@@ -176,6 +176,7 @@ async def test_any_bytes_come_back(commands):
     assert done.output.head == b"\xff\x00\x1b[31mx"
 
 
+@pytest.mark.linux("supervisors")
 async def test_a_limit_on_processes_holds(commands):
     command = Command(
         script="seq 120 | xargs -P 120 -I@ sleep 0.5", allowance=CommandLimits(seconds=20, processes=40)

@@ -8,6 +8,7 @@ import fcntl
 import importlib.abc
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -25,6 +26,12 @@ def _without(owner: Any, *names: str) -> Callable[[], None]:
 
 def _no_dir_fd() -> None:
     os.supports_dir_fd = set()
+
+
+def _no_xattrs() -> None:
+    _without(os, "listxattr", "getxattr", "setxattr", "removexattr")()
+    # What shutil defines where they are missing; pytest has imported it already.
+    shutil._copyxattr = lambda *_, **__: None  # type: ignore[attr-defined]
 
 
 def _unsupported(module: ModuleType, name: str) -> None:
@@ -60,10 +67,14 @@ TAKEN_AWAY: dict[str, Callable[[], None]] = {
     "memory files": _without(os, "memfd_create"),
     "pidfd": _without(os, "pidfd_open"),
     "fork": _without(os, "fork"),
-    "extended attributes": _without(os, "listxattr", "getxattr", "setxattr", "removexattr"),
+    "extended attributes": _no_xattrs,
     "folder handles": _no_dir_fd,
 }
 """What Python tells about the system, by the part."""
+NO_OVERLAY = {
+    "handtools.host.sandbox.overlay.overlay_capture": _says("overlay_problem", REASON),
+    "handtools.host.sandbox.overlay.overlay_mount": _says("overlay_mount_problem", REASON),
+}
 MADE_TO_SAY_NO: dict[str, dict[str, Callable[[ModuleType], None]]] = {
     "O_PATH": {
         SYSCALLS: lambda module: _unsupported(module, "openat2")
@@ -77,11 +88,11 @@ MADE_TO_SAY_NO: dict[str, dict[str, Callable[[ModuleType], None]]] = {
     "Landlock": {
         "handtools.host.sandbox.runners.landlock": _says("LandlockRunner.unavailable_reason", REASON)
     },
-    "overlay": {"handtools.host.sandbox.overlay.overlay_capture": _says("overlay_problem", REASON)},
+    "overlay": NO_OVERLAY,
     # No system has them without supervisors.
     "supervisors": {
         "handtools.host.sandbox.processes.supervisor_client": _says("has_supervisors", False),
-        "handtools.host.sandbox.overlay.overlay_capture": _says("overlay_problem", REASON),
+        **NO_OVERLAY,
     },
 }
 """What a function of ours says, by the part and the function's module."""

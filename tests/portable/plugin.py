@@ -1,6 +1,6 @@
 """`pytest -p tests.portable.plugin --hide PART[,PART]`: hide parts of Linux from the tests and what they start.
 
-`--figures FILE` adds what came out to a JSON file, by what was hidden.
+`--figures FILE` adds what came out to a JSON file, as the row of what was hidden, or as `--row NAME`.
 """
 
 import json
@@ -18,6 +18,7 @@ def pytest_addoption(parser):
     )
 
     parser.addoption("--figures", default="", help="a JSON file to which the outcome is added")
+    parser.addoption("--row", default="", help="the name that the outcome has there")
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -25,10 +26,19 @@ def pytest_terminal_summary(terminalreporter, config):
         return
     place = Path(file)
     figures = json.loads(place.read_text("utf-8")) if place.exists() else {}
-    figures[config.getoption("--hide")] = {
-        kind: len(terminalreporter.stats.get(kind, ())) for kind in ("passed", "failed", "error", "skipped")
+    came_out = {
+        kind: len(terminalreporter.stats.get(kind, ()))
+        for kind in ("passed", "failed", "error", "skipped", "xfailed")
     }
+    # Said apart: a test about what is hidden has nothing to say, one without its program was not run.
+    hidden = [each for each in terminalreporter.stats.get("skipped", ()) if _is_about_hidden(each)]
+    came_out |= {"hidden": len(hidden), "skipped": came_out["skipped"] - len(hidden)}
+    figures[config.getoption("--row") or config.getoption("--hide")] = came_out
     place.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n", "utf-8")
+
+
+def _is_about_hidden(report):
+    return isinstance(report.longrepr, tuple) and "hidden" in report.longrepr[2]
 
 
 def pytest_load_initial_conftests(early_config):

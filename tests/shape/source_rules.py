@@ -53,6 +53,22 @@ _SYSTEM_NAMES = re.compile(
     r"|SIGURG|SIGCHLD|SIGSTOP|SIGCONT|SIGUSR\d|SIGWINCH|geteuid|getuid|getegid|getgid|getgroups|chown|fchown|lchown"
     r"|fork\w*|setsid|setpgid|killpg|getpgid|uname|major|minor|makedev|mknod|mkfifo|openpty|CDLL)"
 )
+_HOLDERS = (
+    ast.Call,
+    ast.keyword,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.Compare,
+    ast.Return,
+    ast.BinOp,
+    ast.JoinedStr,
+    ast.List,
+    ast.Tuple,
+    ast.Set,
+    ast.Dict,
+    ast.arguments,
+)
+"""Code that holds a string, unlike prose: a docstring is a statement of its own."""
 _SYSTEM_TREES = re.compile(r"(?:^|[\s'\"=])/(?:proc|sys|dev/shm|dev/fd)(?:/|$)")
 
 
@@ -185,7 +201,7 @@ def _system_name(node: ast.AST) -> str:
     if isinstance(node, ast.ImportFrom):
         names = [f"{node.module}.{each.name}" for each in node.names]
         return next(filter(_SYSTEM_NAMES.fullmatch, names), "")
-    if isinstance(node, ast.Call | ast.Assign | ast.AnnAssign | ast.Compare):
+    if isinstance(node, _HOLDERS):
         texts = [each.value for each in ast.iter_child_nodes(node) if isinstance(each, ast.Constant)]
         sends = isinstance(node, ast.Call) and _dotted(node.func) in {"os.kill", "signal.signal"}
         if sends and any(isinstance(each, int) and each for each in texts):

@@ -125,6 +125,18 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
     (
         source_rules.system_names_outside_host,
         "src/handtools/fleet/broken.py",
+        "def status(pid):\n    return open(f'/proc/{pid}/status')\n",
+        "fleet/broken.py:2 uses /proc/",
+    ),
+    (
+        source_rules.system_names_outside_host,
+        "src/handtools/fleet/broken.py",
+        "FOLDERS = ['/sys/fs/cgroup']\n",
+        "fleet/broken.py:1 uses /sys/fs/cgroup",
+    ),
+    (
+        source_rules.system_names_outside_host,
+        "src/handtools/fleet/broken.py",
         "import os\n\n\ndef end(pid):\n    os.kill(pid, 9)\n",
         "fleet/broken.py:5 uses os.kill(pid, 9)",
     ),

@@ -129,6 +129,7 @@ async def test_a_page_is_of_one_session(bench):
     assert feed.sessions() == ["one", "two"]
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_a_running_command_is_seen_with_its_output_and_cancelled_from_elsewhere(bench):
     feed = bench.feed()
     before, results = feed.cursor(), []

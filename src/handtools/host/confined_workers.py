@@ -198,7 +198,7 @@ def _run_in_own_process(
     try:
         done = programs.run_program(programs.python_interpreter(), line, bounds, env={}, stdin=given)
     except programs.ProgramTimeout as failure:
-        raise TaskFailed(str(failure)) from failure
+        raise TaskFailed(f"it took more than {workers.limits}") from failure
     if done.code:
         raise TaskFailed("its reader failed")
     result.write(done.output)

@@ -66,6 +66,7 @@ async def batch(
         return dict(folder.results)
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_a_task_gets_a_workspace_a_score_and_a_journal(tmp_path: Path, template: str) -> None:
     out = tmp_path / "out"
     results = await batch(out, template, tasks("t1", "x/2"), writes_its_prompt, score="grep -q t1 out.txt")
@@ -81,6 +82,7 @@ async def test_a_task_gets_a_workspace_a_score_and_a_journal(tmp_path: Path, tem
     journal.close()
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_the_last_line_of_a_score_that_is_a_number_is_the_score(
     tmp_path: Path, template: str
 ) -> None:
@@ -98,6 +100,7 @@ async def test_the_last_line_of_a_score_that_is_a_number_is_the_score(
     assert "nan" in results["nan"].error
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_a_failing_task_is_tried_again_so_often_and_ends_no_other(
     tmp_path: Path, template: str
 ) -> None:
@@ -133,6 +136,7 @@ async def test_an_agent_that_takes_too_long_is_ended(tmp_path: Path, template: s
     assert (result.score, result.error) == (None, "The agent took more than 0.2 s.")
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_setup_is_not_the_agents_work_and_the_score_has_its_own_files(
     tmp_path: Path, template: str
 ) -> None:
@@ -173,6 +177,7 @@ async def test_no_more_tasks_run_at_a_time_than_is_said(tmp_path: Path, template
     assert not any(result.error for result in results.values())
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_an_interrupted_batch_goes_on_with_what_has_no_result(tmp_path: Path, template: str) -> None:
     out, begun, run = tmp_path / "out", asyncio.Event(), []
 
@@ -205,6 +210,7 @@ async def test_an_interrupted_batch_goes_on_with_what_has_no_result(tmp_path: Pa
     assert all(result.score == 1.0 for result in results.values())
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_progress_counts_what_was_done_earlier(tmp_path: Path, template: str) -> None:
     out, seen = tmp_path / "out", []
     await batch(out, template, tasks("a"), writes_its_prompt, score="true")
@@ -282,6 +288,7 @@ def test_an_agent_is_an_async_function() -> None:
         load_agent("json:nothing")
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_a_relays_token_opens_one_workspace_for_as_long_as_it_is_good(
     tmp_path: Path, template: str
 ) -> None:

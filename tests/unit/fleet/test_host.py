@@ -233,6 +233,7 @@ async def test_a_running_command_is_ended_at_its_deadline_and_its_turn_is_free(
         assert (await box.call("now", {})).status == "ok"
 
 
+@pytest.mark.linux("overlay")  # a copy is there even when it is closed
 async def test_workspaces_that_nobody_uses_are_closed_and_come_back(files: WorkspaceStore) -> None:
     async with served(files, open=2) as fleet:
         client = fleet.client()

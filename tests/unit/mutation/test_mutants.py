@@ -63,6 +63,7 @@ def project(tmp_path):
     return write
 
 
+@pytest.mark.linux("fork")
 def test_a_mistake_that_a_test_sees_is_told_from_one_that_none_sees(project):
     verdicts = {}
     for mutant in mutants_of("limit", LIMIT):
@@ -71,11 +72,13 @@ def test_a_mistake_that_a_test_sees_is_told_from_one_that_none_sees(project):
     assert verdicts == {"return None": "killed", "count < 3": "survived", "4": "survived"}
 
 
+@pytest.mark.linux("fork")
 def test_a_mistake_that_never_ends_is_ended(project):
     root, source, suites = project("def fits(count):\n    while True: pass\n")
     assert try_suites(root, source, suites, set(), 5) == "timed out"
 
 
+@pytest.mark.linux("fork")
 def test_tests_are_known_by_the_functions_that_they_enter(project):
     root, source, suites = project(LIMIT)
     assert entered_functions(root, source, suites) == {
@@ -83,6 +86,7 @@ def test_tests_are_known_by_the_functions_that_they_enter(project):
     }
 
 
+@pytest.mark.linux("fork")
 def test_suites_that_fail_without_a_mutant_say_nothing(project):
     with pytest.raises(SystemExit, match="fail without a mutant"):
         entered_functions(*project("def fits(count):\n    return True\n"))

@@ -76,13 +76,12 @@ def _copy_file_or_link(
 
 def _copy_folder_metadata(inside: FolderHandle, copied: FolderHandle) -> None:
     found = inside.own_stat()
-    if inside.fd is None or copied.fd is None:
-        return
-    _copy_attributes(inside.fd, copied.fd)
-    with contextlib.suppress(OSError):
-        os.fchown(copied.fd, found.st_uid, found.st_gid)
-    os.fchmod(copied.fd, stat.S_IMODE(found.st_mode))
-    os.utime(copied.fd, ns=(found.st_atime_ns, found.st_mtime_ns))
+    there, here = (folder.path if folder.fd is None else folder.fd for folder in (inside, copied))
+    _copy_attributes(there, here)
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no owners
+        os.chown(here, found.st_uid, found.st_gid)
+    os.chmod(here, stat.S_IMODE(found.st_mode))
+    os.utime(here, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def _copy_file(source: int | None, old: str, target: int | None, new: str) -> None:
@@ -123,7 +122,7 @@ def _data_ranges(fd: int, size: int) -> list[tuple[int, int]]:
     return found
 
 
-def _copy_attributes(source: int, target: int) -> None:
+def _copy_attributes(source: int | str, target: int | str) -> None:
     with contextlib.suppress(OSError, AttributeError):
         for name in os.listxattr(source):
             with contextlib.suppress(OSError):

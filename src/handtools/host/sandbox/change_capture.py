@@ -106,9 +106,12 @@ class NodeReader:
     known_bytes: int = 8 << 20
 
     def node(
-        self, folder: int, name: str, found: os.stat_result, *, ref: str, mode: int | None = None
+        self, folder: int | None, name: str, found: os.stat_result, *, ref: str, mode: int | None = None
     ) -> Node:
-        """The `Node` of a file, link or folder, which refers to its backup by `ref`."""
+        """The `Node` of a file, link or folder, which refers to its backup by `ref`.
+
+        Without the handle of its folder, the name is a whole path.
+        """
         kind = kind_of_mode(found.st_mode)
         mode = stat.S_IMODE(found.st_mode) if mode is None else mode
         if kind == "folder":
@@ -122,7 +125,7 @@ class NodeReader:
         mark, known = self._looked(folder, name, found)
         return Node("file", known, mode, BackupRef(ref, mark, found.st_size))
 
-    def _looked(self, folder: int, name: str, found: os.stat_result) -> tuple[str, bytes]:
+    def _looked(self, folder: int | None, name: str, found: os.stat_result) -> tuple[str, bytes]:
         size = found.st_size
         if size > MOST_HASHED_FILE_BYTES or size > self.hashed_bytes or not self.hashed_files:
             return stat_mark(found), b""

@@ -7,12 +7,12 @@ import contextlib
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.core.commands import CommandLimits
-from handtools.host.programs import search_path
+from handtools.host.programs import anonymous_file, search_path
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
@@ -39,7 +39,7 @@ async def run_stdin_filter(
 ) -> tuple[bytes, str]:
     """Pass bytes through the program; returns its output and, if it failed, the reason (else empty)."""
     with contextlib.ExitStack() as held:
-        given, made = (held.enter_context(_memory_file(name)) for name in ("given", "made"))
+        given, made = (held.enter_context(anonymous_file()).fileno() for _ in range(2))
         os.write(given, data)
         os.lseek(given, 0, os.SEEK_SET)
         kept = Path(tempfile.gettempdir(), f"handtools-{uuid.uuid4().hex}")
@@ -79,12 +79,3 @@ def _complaint(ended: ProcessResult, seconds: float) -> str:
     head, _ = ended.output.ends()
     said = " ".join(head.decode(errors="replace").split())[:_COMPLAINT_CHARS]
     return "" if ended.code == 0 else f"failed: {said or f'exit code {ended.code}'}"
-
-
-@contextlib.contextmanager
-def _memory_file(name: str) -> Iterator[int]:
-    fd = os.memfd_create(f"handtools-{name}")
-    try:
-        yield fd
-    finally:
-        os.close(fd)

@@ -203,8 +203,8 @@ def _scanned_node(seen: ScannedPath, ref: str, root: str, path: str) -> Node:
         FolderHandle.at(root) as top,
         open_inner_folder(top, above) as folder,
     ):
-        assert folder.fd is not None
-        return NodeReader().node(folder.fd, name, folder.stat(name), ref=ref, mode=mode)
+        found = folder.stat(name)
+        return NodeReader().node(folder.fd, folder.name_for_os(name), found, ref=ref, mode=mode)
     return Node("file", b"", mode, BackupRef(ref, stat_mark(seen.found), seen.found.st_size))
 
 

@@ -47,6 +47,7 @@ def tree(root: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_a_conversation_leaves_the_journal_and_the_files_that_our_own_calls_leave(name, folders):
     steps = json.loads((CONVERSATIONS / f"{name}.json").read_text())
     theirs, ours = folders

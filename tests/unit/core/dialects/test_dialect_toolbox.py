@@ -112,6 +112,7 @@ async def test_a_dialect_can_be_renamed():
     assert "one" in (await view.call("my_read", {"path": "a.txt"})).text
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_the_same_id_again_runs_nothing_again(root):
     async with coding(root) as box:
         view = box.in_dialect("openai")
@@ -142,6 +143,7 @@ async def test_each_command_of_a_call_is_asked_for_and_a_yes_is_for_one(root):
     assert (root / "a.txt").read_text() == "one\ntwo\nx\ny\n"
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_a_cancelled_call_runs_none_of_its_later_commands(root):
     token, heard = CancelToken(), []
 
@@ -158,6 +160,7 @@ async def test_a_cancelled_call_runs_none_of_its_later_commands(root):
     assert (root / "a.txt").read_text() == "one\ntwo\nx\n"
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_a_command_that_takes_too_long_is_a_timeout_in_the_vendors_shape(root):
     async with coding(root) as box:
         action = {"commands": ["sleep 600"], "timeout_ms": 300}

@@ -76,7 +76,7 @@ class ResourceMonitor:
         if self.memory is None:
             return ""
         pids = tree()
-        beside = _tmpfs_bytes(pids, self.places) + _deleted_file_bytes(pids, {_memory_device()})
+        beside = _tmpfs_bytes(pids, self.places) + _deleted_file_bytes(pids, _memory_devices())
         # Pages that several share count for each at first, and only then for all together.
         self._room = self.memory - beside - sum(map(resident_memory_bytes, pids))
         if self._room < 0:
@@ -236,11 +236,13 @@ def _devices(pids: Sequence[int], place: str) -> dict[int, str]:
 
 
 @cache
-def _memory_device() -> int:
-    """The device number of anonymous memory files (memfd)."""
+def _memory_devices() -> frozenset[int]:
+    """The device of anonymous memory files (memfd); none where Python can't make one to look at."""
+    if not hasattr(os, "memfd_create"):
+        return frozenset()
     fd = os.memfd_create("none")
     try:
-        return os.fstat(fd).st_dev
+        return frozenset({os.fstat(fd).st_dev})
     finally:
         os.close(fd)
 

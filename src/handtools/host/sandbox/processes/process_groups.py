@@ -5,8 +5,10 @@ the number of processes are not limited. Run by us on Linux alone, with supervis
 """
 
 import contextlib
+import errno
 import os
 import select
+import shutil
 import signal
 import socket
 import threading
@@ -93,6 +95,10 @@ class _ProcessGroup:
     def _run(self, order: StartOrder, fds: Sequence[int]) -> CommandEndAnswer:
         if order["landlock"] is not None or any(order[key] for key in _ON_LINUX_ALONE):  # type: ignore[literal-required]
             return RefusalAnswer(refused="it needs a supervisor, and there is none on this system")
+        name = order["argv"][0]
+        # Else it is the shell that says so, as if the command had.
+        if "/" not in name and not shutil.which(name, path=order["env"].get("PATH", os.defpath)):
+            return RefusalAnswer(refused=f"{name}: {os.strerror(errno.ENOENT)}")
         try:
             self._process = _start(order, fds)
         except OSError as error:

@@ -104,7 +104,7 @@ class BubblewrapRunner:
             hide, notes = self._masks(launch, private, readable, as_root=os.geteuid() == 0 and user is None)
             home = profile.scratch_home(launch, readable) if scratch else users_home
             made.append(_seccomp_fd(countable=launch.allowance.memory_bytes is not None))
-            made.append(_memory_fd("gitconfig", passed_on_git_config(os.path.expanduser("~")).encode()))
+            made.append(_file_fd(passed_on_git_config(os.path.expanduser("~")).encode()))
             argv = [
                 *(_bwrap_path(launch.root), *profile.namespace_args(launch), "--seccomp", str(made[0])),
                 *profile.system_args(
@@ -295,11 +295,11 @@ def _seccomp_program(*, countable: bool) -> bytes:
 
 def _seccomp_fd(*, countable: bool) -> int:
     """A descriptor from which bubblewrap reads the seccomp filter."""
-    return _memory_fd("filter", _seccomp_program(countable=countable))
+    return _file_fd(_seccomp_program(countable=countable))
 
 
-def _memory_fd(name: str, data: bytes) -> int:
-    fd = os.memfd_create(name, os.MFD_CLOEXEC)
-    os.write(fd, data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
+def _file_fd(data: bytes) -> int:
+    with programs.anonymous_file() as file:
+        file.write(data)
+        file.seek(0)
+        return os.dup(file.fileno())

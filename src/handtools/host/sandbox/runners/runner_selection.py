@@ -82,8 +82,8 @@ def runner_named(name: str, root: str | os.PathLike[str] = "") -> Runner:
     for runner in runners_by_strength(root):
         if runner.name == name:
             return runner
-    known = ", ".join([*(runner.name for runner in runners_by_strength()), ContainerRunner.name])
-    raise HostError(f"There is no runner called {name}; there are {known}.")
+    known = dict.fromkeys([*(runner.name for runner in runners_by_strength()), ContainerRunner.name])
+    raise HostError(f"There is no runner called {name}; there are {', '.join(known)}.")
 
 
 def choose_runner(

@@ -53,6 +53,7 @@ def test_the_memory_of_several_is_added_up():
         ended(children)
 
 
+@pytest.mark.linux("fork")
 def test_pages_that_are_shared_count_once():
     code = """
 kept = bytearray(b'x') * (60 << 20)
@@ -70,6 +71,7 @@ children = [os.fork() for _ in range(2)]
         ended([parent])
 
 
+@pytest.mark.linux("memory files")
 def test_memory_in_files_that_nobody_maps_counts():
     child = holding("fd = os.memfd_create('x'); os.write(fd, bytes(60 << 20))")
     try:

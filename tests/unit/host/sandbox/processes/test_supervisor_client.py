@@ -100,6 +100,7 @@ async def test_signals_are_as_a_command_expects_them(tmp_path):
     assert ended.output.bytes == 0
 
 
+@pytest.mark.linux("supervisors")
 async def test_memory_is_measured(tmp_path):
     script = "x=$(head -c 60000000 /dev/zero | tr '\\0' x); echo ${#x}"
     ended = await run_process(launch(tmp_path, script), tmp_path / "kept")
@@ -107,6 +108,7 @@ async def test_memory_is_measured(tmp_path):
     assert 50_000_000 < ended.peak_bytes < 600_000_000
 
 
+@pytest.mark.linux("supervisors")
 @pytest.mark.parametrize(("limit", "code"), [(None, 0), (100 << 20, 1)])
 async def test_a_limit_on_memory_holds(tmp_path, limit, code):
     from handtools.core.commands import CommandLimits
@@ -124,4 +126,5 @@ async def test_a_limit_on_file_size_holds(tmp_path):
     allowance = CommandLimits(written_bytes=1_000_000)
     ended = await run_process(launch(tmp_path, script, allowance=allowance), tmp_path / "kept")
     assert ended.how == "limit"
-    assert (tmp_path / "big").stat().st_size == 1_000_000
+    # Without supervisors the shell sets it, in whole blocks.
+    assert 1_000_000 - 512 < (tmp_path / "big").stat().st_size <= 1_000_000
