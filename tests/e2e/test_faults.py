@@ -79,6 +79,9 @@ def test_a_record_that_could_not_be_completed_is_completed_by_the_next_call(tmp_
         ("patch four files", "ENOSPC", True, "renameat2", "", -1),
         # A checkpoint that stops halfway leaves a file that is shorter than it says: its log has the rest.
         ("append to the journal", "EIO", False, "pread64", "-wal", 2),
+        # A read that the disk refuses makes no journal a damaged one.
+        ("open after a crash", "EIO", False, "pread64", "/state/journal.sqlite", 4),
+        ("open after a crash", "EIO", True, "pread64", "/state/journal.sqlite", 4),
         # The parent is unmounted when its new layer can't be made, and a half-made fork has its name.
         ("fork a layer", "EIO", False, "mkdir", "parent/upper", 0),
         ("fork a layer", "ENOSPC", True, "rename", "fork/workspace.partial", 0),
