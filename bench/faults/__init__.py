@@ -45,7 +45,7 @@ from bench.figures import Figure
 QUICK_POINTS = 2
 """Points of each operation in CI, drawn anew by `--seed`."""
 CLOCK = "clock"
-DAY_SECONDS = 86_400.0
+DAY_NANOSECONDS = 86_400 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--point", help="one point, as it is told: INDEX:WHAT or INDEX:WHAT:stays")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--told", action="store_true", help="say what every point came to")
+    parser.add_argument(
+        "--tried", type=Path, help="a file of points that were right: they are not run again"
+    )
 
 
 def run(options: argparse.Namespace) -> Iterable[Figure]:
     points = options.points or (QUICK_POINTS if options.quick else None)
     chosen = [each for each in OPERATIONS if not options.operation or each.name in options.operation]
     total, wrong, seen = 0, 0, Counter[str]()
+    problems: list[str]
+    tried = _read_tried(options.tried)
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         for operation in chosen:
@@ -89,11 +94,20 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
             if options.point:
                 index, what, *stays = options.point.split(":")
                 faults = [Fault(int(index), what, stays=bool(stays))]
-            elif points is not None and points < len(faults):
-                faults = random.Random(f"{options.seed} {operation.name}").sample(faults, points)
+            elif points is not None:
+                # More points of the same seed are the same points and more.
+                random.Random(f"{options.seed} {operation.name}").shuffle(faults)
+                faults = faults[:points]
             failures = 0
             for fault in faults:
-                happened, problems = attempt(operation, recorded, fault, Path(folder))
+                key = (operation.name, _point(fault))
+                if key in tried:
+                    happened, problems = tried[key], []
+                else:
+                    happened, problems = attempt(operation, recorded, fault, Path(folder))
+                    if options.tried and not problems:
+                        with options.tried.open("a") as file:
+                            print(json.dumps([*key, happened]), file=file)
                 seen[f"{fault.what}{', for good' if fault.stays else ''}"] += happened
                 total += happened
                 failures += bool(problems)
@@ -107,12 +121,22 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
     yield Figure(name="wrong", value=wrong, unit="", goal=0)
 
 
+def _read_tried(file: Path | None) -> dict[tuple[str, str], bool]:
+    """Operation and point of each that was right, and whether its fault happened."""
+    rows = map(json.loads, file.read_text().splitlines() if file and file.exists() else [])
+    return {(operation, point): happened for operation, point, happened in rows}
+
+
+def _point(fault: Fault) -> str:
+    """A point as `--point` takes it."""
+    return f"{fault.index}:{fault.what}{':stays' if fault.stays else ''}"
+
+
 def _tell(operation: Operation, fault: Fault, problems: list[str], *, told: bool) -> None:
-    point = f"{fault.index}:{fault.what}{':stays' if fault.stays else ''}"
     for problem in problems:
-        print(f"WRONG {operation.name} {point} {problem}", file=sys.stderr, flush=True)
+        print(f"WRONG {operation.name} {_point(fault)} {problem}", file=sys.stderr, flush=True)
     if told and not problems:
-        print(f"      {operation.name} {point}", file=sys.stderr, flush=True)
+        print(f"      {operation.name} {_point(fault)}", file=sys.stderr, flush=True)
 
 
 def record(operation: Operation, folder: Path) -> Recorded:
@@ -230,21 +254,21 @@ def _place(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _clock_that_jumps(at: int | None) -> Iterator[list[float]]:
+def _clock_that_jumps(at: int | None) -> Iterator[list[int]]:
     """A clock that is a day earlier from its reading number `at` on; yields the readings.
 
     The kernel's clock can't be failed: reading it is no system call.
     """
-    real, reads = time.time, list[float]()
+    seconds, nanoseconds, reads = time.time, time.time_ns, list[int]()
     count = itertools.count()
 
-    def read() -> float:
+    def read() -> int:
         back = at is not None and next(count) >= at
-        reads.append(real() - (DAY_SECONDS if back else 0.0))
+        reads.append(nanoseconds() - (DAY_NANOSECONDS if back else 0))
         return reads[-1]
 
-    time.time = read
+    time.time, time.time_ns = lambda: read() / 1e9, read
     try:
         yield reads
     finally:
-        time.time = real
+        time.time, time.time_ns = seconds, nanoseconds

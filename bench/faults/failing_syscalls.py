@@ -76,6 +76,8 @@ KINDS = {
     "chown": Kind(92, "path", 0, _EVERY),
     "fchown": Kind(93, "fd", 0, _EVERY),
     "lchown": Kind(94, "path", 0, _EVERY),
+    "statfs": Kind(137, "path", 0, _EVERY),
+    "fstatfs": Kind(138, "fd", 0, _EVERY),
     "mount": Kind(165, "path", 1, _EVERY),
     "umount2": Kind(166, "path", 0, _EVERY),
     "setxattr": Kind(188, "path", 0, _GROWING),
@@ -113,6 +115,7 @@ LOCKING = {"fcntl", "flock"}
 """Locks are in the kernel's memory: they fail once, and work on a disk that fails for good."""
 _BY_NUMBER = {kind.number: name for name, kind in KINDS.items()}
 _CREATE = os.O_CREAT
+_DUPLICATING = {fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC}
 _LARGEST_PATH = 4096
 
 _SECCOMP, _PIDFD_GETFD, _NO_NEW_PRIVILEGES = 317, 438, 38
@@ -307,7 +310,9 @@ class _Watch:
     def _possible(
         self, name: str, kind: Kind, arguments: list[int], memory: int, path: bytes
     ) -> frozenset[str]:
-        """An open that creates nothing needs no room, and no kernel refuses to unlock."""
+        """An open that creates nothing needs no room, a second handle no disk, and no kernel refuses to unlock."""
+        if name == "fcntl" and arguments[1] in _DUPLICATING:
+            return frozenset({"EMFILE"})
         if name in LOCKING:
             return kind.faults if not _unlocks(name, arguments, memory) else frozenset()
         place = {"open": 1, "openat": 2}.get(name)

@@ -1,12 +1,13 @@
 """System calls that fail in the middle of an operation: a few of those that were wrong once; the bench has all."""
 
+import argparse
 import os
 import platform
 import sys
 
 import pytest
 
-from bench.faults import attempt, record
+from bench.faults import attempt, record, run
 from bench.faults.failing_syscalls import ARM, DISARM, Fault, hold_calls, mark, run_with_fault
 from bench.faults.operations import OPERATIONS
 
@@ -78,6 +79,9 @@ def test_a_record_that_could_not_be_completed_is_completed_by_the_next_call(tmp_
         ("patch four files", "ENOSPC", True, "renameat2", "", -1),
         # A checkpoint that stops halfway leaves a file that is shorter than it says: its log has the rest.
         ("append to the journal", "EIO", False, "pread64", "-wal", 2),
+        # A read that the disk refuses makes no journal a damaged one.
+        ("open after a crash", "EIO", False, "pread64", "/state/journal.sqlite", 4),
+        ("open after a crash", "EIO", True, "pread64", "/state/journal.sqlite", 4),
         # The parent is unmounted when its new layer can't be made, and a half-made fork has its name.
         ("fork a layer", "EIO", False, "mkdir", "parent/upper", 0),
         ("fork a layer", "ENOSPC", True, "rename", "fork/workspace.partial", 0),
@@ -87,3 +91,29 @@ def test_a_record_that_could_not_be_completed_is_completed_by_the_next_call(tmp_
 )
 def test_after_a_fault_all_is_old_or_new_and_goes_on(tmp_path, operation, what, stays, name, path, number):
     assert not attempted(tmp_path, operation, what, name, path, number, stays=stays)
+
+
+def test_a_run_that_goes_on_does_not_try_a_point_again(tmp_path):
+    given = argparse.Namespace(
+        quick=False, operation=["list"], points=1, point=None, seed=1, told=False, tried=tmp_path / "tried"
+    )
+    first = {figure.name: figure.value for figure in run(given)}
+    rows = given.tried.read_text()
+    assert len(rows.splitlines()) == first["injection points"] == 1
+    assert {figure.name: figure.value for figure in run(given)} == first
+    assert given.tried.read_text() == rows
+
+
+def test_a_second_handle_fails_only_for_too_many(tmp_path):
+    def action():
+        fd = os.open(tmp_path, os.O_RDONLY)
+        hold_calls()
+        mark(ARM)
+        try:
+            os.dup(fd)
+        except OSError as error:
+            return error.strerror.encode()
+        return b"made"
+
+    assert run_with_fault(action, os.fspath(tmp_path), Fault(0, "EMFILE")).report == b"Too many open files"
+    assert run_with_fault(action, os.fspath(tmp_path), Fault(0, "EIO")).report == b"made"

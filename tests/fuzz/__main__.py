@@ -76,8 +76,12 @@ def keep_corpus(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         chosen = Path(folder, "chosen")
         chosen.mkdir()
-        _run(name, folder, "-merge=1", f"-max_len={MOST_INPUT_BYTES}", str(chosen), str(WORKING / name))
-        count = write_corpus(name, [file.read_bytes() for file in chosen.iterdir()])
+        options = ["-merge=1", f"-max_len={MOST_INPUT_BYTES}", f"-timeout={HANG_SECONDS}"]
+        said = _run(name, folder, *options, str(chosen), str(WORKING / name))
+        inputs = [file.read_bytes() for file in chosen.iterdir()]
+        if not inputs:
+            raise RuntimeError(f"{name}: the runs can't be merged\n{said.stdout[-2000:]}")
+        count = write_corpus(name, inputs)
     print(f"{name:20} {count} inputs kept")
 
 

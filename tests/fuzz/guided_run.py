@@ -4,6 +4,7 @@ libFuzzer ends the process itself, so `tests.fuzz` starts one for each target.
 """
 
 import inspect
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -41,13 +42,13 @@ def main() -> None:
     target = load_target(name)
     instrument(target.PARSERS)
     seeds, words = Path(scratch, "seeds"), Path(scratch, "words")
-    seeds.mkdir()
+    seeds.mkdir(exist_ok=True)
     for number, data in enumerate([*target.SEEDS, *target.FOUND.values(), *read_corpus(name)]):
         (seeds / f"{number:05}").write_bytes(data)
     words.write_text("".join(f'"{escaped(word)}"\n' for word in target.WORDS))
-    atheris.Setup(
-        [sys.argv[0], f"-dict={words}", *options, str(seeds)], lambda data: run_input(target, data)
-    )
+    # Merging, libFuzzer starts this program again for the inputs after one that failed, by a shell.
+    this = f"{shlex.quote(sys.executable)} -m {__spec__.name} {name} {shlex.quote(scratch)}"
+    atheris.Setup([this, f"-dict={words}", *options, str(seeds)], lambda data: run_input(target, data))
     atheris.Fuzz()
 
 

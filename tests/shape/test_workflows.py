@@ -61,6 +61,13 @@ def test_the_suites_run_on_every_system_and_python() -> None:
     assert [step["run"] for step in jobs["gate"]["steps"] if ".ci/run" in step.get("run", "")]
 
 
+def test_every_parser_is_fuzzed_each_night() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "fuzzing.yml").read_text("utf-8"))
+    assert workflow[True]["schedule"]  # YAML 1.1 reads the key `on` as true
+    [steps] = [job["steps"] for job in workflow["jobs"].values()]
+    assert [step["run"] for step in steps if ".ci/fuzz" in step.get("run", "") and "--all" in step["run"]]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

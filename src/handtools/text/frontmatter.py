@@ -165,7 +165,8 @@ class _FrontmatterReader:
                 self._problem(f"has `\\{code}`, which YAML does not know", row=row)
             return _ESCAPED.get(code, escape[0])
 
-        return _ESCAPE.sub(meant, whole)
+        # JSON escapes a character beyond U+FFFF as two halves; one half alone is no character.
+        return _ESCAPE.sub(meant, whole).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
     def _block(self, block: re.Match[str], indent: int) -> str:
         """Parse a literal (`|`) or folded (`>`) block scalar."""

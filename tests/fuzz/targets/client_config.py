@@ -24,6 +24,7 @@ SEEDS = [
     b'\x00{\n  // c\n  "mcpServers": {"a": {}},\n  "permissions": {"deny": ["X", "Bash"]}, /* d */\n}\n',
     b'\x00{"tools": {"shell": true}}',
     b'\x01sandbox_mode = "x" # c\n[mcpServers.a]\nb = """\n[c]\n"""\n[[t]]\n',
+    b"\x01\xef\xbb\xbfa = 1\n",
     b"\x02mcpServers:\n  a:\n    command: b\nother: []\n",
 ]
 WORDS = ["mcpServers", "handtools", "permissions", "deny", "Bash", "tools", "shell", "sandbox_mode", "//", "/*", "*/", '"',
@@ -57,7 +58,8 @@ def fuzz(data):
     for edit in edits:
         assert config_value_text(shape, after, edit.keys) is not None
     if shape == "toml":
-        changed = tomllib.loads(after)
+        assert after.startswith("\ufeff") == text.startswith("\ufeff")
+        changed = tomllib.loads(after.removeprefix("\ufeff"))
         assert changed["mcpServers"]["handtools"]["command"] == "handtools"
         assert others(changed) == others(tomllib.loads(text.removeprefix("\ufeff")))
     twice, _ = apply_edits(shape, after, edits)

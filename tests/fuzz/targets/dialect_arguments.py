@@ -5,17 +5,21 @@ from handtools.core.dialects.all_dialects import DIALECTS
 from handtools.core.errors import InvalidInput, ToolError
 from handtools.runtime.arguments import validate_arguments
 from handtools.runtime.dialect_calls import calls_of_ours
-from handtools.toolbox import EVERYTHING
+from handtools.toolbox import EDITORS, EVERYTHING
 from tests.fuzz.drawn_values import DrawnValues
 
 ROWS = [row for dialect in DIALECTS.values() for row in dialect]
-OURS = {tool.name: tool for tool in EVERYTHING}
+TOOLS = (*EVERYTHING, *EDITORS)
+OURS = {tool.name: tool for tool in TOOLS}
 WORDS = [
     *sorted({name for row in ROWS for name in row.schema.get("properties", ())}),
-    *sorted({name for tool in EVERYTHING for name in tool.params.model_fields}),
+    *sorted({name for tool in TOOLS for name in tool.params.model_fields}),
     "a.py", "*.py", "view", "str_replace", "create", "insert", "1-5", "[1, 2]", '{"a": 1}', "*** Begin Patch",
 ]  # fmt: skip
-SEEDS = [bytes([number, 0, 2]) + b"\x05\x05\x06a\xff" for number in range(0, len(ROWS), 3)]
+SEEDS = [
+    *(bytes([number, 0, 2]) + b"\x05\x05\x06a\xff" for number in range(0, len(ROWS), 3)),
+    b"\x06}'\x85p\xa6insert",
+]
 PARSERS = ["handtools.core.dialects", "handtools.runtime.arguments", "handtools.runtime.dialect_calls"]
 FOUND: dict[str, bytes] = {}
 

@@ -87,6 +87,7 @@ def test_rows_in_any_order_are_read_and_no_row_is_read_twice(rows):
             {"metadata": {"version": "1.0", "tags": ["a", "b"]}},
         ),
         ('a: "tab\\tquote\\" \\u00e9"', {"a": 'tab\tquote" é'}),
+        ('a: "\\ud83e\\udd80 and half of it: \\ud83e"', {"a": "🦀 and half of it: \ufffd"}),
         ("a: it's", {"a": "it's"}),
         ("a:\nb: c", {"a": "", "b": "c"}),
         ("# comment\na: b", {"a": "b"}),

@@ -377,16 +377,23 @@ class Database:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             try:
-                self._connection = _connect(self.path)
-            except sqlite3.OperationalError:
-                raise
+                self._connection = self._connect_or_heal()
             except OSError as failure:
                 raise _explanation(self.path, failure) from failure
-            except sqlite3.DatabaseError as damage:
-                self.healed = _set_aside(self.path, str(damage))
-                self._connection = _connect(self.path)
             self._reads_only = _reads_only(self._connection)
         return self._connection
+
+    def _connect_or_heal(self) -> sqlite3.Connection:
+        # A read that the disk refuses is damage to SQLite, too; a damaged file is so the second time as well.
+        for is_second in (False, True):
+            try:
+                return _connect(self.path)
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError as damage:
+                if is_second:
+                    self.healed = _set_aside(self.path, str(damage))
+        return _connect(self.path)
 
 
 def _explanation(path: str, failure: sqlite3.DatabaseError | OSError) -> HostError:
@@ -398,7 +405,8 @@ def _explanation(path: str, failure: sqlite3.DatabaseError | OSError) -> HostErr
             return _unusable(path, str(why.strerror), why.errno)
         return _unusable(path, str(failure), errno.ENOSPC if name == "SQLITE_FULL" else None)
     return JournalDamaged(
-        f"The journal {path} is damaged: {failure}. The next start sets it aside and begins a new one."
+        f"The journal {path} is damaged, or its disk could not read it: {failure}. "
+        "The next start sets a damaged one aside and begins a new one."
     )
 
 
