@@ -96,6 +96,9 @@ AREAS = {
             f"{UNIT}/tools/test_undo.py",
             f"{RUNTIME}/test_review.py",
             "tests/e2e/test_transaction.py::test_one_file_of_a_folder_that_a_command_removed_comes_back_alone",
+            "tests/e2e/test_undo_of_parts.py",
+            "tests/e2e/test_git_commands.py::test_objects_stay_where_somebody_may_have_built_on_them",
+            "tests/e2e/test_git_commands.py::test_a_branch_that_somebody_moved_since_is_a_conflict_and_all_of_the_repository_stays",
         ),
     ),
     "resolving": Area(

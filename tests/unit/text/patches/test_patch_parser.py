@@ -66,6 +66,11 @@ def test_a_carriage_return_inside_a_hunk_belongs_to_the_file():
     assert HunkRow("-", "two\r") in file.hunks[0].rows
 
 
+def test_the_one_line_of_an_added_file_keeps_its_carriage_return():
+    [file] = parse_patch("*** Add File: x\n+one\r\n")
+    assert file.hunks == (Hunk((HunkRow("+", "one\r"),)),)
+
+
 @pytest.mark.parametrize(
     ("header", "action", "executable"),
     [
@@ -99,6 +104,12 @@ def test_names_that_git_quotes_are_read():
         'diff --git "a/\\303\\244 \\"q\\".txt" "b/\\303\\244 \\"q\\".txt"\nnew file mode 100644\n'
     )
     assert file.path == 'ä "q".txt'
+
+
+def test_every_escape_of_a_quoted_name_is_undone():
+    name = r"\a\b\t\n\v\f\r\\\"\377"
+    [file] = parse_patch(f'diff --git "a/{name}" "b/{name}"\nnew file mode 100644\n')
+    assert file.path == '\a\b\t\n\v\f\r\\"\udcff'
 
 
 @pytest.mark.parametrize(
