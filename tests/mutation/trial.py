@@ -48,8 +48,8 @@ class Suites:
         self.root, self.source, self.suites = root, source, suites
         self.entered: dict[tuple[str, str], list[str]] = {}
         """The tests that enter a function, by its file and name: quick ones first."""
-        self.processor_seconds = 0.0
-        """What all of them take; a mutant may take twice as much."""
+        self.seconds: dict[str, float] = {}
+        """What each test takes of the processor; with a mutant it may take a few times as much."""
 
     def __enter__(self) -> Self:
         """Runs all once: they must pass."""
@@ -57,7 +57,7 @@ class Suites:
         self._child = _started(_collect, self.root, self.source, self.suites, theirs)
         theirs.close()
         try:
-            self.entered, self.processor_seconds = self._ours.recv()
+            self.entered, self.seconds = self._ours.recv()
         except EOFError:
             _end(self._child)
             said = f"{', '.join(self.suites)}: fail without a mutant, so they would say nothing"
@@ -82,30 +82,38 @@ class Suites:
         # Programs that the tests start read the file.
         path.write_text(ast.unparse(wrong), "utf-8")
         try:
-            most = int(10 + 2 * self.processor_seconds)
-            self._ours.send((file, right, wrong, tests, limit, most))
-            return self._ours.recv() or self._imported_anew(tests, limit, most)
+            selected = {test: self.seconds[test] for test in tests or self.seconds}
+            self._ours.send((file, right, wrong, selected, limit))
+            return self._ours.recv() or self._imported_anew(selected, limit)
         finally:
             path.write_text(right, "utf-8")
 
-    def _imported_anew(self, tests: list[str], limit: float, most: int) -> Verdict:
-        places = tuple(dict.fromkeys(test.partition("::")[0] for test in tests)) or self.suites
-        given = self.root, self.source, places, Selected(tests), most
-        return _watched(_started(_pytest, *given), limit)
+    def _imported_anew(self, selected: dict[str, float], limit: float) -> Verdict:
+        places = tuple(dict.fromkeys(test.partition("::")[0] for test in selected))
+        return _watched(_started(_pytest, self.root, self.source, places, Selected(selected)), limit)
 
 
 class Selected:
-    """A plugin that runs these tests only, in this order."""
+    """A plugin that runs these tests only, in this order, each with a bound on what it takes of the processor."""
 
-    def __init__(self, tests: list[str]) -> None:
+    def __init__(self, tests: dict[str, float]) -> None:
         self.tests = tests
+        self.order = list(tests)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        if self.tests:
-            place = {test: number for number, test in enumerate(self.tests)}
-            items[:] = sorted(
-                (each for each in items if each.nodeid in place), key=lambda each: place[each.nodeid]
-            )
+        chosen = (each for each in items if each.nodeid in self.tests)
+        items[:] = sorted(chosen, key=lambda each: self.order.index(each.nodeid))
+        # What never ends may also fill all memory.
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+        # The signal ends the process, so that the next mutant can have its turn.
+        signal.setitimer(signal.ITIMER_PROF, 3 + 5 * self.tests[item.nodeid])
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 class Collected:
@@ -129,10 +137,10 @@ class Collected:
             finally:
                 _end(first)
             while True:
-                file, right, wrong, tests, limit, most = self.asked.recv()
+                file, right, wrong, tests, limit = self.asked.recv()
                 codes = compile(right, file, "exec"), compile(wrong, file, "exec")
                 swapped = _functions_to_swap(file, *codes)
-                trial = swapped and _started(self._try, session, swapped, tests, most)
+                trial = swapped and _started(self._try, session, swapped, tests)
                 self.asked.send(_watched(trial, limit) if trial else None)
         return True
 
@@ -140,19 +148,19 @@ class Collected:
         plugin = Entered(self.source)
         session.config.pluginmanager.register(plugin)
         if _passes(session):
-            answer.send((plugin.quick_first(), time.process_time()))
+            answer.send((plugin.quick_first(), plugin.seconds))
 
     def _try(
         self,
         session: pytest.Session,
         swapped: list[tuple[FunctionType, CodeType]],
-        tests: list[str],
-        most: int,
+        tests: dict[str, float],
     ) -> None:
-        _bound(most)
         for function, code in swapped:
             function.__code__ = code
-        Selected(tests).pytest_collection_modifyitems(session.items)
+        plugin = Selected(tests)
+        session.config.pluginmanager.register(plugin)
+        plugin.pytest_collection_modifyitems(session.items)
         os._exit(0 if _passes(session) else 1)
 
 
@@ -162,7 +170,7 @@ class Entered:
     def __init__(self, source: str) -> None:
         self.source = source
         self.codes: dict[str, dict[int, CodeType]] = {}
-        self.seconds: dict[str, float] = defaultdict(float)
+        self.seconds: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
@@ -172,15 +180,14 @@ class Entered:
             if event == "call":
                 codes[id(frame.f_code)] = frame.f_code
 
+        began = time.process_time()
         threading.setprofile(note)
         sys.setprofile(note)
         try:
             return (yield)
         finally:
             sys.setprofile(None)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.seconds[report.nodeid] += report.duration
+            self.seconds[item.nodeid] = time.process_time() - began
 
     def quick_first(self) -> dict[tuple[str, str], list[str]]:
         tests: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -229,15 +236,7 @@ def _collect(root: Path, source: Path, suites: tuple[str, ...], asked: Connectio
     _pytest(root, source, suites, Collected(source, asked))
 
 
-def _bound(seconds: int) -> None:
-    """A mutant that never ends takes no more of the processor than this, and not all memory."""
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
-
-
-def _pytest(root: Path, source: Path, places: tuple[str, ...], plugin: object, most: int = 0) -> None:
-    if most:
-        _bound(most)
+def _pytest(root: Path, source: Path, places: tuple[str, ...], plugin: object) -> None:
     quiet = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(quiet, descriptor)
@@ -268,7 +267,7 @@ def _alone(work: Any, *given: Any) -> None:
 def _watched(trial: Any, limit: float) -> Verdict:
     try:
         trial.join(limit)
-        if trial.is_alive() or trial.exitcode == -signal.SIGXCPU:
+        if trial.is_alive() or trial.exitcode == -signal.SIGPROF:
             return "timed out"
         return "killed" if trial.exitcode else "survived"
     finally:

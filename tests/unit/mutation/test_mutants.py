@@ -89,7 +89,7 @@ def test_a_mistake_on_import_is_seen(project):
 def test_a_mistake_that_never_ends_is_ended(project):
     collected, file = project(LIMIT)
     with collected as suites:
-        wrong = ast.parse("def fits(count):\n    while True: pass\n")
+        wrong = ast.parse("import threading\ndef fits(count):\n    threading.Event().wait()\n")
         assert suites.verdict(file, wrong, [], 5) == "timed out"
 
 
@@ -97,7 +97,6 @@ def test_a_mistake_that_takes_all_of_the_processor_is_ended(project):
     collected, file = project(LIMIT)
     with collected as suites:
         wrong = ast.parse("def fits(count):\n    while True: pass\n")
-        suites.processor_seconds = -4
         assert suites.verdict(file, wrong, [], 3600) == "timed out"
 
 
