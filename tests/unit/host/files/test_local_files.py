@@ -314,7 +314,9 @@ def test_a_link_behind_a_link_that_climbs_is_followed_to_its_end(tmp_path):
     assert LocalFiles(tmp_path).locate("deep/down/first") == ".env"
 
 
-def test_a_folder_that_becomes_a_link_while_a_path_is_resolved_is_followed_to_its_end(tmp_path, monkeypatch):
+def test_a_folder_that_becomes_a_link_while_a_path_is_resolved_is_followed_to_its_end(
+    tmp_path, monkeypatch
+):
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.patches import Hunk, HunkRow, MalformedPatch, parse_patch
+from handtools.text.patches import Hunk, HunkRow, MalformedPatch, invert_patch, parse_patch
 
 GIT = """\
 diff --git a/src/a.py b/src/a.py
@@ -97,6 +97,24 @@ def test_renames_and_copies_are_read():
     )
     assert (renamed.origin, renamed.path, renamed.keeps_origin) == ("x.py", "y.py", False)
     assert (copied.origin, copied.path, copied.keeps_origin) == ("x.py", "z.py", True)
+
+
+def test_names_with_spaces_are_told_apart_by_the_lines_of_a_rename():
+    [file] = parse_patch("diff --git a/x y b/z w\nrename from x y\nrename to z w\n")
+    assert (file.origin, file.path) == ("x y", "z w")
+
+
+def test_the_inverse_of_a_deletion_brings_the_file_back_with_its_mode():
+    [gone] = parse_patch("diff --git a/x b/x\ndeleted file mode 100755\n")
+    back = invert_patch(gone, "one\n")
+    assert (back.action, back.executable, back.hunks) == ("add", True, (Hunk((HunkRow("+", "one"),), 0),))
+
+
+def test_blank_lines_behind_a_hunk_that_counts_wrongly_are_no_part_of_it():
+    [file] = parse_patch(
+        "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-x\n+y\n\n\n--- a/z\n+++ b/z\n@@ -1 +1 @@\n-1\n+2\n"
+    )[:1]
+    assert file.hunks[0].rows == (HunkRow("-", "x"), HunkRow("+", "y"))
 
 
 def test_names_that_git_quotes_are_read():
