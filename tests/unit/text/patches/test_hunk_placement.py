@@ -186,3 +186,11 @@ def test_added_lines_take_the_depth_of_the_block_that_a_flat_hunk_is_for():
 def test_a_section_ends_at_the_next_heading_of_its_level():
     body = "# One\ntext\nold\n\n# Two\ntext\nold\n"
     assert laid(body, "@@ # One\n-old\n+new") == "# One\ntext\nnew\n\n# Two\ntext\nold\n"
+
+
+def test_the_lines_that_one_hunk_takes_away_are_counted_for_the_next():
+    rows = [f"{number}\n" for number in range(1, 21)]
+    [file] = parse_patch("--- a/x\n+++ b/x\n@@ -1,3 +1 @@\n-1\n-2\n-3\n+one\n@@ -15 +13 @@\n-15\n+x\n")
+    outcome = apply_hunks("".join(rows), file.hunks)
+    assert isinstance(outcome, PatchedText) and outcome.notes == ()
+    assert outcome.text == "".join(["one\n", *rows[3:14], "x\n", *rows[15:]])

@@ -111,9 +111,8 @@ def test_the_inverse_of_a_deletion_brings_the_file_back_with_its_mode():
 
 
 def test_blank_lines_behind_a_hunk_that_counts_wrongly_are_no_part_of_it():
-    [file] = parse_patch(
-        "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-x\n+y\n\n\n--- a/z\n+++ b/z\n@@ -1 +1 @@\n-1\n+2\n"
-    )[:1]
+    hunk = "@@ -1,9 +1,9 @@\n-x\n+y\n\n\n"
+    file, _ = parse_patch(f"--- a/x\n+++ b/x\n{hunk}--- a/z\n+++ b/z\n@@ -1 +1 @@\n-1\n+2\n")
     assert file.hunks[0].rows == (HunkRow("-", "x"), HunkRow("+", "y"))
 
 
