@@ -70,7 +70,10 @@ AREAS = {
             f"{RUNTIME}/guards",
             f"{RUNTIME}/test_executor.py",
             f"{RUNTIME}/approval",
+            f"{UNIT}/tools/test_bash.py",
             f"{UNIT}/tools/test_grep.py",
+            f"{UNIT}/tools/test_read.py",
+            f"{UNIT}/tools/test_skill.py",
         ),
     ),
     "journal": Area(
@@ -87,6 +90,8 @@ AREAS = {
             f"{RUNTIME}/test_recovery.py",
             f"{RUNTIME}/test_undo.py",
             f"{UNIT}/test_session_feed.py",
+            f"{UNIT}/tools/test_undo.py",
+            "tests/property/test_splices.py",
         ),
     ),
     "undo": Area(

@@ -62,6 +62,9 @@ class Suites:
             _end(self._child)
             said = f"{', '.join(self.suites)}: fail without a mutant, so they would say nothing"
             raise SystemExit(said) from None
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -176,17 +179,17 @@ class Entered:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         codes = self.codes[item.nodeid] = {}
 
-        def note(frame: FrameType, event: str, _: object) -> None:
-            if event == "call":
-                codes[id(frame.f_code)] = frame.f_code
+        def note(frame: FrameType, _event: str, _: object) -> None:
+            """Given to `settrace` it sees calls; as it gives nothing back, no lines."""
+            codes[id(frame.f_code)] = frame.f_code
 
         began = time.process_time()
-        threading.setprofile(note)
-        sys.setprofile(note)
+        threading.settrace(note)
+        sys.settrace(note)
         try:
             return (yield)
         finally:
-            sys.setprofile(None)
+            sys.settrace(None)
             self.seconds[item.nodeid] = time.process_time() - began
 
     def quick_first(self) -> dict[tuple[str, str], list[str]]:
