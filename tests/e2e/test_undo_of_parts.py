@@ -108,3 +108,11 @@ async def test_a_path_that_was_in_no_folder_is_not_recorded(box, root):
     result = await undo(box, "big/sub/none")
     assert result.fault.code == "nothing_to_undo"
     assert result.fault.hint
+
+
+async def test_a_folder_that_was_made_goes_with_what_was_edited_in_it_since(box, root):
+    await ran(box, MAKE)
+    await box.call("edit", {"path": "big/sub/7", "old_string": "7", "new_string": "seven"})
+    undone = await box.call("undo", {"scope": "session", "name": "default"})
+    assert undone.details.conflicts == []
+    assert not (root / "big").exists()

@@ -19,7 +19,7 @@ from py_compile import PycInvalidationMode
 
 from tests.mutation.areas import AREAS, Area
 from tests.mutation.mutants import Mutant, mutants_of, mutated
-from tests.mutation.trial import entered_functions, try_suites
+from tests.mutation.trial import Suites
 
 ROOT = Path(__file__).parents[2]
 LISTED = tomllib.loads((Path(__file__).parent / "survivors.toml").read_text("utf-8"))
@@ -61,17 +61,19 @@ def _area(name: str, area: Area, modules: list[str], source: Path, options: argp
     # A larger sample begins with the smaller one of its seed.
     chosen = random.Random(options.seed).sample(named, len(named))[: options.sample]
     began = time.monotonic()
-    entered = entered_functions(ROOT, source, area.suites)
-    limit = 60 + 5 * (time.monotonic() - began)
     counts = {"killed": 0, "timed out": 0, "equivalent": 0, "survived": 0}
-    for mutant in chosen:
-        tests = entered.get((str(_file(source, mutant.module)), mutant.function), set())
-        verdict = _verdict(mutant, area, tests, source, limit)
-        counts[verdict] += 1
-        if options.json:
-            print(json.dumps({"area": name, "mutant": str(mutant), "verdict": verdict}), flush=True)
-        elif verdict == "survived":
-            print(f"  survived: {mutant}", flush=True)
+    with Suites(ROOT, source, area.suites) as suites:
+        limit = 60 + 5 * (time.monotonic() - began)
+        for mutant in chosen:
+            began = time.monotonic()
+            verdict = _verdict(mutant, suites, _file(source, mutant.module), limit)
+            counts[verdict] += 1
+            if options.json:
+                seconds = round(time.monotonic() - began, 1)
+                told = {"area": name, "mutant": str(mutant), "verdict": verdict, "seconds": seconds}
+                print(json.dumps(told), flush=True)
+            elif verdict == "survived":
+                print(f"  survived: {mutant}", flush=True)
     gone = counts["killed"] + counts["timed out"]
     able = len(chosen) - counts["equivalent"]
     share = f"{100 * gone / able:.0f} %" if able else "none"
@@ -82,15 +84,9 @@ def _area(name: str, area: Area, modules: list[str], source: Path, options: argp
     return counts["survived"]
 
 
-def _verdict(mutant: Mutant, area: Area, tests: set[str], source: Path, limit: float) -> str:
-    """Only tests that enter the function can see it; where none does in this process, all are asked."""
-    file = _file(source, mutant.module)
-    right = file.read_text("utf-8")
-    file.write_text(mutated(right, mutant), "utf-8")
-    try:
-        verdict = try_suites(ROOT, source, area.suites, tests, limit)
-    finally:
-        file.write_text(right, "utf-8")
+def _verdict(mutant: Mutant, suites: Suites, file: Path, limit: float) -> str:
+    wrong = mutated(file.read_text("utf-8"), mutant)
+    verdict = suites.verdict(str(file), wrong, suites.tests_of(str(file), mutant.function), limit)
     return "equivalent" if verdict == "survived" and str(mutant) in LISTED else verdict
 
 

@@ -70,7 +70,10 @@ AREAS = {
             f"{RUNTIME}/guards",
             f"{RUNTIME}/test_executor.py",
             f"{RUNTIME}/approval",
+            f"{UNIT}/tools/test_bash.py",
             f"{UNIT}/tools/test_grep.py",
+            f"{UNIT}/tools/test_read.py",
+            f"{UNIT}/tools/test_skill.py",
         ),
     ),
     "journal": Area(
@@ -87,6 +90,8 @@ AREAS = {
             f"{RUNTIME}/test_recovery.py",
             f"{RUNTIME}/test_undo.py",
             f"{UNIT}/test_session_feed.py",
+            f"{UNIT}/tools/test_undo.py",
+            "tests/property/test_splices.py",
         ),
     ),
     "undo": Area(
@@ -96,6 +101,9 @@ AREAS = {
             f"{UNIT}/tools/test_undo.py",
             f"{RUNTIME}/test_review.py",
             "tests/e2e/test_transaction.py::test_one_file_of_a_folder_that_a_command_removed_comes_back_alone",
+            "tests/e2e/test_undo_of_parts.py",
+            "tests/e2e/test_git_commands.py::test_objects_stay_where_somebody_may_have_built_on_them",
+            "tests/e2e/test_git_commands.py::test_a_branch_that_somebody_moved_since_is_a_conflict_and_all_of_the_repository_stays",
         ),
     ),
     "resolving": Area(

@@ -58,11 +58,12 @@ def mutants_of(module: str, source: str) -> list[Mutant]:
     return found
 
 
-def mutated(source: str, mutant: Mutant) -> str:
+def mutated(source: str, mutant: Mutant) -> ast.Module:
     """The source with the mutant's one change."""
     tree = ast.parse(source)
     old, _ = list(_places(tree))[mutant.place]
-    return ast.unparse(ast.fix_missing_locations(_Swap(old, _changed(old)).visit(tree)))
+    _Swap(old, _changed(old)).visit(tree)
+    return ast.fix_missing_locations(tree)
 
 
 def _places(node: ast.AST, function: str = "module") -> Iterator[tuple[ast.AST, str]]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.mutation.areas import AREAS
 from tests.mutation.mutants import mutants_of, mutated
-from tests.mutation.trial import entered_functions, try_suites
+from tests.mutation.trial import Suites
 
 SOURCE = '''
 """A module."""
@@ -44,52 +44,76 @@ def test_each_kind_of_mistake_is_made_once_and_named():
 @pytest.mark.parametrize("number", range(6))
 def test_a_mutant_differs_in_its_one_place(number):
     mutant = mutants_of("m", SOURCE)[number]
-    right, wrong = ast.unparse(ast.parse(SOURCE)).splitlines(), mutated(SOURCE, mutant).splitlines()
+    right, wrong = (
+        ast.unparse(ast.parse(SOURCE)).splitlines(),
+        ast.unparse(mutated(SOURCE, mutant)).splitlines(),
+    )
     assert len([1 for one, other in zip(right, wrong, strict=True) if one != other]) == 1
 
 
 @pytest.fixture
 def project(tmp_path):
-    """A module and its test, as a copy of `src` and a root; gives a function that tries a source."""
+    """A module and its test, as a copy of `src` and a root; gives a function that writes the module."""
     source = tmp_path / "src"
     source.mkdir()
     (tmp_path / "test_limit.py").write_text(WEAK_TEST)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
 
-    def write(text: str) -> tuple:
+    def write(text: str) -> tuple[Suites, str]:
         (source / "limit.py").write_text(text)
-        return tmp_path, source, ("test_limit.py",)
+        return Suites(tmp_path, source, ("test_limit.py",)), str(source / "limit.py")
 
     return write
 
 
 @pytest.mark.linux("fork")
-def test_a_mistake_that_a_test_sees_is_told_from_one_that_none_sees(project):
+@pytest.mark.parametrize("line", ["", "MOST = 3\n"], ids=["swapped", "imported anew"])
+def test_a_mistake_that_a_test_sees_is_told_from_one_that_none_sees(project, line):
+    module = line + (LIMIT.replace("3", "MOST") if line else LIMIT)
+    collected, file = project(module)
     verdicts = {}
-    for mutant in mutants_of("limit", LIMIT):
-        root, source, suites = project(mutated(LIMIT, mutant))
-        verdicts[mutant.after] = try_suites(root, source, suites, set(), 120)
-    assert verdicts == {"return None": "killed", "count < 3": "survived", "4": "survived"}
+    with collected as suites:
+        for mutant in mutants_of("limit", module):
+            tests = suites.tests_of(file, mutant.function)
+            verdicts[mutant.after] = suites.verdict(file, mutated(module, mutant), tests, 120)
+    shown = "MOST" if line else "3"
+    assert verdicts == {"return None": "killed", f"count < {shown}": "survived", "4": "survived"}
+
+
+def test_a_mistake_on_import_is_seen(project):
+    collected, file = project("MOST = 3\n" + LIMIT.replace("3", "MOST"))
+    with collected as suites:
+        wrong = ast.parse("MOST = 10\n" + LIMIT.replace("3", "MOST"))
+        assert suites.verdict(file, wrong, suites.tests_of(file, "module"), 120) == "killed"
 
 
 @pytest.mark.linux("fork")
 def test_a_mistake_that_never_ends_is_ended(project):
-    root, source, suites = project("def fits(count):\n    while True: pass\n")
-    assert try_suites(root, source, suites, set(), 5) == "timed out"
+    collected, file = project(LIMIT)
+    with collected as suites:
+        wrong = ast.parse("import threading\ndef fits(count):\n    threading.Event().wait()\n")
+        assert suites.verdict(file, wrong, [], 5) == "timed out"
+
+
+def test_a_mistake_that_takes_all_of_the_processor_is_ended(project):
+    collected, file = project(LIMIT)
+    with collected as suites:
+        wrong = ast.parse("def fits(count):\n    while True: pass\n")
+        assert suites.verdict(file, wrong, [], 3600) == "timed out"
 
 
 @pytest.mark.linux("fork")
 def test_tests_are_known_by_the_functions_that_they_enter(project):
-    root, source, suites = project(LIMIT)
-    assert entered_functions(root, source, suites) == {
-        (str(source / "limit.py"), "fits"): {"test_limit.py::test_it"}
-    }
+    collected, file = project(LIMIT)
+    with collected as suites:
+        assert suites.entered == {(file, "fits"): ["test_limit.py::test_it"]}
 
 
 @pytest.mark.linux("fork")
 def test_suites_that_fail_without_a_mutant_say_nothing(project):
-    with pytest.raises(SystemExit, match="fail without a mutant"):
-        entered_functions(*project("def fits(count):\n    return True\n"))
+    collected, _ = project("def fits(count):\n    return True\n")
+    with pytest.raises(SystemExit, match="fail without a mutant"), collected:
+        pass
 
 
 def test_every_area_has_modules_and_suites_that_are_there(pytestconfig):

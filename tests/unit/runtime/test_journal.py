@@ -14,10 +14,10 @@ from handtools import Approval, Call, Change, ChangeSet, Reply, Result
 from handtools.core.changes import Node
 from handtools.core.files import PlannedWrite
 from handtools.host.files.named_blobs import FolderBlobStore
-from handtools.runtime.journal import CallRecord, Journal
+from handtools.runtime.journal import CallRecord, Journal, RetentionLimits
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.change_entries import Transaction
-from handtools.runtime.journal.database import MAX_WAITING_RECORDS
+from handtools.runtime.journal.database import MAX_WAITING_RECORDS, JournalPosition, write_copied_journal
 from handtools.testing.memory_toolbox import MemoryStore, memory_toolbox
 
 
@@ -344,3 +344,48 @@ def test_what_is_recorded_stays_when_another_process_closes_the_journal(tmp_path
     assert [call.id for call in journal.calls.page()] == ["0002", "0001"]
     assert calls_elsewhere() == b"2\n"
     journal.close()
+
+
+def test_a_journal_is_put_together_from_copies_made_one_after_the_other(tmp_path):
+    journal = Journal(str(tmp_path / "journal.sqlite"), MemoryStore())
+    copies, position = [], JournalPosition()
+    for number in range(3):
+        recorded(journal, number)
+        copy = journal.copied_since(position)
+        copies.append((copy.database, copy.log))
+        position = copy.position
+    assert journal.copied_since(position).is_empty
+    journal.close()
+    assert [database is not None for database, _ in copies] == [True, False, False]
+    path = str(tmp_path / "other" / "journal.sqlite")
+    write_copied_journal(path, copies)
+    other = Journal(path, MemoryStore())
+    assert [call.id for call in other.calls.page()] == ["0002", "0001", "0000"]
+    other.close()
+
+
+def test_what_is_older_than_it_may_be_is_dropped_with_its_calls():
+    journal = Journal(":memory:", MemoryStore())
+    change = Change("a", None, Node("file", b"one"))
+    call = Call(tool="write", args={}, id="old")
+    journal.entries.finish(
+        journal.entries.intend(call, Transaction(ChangeSet.of(change)), [PlannedWrite(change, "")])
+    )
+    recorded(journal, 1)
+    assert journal.retention.prune(RetentionLimits(max_age=3600)) == 0
+    assert len(journal.entries.of_call("old")) == 1
+    assert journal.retention.prune(RetentionLimits(max_age=-3600)) > 0
+    assert journal.calls.page() == []
+    assert journal.entries.of_call("old") == []
+
+
+def test_an_owner_finds_calls_by_the_ids_that_it_gave_them_and_by_no_others():
+    journal = Journal(":memory:", MemoryStore())
+    mine, yours = journal.owned_by("me"), journal.owned_by("you")
+    call = mine.owned(Call(tool="read", args={}, id=mine.own_id("x")))
+    mine.calls.record(call, Result("mine", None), 0.0)
+    assert call.owner == "me"
+    assert mine.calls.has(mine.call_named("x"))
+    assert mine.call_named(call.id) == call.id
+    assert not yours.calls.has(yours.call_named("x"))
+    assert journal.own_id("x") == "x"

@@ -132,3 +132,19 @@ def test_a_policy_that_came_from_another_process_decides_as_the_same_one_does_he
     commit = ChangeSet(changing(".git/index").changes, exempt=frozenset({(".git/index", "protected")}))
     assert Policy().decide(commit, "bash").verdict == carried.decide(commit, "bash").verdict != "ask"
     assert Policy().hides_by_name(".env") == carried.hides_by_name(".env") is True
+
+
+@pytest.mark.parametrize("lists", [{"hosts": ("http://x",)}, {"ports": ("many",)}])
+def test_a_list_that_names_no_host_or_port_does_not_load(lists):
+    with pytest.raises(UsageError):
+        Policy(**lists)
+
+
+def test_a_folder_above_a_private_one_may_be_read():
+    assert Policy().decide(ReadEffect((".config",)), "list").verdict == "allow"
+
+
+def test_what_one_rule_excepts_is_not_excepted_from_another():
+    globs = Policy(excluded=(".env.example",)).hidden_globs
+    # As in an ignore file, the last one that fits decides.
+    assert [glob for glob in globs if glob.strip("!") == ".env.example"][-1] == ".env.example"

@@ -312,3 +312,23 @@ def test_a_link_behind_a_link_that_climbs_is_followed_to_its_end(tmp_path):
     (tmp_path / "deep" / "down" / "first").symlink_to("../../other/second")
     (tmp_path / "other" / "second").symlink_to("../.env")
     assert LocalFiles(tmp_path).locate("deep/down/first") == ".env"
+
+
+def test_a_folder_that_becomes_a_link_while_a_path_is_resolved_is_followed_to_its_end(
+    tmp_path, monkeypatch
+):
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    (tmp_path / "link").symlink_to("old")
+    look = os.stat
+
+    def look_and_swap(name, **options):
+        found = look(name, **options)
+        if name == "old" and stat.S_ISDIR(found.st_mode):
+            os.rename(tmp_path / "old", tmp_path / "away")
+            os.symlink("new", tmp_path / "old")
+        return found
+
+    monkeypatch.setattr(os, "stat", look_and_swap)
+    assert LocalFiles(tmp_path).locate("link/file") == "new/file"

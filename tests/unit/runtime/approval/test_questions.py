@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from handtools import Call, Policy, Reply
 from handtools.core.changes import BackupRef, Change, ChangeSet, Node
 from handtools.core.commands import Command, InheritedShellState
-from handtools.core.effects import CommandRun, effect_fingerprint
+from handtools.core.effects import CommandRun, Delegation, ReadEffect, effect_fingerprint
+from handtools.core.web import Visit
 from handtools.mcp.elicitation_and_sampling import approval_question
 from handtools.runtime.approval.preview import approval_title, effect_preview
 from handtools.runtime.policy.rules import Rule
@@ -316,3 +317,38 @@ async def test_carriage_returns_that_a_file_has_not_or_not_everywhere_are_shown(
 def test_the_title_counts_what_it_does_not_name(count, end):
     changes = ChangeSet.of(*(Change(f"f{number}", None, Node(b"x")) for number in range(count)))
     assert approval_title(changes, "patch").endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("effect", "text"),
+    [
+        (Visit(host="x.example", port=443, url="https://x.example/a"), "https://x.example/a"),
+        (Visit(host="x.example", port=8080, purpose="look"), "x.example:8080\nlook"),
+        (Delegation(title="Find it", prompt="Look everywhere."), "Find it\n\nLook everywhere."),
+        (ReadEffect(("a", "b")), "a\nb"),
+        (
+            ChangeSet((Change("a", Node("file", b"x", 0o644), Node("file", b"x", 0o755)),)),
+            "a: mode 0644 -> 0755\n",
+        ),
+        (
+            ChangeSet((Change("a", Node("file", b"x", None), Node("file", b"x", 0o755)),)),
+            "a: mode as it is -> 0755\n",
+        ),
+        (ChangeSet((Change("d", Node("folder"), None),)), "d: a folder -> nothing\n"),
+        (ChangeSet((Change("l", None, Node("link", b"d")),)), "l: nothing -> a link to d\n"),
+    ],
+)
+def test_the_question_shows_what_it_is_about(effect, text):
+    assert effect_preview(effect).text == text
+
+
+def test_a_change_of_very_many_paths_counts_those_that_it_does_not_name():
+    many = [Change(f"f{number}", Node("file", b"12"), None) for number in range(63)]
+    shown = effect_preview(ChangeSet(tuple(many))).text
+    assert "# gone: f59 (2 bytes)\n# [… 3 more paths …]\n" in shown
+
+
+def test_a_very_long_path_has_no_more_than_its_share_of_the_list():
+    long, short = (Change(name, None, Node("file", b"x")) for name in ("n" * 500, "a"))
+    [row] = [row for row in effect_preview(ChangeSet((long, short))).text.split("\n") if "# new: n" in row]
+    assert len(row) == 122

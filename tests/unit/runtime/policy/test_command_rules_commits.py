@@ -6,6 +6,7 @@ from handtools.core.changes import BackupRef, Change, ChangeSet, FolderItem, Nod
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.change_rules import (
     apply_rules_to_changes,
+    judge_reversal,
     link_leaves_workspace,
     reason_to_ask,
 )
@@ -233,3 +234,22 @@ def test_the_question_says_where_a_link_leads():
         (made("deps", b"/somewhere/else", "link"),), there=lambda _: False, within=lambda _: False
     )
     assert "`deps` -> `/somewhere/else`" in asked
+
+
+def test_of_very_many_paths_that_are_held_back_the_first_fifty_are_named():
+    secrets = [f"{number:02}.pem" for number in range(53)]
+    [note] = judged(*map(changed, secrets), there=set(secrets)).notes
+    assert "`00.pem`" in note and "`49.pem` and 3 more" in note
+
+
+def test_a_private_file_that_a_command_made_may_be_taken_back():
+    view = WorkspaceView(lambda _: True, lambda _: True, lambda _path, _node: None)
+    back, question = judge_reversal(ChangeSet((removed(".env"),)), view)
+    assert (Policy().decide(back, "undo").verdict, question) == ("allow", "")
+
+
+def test_a_file_does_not_take_the_place_of_a_folder_while_something_off_limits_stays_in_it():
+    before = Node("folder", b"", 0o755)
+    instead = Change("d", before, Node("file", b"x", 0o644, BackupRef("i/upper/d", "m", 1)))
+    ruled = judged(removed("d/.env"), removed("d/a"), instead, there={"d/.env"})
+    assert [change.path for change in ruled.changes] == ["d/a"]

@@ -169,3 +169,28 @@ def test_too_much_drift_is_refused_with_the_line_where_it_stands():
 def test_new_lines_end_as_the_line_above_them_where_a_file_mixes_line_ends():
     assert laid("a\nb\nc\r\nd\n", "@@ c\n+new") == "a\nb\nc\r\nnew\r\nd\n"
     assert laid("a\r\nb\r\nc\nd\r\n", "@@ c\n+new") == "a\r\nb\r\nc\nnew\nd\r\n"
+
+
+def test_hunks_with_scopes_may_come_in_another_order_than_the_file():
+    body = "def a():\n    one\ndef b():\n    two\n"
+    hunks = "@@ def b():\n-    two\n+    2\n@@ def a():\n-    one\n+    1"
+    assert laid(body, hunks) == "def a():\n    1\ndef b():\n    2\n"
+
+
+def test_added_lines_take_the_depth_of_the_block_that_a_flat_hunk_is_for():
+    body = "class A:\n    def f(self):\n        return 1\n"
+    hunks = "@@\n def f(self):\n-    return 1\n+    return 2"
+    assert laid(body, hunks) == body.replace("1", "2")
+
+
+def test_a_section_ends_at_the_next_heading_of_its_level():
+    body = "# One\ntext\nold\n\n# Two\ntext\nold\n"
+    assert laid(body, "@@ # One\n-old\n+new") == "# One\ntext\nnew\n\n# Two\ntext\nold\n"
+
+
+def test_the_lines_that_one_hunk_takes_away_are_counted_for_the_next():
+    rows = [f"{number}\n" for number in range(1, 21)]
+    [file] = parse_patch("--- a/x\n+++ b/x\n@@ -1,3 +1 @@\n-1\n-2\n-3\n+one\n@@ -15 +13 @@\n-15\n+x\n")
+    outcome = apply_hunks("".join(rows), file.hunks)
+    assert isinstance(outcome, PatchedText) and outcome.notes == ()
+    assert outcome.text == "".join(["one\n", *rows[3:14], "x\n", *rows[15:]])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.patches import Hunk, HunkRow, MalformedPatch, parse_patch
+from handtools.text.patches import Hunk, HunkRow, MalformedPatch, invert_patch, parse_patch
 
 GIT = """\
 diff --git a/src/a.py b/src/a.py
@@ -66,6 +66,11 @@ def test_a_carriage_return_inside_a_hunk_belongs_to_the_file():
     assert HunkRow("-", "two\r") in file.hunks[0].rows
 
 
+def test_the_one_line_of_an_added_file_keeps_its_carriage_return():
+    [file] = parse_patch("*** Add File: x\n+one\r\n")
+    assert file.hunks == (Hunk((HunkRow("+", "one\r"),)),)
+
+
 @pytest.mark.parametrize(
     ("header", "action", "executable"),
     [
@@ -94,11 +99,34 @@ def test_renames_and_copies_are_read():
     assert (copied.origin, copied.path, copied.keeps_origin) == ("x.py", "z.py", True)
 
 
+def test_names_with_spaces_are_told_apart_by_the_lines_of_a_rename():
+    [file] = parse_patch("diff --git a/x y b/z w\nrename from x y\nrename to z w\n")
+    assert (file.origin, file.path) == ("x y", "z w")
+
+
+def test_the_inverse_of_a_deletion_brings_the_file_back_with_its_mode():
+    [gone] = parse_patch("diff --git a/x b/x\ndeleted file mode 100755\n")
+    back = invert_patch(gone, "one\n")
+    assert (back.action, back.executable, back.hunks) == ("add", True, (Hunk((HunkRow("+", "one"),), 0),))
+
+
+def test_blank_lines_behind_a_hunk_that_counts_wrongly_are_no_part_of_it():
+    hunk = "@@ -1,9 +1,9 @@\n-x\n+y\n\n\n"
+    file, _ = parse_patch(f"--- a/x\n+++ b/x\n{hunk}--- a/z\n+++ b/z\n@@ -1 +1 @@\n-1\n+2\n")
+    assert file.hunks[0].rows == (HunkRow("-", "x"), HunkRow("+", "y"))
+
+
 def test_names_that_git_quotes_are_read():
     [file] = parse_patch(
         'diff --git "a/\\303\\244 \\"q\\".txt" "b/\\303\\244 \\"q\\".txt"\nnew file mode 100644\n'
     )
     assert file.path == 'ä "q".txt'
+
+
+def test_every_escape_of_a_quoted_name_is_undone():
+    name = r"\a\b\t\n\v\f\r\\\"\377"
+    [file] = parse_patch(f'diff --git "a/{name}" "b/{name}"\nnew file mode 100644\n')
+    assert file.path == '\a\b\t\n\v\f\r\\"\udcff'
 
 
 @pytest.mark.parametrize(
