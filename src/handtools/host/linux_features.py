@@ -88,7 +88,7 @@ SYSTEM_PARTS: tuple[SystemPart, ...] = (
         "memory files",
         "Python has the call",
         "temporary files are used",
-        "nothing",
+        "without control groups, the count of what commands keep in such files",
         _lacks("memfd_create"),
     ),
     SystemPart(
