@@ -57,14 +57,16 @@ class Suites:
         self._child = _started(_collect, self.root, self.source, self.suites, theirs)
         theirs.close()
         try:
-            self.entered, self.seconds = self._ours.recv()
+            self.entered, self.seconds, failed = self._ours.recv()
         except EOFError:
             _end(self._child)
-            said = f"{', '.join(self.suites)}: fail without a mutant, so they would say nothing"
-            raise SystemExit(said) from None
+            raise SystemExit(f"{', '.join(self.suites)}: can't be collected") from None
         except BaseException:
             self.__exit__()
             raise
+        if failed:
+            self.__exit__()
+            raise SystemExit(f"{', '.join(failed)}: fails without a mutant, so it would say nothing")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -150,8 +152,8 @@ class Collected:
     def _note_entered(self, session: pytest.Session, answer: Connection) -> None:
         plugin = Entered(self.source)
         session.config.pluginmanager.register(plugin)
-        if _passes(session):
-            answer.send((plugin.quick_first(), plugin.seconds))
+        _passes(session)
+        answer.send((plugin.quick_first(), plugin.seconds, plugin.failed))
 
     def _try(
         self,
@@ -174,6 +176,7 @@ class Entered:
         self.source = source
         self.codes: dict[str, dict[int, CodeType]] = {}
         self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
@@ -191,6 +194,10 @@ class Entered:
         finally:
             sys.settrace(None)
             self.seconds[item.nodeid] = time.process_time() - began
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
 
     def quick_first(self) -> dict[tuple[str, str], list[str]]:
         tests: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -249,6 +256,9 @@ def _pytest(root: Path, source: Path, places: tuple[str, ...], plugin: object) -
     )
     # Programs that the tests start take the copy, too.
     os.environ |= {"PYTHONPATH": str(source), "HYPOTHESIS_PROFILE": "mutation", "CI": ""}
+    # Compiled files are known by time and size, which two mutants may share: none is written.
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.path.insert(0, str(source))
     code = pytest.main([*OPTIONS, f"--basetemp={source.parent / 'tests'}", *places], plugins=[plugin])
     # A mutant may leave a thread behind that never ends.

@@ -388,4 +388,6 @@ def test_an_owner_finds_calls_by_the_ids_that_it_gave_them_and_by_no_others():
     assert mine.calls.has(mine.call_named("x"))
     assert mine.call_named(call.id) == call.id
     assert not yours.calls.has(yours.call_named("x"))
-    assert journal.own_id("x") == "x"
+    assert mine.own_id("new") != yours.own_id("new")
+    assert journal.own_id("new") == "new"
+    assert journal.owned(call).owner == "me"
