@@ -314,6 +314,7 @@ def test_a_link_behind_a_link_that_climbs_is_followed_to_its_end(tmp_path):
     assert LocalFiles(tmp_path).locate("deep/down/first") == ".env"
 
 
+@pytest.mark.linux("folder handles")
 def test_a_folder_that_becomes_a_link_while_a_path_is_resolved_is_followed_to_its_end(
     tmp_path, monkeypatch
 ):
