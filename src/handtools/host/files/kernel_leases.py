@@ -170,7 +170,9 @@ class WriteLease:
         finally:
             os.close(source)
         os.truncate(self._fd, 0)
-        os.pwrite(self._fd, data, 0)
+        done = 0
+        while done < len(data):
+            done += os.pwrite(self._fd, memoryview(data)[done:], done)
         return data
 
     def lift(self) -> None:
@@ -198,7 +200,14 @@ def file_has_bytes(fd: int, data: bytes) -> bool:
 
 
 def read_bytes_at(fd: int, size: int, start: int) -> bytes:
-    """Read `size` bytes of an open file from position `start`."""
+    """Read `size` bytes of an open file from position `start`; fewer only where it ends."""
+    found = _read_some(fd, size, start)
+    while len(found) < size and (more := _read_some(fd, size - len(found), start + len(found))):
+        found += more
+    return found
+
+
+def _read_some(fd: int, size: int, start: int) -> bytes:
     if hasattr(os, "pread"):
         return os.pread(fd, size, start)
     os.lseek(fd, start, os.SEEK_SET)

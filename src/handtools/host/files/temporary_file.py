@@ -68,7 +68,7 @@ def _create_temporary_file(
     fd = folder.create_file(name, 0o666 if like is None else 0o600)
     try:
         made = os.fstat(fd)
-        _write_all(fd, node.data)
+        write_all(fd, node.data)
         if like is not None:
             _copy_metadata_to(like, fd, made, node.mode)
         elif node.mode is not None:
@@ -90,7 +90,8 @@ def copy_metadata(folder: FolderHandle, name: str, like: LeasedFile) -> None:
         os.close(fd)
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of it, however little the system takes at once."""
     done = os.write(fd, data)
     while done < len(data):
         done += os.write(fd, memoryview(data)[done:])

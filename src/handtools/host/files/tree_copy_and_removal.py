@@ -94,8 +94,7 @@ def _copy_file(source: int | None, old: str, target: int | None, new: str) -> No
                 while start < end and (
                     part := os.pread(reading, min(_COPY_CHUNK_BYTES, end - start), start)
                 ):
-                    os.pwrite(writing, part, start)
-                    start += len(part)  # noqa: PLW2901
+                    start += os.pwrite(writing, part, start)  # noqa: PLW2901
             os.ftruncate(writing, found.st_size)
             _copy_attributes(reading, writing)
             with contextlib.suppress(OSError):

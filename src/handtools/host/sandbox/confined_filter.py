@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.core.commands import CommandLimits
+from handtools.host.files.temporary_file import write_all
 from handtools.host.programs import anonymous_file, search_path
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, Runner
@@ -40,7 +41,7 @@ async def run_stdin_filter(
     """Pass bytes through the program; returns its output and, if it failed, the reason (else empty)."""
     with contextlib.ExitStack() as held:
         given, made = (held.enter_context(anonymous_file()).fileno() for _ in range(2))
-        os.write(given, data)
+        write_all(given, data)
         os.lseek(given, 0, os.SEEK_SET)
         kept = Path(tempfile.gettempdir(), f"handtools-{uuid.uuid4().hex}")
         held.callback(kept.unlink, missing_ok=True)

@@ -183,8 +183,7 @@ def _copy_file(source: int, target: int) -> None:
     """Copy all bytes of one open file into another, whose position does not change."""
     at = 0
     while at < FD_FILE_BYTES and (part := os.pread(source, 1 << 20, at)):
-        os.pwrite(target, part, at)
-        at += len(part)
+        at += os.pwrite(target, part, at)
 
 
 _POLL_SECONDS = 0.001

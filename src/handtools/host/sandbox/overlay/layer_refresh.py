@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
-from handtools.host.files.temporary_file import is_temporary_name, temporary_name
+from handtools.host.files.temporary_file import is_temporary_name, temporary_name, write_all
 from handtools.host.files.tree_watch import TreeWatch
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
 
@@ -252,7 +252,7 @@ def _copied(
         target = there.create_file(temporary, 0o600)
         try:
             for piece in _pieces(source):
-                os.write(target, piece)
+                write_all(target, piece)
             if os.geteuid() == 0:
                 os.fchown(target, found.st_uid, found.st_gid)
             os.fchmod(target, stat.S_IMODE(found.st_mode) & 0o777)

@@ -203,6 +203,6 @@ def _copy_range(source: int, target: int, start: int, size: int) -> None:
         piece = os.pread(source, min(size, _COPY_BYTES), start)
         if not piece:
             return
-        os.write(target, piece)
-        start += len(piece)
-        size -= len(piece)
+        written = os.write(target, piece)
+        start += written
+        size -= written
