@@ -135,7 +135,7 @@ async def test_progress_comes_from_the_host_and_the_same_id_runs_once(files: Wor
         hosted(files, defaults=DEFAULTS | {"run": "allow"}) as toolbox,
         on_stdio(toolbox, CURRENT) as client,
     ):
-        once = {"command": "echo once >> log.txt; echo said"}
+        once = {"command": "echo said; sleep 1; echo once >> log.txt"}
         for _ in range(2):
             done = await client.call_tool(
                 "bash", once, progress_callback=hear, meta={"handtools/call_id": "one"}
