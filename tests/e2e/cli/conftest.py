@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.cli.warm_command import WarmCommand
+
 HANDTOOLS = Path(sys.executable).with_name("handtools")
 
 
@@ -31,6 +33,8 @@ class Ran:
 class Shell:
     folder: Path
     state: Path
+    warm: WarmCommand | None = None
+    """Where it is there, a run is its fork, but for one that sets what the interpreter reads when it starts."""
 
     @property
     def environment(self):
@@ -38,10 +42,14 @@ class Shell:
         return colourless | {"HANDTOOLS_STATE": str(self.state)}
 
     def run(self, *words, stdin="", cwd=None, **environment):
+        folder, variables = cwd or self.folder, self.environment | environment
+        if self.warm and not any(name.startswith("PYTHON") for name in environment):
+            code, out, err = self.warm.run(words, folder, variables, stdin.encode(), timeout=60)
+            return Ran(code, out.decode("utf-8", "surrogateescape"), err.decode())
         done = subprocess.run(
             [HANDTOOLS, *words],
-            cwd=cwd or self.folder,
-            env=self.environment | environment,
+            cwd=folder,
+            env=variables,
             input=stdin.encode(),
             capture_output=True,
             timeout=60,
@@ -66,8 +74,15 @@ class Shell:
         return file.read_text() if file.exists() else None
 
 
+@pytest.fixture(scope="session")
+def warm_command():
+    command = WarmCommand()
+    yield command
+    command.close()
+
+
 @pytest.fixture
-def shell(tmp_path):
+def shell(tmp_path, warm_command):
     folder = tmp_path / "work"
     folder.mkdir()
-    return Shell(folder, tmp_path / "state")
+    return Shell(folder, tmp_path / "state", warm_command)
