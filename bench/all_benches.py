@@ -30,6 +30,8 @@ class Outcome:
     missed: list[dict[str, Any]] = field(default_factory=list)
     without_goal: list[dict[str, Any]] = field(default_factory=list)
     not_run: list[dict[str, Any]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What the bench said about itself (`workday: …`) beside a goal that it missed: which story it was."""
     failure: str = ""
 
     @property
@@ -82,6 +84,8 @@ def read_outcome(bench: str, printed: str, code: int, complaint: str) -> Outcome
             outcome.without_goal.append(said)
         else:
             (outcome.met if said["ok"] else outcome.missed).append(said)
+    if outcome.missed:
+        outcome.remarks = [line for line in complaint.splitlines() if line.startswith(f"{bench}: ")]
     if code != (1 if outcome.missed else 0) or not printed:
         last = complaint.strip().splitlines()[-1:] or ["it said nothing"]
         outcome.failure = f"ended with {code}: {last[0]}"
@@ -122,6 +126,7 @@ def _row(outcome: Outcome) -> str:
     for each in outcome.missed:
         seen = each["value"] if each["ratio"] is None else each["ratio"]
         lines.append(f"    missed: {each['name']}: {seen:g}, goal {each['goal']:g}")
+    lines += [f"    {remark}" for remark in outcome.remarks]
     lines += [f"    not run: {each['name']}: {each['not_run']}" for each in outcome.not_run]
     if outcome.failure:
         lines.append(f"    failed: {outcome.failure}")

@@ -30,6 +30,12 @@ def test_goals_are_met_missed_or_not_measured():
     assert not found.failure
 
 
+def test_a_miss_is_told_with_what_the_bench_said_about_it():
+    complaint = "core: the edit of a.py was lost\nraylet: noise\n"
+    assert outcome(LOST, code=1, complaint=complaint).remarks == ["core: the edit of a.py was lost"]
+    assert outcome(MET, complaint=complaint).remarks == []
+
+
 @pytest.mark.parametrize(
     ("said", "code"), [([], 0), ([MET], 1), ([MET], 2), ([MET], -9), ([LOST], 0), ([LOST, MET], -11)]
 )
