@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -30,6 +31,30 @@ def file(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
     return path
+
+
+def test_python_runs_an_edit_of_the_same_size_made_at_once(tmp_path):
+    source = tmp_path / "answer.py"
+    source.write_bytes(b"print(0)\n")
+    line = [sys.executable, "-c", "import answer"]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    for number in range(3):
+        before, after = b"print(%d)\n" % number, b"print(%d)\n" % (number + 1)
+        # As if no time had passed since the file that was compiled.
+        now = time.time_ns()
+        os.utime(source, ns=(now, max(now, source.stat().st_mtime_ns)))
+        subprocess.run(line, cwd=tmp_path, env=environment, check=True, capture_output=True)
+        edit(tmp_path, "answer.py", before, after)
+        ran = subprocess.run(line, cwd=tmp_path, env=environment, check=True, capture_output=True)
+        assert ran.stdout == b"%d\n" % (number + 1)
+
+
+@pytest.mark.parametrize(("after", "ahead"), [(b"new", 3), (b"longer", 0)])
+def test_a_file_of_another_size_or_from_the_future_gets_the_time_of_the_edit(file, after, ahead):
+    moment = time.time_ns() + ahead * 1_000_000_000
+    os.utime(file, ns=(moment, moment))
+    edit(file.parent, after=after)
+    assert file.stat().st_mtime_ns <= time.time_ns()
 
 
 @as_root
