@@ -9,9 +9,11 @@ from hypothesis import HealthCheck, settings
 
 # Tests that are not about language servers start none, whatever is installed; children inherit this.
 os.environ["HANDTOOLS_LANGUAGE"] = "off"
-# A shell that starts us in the background has Ctrl-C ignored, and children would inherit that, too.
+# A shell that starts us in the background has SIGINT and SIGQUIT ignored, and children would inherit that, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGQUIT"):
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 MACHINE = "machine: "
 """A skip whose reason begins so is about the machine (another system, not root), and is allowed in CI."""

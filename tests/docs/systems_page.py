@@ -46,19 +46,6 @@ What failed in that run was looked at one by one: it is mended, or the test is a
 machine was busy (a test of time). The suites were not run again since. Those of MCP servers, the command line and
 browsers in `tests/e2e` and the adapter are in the command, and were not run with all parts hidden yet.
 """
-NOT_CLEAN = {
-    "Landlock": (
-        "288 pass, 26 about it, 26 not run here; 2 failed: a race of its own test, mended, and a timeout on a "
-        "busy machine, which passed at one of two later tries"
-    ),
-    "memory files": "1,634 pass of the suites of files (before ADR 259)",
-    "fork": "1,633 pass, 1 forks itself (before ADR 259)",
-    "pidfd": "1,634 pass of the suites of files (before ADR 259)",
-    "bubblewrap": "1,634 pass of the suites of files (before ADR 259)",
-    "mount table": "1,690 pass, one of them at a second try: the machine was busy",
-    "supervisors": "257 pass, one of them after its own race was mended, 8 about it, 25 not run here",
-}
-"""What is known of parts without a clean run of `.ci/portable each` so far; 2026-11-16."""
 TAIL = """
 ## macOS: not run by us
 
@@ -85,10 +72,7 @@ The workflow in `.github/workflows/tests.yml` runs the suites on Linux, macOS an
 def page() -> str:
     """The whole page."""
     figures = json.loads(FIGURES.read_text("utf-8"))
-    rows = [
-        _row(part, _said(figures[part.name]) if part.name in figures else NOT_CLEAN[part.name])
-        for part in SYSTEM_PARTS
-    ]
+    rows = [_row(part, _said(figures[part.name])) for part in SYSTEM_PARTS]
     everything = f"| all of them | | | | | {_said(figures['all'])} |"
     whole = json.loads(WHOLE.read_text("utf-8"))
     suites = [f"| `{suite}` | {_counts(came_out)} |" for suite, came_out in whole.items()]

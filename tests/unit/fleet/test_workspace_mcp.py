@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
@@ -143,6 +145,26 @@ async def test_progress_comes_from_the_host_and_the_same_id_runs_once(files: Wor
             assert not done.is_error, text(done)
         assert any("said" in each for each in heard)
         assert (files.root(toolbox.workspace_name) / "log.txt").read_text() == "once\n"
+
+
+@pytest.mark.linux("bubblewrap", "supervisors")
+async def test_a_cancelled_call_ends_on_the_host(files: WorkspaceStore, era: str) -> None:
+    async with (
+        hosted(files, defaults=DEFAULTS | {"run": "allow"}) as toolbox,
+        on_stdio(toolbox, era) as client,
+    ):
+        with anyio.fail_after(120):
+            with anyio.CancelScope() as waiting:
+
+                async def stop_waiting(*_: object) -> None:
+                    assert (await toolbox.client.ask("status", {}))["running"] == 1
+                    waiting.cancel()
+
+                long = {"command": "echo begun; sleep 600"}
+                await client.call_tool("bash", long, progress_callback=stop_waiting)
+            assert waiting.cancelled_caught
+            while (await toolbox.client.ask("status", {}))["running"]:
+                await anyio.lowlevel.checkpoint()
 
 
 async def test_a_token_of_the_http_server_opens_a_workspace_on_a_host(
