@@ -127,6 +127,21 @@ def test_a_first_look_at_all_paths_of_the_rules_changes_no_decision(parts, kind)
     assert [rule.name for rule in policy.forbidding(path, "tool")] == denying
 
 
+@pytest.mark.parametrize(
+    ("path", "verdict"),
+    [
+        ("docs/own", "deny"),
+        ("api/docs/own", "deny"),
+        ("api/src/docs/own", "allow"),
+        ("api/plan.txt", "deny"),
+        ("api/src/plan.txt", "allow"),
+    ],
+)
+def test_of_several_folders_each_has_the_paths_that_a_rule_names_from_the_top(path, verdict):
+    rule = Rule("own", "deny", "mine", paths=("docs/own", "*/plan.txt"))
+    assert Policy(rules=(rule,)).in_each_folder().decide(changing(path), "write").verdict == verdict
+
+
 def test_a_link_may_not_stand_above_what_may_not_be_changed():
     policy = Policy().with_rules(
         [Rule("kept", "deny", "mine", effects=frozenset({"change"}), paths=("conf/kept.toml",))]
