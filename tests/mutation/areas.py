@@ -108,6 +108,10 @@ AREAS = {
     ),
     "resolving": Area(
         ("host.files.path_resolution",),
-        (f"{UNIT}/host/files/test_local_files.py", "tests/contract/test_files_reading.py"),
+        (
+            f"{UNIT}/host/files/test_local_files.py",
+            "tests/contract/test_files_reading.py",
+            "tests/e2e/test_several_folders.py::test_nothing_is_written_beside_the_folders",
+        ),
     ),
 }
