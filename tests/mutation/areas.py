@@ -104,6 +104,7 @@ AREAS = {
             "tests/e2e/test_undo_of_parts.py",
             f"{UNIT}/tools/test_text_editor.py",
             "tests/e2e/test_large_edits.py::test_every_version_can_be_brought_back",
+            "tests/e2e/test_large_edits.py::test_a_version_can_be_brought_back_again_after_a_person_wrote_over_it",
             "tests/e2e/test_large_edits.py::test_what_a_person_changed_since_is_kept",
             "tests/e2e/test_large_edits.py::test_text_that_an_earlier_edit_replaced_is_traced_to_it",
             "tests/e2e/test_git_commands.py::test_git_works_without_a_question_lands_and_is_undone_byte_for_byte[commit]",
