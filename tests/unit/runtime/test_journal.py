@@ -451,9 +451,19 @@ def test_an_owner_finds_calls_by_the_ids_that_it_gave_them_and_by_no_others():
     assert mine.calls.has(mine.call_named("x"))
     assert mine.call_named(call.id) == call.id
     assert not yours.calls.has(yours.call_named("x"))
+    assert not yours.calls.has(call.id)
+    assert yours.calls.page() == []
     assert mine.own_id("new") != yours.own_id("new")
     assert journal.own_id("new") == "new"
     assert journal.owned(call).owner == "me"
+
+
+def test_what_an_agent_read_long_ago_is_dropped_with_its_bytes():
+    journal = Journal(":memory:", MemoryStore())
+    noted(journal, "a", sights={"f": Node("file", b"as it was")})
+    assert journal.retention.kept_bytes() > 0
+    assert journal.retention.prune(RetentionLimits(max_age=-3600)) > 0
+    assert journal.retention.kept_bytes() == 0
 
 
 def test_what_a_prune_would_drop_is_counted_before():

@@ -204,7 +204,9 @@ def test_the_lines_that_one_hunk_takes_away_are_counted_for_the_next():
 
 def test_equal_places_behind_a_scopes_block_are_refused():
     body = "def f():\n    pass\nz = 0\nx = 1\ny = 2\nx = 1\n"
-    assert [place.line for place in refused(body, "@@ def f():\n-x = 1\n+x = 2").refused.places] == [4, 6]
+    misfit = refused(body, "@@ def f():\n-x = 1\n+x = 2").refused
+    assert [place.line for place in misfit.places] == [4, 6]
+    assert misfit.message == "The hunk fits 2 places: lines 4, 6."
 
 
 def test_what_closes_another_block_than_the_scopes_is_not_meant_by_it():
@@ -243,3 +245,35 @@ def test_a_replacement_that_was_made_already_is_told():
     assert outcome.text == body
     assert outcome.there == 1
     assert outcome.notes == ("hunk 1 has nothing to do: it is already there, at line 2",)
+
+
+def test_as_many_equal_hunks_as_places_are_laid_in_order():
+    both = "@@\n-x = 1\n+x = 2\n@@\n-x = 1\n+x = 3"
+    assert laid("x = 1\ny\nx = 1\n", both) == "x = 2\ny\nx = 3\n"
+    assert refused("x = 1\ny\nx = 1\nx = 1\n", both).refused.code == "ambiguous"
+
+
+def numbered(body: str, hunks: str) -> PatchedText | HunkMisfit:
+    return apply_hunks(body, parse_patch(f"--- a/f\n+++ b/f\n{hunks}\n")[0].hunks)
+
+
+def test_a_line_number_is_told_as_the_earlier_hunks_have_moved_it():
+    body = "a\n" + "row\n" * 14 + "z\n"
+    outcome = numbered(body, "@@ -1,1 +1,2 @@\n a\n+b\n@@ -3,1 +4,1 @@\n-z\n+y")
+    assert isinstance(outcome, HunkMisfit)
+    assert "says line 4, but its lines stand at line 17" in outcome.refused.message
+
+
+def test_lines_that_a_loosely_matched_hunk_adds_are_counted_for_the_next():
+    body = "if a:\n    send(user, 1)\n" + "row\n" * 8 + "z\n"
+    hunks = "@@ -2,1 +2,3 @@\n-\tsend(user, 1)\n+\tsend(user, 2)\n+\tsend(user, 3)\n+\tsend(user, 4)\n"
+    outcome = numbered(body, f"{hunks}@@ -11,1 +13,1 @@\n-z\n+y")
+    assert isinstance(outcome, PatchedText), outcome
+    assert outcome.text.endswith("row\ny\n")
+    assert outcome.notes == ("hunk 1 matched at line 2 except for indentation",)
+
+
+def test_below_a_loosely_matched_hunk_the_next_one_is_looked_for():
+    body = "x = 1\nif a:\n    send(user, 1)\nx = 1\n"
+    both = "@@\n-\tsend(user, 1)\n+\tsend(user, 2)\n@@\n-x = 1\n+x = 2"
+    assert laid(body, both) == "x = 1\nif a:\n    send(user, 2)\nx = 2\n"
