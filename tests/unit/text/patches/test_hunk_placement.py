@@ -274,6 +274,6 @@ def test_lines_that_a_loosely_matched_hunk_adds_are_counted_for_the_next():
 
 
 def test_below_a_loosely_matched_hunk_the_next_one_is_looked_for():
-    body = "x = 1\nif a:\n    send(user, 1)\nx = 1\n"
+    body = "if a:\nx = 1\n    send(user, 1)\nx = 1\n"
     both = "@@\n-\tsend(user, 1)\n+\tsend(user, 2)\n@@\n-x = 1\n+x = 2"
-    assert laid(body, both) == "x = 1\nif a:\n    send(user, 2)\nx = 2\n"
+    assert laid(body, both) == "if a:\nx = 1\n    send(user, 2)\nx = 2\n"
