@@ -76,6 +76,15 @@ async def test_every_version_can_be_brought_back(box, root):
         assert (root / "a.txt").read_text() == expected
 
 
+async def test_a_version_can_be_brought_back_again_after_a_person_wrote_over_it(box, root):
+    await edit(box, "value_000500 ", "value_000500_1 ")
+    for _ in range(2):
+        restored = await box.call("undo", {"scope": "path", "name": "a.txt", "version": 0})
+        assert restored.ok, restored.text
+        assert (root / "a.txt").read_text() == OLD
+        (root / "a.txt").write_text("mine\n")
+
+
 async def test_several_edits_are_undone_at_once_and_one_by_one(box, root):
     calls = [await edit(box, f"value_0005{n}0 ", f"value_0005{n}0_x ", session="s") for n in range(3)]
     newest = (root / "a.txt").read_text()

@@ -70,6 +70,22 @@ async def test_one_file_of_a_folder_that_was_deleted_comes_back_alone(box, root)
     assert len(names(root)) == COUNT
 
 
+async def test_the_folders_of_a_file_that_comes_back_alone_have_the_modes_that_they_had(box, root):
+    made(root)
+    (root / "big/sub").chmod(0o700)
+    await ran(box, "rm -rf big")
+    assert (await undo(box, "big/sub/7")).ok
+    assert (root / "big/sub").stat().st_mode & 0o777 == 0o700
+
+
+async def test_a_folder_in_which_nothing_changed_comes_back_as_one(box, root):
+    made(root)
+    call = await ran(box, "rm -rf big")
+    result = await box.call("undo", {"scope": "call", "name": call.id})
+    assert result.details.restored == ["big"]
+    assert len(names(root)) == COUNT
+
+
 async def test_one_file_of_a_folder_that_was_made_goes_alone(box, root):
     call = await ran(box, MAKE)
     assert [t.path for t in box.workspace.journal.entries.selected("call", call.id)] == ["big"]

@@ -102,12 +102,22 @@ AREAS = {
             f"{RUNTIME}/test_review.py",
             "tests/e2e/test_transaction.py::test_one_file_of_a_folder_that_a_command_removed_comes_back_alone",
             "tests/e2e/test_undo_of_parts.py",
+            f"{UNIT}/tools/test_text_editor.py",
+            "tests/e2e/test_large_edits.py::test_every_version_can_be_brought_back",
+            "tests/e2e/test_large_edits.py::test_a_version_can_be_brought_back_again_after_a_person_wrote_over_it",
+            "tests/e2e/test_large_edits.py::test_what_a_person_changed_since_is_kept",
+            "tests/e2e/test_large_edits.py::test_text_that_an_earlier_edit_replaced_is_traced_to_it",
+            "tests/e2e/test_git_commands.py::test_git_works_without_a_question_lands_and_is_undone_byte_for_byte[commit]",
             "tests/e2e/test_git_commands.py::test_objects_stay_where_somebody_may_have_built_on_them",
             "tests/e2e/test_git_commands.py::test_a_branch_that_somebody_moved_since_is_a_conflict_and_all_of_the_repository_stays",
         ),
     ),
     "resolving": Area(
         ("host.files.path_resolution",),
-        (f"{UNIT}/host/files/test_local_files.py", "tests/contract/test_files_reading.py"),
+        (
+            f"{UNIT}/host/files/test_local_files.py",
+            "tests/contract/test_files_reading.py",
+            "tests/e2e/test_several_folders.py::test_nothing_is_written_beside_the_folders",
+        ),
     ),
 }

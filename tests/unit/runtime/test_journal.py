@@ -1,23 +1,28 @@
 """The record itself."""
 
+import gc
 import os
+import random
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
+import weakref
 from contextlib import closing
+from dataclasses import astuple
 
 import pytest
 
 from handtools import Approval, Call, Change, ChangeSet, Reply, Result
-from handtools.core.changes import Node
+from handtools.core.changes import BackupRef, Node
 from handtools.core.files import PlannedWrite
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.runtime.journal import CallRecord, Journal, RetentionLimits
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.change_entries import Transaction
-from handtools.runtime.journal.database import MAX_WAITING_RECORDS, JournalPosition, write_copied_journal
+from handtools.runtime.journal.database import CHECKPOINT_WRITES, JournalPosition, write_copied_journal
 from handtools.testing.memory_toolbox import MemoryStore, memory_toolbox
 
 
@@ -53,8 +58,6 @@ def test_the_first_ending_of_an_id_stays():
 
 
 def test_a_large_preimage_goes_to_the_store_and_comes_back():
-    import random
-
     store = MemoryStore()
     journal = Journal(":memory:", store)
     data = random.Random(1).randbytes(3 << 20)
@@ -140,6 +143,14 @@ def test_a_sight_that_waits_is_known_to_its_session():
     assert journal.entries.seen_bytes(Call(tool="edit", args={}, session="one"), "f") == b"as it was"
 
 
+def test_what_was_read_last_is_what_an_agent_saw():
+    journal = Journal(":memory:", MemoryStore())
+    for name, data in (("a", b"one"), ("b", b"one"), ("c", b"two")):
+        noted(journal, name, sights={"f": Node("file", data)})
+        journal.calls.page()
+    assert journal.entries.seen_bytes(Call(tool="edit", args={}), "f") == b"two"
+
+
 def test_a_record_is_written_in_a_moment_though_nobody_asks(tmp_path):
     path = tmp_path / "j.sqlite"
     journal, other = Journal(str(path), MemoryStore()), Journal(str(path), MemoryStore())
@@ -151,16 +162,69 @@ def test_a_record_is_written_in_a_moment_though_nobody_asks(tmp_path):
     other.close()
 
 
-def test_not_more_than_so_many_records_wait(tmp_path):
+def test_not_more_than_256_records_wait(tmp_path):
     path = tmp_path / "j.sqlite"
     journal, other = Journal(str(path), MemoryStore()), Journal(str(path), MemoryStore())
-    for number in range(MAX_WAITING_RECORDS):
+    for number in range(256):
         noted(journal, f"{number}")
-    assert (
-        other.calls.count_since(other.calls.page(limit=MAX_WAITING_RECORDS)[-1]) == MAX_WAITING_RECORDS - 1
-    )
+    assert len(other.calls.page(limit=300)) == 256
     journal.close()
     other.close()
+
+
+def test_records_of_8_mebibytes_that_were_read_do_not_wait(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal, other = Journal(str(path), MemoryStore()), Journal(str(path), MemoryStore())
+    assert other.calls.page() == []
+    noted(journal, "a", sights={f"{number}": Node("file", bytes(1 << 20)) for number in range(8)})
+    assert [call.id for call in other.calls.page()] == ["a"]
+    journal.close()
+    other.close()
+
+
+def journal_threads():
+    return {thread for thread in threading.enumerate() if thread.name == "handtools-journal"}
+
+
+def test_one_thread_writes_all_that_waits():
+    journal, before = Journal(":memory:", MemoryStore()), journal_threads()
+    for number in range(20):
+        noted(journal, f"{number}")
+    assert len(journal_threads() - before) <= 1
+
+
+def test_a_journal_that_is_not_used_any_more_is_not_held_for_the_exit():
+    journal, before = Journal(":memory:", MemoryStore()), journal_threads()
+    noted(journal, "a")
+    for thread in journal_threads() - before:
+        thread.join(30)
+    left = weakref.ref(journal)
+    del journal
+    gc.collect()
+    assert left() is None
+
+
+def test_the_write_ahead_log_begins_anew_after_many_writes(tmp_path):
+    journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    sizes = []
+    for _ in range(3):
+        for _ in range(CHECKPOINT_WRITES):
+            assert journal.once.begin("scope", "name")
+            journal.once.drop("scope", "name")
+        sizes.append((tmp_path / "j.sqlite-wal").stat().st_size)
+    assert sizes[2] < 2 * sizes[0]
+    journal.close()
+
+
+def test_a_damaged_journal_is_set_aside_and_that_is_said(tmp_path):
+    path = tmp_path / "j.sqlite"
+    path.write_bytes(b"no database" * 100)
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    assert "was damaged" in journal.healed
+    assert [call.id for call in journal.calls.page()] == ["0001"]
+    assert len(list(tmp_path.glob("*.damaged-*"))) == 1
+    journal.close()
 
 
 def test_closing_writes_what_waits(tmp_path):
@@ -300,17 +364,20 @@ def test_forgetting_a_file_forgets_the_question_about_it():
     assert journal.calls.answered_questions("asked") == []
 
 
+def changed(journal, call_id, change, **facts):
+    """Records a change of a call; gives its entry."""
+    call = Call(tool="write", args={}, id=call_id)
+    transaction = Transaction(ChangeSet.of(change), **facts)
+    ordinal = len(journal.entries.of_call(call_id))
+    entry = journal.entries.intend(call, transaction, [PlannedWrite(change, "")], ordinal=ordinal)
+    journal.entries.finish(entry)
+    return entry
+
+
 def test_forgetting_says_where_else_the_same_bytes_are_kept():
     journal = Journal(":memory:", MemoryStore())
     for name in ("a", "b"):
-        change = Change(name, None, Node("file", SECRET.encode()))
-        journal.entries.finish(
-            journal.entries.intend(
-                Call(tool="write", args={}, id=name),
-                Transaction(ChangeSet.of(change)),
-                [PlannedWrite(change, "")],
-            )
-        )
+        changed(journal, name, Change(name, None, Node("file", SECRET.encode())))
     gone = journal.retention.forget("a")
     assert (gone.copies, gone.calls) == (("b",), ("a",))
 
@@ -366,11 +433,7 @@ def test_a_journal_is_put_together_from_copies_made_one_after_the_other(tmp_path
 
 def test_what_is_older_than_it_may_be_is_dropped_with_its_calls():
     journal = Journal(":memory:", MemoryStore())
-    change = Change("a", None, Node("file", b"one"))
-    call = Call(tool="write", args={}, id="old")
-    journal.entries.finish(
-        journal.entries.intend(call, Transaction(ChangeSet.of(change)), [PlannedWrite(change, "")])
-    )
+    changed(journal, "old", Change("a", None, Node("file", b"one")))
     recorded(journal, 1)
     assert journal.retention.prune(RetentionLimits(max_age=3600)) == 0
     assert len(journal.entries.of_call("old")) == 1
@@ -388,6 +451,100 @@ def test_an_owner_finds_calls_by_the_ids_that_it_gave_them_and_by_no_others():
     assert mine.calls.has(mine.call_named("x"))
     assert mine.call_named(call.id) == call.id
     assert not yours.calls.has(yours.call_named("x"))
+    assert not yours.calls.has(call.id)
+    assert yours.calls.page() == []
     assert mine.own_id("new") != yours.own_id("new")
     assert journal.own_id("new") == "new"
     assert journal.owned(call).owner == "me"
+
+
+def test_what_an_agent_read_long_ago_is_dropped_with_its_bytes():
+    journal = Journal(":memory:", MemoryStore())
+    noted(journal, "a", sights={"f": Node("file", b"as it was")})
+    assert journal.retention.kept_bytes() > 0
+    assert journal.retention.prune(RetentionLimits(max_age=-3600)) > 0
+    assert journal.retention.kept_bytes() == 0
+
+
+def test_what_a_prune_would_drop_is_counted_before():
+    journal = Journal(":memory:", MemoryStore())
+    changed(journal, "old", Change("a", None, Node("file", b"one")))
+    recorded(journal, 1)
+    kept = journal.retention.kept_bytes()
+    assert astuple(journal.retention.prunable(RetentionLimits(max_age=3600))) == (0, 0, 0, 0)
+    old = journal.retention.prunable(RetentionLimits(max_age=-3600, max_bytes=1))
+    assert (old.entries, old.calls, old.bytes, old.excess_bytes) == (1, 1, kept, kept - 1)
+
+
+def edited(journal, path, size, changed_bytes):
+    """A change of some bytes in the middle of a file that can't be compressed; gives what it keeps."""
+    kept, some = journal.retention.kept_bytes(), random.Random(path)
+    before = some.randbytes(size)
+    middle = slice((size - changed_bytes) // 2, (size + changed_bytes) // 2)
+    after = before[: middle.start] + some.randbytes(changed_bytes) + before[middle.stop :]
+    changed(journal, path, Change(path, Node("file", before), Node("file", after)))
+    return journal.retention.kept_bytes() - kept
+
+
+def test_where_less_than_a_quarter_of_a_file_changed_only_that_is_kept_beside_the_old_bytes():
+    journal = Journal(":memory:", MemoryStore())
+    assert edited(journal, "a", 10_000, 2_400) < 12_600
+    assert edited(journal, "b", 10_000, 2_600) > 20_000
+
+
+def test_forgetting_a_file_costs_no_room_for_others():
+    journal = Journal(":memory:", MemoryStore())
+    kept = edited(journal, "a", 10_000, 100)
+    edited(journal, "b", 10_000, 100)
+    journal.retention.forget("b")
+    assert journal.retention.kept_bytes() == kept
+
+
+def test_what_a_call_left_at_a_path_is_known_and_what_an_undo_or_a_scan_left_is_not():
+    journal = Journal(":memory:", MemoryStore())
+    one, two = Node("file", b"one"), Node("file", b"two")
+    assert journal.entries.left_at("f") is None
+    changed(journal, "made", Change("f", None, one))
+    assert journal.entries.left_at("f").digest == one.digest
+    changed(journal, "undo", Change("f", one, two), kind="undo")
+    assert journal.entries.left_at("f") is None
+    changed(journal, "found", Change("f", two, one), coverage="scan")
+    assert journal.entries.left_at("f") is None
+
+
+def test_a_folder_that_came_as_a_whole_stays_one_among_the_paths_changed_since():
+    journal = Journal(":memory:", MemoryStore())
+    first = changed(journal, "first", Change("old", None, Node("file", b"")))
+    whole = Node("folder", held=BackupRef("item/tree", "stat:1", 10))
+    changed(journal, "back", Change("tree", None, whole))
+    newest = changed(
+        journal, "mode", Change("tree", Node("folder", mode=0o755), Node("folder", mode=0o700))
+    )
+    assert journal.entries.paths_since(first) == (newest, {"tree": True})
+    assert journal.entries.paths_since(newest) == (newest, {})
+
+
+def test_the_start_of_an_id_finds_the_calls_that_begin_with_it():
+    journal = Journal(":memory:", MemoryStore())
+    for number in (11, 12, 20):
+        recorded(journal, number)
+    assert journal.calls.ids_with_prefix("001") == ["0011", "0012"]
+    assert journal.calls.ids_with_prefix("0011") == ["0011"]
+    assert journal.calls.ids_with_prefix("1") == []
+
+
+def test_an_owner_sees_and_cancels_its_own_running_calls_only(tmp_path):
+    journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    cancelled = threading.Event()
+    call = Call(tool="bash", args={}, id="long", owner="me")
+    journal.own_running.begin(call, cancelled.set)
+    mine, yours = journal.owned_by("me"), journal.owned_by("you")
+    give_up = time.monotonic() + 30
+    while not mine.running.listed():
+        assert time.monotonic() < give_up
+    assert yours.running.listed() == []
+    assert not yours.running.request_cancel("long", "you")
+    assert mine.running.request_cancel("long", "me")
+    assert cancelled.wait(30)
+    journal.own_running.end("long")
+    journal.close()

@@ -127,6 +127,29 @@ def test_a_first_look_at_all_paths_of_the_rules_changes_no_decision(parts, kind)
     assert [rule.name for rule in policy.forbidding(path, "tool")] == denying
 
 
+@pytest.mark.parametrize(
+    ("path", "verdict"),
+    [
+        ("docs/own", "deny"),
+        ("api/docs/own", "deny"),
+        ("api/src/docs/own", "allow"),
+        ("api/plan.txt", "deny"),
+        ("api/src/plan.txt", "allow"),
+    ],
+)
+def test_of_several_folders_each_has_the_paths_that_a_rule_names_from_the_top(path, verdict):
+    rule = Rule("own", "deny", "mine", paths=("docs/own", "*/plan.txt"))
+    assert Policy(rules=(rule,)).in_each_folder().decide(changing(path), "write").verdict == verdict
+
+
+def test_a_link_may_not_stand_above_what_may_not_be_changed():
+    policy = Policy().with_rules(
+        [Rule("kept", "deny", "mine", effects=frozenset({"change"}), paths=("conf/kept.toml",))]
+    )
+    assert [rule.name for rule in policy.forbidding("conf", "bash", link=True)] == ["kept"]
+    assert policy.forbidding("conf", "bash") == policy.forbidding("other", "bash", link=True) == []
+
+
 def test_a_policy_that_came_from_another_process_decides_as_the_same_one_does_here():
     carried = pickle.loads(pickle.dumps(Policy()))
     commit = ChangeSet(changing(".git/index").changes, exempt=frozenset({(".git/index", "protected")}))

@@ -1,7 +1,11 @@
 """Taking things back."""
 
-from handtools import Call, Change, ChangeSet, Node
+import sqlite3
+from contextlib import closing
+
+from handtools import Call, Change, ChangeSet, Node, Toolbox
 from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.toolbox import CODING, local_workspace
 
 
 async def edited(box, path, old, new, *, call_id=None, session="s", turn="t"):
@@ -189,6 +193,26 @@ async def test_forgotten_bytes_are_gone_and_undo_says_so():
     assert (await undone(box, "call", call)).fault.code == "nothing_to_undo"
     assert content(box, "a") == b"secret two"
     assert "forgotten" in (await box.call(Call(tool="edit", args={}, id=call))).text
+
+
+async def test_a_file_whose_bytes_are_lost_is_kept_and_the_others_go_back(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_bytes(name.encode() * 4000)
+    box = Toolbox(CODING, workspace=local_workspace(tmp_path, state=tmp_path / "state"))
+    old = {name: Node("file", (tmp_path / name).read_bytes()) for name in ("a", "b", "c")}
+    patch = "".join(f"*** Delete File: {name}\n" for name in old)
+    call = Call(tool="patch", args={"patch": f"*** Begin Patch\n{patch}*** End Patch"})
+    assert (await box.call(call)).ok
+    with closing(sqlite3.connect(tmp_path / "state" / "journal.sqlite")) as record, record:
+        record.execute("DELETE FROM blobs WHERE digest = ?", (old["b"].digest,))
+    result = await undone(box, "call", call.id)
+    assert result.details.restored == ["a", "c"]
+    assert [(kept.path, "no longer kept" in kept.reason) for kept in result.details.conflicts] == [
+        ("b", True)
+    ]
+    assert {name for name in old if (tmp_path / name).exists()} == {"a", "c"}
+    assert (tmp_path / "c").read_bytes() == old["c"].data
+    box.workspace.journal.close()
 
 
 async def test_retention_drops_the_oldest_first_and_keeps_the_rest_undoable():

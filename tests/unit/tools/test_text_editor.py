@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from handtools import UsageError
+from handtools import Change, UsageError
 from handtools.core.tool import json_schema
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.read import read
@@ -192,6 +192,18 @@ async def test_undo_edit_takes_back_one_edit_after_the_other():
     nothing = await run("undo_edit")
     assert nothing.fault.code == "nothing_to_undo"
     assert "No edit history found" in nothing.text
+
+
+async def test_undo_edit_keeps_a_file_that_somebody_changed_elsewhere_since():
+    tool = text_editor(FIRST)
+    box = memory_toolbox({"a.py": b"one\n\n\n\n\nlast\n"}, tools=[tool])
+    args = {"command": "str_replace", "path": "a.py", "old_str": "one", "new_str": "two"}
+    assert (await box.call(tool.name, args)).ok
+    files, theirs = box.workspace.files, b"two\n\n\n\n\nmine\n"
+    files.perform(files.plan([Change.of("a.py", before=files.files["a.py"], after=theirs)]))
+    refused = await box.call(tool.name, {"command": "undo_edit", "path": "a.py"})
+    assert "changed since" in refused.text
+    assert files.files["a.py"] == theirs
 
 
 async def test_undo_edit_of_a_creation_says_that_the_file_is_gone():

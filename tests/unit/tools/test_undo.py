@@ -27,6 +27,25 @@ async def test_any_recorded_version_can_be_brought_back():
     assert box.workspace.files.files["a"] == b"one"
 
 
+async def test_a_version_that_is_there_already_is_no_change():
+    box = await changed(["one", "two"])
+    listed = await box.call("undo", {"name": "a", "action": "versions"})
+    [newest] = listed.details.versions
+    result = await box.call("undo", {"name": "a", "version": newest})
+    assert result.ok
+    assert result.text == "Nothing was restored."
+    assert box.workspace.files.files["a"] == b"two"
+
+
+async def test_a_version_that_is_not_recorded_is_refused_with_the_ten_newest():
+    box = await changed([f"state {number:02}" for number in range(14)])
+    listed = await box.call("undo", {"name": "a", "action": "versions"})
+    refused = await box.call("undo", {"name": "a", "version": 999})
+    assert refused.fault.code == "not_found"
+    newest = ", ".join(map(str, listed.details.versions[:10]))
+    assert f"Recorded: {newest}. Name one of these." in refused.text
+
+
 @pytest.mark.claim("undo.conflict")
 async def test_a_file_that_changed_since_is_kept_and_named():
     box = await changed(["one", "two"])

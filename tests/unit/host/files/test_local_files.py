@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from handtools.host.files import local_files, syscalls
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.local_files import LocalFiles
+from handtools.host.workspace_folders import combined_workspace
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="machine: not root")
 
@@ -358,3 +360,72 @@ def test_a_folder_that_becomes_a_link_while_a_path_is_resolved_is_followed_to_it
 
     monkeypatch.setattr(os, "stat", look_and_swap)
     assert LocalFiles(tmp_path).locate("link/file") == "new/file"
+
+
+@pytest.mark.linux("folder handles")
+def test_a_folder_that_becomes_a_link_and_a_folder_again_ten_times_is_followed_to_its_end(
+    tmp_path, monkeypatch
+):
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to("old")
+    look, swaps = os.stat, iter(range(20))
+
+    def look_and_swap(name, **options):
+        found = look(name, **options)
+        if name == "old" and next(swaps, None) is not None:
+            if stat.S_ISDIR(found.st_mode):
+                os.rename(tmp_path / "old", tmp_path / "away")
+                os.symlink("new", tmp_path / "old")
+            else:
+                os.unlink(tmp_path / "old")
+                os.rename(tmp_path / "away", tmp_path / "old")
+        return found
+
+    monkeypatch.setattr(os, "stat", look_and_swap)
+    assert LocalFiles(tmp_path).locate("link/file") == "old/file"
+
+
+@pytest.mark.linux("openat2")
+def test_a_lack_of_handles_while_a_path_is_resolved_is_told(tmp_path):
+    (tmp_path / "a").mkdir()
+    limits, opened = resource.getrlimit(resource.RLIMIT_NOFILE), [os.dup(0)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened[0] + 16, limits[1]))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                opened.append(os.dup(0))
+        os.close(opened.pop())
+        with pytest.raises(ToolError, match="Too many files are open"):
+            LocalFiles(tmp_path).locate("a/b")
+    finally:
+        for handle in opened:
+            os.close(handle)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize("name", ["é\n", "~é", "ü\\a", "a\n"])
+def test_a_name_that_nobody_would_write_is_listed_and_read(tmp_path, name):
+    (tmp_path / name).write_bytes(b"in it")
+    files = LocalFiles(tmp_path)
+    [listed] = files.names(".")
+    assert files.facts(listed.path) is not None
+    assert files.read(listed.path) == b"in it"
+
+
+def test_in_a_workspace_given_through_a_link_a_path_is_refused_for_what_is_wrong_with_it(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(OutsideWorkspace, match="holds a backslash"):
+        LocalFiles(tmp_path / "link").locate(f"{tmp_path}/link/a\\b")
+
+
+def test_the_folders_of_a_workspace_of_several_are_listed_as_such(tmp_path, monkeypatch):
+    monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
+    for name in ("api", "web"):
+        (tmp_path / name).mkdir()
+    files = LocalFiles(combined_workspace([tmp_path / "api", tmp_path / "web"]))
+    assert [(facts.path, facts.kind) for facts in files.names(".")] == [
+        ("api", "folder"),
+        ("web", "folder"),
+    ]

@@ -352,3 +352,19 @@ def test_a_very_long_path_has_no_more_than_its_share_of_the_list():
     long, short = (Change(name, None, Node("file", b"x")) for name in ("n" * 500, "a"))
     [row] = [row for row in effect_preview(ChangeSet((long, short))).text.split("\n") if "# new: n" in row]
     assert len(row) == 122
+
+
+@pytest.mark.parametrize(("answer", "status"), [("allow", "ok"), ("deny", "denied"), ("ask", "pending")])
+async def test_where_nobody_is_there_the_policy_answers_or_the_question_waits(answer, status):
+    box = memory_toolbox(policy=Policy(unattended=answer))
+    result = await box.call("write", {"path": ".envrc", "content": "export A=1\n"})
+    assert result.status == status
+    assert (box.workspace.files.facts(".envrc") is not None) == (status == "ok")
+
+
+def test_what_is_left_out_of_the_change_of_a_file_is_counted_with_the_rest():
+    data = b"".join(b"line %d\n" % number for number in range(1000))
+    changes = ChangeSet(tuple(Change(path, None, Node("file", data)) for path in ("a", "b")))
+    shown = effect_preview(changes)
+    assert shown.lines > 2000
+    assert shown.bytes > 2 * len(data)

@@ -92,10 +92,30 @@ def test_what_a_rule_excepts_is_excepted_in_either_case(path):
     assert policy.decide(made("PROD.real", link=False), "write").verdict == "deny"
 
 
+@pytest.mark.parametrize(
+    ("path", "verdict"),
+    [
+        ("docs/kept/a.pem", "allow"),
+        ("docs/kept/deep/conf/a.pem", "allow"),
+        ("samples.pem", "allow"),
+        ("samples.pem/conf/a.pem", "deny"),
+        ("more/samples.pem/conf/a.pem", "deny"),
+        ("more/of/samples.pem/conf/a.pem", "deny"),
+        ("more/samples.pem/readme", "allow"),
+    ],
+)
+def test_an_exception_by_bare_name_is_for_that_name_and_one_with_a_slash_for_all_below(path, verdict):
+    rule = Rule(
+        "own", "deny", "mine", paths=("**/conf/*.pem", "samples.pem"), but=("samples.pem", "docs/kept")
+    )
+    assert Policy(rules=(rule,)).decide(made(path, link=False), "write").verdict == verdict
+
+
 def test_a_link_on_the_way_to_what_may_only_not_be_changed_is_denied():
     rule = Rule("own", "deny", "mine", effects=frozenset({"change"}), paths=("deploy/prod",))
     policy = Policy().with_rules([rule])
     assert policy.decide(made("deploy", link=True), "bash").verdict == "deny"
+    assert policy.decide(made("Deploy", link=True), "bash").verdict == "deny"
     assert policy.decide(made("deploy/test", link=True), "bash").verdict == "allow"
 
 

@@ -26,6 +26,12 @@ def test_what_stands_around_the_old_text_is_not_put_there_again(old, new, line):
     assert made(old, new).window.line == line
 
 
+def test_what_was_added_is_found_at_the_beginning_of_a_file_and_below_blank_lines_there():
+    loose = "import  alpha_one\nimport  beta_two\nstart()\n"
+    assert made("import beta_two", "import alpha_one\nimport beta_two", loose).where == "lines 1-2"
+    assert made("    seat(guest)", "    seat(guest)\n    pour(guest)", "\n\n" + BODY).where == "lines 6-7"
+
+
 def test_a_replacement_that_was_made_is_told_by_its_new_text():
     assert (
         made("    greet(guest)\n    pour(guest)\n", "    seat(guest)\n    pour(guest)\n").where

@@ -137,3 +137,11 @@ def test_a_block_that_nests_as_the_arguments_do_tells_how_deep_a_line_is():
     )
     assert isinstance(outcome, EditApplied)
     assert "        if cold:\n            warm(cup)\n        fill(cup)\n" in outcome.text
+
+
+def test_a_file_of_one_depth_shows_with_what_it_is_indented():
+    old = "    one_call(job)\n    other_call(job)"
+    new = "    one_call(job)\n    if job:\n        other_call(job)"
+    outcome = replace_text("\tone_call(job)\n\tother_call(job)\n", old, new)
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == "\tone_call(job)\n\tif job:\n\t\tother_call(job)\n"

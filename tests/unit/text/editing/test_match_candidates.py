@@ -33,3 +33,11 @@ def test_a_place_that_loses_less_of_the_same_wins():
     outcome = replace_text(f"{worse}\nmiddle()\n{OTHER_QUOTES}\n", BLOCK, BLOCK.replace("close", "finish"))
     assert isinstance(outcome, EditApplied)
     assert outcome.text == f"{worse}\nmiddle()\n{OTHER_QUOTES.replace('close', 'finish')}\n"
+
+
+def test_what_the_lines_themselves_lose_is_told_before_blank_lines_around_them():
+    outcome = replace_text(
+        f"def greet():\n{DEEPER}\nend()\n", f"\n{BLOCK}\n", f"\n{BLOCK.replace('close', 'finish')}\n"
+    )
+    assert isinstance(outcome, EditApplied)
+    assert outcome.tier == "indentation"

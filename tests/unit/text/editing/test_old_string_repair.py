@@ -58,6 +58,10 @@ def test_a_fence_round_both_or_round_old_alone_is_removed():
     assert applied(fenced[0], NEW).text == RESULT
 
 
+def test_an_empty_fence_for_the_new_text_deletes():
+    assert applied("```\n    print(text)\n```", "```\n```").text == BODY.replace("    print(text)", "")
+
+
 def test_half_a_fence_in_the_new_text_is_refused():
     assert isinstance(replace_text(BODY, f"```\n{OLD}\n```", f"```\n{NEW}"), EditRefused)
 
@@ -65,6 +69,24 @@ def test_half_a_fence_in_the_new_text_is_refused():
 def test_text_escaped_once_too_often_is_unescaped_in_both():
     old, new = (text.replace('"', '\\"').replace("\n", "\\n") for text in (OLD, NEW))
     assert applied(old, new).text == RESULT
+
+
+def test_whole_strings_in_new_lines_are_no_reason_to_leave_line_ends_escaped():
+    added = '    log("named")\n    log("done")\n    print(text)'
+    old, new = (text.replace("\n", "\\n") for text in (OLD, OLD.replace("    print(text)", added)))
+    assert applied(old, new).text == BODY.replace("    print(text)", added)
+
+
+def test_letters_escaped_by_their_number_are_unescaped_in_both():
+    old, new = 'say(\\"\\u00fcber\\")\\nstop()', 'say(\\"\\u00fcber uns\\")\\nstop()'
+    assert applied(old, new, 'say("über")\nstop()\n').text == 'say("über uns")\nstop()\n'
+
+
+def test_where_escaped_text_is_not_found_the_lines_nearest_to_it_are_shown():
+    outcome = replace_text(BODY, 'text = \\"hello, \\" + name\\n    print(text, twice)', "a = 1\nb = 2")
+    assert isinstance(outcome, EditRefused)
+    assert outcome.nearest is not None
+    assert outcome.nearest.lines == tuple(OLD.split("\n"))
 
 
 def test_escapes_that_belong_to_the_program_stay():
@@ -82,6 +104,17 @@ def test_entities_are_undone_unless_the_raw_sign_stands_beside_them():
     changed = applied("if (a &lt; b &amp;&amp; c &gt; d) {", "if (a &lt; b) {", body)
     assert changed.text == "if (a < b) {\n  go();\n}\n"
     assert isinstance(replace_text(body, "if (a &lt; b &amp;&amp; c > d) {&gt;", "x"), EditRefused)
+
+
+def test_a_raw_sign_shows_nothing_of_the_other_signs_entity():
+    body = "if (a < b) { x->go(); }\n"
+    assert (
+        applied("if (a &lt; b) { x->go(); }", "if (a &lt; c) { x->go(); }", body).text
+        == "if (a < c) { x->go(); }\n"
+    )
+    assert isinstance(
+        replace_text("show(a < b, b < c)\n", "show(a < b, b &lt; c)", "show(a < b)"), EditRefused
+    )
 
 
 def test_diff_signs_are_removed():

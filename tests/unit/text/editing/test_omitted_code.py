@@ -71,6 +71,20 @@ def test_lines_left_out_never_reach_into_another_block(head):
     assert [place.old for place in outcome.places] == [SCOPES.rstrip("\n")]
 
 
+def test_lines_left_out_never_reach_into_another_item_of_a_list():
+    body = "steps:\n  - name: first\n    run: one\n  - name: second\n    run: two\n    shell: bash\n"
+    old = "  - name: first\n    run: one\n    ...\n    shell: bash"
+    assert isinstance(replace_text(body, old, old.replace("bash", "zsh")), EditRefused)
+
+
+def test_one_sign_for_dots_marks_lines_left_out_though_the_file_has_it_elsewhere():
+    body = BODY.replace("first(job)", "first(job, '…')")
+    old = "def start(job):\n…\n    finish(job)"
+    outcome = replace_text(body, old, old.replace("(job)", "(work)"))
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == body.replace("start(job)", "start(work)").replace("finish(job)", "finish(work)")
+
+
 def test_a_piece_that_fits_again_further_down_is_refused_with_the_near_one_first():
     body = SCOPES.replace("return None", "return result(job)")
     old = "def start(job):\n    ...\n    return result(job)"

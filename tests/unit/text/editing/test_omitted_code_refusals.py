@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.editing import EditApplied, EditRefused, omitted_code, replace_text
+from handtools.text.editing import EditApplied, EditRefused, replace_text
 
 BODY = "def f():\n    one()\n    two()\n    three()\n"
 
@@ -55,8 +55,7 @@ def test_an_empty_old_text_is_refused():
     assert outcome.code == "empty"
 
 
-def test_growth_beyond_the_limit_is_refused(monkeypatch):
-    monkeypatch.setattr(omitted_code, "LARGEST_EDITED_TEXT_CHARS", 100)
-    outcome = replace_text("a" * 60, "a" * 60, "b" * 200)
+def test_growth_beyond_64_mebi_characters_is_refused():
+    outcome = replace_text("a", "a", "b" * (64 * 2**20 + 1))
     assert isinstance(outcome, EditRefused)
     assert outcome.code == "too_large"

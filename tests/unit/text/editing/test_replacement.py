@@ -22,6 +22,9 @@ def test_every_replaces_all_and_counts():
     outcome = replace_text("a b a\na\n", "a", "c", every=True)
     assert isinstance(outcome, EditApplied)
     assert (outcome.text, outcome.count) == ("c b c\nc\n", 3)
+    outcome = replace_text("a\nb\nx\na\nb\n", "a\nb", "c", every=True)
+    assert isinstance(outcome, EditApplied)
+    assert (outcome.text, outcome.count) == ("c\nx\nc\n", 2)
 
 
 def test_every_is_exact_only():

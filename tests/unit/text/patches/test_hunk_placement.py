@@ -5,12 +5,16 @@ import pytest
 from handtools.text.patches import HunkMisfit, PatchedText, apply_hunks, parse_patch
 
 
-def laid(body: str, hunks: str) -> str:
+def patched(body: str, hunks: str) -> PatchedText:
     outcome = apply_hunks(
         body, parse_patch(f"*** Begin Patch\n*** Update File: f\n{hunks}\n*** End Patch")[0].hunks
     )
     assert isinstance(outcome, PatchedText), outcome
-    return outcome.text
+    return outcome
+
+
+def laid(body: str, hunks: str) -> str:
+    return patched(body, hunks).text
 
 
 def refused(body: str, hunks: str) -> HunkMisfit:
@@ -29,7 +33,9 @@ def test_a_hunk_that_only_adds_goes_after_its_scope_and_not_to_the_end():
 
 
 def test_a_hunk_that_only_adds_and_names_no_line_is_refused():
-    assert refused("a\nb\n", "+new").refused.code == "not_found"
+    misfit = refused("a\nb\n", "+new").refused
+    assert misfit.code == "not_found"
+    assert misfit.hint.endswith("For the end of the file keep line 2, or put `*** End of File` below them.")
     assert laid("", "+new") == "new\n"
 
 
@@ -194,3 +200,80 @@ def test_the_lines_that_one_hunk_takes_away_are_counted_for_the_next():
     outcome = apply_hunks("".join(rows), file.hunks)
     assert isinstance(outcome, PatchedText) and outcome.notes == ()
     assert outcome.text == "".join(["one\n", *rows[3:14], "x\n", *rows[15:]])
+
+
+def test_equal_places_behind_a_scopes_block_are_refused():
+    body = "def f():\n    pass\nz = 0\nx = 1\ny = 2\nx = 1\n"
+    misfit = refused(body, "@@ def f():\n-x = 1\n+x = 2").refused
+    assert [place.line for place in misfit.places] == [4, 6]
+    assert misfit.message == "The hunk fits 2 places: lines 4, 6."
+
+
+def test_what_closes_another_block_than_the_scopes_is_not_meant_by_it():
+    body = "rows = [\n{\n  x: 1,\n  y: 2,\n}\n]\nmore(\n]\n"
+    assert [place.line for place in refused(body, "@@ x: 1,\n-]\n+];").refused.places] == [6, 8]
+
+
+def test_new_lines_of_a_longer_hunk_end_as_those_around_them_and_not_as_the_first_of_the_file():
+    assert laid("a\nb\r\nc\r\nd\r\n", "@@\n c\n-d\n+e") == "a\nb\r\nc\r\ne\r\n"
+
+
+def test_below_a_hunk_that_is_there_already_the_next_one_is_looked_for():
+    body = "x = 1\nmark()\nadded_before()\nx = 1\n"
+    outcome = patched(body, "@@\n mark()\n+added_before()\n@@\n-x = 1\n+x = 2")
+    assert outcome.text == "x = 1\nmark()\nadded_before()\nx = 2\n"
+    assert outcome.there == 1
+
+
+def test_a_hunk_that_fits_but_for_its_indentation_is_told():
+    outcome = patched("if a:\n    send(user, 1)\n", "@@\n-\tsend(user, 1)\n+\tsend(user, 2)")
+    assert outcome.text == "if a:\n    send(user, 2)\n"
+    assert outcome.notes == ("hunk 1 matched at line 2 except for indentation",)
+
+
+def test_a_hunk_that_fits_but_for_its_indentation_stands_below_its_scope_or_is_refused():
+    body = "if a:\n    send(user, 1)\nif b:\n    wait(user)\n"
+    misfit = refused(body, "@@ if b:\n-\tsend(user, 1)\n+\tsend(user, 2)")
+    assert "line 2, above the lines" in misfit.refused.message
+    both = "@@\n-\twait(user)\n+\tstop(user)\n@@\n-\tsend(user, 1)\n+\tsend(user, 2)"
+    assert laid(body, both) == "if a:\n    send(user, 2)\nif b:\n    stop(user)\n"
+
+
+def test_a_replacement_that_was_made_already_is_told():
+    body = "def enter(guest):\n    seat(guest)\n    pour(guest)\n"
+    outcome = patched(body, "@@\n-    greet(guest)\n+    seat(guest)\n     pour(guest)")
+    assert outcome.text == body
+    assert outcome.there == 1
+    assert outcome.notes == ("hunk 1 has nothing to do: it is already there, at line 2",)
+
+
+def test_as_many_equal_hunks_as_places_are_laid_in_order():
+    both = "@@\n-x = 1\n+x = 2\n@@\n-x = 1\n+x = 3"
+    assert laid("x = 1\ny\nx = 1\n", both) == "x = 2\ny\nx = 3\n"
+    assert refused("x = 1\ny\nx = 1\nx = 1\n", both).refused.code == "ambiguous"
+
+
+def numbered(body: str, hunks: str) -> PatchedText | HunkMisfit:
+    return apply_hunks(body, parse_patch(f"--- a/f\n+++ b/f\n{hunks}\n")[0].hunks)
+
+
+def test_a_line_number_is_told_as_the_earlier_hunks_have_moved_it():
+    body = "a\n" + "row\n" * 14 + "z\n"
+    outcome = numbered(body, "@@ -1,1 +1,2 @@\n a\n+b\n@@ -3,1 +4,1 @@\n-z\n+y")
+    assert isinstance(outcome, HunkMisfit)
+    assert "says line 4, but its lines stand at line 17" in outcome.refused.message
+
+
+def test_lines_that_a_loosely_matched_hunk_adds_are_counted_for_the_next():
+    body = "if a:\n    send(user, 1)\n" + "row\n" * 8 + "z\n"
+    hunks = "@@ -2,1 +2,3 @@\n-\tsend(user, 1)\n+\tsend(user, 2)\n+\tsend(user, 3)\n+\tsend(user, 4)\n"
+    outcome = numbered(body, f"{hunks}@@ -11,1 +13,1 @@\n-z\n+y")
+    assert isinstance(outcome, PatchedText), outcome
+    assert outcome.text.endswith("row\ny\n")
+    assert outcome.notes == ("hunk 1 matched at line 2 except for indentation",)
+
+
+def test_below_a_loosely_matched_hunk_the_next_one_is_looked_for():
+    body = "if a:\nx = 1\n    send(user, 1)\nx = 1\n"
+    both = "@@\n-\tsend(user, 1)\n+\tsend(user, 2)\n@@\n-x = 1\n+x = 2"
+    assert laid(body, both) == "if a:\nx = 1\n    send(user, 2)\nx = 2\n"
