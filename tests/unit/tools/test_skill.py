@@ -1,5 +1,6 @@
 """Skill: the list, and one of them with its files."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -208,3 +209,23 @@ async def test_a_skill_whose_file_is_a_link_inside_is_read_through_it(tmp_path):
     (root / ".agents/skills/tea").mkdir(parents=True)
     (root / ".agents/skills/tea/SKILL.md").symlink_to("../../../docs/tea.md")
     assert "Makes tea." in (await toolbox.call("skill", {})).text
+
+
+class SwappedSkills(SkillFolders):
+    """Skills of a folder in which another program puts a link in a file's place right after they were listed."""
+
+    def bundle(self, skill):
+        found = super().bundle(skill)
+        notes = Path(self.root, skill.folder, "notes.md")
+        notes.unlink()
+        notes.symlink_to("/etc/hostname")
+        return found
+
+
+async def test_a_file_that_becomes_a_link_to_the_outside_while_it_is_listed_is_not_named(tmp_path):
+    toolbox, root, _ = local_box(tmp_path)
+    put(root / ".agents/skills/tea", **{"notes.md": "Steep.", "leaf.md": "Green."})
+    swapped = SwappedSkills(toolbox.workspace.files, str(root), local=True)
+    toolbox = Toolbox([skill], workspace=replace(toolbox.workspace, skills=swapped))
+    shown = await toolbox.call("skill", {"name": "tea"})
+    assert shown.details.files == [".agents/skills/tea/leaf.md"]
