@@ -100,7 +100,7 @@ class GuardedSearch:
         name = scope.root.removeprefix(OUTPUT_SCHEME)
         if name not in self.workspace.outputs.names():
             raise output_not_found(scope.root)
-        return replace(scope, root=name, include=(), exclude=(), hidden=True, ignored=True)
+        return replace(scope, root=name, include=(), exclude=(), ignored=True)
 
     async def _enter(
         self, scope: SearchScope, *, folder: bool = False

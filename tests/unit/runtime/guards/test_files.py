@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from handtools import Context, Result, tool
 from handtools.core.approval import Reply
 from handtools.core.callbacks import Callbacks
-from handtools.core.errors import SymlinkInPath, TimedOut
+from handtools.core.errors import NotFound, SymlinkInPath, TimedOut
 from handtools.host.files.local_files import LocalFiles
 from handtools.runtime.guards.files import (
     MAX_PATH_OPEN_TRIES,
@@ -253,3 +253,15 @@ async def test_an_output_that_is_gone_is_said_to_be_gone(tool, args):
     result = await box.call(tool, args)
     assert result.fault.code == "not_found"
     assert "no longer kept" in result.text
+
+
+@tool(effects=("read",), paths=lambda _: ("../outside", "src/setings.py"))
+async def miss(ctx: Context, params: PartParams) -> Result[PartParams]:
+    """Find nothing."""
+    raise NotFound("Neither is there.", hint="Look elsewhere.")
+
+
+async def test_near_names_are_told_though_another_path_of_the_call_leads_out():
+    result = await memory_toolbox({"src/settings.py": b""}, tools=[miss]).call("miss", {})
+    assert result.fault.code == "not_found"
+    assert "Near it: src/settings.py. Look elsewhere." in result.text
