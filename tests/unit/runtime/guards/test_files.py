@@ -265,3 +265,16 @@ async def test_near_names_are_told_though_another_path_of_the_call_leads_out():
     result = await memory_toolbox({"src/settings.py": b""}, tools=[miss]).call("miss", {})
     assert result.fault.code == "not_found"
     assert "Near it: src/settings.py. Look elsewhere." in result.text
+
+
+async def test_near_names_are_looked_up_for_two_missing_paths_of_a_call():
+    names = ("one.py", "two.py", "three.py")
+
+    @tool(effects=("read",), paths=lambda _: [f"a/{name}" for name in names])
+    async def miss_three(ctx: Context, params: PartParams) -> Result[PartParams]:
+        """Find nothing."""
+        raise NotFound("None is there.", hint="Look elsewhere.")
+
+    box = memory_toolbox({f"b/{name}": b"" for name in names}, tools=[miss_three])
+    text = (await box.call("miss_three", {})).text
+    assert "Near it: b/one.py. Near it: b/two.py. Look elsewhere." in text

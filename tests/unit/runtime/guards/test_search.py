@@ -32,6 +32,26 @@ async def test_of_a_very_large_file_only_the_hit_is_shown(monkeypatch, most, sho
     assert await surroundings("HIT_CONTEXT_FILE_BYTES", most, monkeypatch) == shown
 
 
+MOST = 4 << 20
+
+
+def padded(size):
+    return b"before\nhit\n".ljust(size, b"x")
+
+
+@pytest.mark.parametrize(("size", "is_shown"), [(MOST, True), (MOST + 1, False)])
+async def test_four_megabytes_of_a_file_are_read_for_what_is_around_a_hit(size, is_shown):
+    result = await memory_toolbox({"a": padded(size)}).call("grep", {"pattern": "hit", "context": 1})
+    assert "2:hit" in result.text
+    assert ("1-before" in result.text) == is_shown
+
+
+async def test_sixty_four_megabytes_of_files_are_read_for_what_is_around_hits():
+    files = {f"{number:02}": padded(MOST) for number in range(16)} | {"last": padded(20)}
+    result = await memory_toolbox(files).call("grep", {"pattern": "hit", "context": 1})
+    assert (result.text.count("2:hit"), result.text.count("1-before")) == (17, 16)
+
+
 class NoParams(BaseModel):
     """Nothing is asked for."""
 
