@@ -23,6 +23,12 @@ class CapturedCommands(MemoryCommands):
         ran = await super().run(command, **given)
         return replace(ran, delta=self.delta, coverage="overlay", discard=self.discard)
 
+    async def start(self, command, *, settle, **given):
+        def captured(ran):
+            return settle(replace(ran, delta=self.delta, coverage="overlay", discard=self.discard))
+
+        return await super().start(command, settle=captured, **given)
+
     def discard(self):
         self.let_go += 1
 
@@ -113,3 +119,12 @@ async def test_a_link_that_a_command_makes_is_asked_about_where_it_leads_out(tar
     box, commands = made()
     commands.delta = (Change("link", None, Node("link", target)),)
     assert (await box.call("bash", {"command": "make"})).status == status
+
+
+async def test_what_a_job_changed_lands_at_its_end_and_is_let_go_of():
+    box, commands = made()
+    await box.call("bash", {"command": "make", "background": True})
+    assert "made" not in box.workspace.files.files
+    await box.call("jobs", {"action": "kill", "job": "job1"})
+    assert box.workspace.files.files["made"] == b"new\n"
+    assert commands.let_go == 1
