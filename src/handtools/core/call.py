@@ -16,6 +16,7 @@ from typing import Any
 from handtools.core.errors import Cancelled, UsageError, exception_raised_by
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
 
 def new_call_id() -> str:
@@ -31,6 +32,12 @@ def derived_call_id(*parts: object) -> str:
     """
     whole = json.dumps(parts, sort_keys=True, default=str).encode()
     return hashlib.sha256(whole).hexdigest()[:32]
+
+
+def output_file_name(call_id: str, suffix: str) -> str:
+    """Return the name under which a call's output is stored: its id where that is a valid name, else a digest."""
+    fit = call_id if _FILE_NAME.fullmatch(call_id) else derived_call_id(call_id)
+    return f"{fit}{suffix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

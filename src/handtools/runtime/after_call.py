@@ -11,7 +11,7 @@ from typing import Any
 from anyio import to_thread
 
 from handtools.core.backups_locks_and_store import Store
-from handtools.core.call import Call
+from handtools.core.call import Call, output_file_name
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.effects import ReadEffect
 from handtools.core.errors import HostError, ToolError
@@ -269,7 +269,7 @@ def limit_output_text(result: Result[Any], call: Call, outputs: Store) -> Result
     clipped = clip_text(text, max_lines=MAX_RESULT_TEXT_LINES, max_bytes=MAX_RESULT_TEXT_BYTES, keep="both")
     if not clipped.clipped:
         return result
-    name = f"{call.id}.txt"
+    name = output_file_name(call.id, ".txt")
     outputs.put(whole, name=name)
     spill = SpilledOutput(f"{OUTPUT_SCHEME}{name}", len(whole), clipped.lines)
     note = f"\n(Shortened from {clipped.lines:,} lines. The whole is `{spill.path}`: `read` it by range.)"

@@ -377,6 +377,19 @@ async def test_long_output_is_cut_and_the_whole_can_be_read_by_page():
     assert refused.fault.code == "wrong_kind"
 
 
+@pytest.mark.parametrize("call_id", ["functions.note:0", ".hidden", "a/b", "é", "x" * 300])
+async def test_long_output_is_kept_whatever_id_the_caller_gave(tmp_path, call_id):
+    async def body(ctx, params):
+        return "\n".join(f"line {index}" for index in range(1, 20_001))
+
+    (tmp_path / "work").mkdir()
+    workspace = local_workspace(tmp_path / "work", state=tmp_path / "state")
+    async with Toolbox([Counter().tool(body), *CODING], workspace=workspace) as box:
+        result = await box.call(Call(tool="note", args={}, id=call_id))
+        found = await box.call("grep", {"path": result.spill.path, "pattern": "line 12345$"})
+    assert "12345:line 12345" in found.text
+
+
 async def test_the_same_failing_call_gets_a_note_and_then_a_stop():
     box = memory_toolbox({"a": b"x"})
     args = {"path": "a", "old_string": "nope", "new_string": "y"}

@@ -6,6 +6,8 @@ import pytest
 
 from handtools.core.approval import Reply
 from handtools.core.call import Call
+from handtools.core.events import Visited
+from handtools.core.web import Visit
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.testing.stubs import CannedOutput, MemoryCommands
 from handtools.toolbox import CODING
@@ -134,6 +136,23 @@ async def test_progress_is_announced_with_its_counts():
         await box.call("bash", {"command": "go"})
     [shown] = [event for event in events if type(event).__name__ == "Progressed"]
     assert (shown.text, shown.bytes) == ("some output", 11)
+
+
+class VisitingCommands(MemoryCommands):
+    """Commands that reach a host before they print."""
+
+    async def run(self, command, *, show, **given):
+        show(Visit(host="example.com", port=443))
+        return await super().run(command, show=show, **given)
+
+
+async def test_a_host_that_a_command_reaches_is_announced():
+    events = []
+    box = memory_toolbox(commands=VisitingCommands({"go": CannedOutput()}), listeners=[events.append])
+    async with box:
+        await box.call(Call(tool="bash", args={"command": "go"}, id="c"))
+    visits = [event for event in events if isinstance(event, Visited)]
+    assert visits == [Visited("c", Visit(host="example.com", port=443))]
 
 
 @pytest.mark.claim("bash.dedicated")

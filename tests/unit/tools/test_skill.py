@@ -1,15 +1,19 @@
 """Skill: the list, and one of them with its files."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from handtools.core.call import Call
+from handtools.core.callbacks import Callbacks
 from handtools.host.skills import SkillFolders
 from handtools.runtime.policy import Policy
 from handtools.testing.memory_toolbox import memory_toolbox, memory_workspace
 from handtools.text.token_estimate import estimate_tokens
 from handtools.toolbox import EVERYTHING, Toolbox, local_workspace
+from handtools.tools.attach import MAX_MB, attach
 from handtools.tools.read import read
 from handtools.tools.skill import skill
 
@@ -208,3 +212,36 @@ async def test_a_skill_whose_file_is_a_link_inside_is_read_through_it(tmp_path):
     (root / ".agents/skills/tea").mkdir(parents=True)
     (root / ".agents/skills/tea/SKILL.md").symlink_to("../../../docs/tea.md")
     assert "Makes tea." in (await toolbox.call("skill", {})).text
+
+
+class SwappedSkills(SkillFolders):
+    """Skills of a folder in which another program puts a link in a file's place right after they were listed."""
+
+    def bundle(self, skill):
+        found = super().bundle(skill)
+        notes = Path(self.root, skill.folder, "notes.md")
+        notes.unlink()
+        notes.symlink_to("/etc/hostname")
+        return found
+
+
+async def test_a_file_that_becomes_a_link_to_the_outside_while_it_is_listed_is_not_named(tmp_path):
+    toolbox, root, _ = local_box(tmp_path)
+    put(root / ".agents/skills/tea", **{"notes.md": "Steep.", "leaf.md": "Green."})
+    swapped = SwappedSkills(toolbox.workspace.files, str(root), local=True)
+    toolbox = Toolbox([skill], workspace=replace(toolbox.workspace, skills=swapped))
+    shown = await toolbox.call("skill", {"name": "tea"})
+    assert shown.details.files == [".agents/skills/tea/leaf.md"]
+
+
+async def test_a_file_of_a_skill_is_attached_and_a_private_one_is_not_even_measured(tmp_path):
+    async def deliver(attachment):
+        return f"delivered {attachment.data!r}"
+
+    toolbox, _, home = local_box(tmp_path)
+    put(home / "tea", **{"leaf.md": "Green.", ".env": "KEY=1"})
+    os.truncate(home / "tea" / ".env", (MAX_MB << 20) + 1)
+    toolbox = Toolbox([attach], workspace=toolbox.workspace, callbacks=Callbacks(deliver=deliver))
+    assert "delivered b'Green.'" in (await toolbox.call("attach", {"paths": ["skill:tea/leaf.md"]})).text
+    denied = await toolbox.call("attach", {"paths": ["skill:tea/.env"]})
+    assert denied.status == "denied"

@@ -14,7 +14,7 @@ from typing import Literal
 import anyio
 from anyio import to_thread
 
-from handtools.core.call import Call
+from handtools.core.call import Call, output_file_name
 from handtools.core.commands import (
     Command,
     CommandExit,
@@ -29,7 +29,6 @@ from handtools.host.commands.command_exit import (
     command_exit_of,
     command_output_from_buffer,
     exit_notes,
-    output_file_name,
 )
 from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.shell_session import ShellStateFile
@@ -99,7 +98,7 @@ class BackgroundJob:
             script=self.command.script,
             description=self.description,
             seconds=ended.seconds if ended else time.monotonic() - self.running.started,
-            output=command_output_from_buffer(self.running.output, output_file_name(self.call)),
+            output=command_output_from_buffer(self.running.output, output_file_name(self.call.id, ".log")),
             exit=self.exit if ended else None,
             call_id=self.call.id,
             waiting=self.waiting if ended else None,
@@ -118,7 +117,7 @@ class BackgroundJob:
         ran = FinishedCommand(
             exit=command_exit_of(
                 ended,
-                output_file_name(self.call),
+                output_file_name(self.call.id, ".log"),
                 "",
                 (*exit_notes(ended), *self.carrier.notes, *self.carrier.sandbox_limit_notes(ended)),
             ),

@@ -1,14 +1,8 @@
 """Convert a process result to the port's `CommandExit` and `CommandOutput`, with notes for the model."""
 
-import hashlib
-import re
-
-from handtools.core.call import Call
 from handtools.core.commands import CommandExit, CommandOutput
 from handtools.host.sandbox.processes.output_buffer import OutputBuffer, OutputEnds
 from handtools.host.sandbox.processes.running_process import ProcessResult
-
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
 _EXCEEDED_NOTES = {
     "memory": "Its processes together used more memory than allowed, and were ended: do less at once, or give it "
@@ -18,12 +12,6 @@ _EXCEEDED_NOTES = {
     "scratch": "It wrote more to $HOME, /tmp or package caches than allowed, and was ended: remove what is not "
     "needed there.",
 }
-
-
-def output_file_name(call: Call) -> str:
-    """The file name for a call's output: the call's id if that is a valid name."""
-    fit = call.id if _FILE_NAME.fullmatch(call.id) else hashlib.sha256(call.id.encode()).hexdigest()[:32]
-    return f"{fit}.log"
 
 
 def command_exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]) -> CommandExit:

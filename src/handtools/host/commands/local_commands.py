@@ -18,7 +18,7 @@ from typing import Literal, NoReturn
 
 from anyio import to_thread
 
-from handtools.core.call import Call
+from handtools.core.call import Call, output_file_name
 from handtools.core.commands import (
     Command,
     CommandExit,
@@ -36,7 +36,7 @@ from handtools.core.commands import (
 from handtools.core.errors import HostError, InvalidInput, UsageError
 from handtools.core.web import Visit
 from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs, refreshed_path_predicate
-from handtools.host.commands.command_exit import command_exit_of, exit_notes, output_file_name
+from handtools.host.commands.command_exit import command_exit_of, exit_notes
 from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.session_scratch import ScratchQuota, SessionScratchFolders
 from handtools.host.commands.shell_session import (
@@ -258,7 +258,7 @@ class LocalCommands:
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Run a command to its end; returns its exit, output and captured file changes."""
-        left, name = self._left(command, call.session), output_file_name(call)
+        left, name = self._left(command, call.session), output_file_name(call.id, ".log")
         slip = ShellStateFile(left, command.script)
         try:
             launch = self._launch(
@@ -307,7 +307,7 @@ class LocalCommands:
     ) -> Job:
         """Start a command as a background job. It begins with the session's shell state and does not change it."""
         self._jobs.check_running_job_limit(call.session)
-        left, name = self._left(command, call.session), output_file_name(call)
+        left, name = self._left(command, call.session), output_file_name(call.id, ".log")
         slip = ShellStateFile(left, command.script)
         # What others change while a job runs must not be taken for its own: it is captured apart, or not at all.
         apart = not command.live and await to_thread.run_sync(self._apart)

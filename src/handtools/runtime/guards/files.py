@@ -118,6 +118,8 @@ class GuardedFiles:
     """Number of other hard links of each replaced file; they keep the old content."""
     sights: dict[str, Node] = field(default_factory=dict)
     """Files that the agent read in this call, by located path; recorded at its end."""
+    hints: dict[str, str] = field(default_factory=dict)
+    """What was found out about missing paths: a tool and the executor both ask, and it takes a search."""
 
     async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """Return the bytes of a regular file, or `size` of them from offset `start`."""
@@ -196,6 +198,11 @@ class GuardedFiles:
         """Return a sentence on where a missing path went, or on names near it; empty if nothing is known."""
         if path.startswith(READ_ONLY_SCHEMES):
             return ""
+        if path not in self.hints:
+            self.hints[path] = await self._look_for_missing_path(path)
+        return self.hints[path]
+
+    async def _look_for_missing_path(self, path: str) -> str:
         if (now := await self.renamed_path(path)) is not None:
             return f"It moved to {now}."
         folder, _, name = path.rpartition("/")
@@ -430,8 +437,8 @@ class GuardedFiles:
         before, after = change.before, change.after
         if before is None or (after is not None and after.mode is None):
             seen = self.sights.get(located)
-            # The very bytes that were read in this call: their node may know its digest already.
-            return seen if seen and before and seen.data is before.data and seen == before else before
+            # What was read in this call may know its digest already.
+            return seen if seen == before else before
         facts = self.workspace.files.facts(located)
         return Node(before.kind, before.data, facts.mode if facts else None)
 

@@ -57,8 +57,7 @@ class GuardedSearch:
             )
         inside, sieve = await self._enter(scope)
         found = await self.workspace.search.hits(patterns, inside, most=most, admit=sieve.admit)
-        gaps = sieve.with_withheld_count(found.gaps)
-        return found if gaps is found.gaps else replace(found, gaps=gaps)
+        return replace(found, gaps=sieve.with_withheld_count(found.gaps))
 
     async def tallies(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> MatchCounts:
         """Count matches by file, up to `most` files, sorted by path."""
@@ -70,22 +69,19 @@ class GuardedSearch:
             return replace(kept, tallies=tuple(named))
         inside, sieve = await self._enter(scope)
         found = await self.workspace.search.tallies(patterns, inside, most=most, admit=sieve.admit)
-        gaps = sieve.with_withheld_count(found.gaps)
-        return found if gaps is found.gaps else replace(found, gaps=gaps)
+        return replace(found, gaps=sieve.with_withheld_count(found.gaps))
 
     async def paths(self, scope: SearchScope, *, wanted: WantedKind, most: int) -> FoundPaths:
         """List matching files or folders, newest first, at most `most`."""
         inside, sieve = await self._enter(scope, folder=True)
         found = await self.workspace.search.paths(inside, wanted=wanted, most=most, admit=sieve.admit)
-        gaps = sieve.with_withheld_count(found.gaps)
-        return found if gaps is found.gaps else replace(found, gaps=gaps)
+        return replace(found, gaps=sieve.with_withheld_count(found.gaps))
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int) -> FolderTree:
         """List a folder and its subfolders, at most `most` entries."""
         inside, sieve = await self._enter(scope, folder=True)
         found = await self.workspace.search.tree(inside, depth=depth, most=most, admit=sieve.admit)
-        gaps = sieve.with_withheld_count(found.gaps)
-        return found if gaps is found.gaps else replace(found, gaps=gaps)
+        return replace(found, gaps=sieve.with_withheld_count(found.gaps))
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         """Return those of some located paths that the project's ignore files exclude."""
@@ -100,7 +96,7 @@ class GuardedSearch:
         name = scope.root.removeprefix(OUTPUT_SCHEME)
         if name not in self.workspace.outputs.names():
             raise output_not_found(scope.root)
-        return replace(scope, root=name, include=(), exclude=(), hidden=True, ignored=True)
+        return replace(scope, root=name, include=(), exclude=(), ignored=True)
 
     async def _enter(
         self, scope: SearchScope, *, folder: bool = False

@@ -1,13 +1,25 @@
 """Guarded paths: what is opened is what was judged, also when a link is swapped in between."""
 
 import os
+from dataclasses import replace
 
 import pytest
+from pydantic import BaseModel
 
+from handtools import Context, Result, tool
 from handtools.core.approval import Reply
 from handtools.core.callbacks import Callbacks
+from handtools.core.errors import NotFound, SymlinkInPath, TimedOut
 from handtools.host.files.local_files import LocalFiles
+from handtools.runtime.guards.files import (
+    MAX_PATH_OPEN_TRIES,
+    UNTHREADED_READ_BYTES,
+    retry_while_links_change,
+)
+from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
+from handtools.testing.memory_toolbox import memory_toolbox, memory_workspace
 from handtools.toolbox import EVERYTHING, Toolbox, local_workspace
+from handtools.tools.read import read
 
 SECRET = "TOKEN=very-secret"
 
@@ -51,6 +63,10 @@ def root(tmp_path):
     return root
 
 
+async def delivered(attachment):
+    return f"delivered {attachment.data!r}"
+
+
 def box(root, tmp_path, one, other, times=1, asked=None):
     async def no(approval):
         asked.append(approval)
@@ -58,12 +74,10 @@ def box(root, tmp_path, one, other, times=1, asked=None):
 
     files = SwappedFiles(root, one, other, times)
     workspace = local_workspace(root, files=files, state=tmp_path / "state")
-
-    async def deliver(attachment):
-        return f"delivered {attachment.data!r}"
-
     approver = None if asked is None else no
-    return Toolbox(EVERYTHING, workspace=workspace, approver=approver, callbacks=Callbacks(deliver=deliver))
+    return Toolbox(
+        EVERYTHING, workspace=workspace, approver=approver, callbacks=Callbacks(deliver=delivered)
+    )
 
 
 @pytest.mark.parametrize("times", [1, 2, 7, 1_000])
@@ -101,16 +115,36 @@ class BlinkingFiles(SwappedFiles):
 
 
 @pytest.mark.parametrize(("times", "shown"), [(1, True), (9, True), (1_000, False)])
+@pytest.mark.parametrize(("tool", "args"), [("read", {"path": "d/f"}), ("attach", {"paths": ["d/f"]})])
 async def test_a_link_that_is_gone_again_costs_another_look_until_there_are_too_many(
-    root, tmp_path, times, shown
+    root, tmp_path, tool, args, times, shown
 ):
     files = BlinkingFiles(root, "d", "d-link", times)
     workspace = local_workspace(root, files=files, state=tmp_path / "state")
-    async with Toolbox(EVERYTHING, workspace=workspace) as toolbox:
-        result = await toolbox.call("read", {"path": "d/f"})
+    async with Toolbox(EVERYTHING, workspace=workspace, callbacks=Callbacks(deliver=delivered)) as toolbox:
+        result = await toolbox.call(tool, args)
     assert ("open" in result.text) == shown
     assert shown or result.fault.code == "stale"
     assert SECRET not in result.text
+
+
+@pytest.mark.parametrize("changes", [0, MAX_PATH_OPEN_TRIES - 1, MAX_PATH_OPEN_TRIES])
+def test_a_path_is_tried_as_often_as_the_limit_says(changes):
+    tries = []
+
+    def look():
+        tries.append(1)
+        if len(tries) <= changes:
+            raise SymlinkInPath("A link appeared.", hint="Try again.")
+        return "found"
+
+    if changes < MAX_PATH_OPEN_TRIES:
+        assert retry_while_links_change(look) == "found"
+        assert len(tries) == changes + 1
+    else:
+        with pytest.raises(SymlinkInPath):
+            retry_while_links_change(look)
+        assert len(tries) == MAX_PATH_OPEN_TRIES
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 4, 5, 6])
@@ -146,3 +180,101 @@ async def test_what_makes_a_repository_is_asked_about_whichever_tool_makes_it(ro
         result = await toolbox.call("write", {"path": "HEAD", "content": "ref: refs/heads/x\n"})
     assert result.status == "denied"
     assert not (root / "HEAD").exists()
+
+
+class PartParams(BaseModel):
+    path: str = "f"
+    start: int = 0
+    size: int | None = None
+
+
+@tool(effects=("read",))
+async def part(ctx: Context, params: PartParams) -> Result[PartParams]:
+    """Read a part of a file."""
+    data = await ctx.files.read(params.path, start=params.start, size=params.size)
+    return Result(f"<{data.decode()}>", params)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        ({}, "abcdef"),
+        ({"size": 4}, "abcd"),
+        ({"start": 2}, "cdef"),
+        ({"start": 2, "size": 3}, "cde"),
+        ({"start": 6}, ""),
+    ],
+)
+async def test_a_tool_that_reads_a_part_of_a_file_has_that_part(wanted, text):
+    box = memory_toolbox({"f": b"abcdef"}, tools=[part])
+    assert (await box.call("part", wanted)).text == f"<{text}>"
+
+
+@pytest.mark.parametrize("size", [None, UNTHREADED_READ_BYTES, UNTHREADED_READ_BYTES + 5])
+async def test_a_large_file_is_read_as_far_as_it_was_asked_for(size):
+    whole = b"x" * (UNTHREADED_READ_BYTES + 10)
+    had = []
+
+    @tool(effects=("read",))
+    async def measure(ctx: Context, params: PartParams) -> Result[PartParams]:
+        """Read it."""
+        had.append(await ctx.files.read(params.path, size=params.size))
+        return Result("done", params)
+
+    assert (await memory_toolbox({"f": whole}, tools=[measure]).call("measure", {"size": size})).ok
+    assert had == [whole[:size]]
+
+
+class LostSearch(MemorySearch):
+    """A search that finds nothing in the time that it is given."""
+
+    def __init__(self):
+        super().__init__(MemoryFiles())
+        self.given = []
+
+    async def paths(self, scope, **_):
+        self.given.append(scope.timeout)
+        raise TimedOut("The search took too long.", hint="Search less.")
+
+
+async def test_a_missing_file_is_looked_for_elsewhere_once_and_for_two_seconds_at_most():
+    search = LostSearch()
+    box = Toolbox([read], workspace=replace(memory_workspace({"a/b": b""}), search=search))
+    result = await box.call("read", {"path": "lost.py"})
+    assert result.fault.code == "not_found"
+    assert search.given == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"), [("read", {"path": "output:x"}), ("attach", {"paths": ["output:x"]})]
+)
+async def test_an_output_that_is_gone_is_said_to_be_gone(tool, args):
+    box = memory_toolbox(tools=EVERYTHING, callbacks=Callbacks(deliver=delivered))
+    result = await box.call(tool, args)
+    assert result.fault.code == "not_found"
+    assert "no longer kept" in result.text
+
+
+@tool(effects=("read",), paths=lambda _: ("../outside", "src/setings.py"))
+async def miss(ctx: Context, params: PartParams) -> Result[PartParams]:
+    """Find nothing."""
+    raise NotFound("Neither is there.", hint="Look elsewhere.")
+
+
+async def test_near_names_are_told_though_another_path_of_the_call_leads_out():
+    result = await memory_toolbox({"src/settings.py": b""}, tools=[miss]).call("miss", {})
+    assert result.fault.code == "not_found"
+    assert "Near it: src/settings.py. Look elsewhere." in result.text
+
+
+async def test_near_names_are_looked_up_for_two_missing_paths_of_a_call():
+    names = ("one.py", "two.py", "three.py")
+
+    @tool(effects=("read",), paths=lambda _: [f"a/{name}" for name in names])
+    async def miss_three(ctx: Context, params: PartParams) -> Result[PartParams]:
+        """Find nothing."""
+        raise NotFound("None is there.", hint="Look elsewhere.")
+
+    box = memory_toolbox({f"b/{name}": b"" for name in names}, tools=[miss_three])
+    text = (await box.call("miss_three", {})).text
+    assert "Near it: b/one.py. Near it: b/two.py. Look elsewhere." in text
