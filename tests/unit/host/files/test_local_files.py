@@ -16,6 +16,7 @@ from handtools.host.files import local_files, syscalls
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.local_files import LocalFiles
+from handtools.host.workspace_folders import combined_workspace
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="machine: not root")
 
@@ -333,3 +334,43 @@ def test_a_folder_that_becomes_a_link_while_a_path_is_resolved_is_followed_to_it
 
     monkeypatch.setattr(os, "stat", look_and_swap)
     assert LocalFiles(tmp_path).locate("link/file") == "new/file"
+
+
+def test_a_path_below_a_link_to_the_workspace_is_refused_for_what_is_wrong_with_it(tmp_path):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    with pytest.raises(OutsideWorkspace, match="starts at a home folder"):
+        LocalFiles(link).locate(f"{link}/~notes")
+
+
+@pytest.mark.linux("folder handles")
+def test_a_path_is_not_located_where_too_many_files_are_open(tmp_path):
+    resource = pytest.importorskip("resource")
+    (tmp_path / "folder").mkdir()
+    files = LocalFiles(tmp_path)
+    assert files.locate("folder/file") == "folder/file"
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(tmp_path, os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, limits[1]))
+    try:
+        with pytest.raises(StorageFault, match="Too many files are open"):
+            files.locate("folder/file")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.linux("several folders")
+def test_the_top_of_several_folders_lists_those_that_are_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
+    folders = [tmp_path / "x" / "api", tmp_path / "y" / "web"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    files = LocalFiles(combined_workspace(folders))
+    assert [(facts.path, facts.kind) for facts in files.names(".")] == [
+        ("api", "folder"),
+        ("web", "folder"),
+    ]
+    folders[0].rmdir()
+    assert [facts.path for facts in files.names(".")] == ["web"]
