@@ -110,3 +110,12 @@ def test_what_stands_around_lines_in_another_layout_is_told_at_the_very_top_too(
 
 def test_a_change_is_told_by_its_line_in_a_file_that_begins_with_a_blank_one():
     assert made("    seat(guest)", "    seat(guest)\n    pour(guest)", f"\n{BODY}").window.line == 5
+
+
+def test_a_short_line_that_stands_below_is_written_once_more():
+    body = "open_all( base )\nload_all( base )\npass\n"
+    outcome = replace_text(
+        body, "open_all(base)\nload_all(base)", "open_all(base, 2)\nload_all(base)\npass"
+    )
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "open_all(base, 2)\nload_all( base )\npass\npass\n"

@@ -135,3 +135,8 @@ def test_lines_that_stand_twice_are_replaced_in_both_places_when_all_are_meant(e
     outcome = replace_text(body, "open()\nclose()", "open()\nshut()", every=True)
     assert isinstance(outcome, EditApplied)
     assert (outcome.text, outcome.count) == (body.replace("close", "shut"), 2)
+
+
+def test_a_deletion_that_would_join_two_lines_is_refused():
+    outcome = replace_text("total = 1  # a note\nrest = 2\n", "  # a note\n", "")
+    assert isinstance(outcome, EditRefused)

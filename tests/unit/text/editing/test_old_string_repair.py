@@ -200,3 +200,9 @@ def test_three_kinds_of_damage_at_once_are_too_much_to_guess():
     assert applied(fenced, fenced.replace("stop", "halt"), body).text == body.replace("stop", "halt")
     worse = fenced.replace("<", "&lt;")
     assert isinstance(replace_text(body, worse, worse.replace("stop", "halt")), EditRefused)
+
+
+def test_the_blank_after_a_number_is_told_by_the_new_text_where_the_file_has_other_blanks():
+    body = BODY.replace(" + name", " +  name")
+    old = "\n".join(f"{number}: {line}" for number, line in enumerate(OLD.split("\n"), 2))
+    assert applied(old, NEW, body).text == RESULT.replace(" + name", " +  name")

@@ -181,3 +181,10 @@ def test_the_line_that_a_hint_names_is_found_among_many_alike():
     outcome = replace_text("step()\n" * 30, "step()", "stop()", hint=MatchHint(line=25, within=0))
     assert isinstance(outcome, EditApplied)
     assert outcome.text == "step()\n" * 24 + "stop()\n" + "step()\n" * 5
+
+
+def test_a_place_near_the_line_that_a_hint_names_is_found():
+    body = "step()\n" + "wait()\n" * 5 + "step()\n"
+    outcome = replace_text(body, "step()", "stop()", hint=MatchHint(line=6, within=1))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "step()\n" + "wait()\n" * 5 + "stop()\n"
