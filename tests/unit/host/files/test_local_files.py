@@ -361,7 +361,6 @@ def test_a_path_is_not_located_where_too_many_files_are_open(tmp_path):
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-@pytest.mark.linux("several folders")
 def test_the_top_of_several_folders_lists_those_that_are_there(tmp_path, monkeypatch):
     monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
     folders = [tmp_path / "x" / "api", tmp_path / "y" / "web"]
