@@ -25,7 +25,12 @@ AREAS = {
             "text.editing.omitted_code",
             "text.editing.old_string_repair",
         ),
-        (f"{UNIT}/text/editing", f"{UNIT}/tools/test_edit.py", "tests/property/test_matching.py"),
+        (
+            f"{UNIT}/text/editing",
+            f"{UNIT}/tools/test_edit.py",
+            "tests/property/test_matching.py",
+            "tests/scenario",
+        ),
     ),
     "patching": Area(
         ("text.patches.patch_parser", "text.patches.patch_model"),
@@ -33,7 +38,12 @@ AREAS = {
     ),
     "placing": Area(
         ("text.patches.hunk_placement",),
-        (f"{UNIT}/text/patches", f"{UNIT}/tools/test_patch.py", "tests/property/test_patching.py"),
+        (
+            f"{UNIT}/text/patches",
+            f"{UNIT}/tools/test_patch.py",
+            "tests/property/test_patching.py",
+            "tests/scenario",
+        ),
     ),
     "policy": Area(
         (
@@ -137,7 +147,10 @@ AREAS = {
         (
             f"{UNIT}/host/files/test_local_files.py",
             "tests/contract/test_files_reading.py",
+            "tests/e2e/test_several_folders.py::test_the_top_of_the_workspace_are_its_folders",
+            "tests/e2e/test_several_folders.py::test_a_path_begins_with_the_name_of_its_folder_or_is_absolute",
             "tests/e2e/test_several_folders.py::test_nothing_is_written_beside_the_folders",
+            "tests/e2e/test_several_folders.py::test_no_path_leads_into_a_folder_that_is_kept_apart",
         ),
     ),
 }

@@ -471,8 +471,8 @@ def _write(sheet: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None
 
 
 def _ending(rows: list[str], at: int, height: int) -> str:
-    """Give the line end of the rows around the place of a hunk."""
-    near = [*rows[max(at - 1, 0) : at + height + 1], *rows[:1]]
+    """Give the line end of the rows of a hunk; of the row above it where it has none."""
+    near = [*rows[at if height else max(at - 1, 0) : at + height + 1], *rows[:1]]
     ended = next((row for row in near if row.endswith("\n")), "\n")
     return "\r\n" if ended.endswith("\r\n") else "\n"
 

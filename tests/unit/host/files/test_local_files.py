@@ -420,12 +420,15 @@ def test_in_a_workspace_given_through_a_link_a_path_is_refused_for_what_is_wrong
         LocalFiles(tmp_path / "link").locate(f"{tmp_path}/link/a\\b")
 
 
-def test_the_folders_of_a_workspace_of_several_are_listed_as_such(tmp_path, monkeypatch):
+def test_the_top_of_several_folders_lists_those_that_are_there(tmp_path, monkeypatch):
     monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
-    for name in ("api", "web"):
-        (tmp_path / name).mkdir()
-    files = LocalFiles(combined_workspace([tmp_path / "api", tmp_path / "web"]))
+    folders = [tmp_path / "x" / "api", tmp_path / "y" / "web"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    files = LocalFiles(combined_workspace(folders))
     assert [(facts.path, facts.kind) for facts in files.names(".")] == [
         ("api", "folder"),
         ("web", "folder"),
     ]
+    folders[0].rmdir()
+    assert [facts.path for facts in files.names(".")] == ["web"]

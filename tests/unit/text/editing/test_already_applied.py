@@ -107,3 +107,21 @@ def test_a_line_alone_is_changed_at_another_depth_though_another_was_changed_bef
     outcome = replace_text(body, "        close_doors()\n", "        close_doors(slowly)\n")
     assert isinstance(outcome, EditApplied)
     assert outcome.text == body.replace("close_doors()", "close_doors(slowly)")
+
+
+def test_what_stands_around_lines_in_another_layout_is_told_at_the_very_top_too():
+    body = "first_call(1)\nsecond  =  call(2)\nlast_call(3)\n"
+    assert made("second = call(2)", "first_call(1)\nsecond = call(2)", body).window.line == 1
+
+
+def test_a_change_is_told_by_its_line_in_a_file_that_begins_with_a_blank_one():
+    assert made("    seat(guest)", "    seat(guest)\n    pour(guest)", f"\n{BODY}").window.line == 5
+
+
+def test_a_short_line_that_stands_below_is_written_once_more():
+    body = "open_all( base )\nload_all( base )\npass\n"
+    outcome = replace_text(
+        body, "open_all(base)\nload_all(base)", "open_all(base, 2)\nload_all(base)\npass"
+    )
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "open_all(base, 2)\nload_all( base )\npass\npass\n"

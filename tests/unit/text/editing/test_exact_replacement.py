@@ -127,3 +127,16 @@ def test_trailing_blanks_do_not_move_to_an_added_line(end):
     outcome = replace_text(f"link one two  {end}rest{end}", "link one two", "link one two\nlink three four")
     assert isinstance(outcome, EditApplied)
     assert outcome.text == f"link one two  {end}link three four{end}rest{end}"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_that_stand_twice_are_replaced_in_both_places_when_all_are_meant(end):
+    body = f"open(){end}close(){end}wait(){end}open(){end}close(){end}"
+    outcome = replace_text(body, "open()\nclose()", "open()\nshut()", every=True)
+    assert isinstance(outcome, EditApplied)
+    assert (outcome.text, outcome.count) == (body.replace("close", "shut"), 2)
+
+
+def test_a_deletion_that_would_join_two_lines_is_refused():
+    outcome = replace_text("total = 1  # a note\nrest = 2\n", "  # a note\n", "")
+    assert isinstance(outcome, EditRefused)

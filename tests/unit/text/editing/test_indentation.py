@@ -145,3 +145,28 @@ def test_a_file_of_one_depth_shows_with_what_it_is_indented():
     outcome = replace_text("\tone_call(job)\n\tother_call(job)\n", old, new)
     assert isinstance(outcome, EditApplied), outcome
     assert outcome.text == "\tone_call(job)\n\tif job:\n\t\tother_call(job)\n"
+
+
+def test_lines_of_one_depth_tell_the_width_of_a_level():
+    body = "    first_step(1)\n\n    second_step(2)\n"
+    old = "\tfirst_step(1)\n\n\tsecond_step(2)"
+    outcome = replace_text(body, old, "\tfirst_step(1)\n\tif late:\n\t\tstop()\n\n\tsecond_step(2)")
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == body.replace("\n\n", "\n    if late:\n        stop()\n\n")
+
+
+def test_a_block_that_was_sent_whole_levels_too_deep_or_too_flat_keeps_its_steps():
+    two, four = ("", "  ", "    "), ("", "    ", "        ")
+    assert depth([("  ", " " * 6)], "    ", steps=("  ", "    "), file=two) == " " * 8
+    deep = " " * 8, " " * 12
+    assert depth([(deep[0], "    ")], deep[1], steps=deep, file=four) == " " * 8
+
+
+@pytest.mark.parametrize(("level", "step"), [("    ", "\t"), ("\t", "    ")])
+def test_steps_in_other_signs_than_the_files_become_steps_of_the_file(level, step):
+    body = f"start\n{level}first_step(1)\n{level}second_step(2)\n"
+    old = "first_step(1)\nsecond_step(2)"
+    outcome = replace_text(body, old, f"first_step(1)\nif late:\n{step}stop()\nsecond_step(2)")
+    assert isinstance(outcome, EditApplied)
+    added = f"{level}if late:\n{level}{level}stop()\n"
+    assert outcome.text == f"start\n{level}first_step(1)\n{added}{level}second_step(2)\n"

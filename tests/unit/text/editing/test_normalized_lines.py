@@ -58,3 +58,12 @@ def test_quotes_that_nothing_closes_are_looked_at_once(piece):
 
     seconds(1000)
     assert seconds(64_000) < 40 * max(seconds(4000), 0.002)
+
+
+def test_how_many_blanks_a_string_holds_is_content():
+    assert line_match_loss('show("x = 1")', 'show("x  =  1")') is None
+
+
+def test_full_width_signs_are_plain_ones_and_brackets_of_their_own_are_not():
+    assert line_match_loss("run（a～b）！", "run(a~b)!") is MatchLoss.LOOK
+    assert line_match_loss("run\uff5fa", "run\x7fa") is None

@@ -194,3 +194,48 @@ def test_only_entities_that_a_tool_call_needs_are_undone():
 def test_raw_and_escaped_signs_for_and_together_are_refused():
     old = "if (a &lt; b) {"
     assert isinstance(replace_text("if (a < b) {\n", old, "if (a &lt; b &amp;&amp; c & d) {"), EditRefused)
+
+
+def test_strings_that_are_whole_on_their_lines_are_not_cut():
+    outcome = applied("a = 1\\nb = 2", 'a = "x"\\nb = "y"', "a = 1\nb = 2\n")
+    assert outcome.text == 'a = "x"\nb = "y"\n'
+
+
+def test_letters_that_json_writes_as_numbers_are_undone():
+    body = 'show("caf\u00e9")\nnext_step()\n'
+    outcome = applied('show(\\"caf\\u00e9\\")', 'show(\\"caf\\u00e9\\", 2)', body)
+    assert outcome.text == 'show("caf\u00e9", 2)\nnext_step()\n'
+
+
+def test_an_empty_fence_in_the_new_text_deletes_what_the_old_one_holds():
+    assert applied("```\n    print(text)\n```", "```\n```").text == BODY.replace("    print(text)", "")
+
+
+def test_an_entity_is_undone_beside_other_signs_that_stand_raw():
+    body = "if (a < b && c > d) {\n  go();\n}\n"
+    changed = applied("if (a &lt; b &amp;&amp; c > d) {", "if (a &lt; b &amp;&amp; c > e) {", body)
+    assert changed.text == body.replace("c > d", "c > e")
+
+
+def test_an_entity_beside_its_raw_sign_in_the_new_text_is_refused():
+    outcome = replace_text("show(a < b)\n", "show(a &lt; b)", "show(a &lt; b < c)")
+    assert isinstance(outcome, EditRefused)
+
+
+def test_backslashes_before_single_quotes_are_removed():
+    outcome = applied("say(\\'hello there\\')", "say(\\'good bye\\')", "say('hello there')\nstop()\n")
+    assert outcome.text == "say('good bye')\nstop()\n"
+
+
+def test_three_kinds_of_damage_at_once_are_too_much_to_guess():
+    body = "if (a < b) {\n  go(on);\n  stop();\n}\n"
+    fenced = "```\n" + "\n".join(f"{n}\t{line}" for n, line in enumerate(body.split("\n")[:3], 1)) + "\n```"
+    assert applied(fenced, fenced.replace("stop", "halt"), body).text == body.replace("stop", "halt")
+    worse = fenced.replace("<", "&lt;")
+    assert isinstance(replace_text(body, worse, worse.replace("stop", "halt")), EditRefused)
+
+
+def test_the_blank_after_a_number_is_told_by_the_new_text_where_the_file_has_other_blanks():
+    body = BODY.replace(" + name", " +  name")
+    old = "\n".join(f"{number}: {line}" for number, line in enumerate(OLD.split("\n"), 2))
+    assert applied(old, NEW, body).text == RESULT.replace(" + name", " +  name")

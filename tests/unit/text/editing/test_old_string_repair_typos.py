@@ -107,3 +107,12 @@ def test_every_confusable_word_has_another_to_be_confused_with():
 
 def _is_one_off(word: str, other: str) -> bool:
     return word != other and OSA.distance(word, other, score_cutoff=1) == 1
+
+
+def test_two_misspelt_words_in_a_long_block_are_both_corrected():
+    names = ("garden", "window", "kitchen", "bedroom", "library", "pantry", "corridor", "balcony")
+    body = "".join(f"open_{name}(light)\n" for name in names)
+    old = body.replace("kitchen", "kitcehn").replace("corridor", "corrdior")
+    outcome = replace_text(body, old, old.replace("balcony(light)", "balcony(dark)"))
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == body.replace("balcony(light)", "balcony(dark)")

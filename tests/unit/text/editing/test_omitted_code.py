@@ -107,3 +107,16 @@ def test_a_sentence_that_goes_on_after_dots_is_a_line_of_the_file():
     old = "a = 1\n# ...minus the width of the frame\nb = 2"
     refused = replace_text(body, old, old.replace("b = 2", "b = 3"))
     assert isinstance(refused, EditRefused)
+
+
+def test_one_sign_for_dots_stands_for_lines_where_the_file_has_that_sign_too():
+    body = f"# wait…\n{BODY}"
+    outcome = replace_text(body, "def start(job):\n…\n    finish(job)", "def start(job):\n…\n    finish()")
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == body.replace("finish(job)", "finish()")
+
+
+def test_lines_left_out_stay_as_deep_as_the_last_line_above_them():
+    body = "  def brew\n    heat(water)\n    return pot\n  end\n\n  def serve\n    return cup\n  end\n"
+    old = "  def brew\n    heat(water)\n    ...\n    return cup"
+    assert isinstance(replace_text(body, old, old.replace("cup", "tray")), EditRefused)

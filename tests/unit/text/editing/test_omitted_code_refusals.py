@@ -59,3 +59,11 @@ def test_growth_beyond_64_mebi_characters_is_refused():
     outcome = replace_text("a", "a", "b" * (64 * 2**20 + 1))
     assert isinstance(outcome, EditRefused)
     assert outcome.code == "too_large"
+
+
+def test_a_file_grows_to_64_mi_characters_and_no_further():
+    new = "b" * ((1 << 20) - 1)
+    assert isinstance(replace_text("a\n" * 64, "a", new, every=True), EditApplied)
+    outcome = replace_text("a\n" * 64 + "\n", "a", new, every=True)
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "too_large"

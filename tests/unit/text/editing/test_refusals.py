@@ -132,3 +132,9 @@ def test_where_tabs_and_blanks_are_mixed_no_width_is_told():
     old = "        let a = 1\n    \tlet b = 2\n        let c = 3"
     new = f"{old}\n    \t\tdeep()"
     assert "One level" not in render_refusal(refused(old, new, body))
+
+
+def test_written_out_line_ends_do_not_hide_the_nearest_lines():
+    old = "def step_14(job):\\n    run(job, 99)\\n    return job"
+    outcome = refused(old, f'{old}\\n    print("done\\n")')
+    assert outcome.suggestion == "def step_14(job):\n    run(job, 14)\n    return job"

@@ -172,3 +172,22 @@ def test_a_line_that_went_past_equal_ones_may_be_any_of_them():
     old = "import alpha\nimport alpha\nimport bravo\nimport alpha"
     new = "import alpha\nimport alpha\nimport alpha\nimport bravo"
     assert replace_text(body, old, new).code == "unclear"
+
+
+def test_a_blank_line_too_many_at_the_edge_does_not_hide_another_depth():
+    outcome = replace_text(BLOCK, "\n  result = width * height\n", "\n  result = width + height\n")
+    assert isinstance(outcome, EditApplied)
+    assert outcome.tier == "indentation"
+
+
+def test_the_line_that_a_hint_names_is_found_among_many_alike():
+    outcome = replace_text("step()\n" * 30, "step()", "stop()", hint=MatchHint(line=25, within=0))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "step()\n" * 24 + "stop()\n" + "step()\n" * 5
+
+
+def test_a_place_near_the_line_that_a_hint_names_is_found():
+    body = "step()\n" + "wait()\n" * 5 + "step()\n"
+    outcome = replace_text(body, "step()", "stop()", hint=MatchHint(line=6, within=1))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "step()\n" + "wait()\n" * 5 + "stop()\n"

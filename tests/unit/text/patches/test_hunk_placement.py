@@ -277,3 +277,56 @@ def test_below_a_loosely_matched_hunk_the_next_one_is_looked_for():
     body = "if a:\nx = 1\n    send(user, 1)\nx = 1\n"
     both = "@@\n-\tsend(user, 1)\n+\tsend(user, 2)\n@@\n-x = 1\n+x = 2"
     assert laid(body, both) == "if a:\nx = 1\n    send(user, 2)\nx = 2\n"
+
+
+OUTSIDE = "start();\nnext();\ncall(a,\n  1,\n);\nsend();\ncall(b,\n  1,\n);\nsend();\n"
+
+
+@pytest.mark.parametrize("row", ["send();", ");"])
+def test_two_places_outside_of_the_block_that_is_named_are_refused(row):
+    misfit = refused(OUTSIDE, f"@@ start();\n-{row}\n+{row} // done")
+    assert misfit.refused.code == "ambiguous"
+
+
+def test_a_block_ends_before_the_first_row_of_the_next_one():
+    body = "def a():\n    run()\ndef b():\n    run()\n"
+    assert laid(body, "@@ def a():\n-    run()\n+    walk()") == body.replace("run", "walk", 1)
+
+
+def test_new_lines_end_as_the_kept_ones_around_them_and_not_as_the_first_of_the_file():
+    assert laid("top\na\r\nb\r\nc\r\n", " a\n b\n+new") == "top\na\r\nb\r\nnew\r\nc\r\n"
+
+
+def test_a_later_hunk_is_looked_for_below_one_that_is_already_there():
+    body = "x\na\nb\nadded\nc\nx\n"
+    assert laid(body, " a\n b\n+added\n@@\n-x\n+y") == "x\na\nb\nadded\nc\ny\n"
+
+
+def test_the_marker_for_the_end_of_a_file_is_offered_where_a_patch_can_have_one():
+    assert "*** End of File" in refused("a\nb\n", "+new").refused.hint
+    outcome = apply_hunks("a\nb\n", parse_patch("--- a/f\n+++ b/f\n@@ -1,0 +2 @@\n+new\n")[0].hunks)
+    assert isinstance(outcome, HunkMisfit)
+    assert "keep line 2" in outcome.refused.hint
+    assert "*** End of File" not in outcome.refused.hint
+
+
+def test_lines_that_match_loosely_above_their_scope_are_refused():
+    body = "def a():\n    total_width =  1\ndef b():\n    pass\n"
+    misfit = refused(body, "@@ def b():\n-    total_width = 1\n+    total_width = 2")
+    assert "stand at line 2" in misfit.refused.message
+
+
+def test_hunks_that_match_loosely_come_in_any_order():
+    body = "first_step( 1 )\nsecond_step( 2 )\n"
+    hunks = "-second_step(2)\n+second_step(3)\n@@\n-first_step(1)\n+first_step(4)"
+    assert laid(body, hunks) == "first_step( 4 )\nsecond_step( 3 )\n"
+
+
+def test_a_change_that_was_made_already_is_told_and_counted():
+    body = "def area(width):\n    return width * width\n"
+    hunk = "-    return width + width\n+    return width * width"
+    outcome = apply_hunks(
+        body, parse_patch(f"*** Begin Patch\n*** Update File: f\n{hunk}\n*** End Patch")[0].hunks
+    )
+    told = "hunk 1 has nothing to do: it is already there, at line 2"
+    assert outcome == PatchedText(body, (told,), there=1)
