@@ -37,6 +37,7 @@ def run(folder, tmp_path):
     return run
 
 
+@pytest.mark.linux("bubblewrap", "supervisors")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, None], ids=["ctrl-c", "sigterm", "closed"])
 def test_a_client_that_goes_takes_its_command_along_and_the_record_says_so(run, folder, how):
     mark = f"86398.{secrets.randbelow(10**9):09}"

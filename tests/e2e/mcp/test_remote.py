@@ -123,6 +123,7 @@ async def test_another_agent_works_under_a_policy_that_only_narrows(box):
     assert (await box.call("write", {"path": "kept/a.txt", "content": "x\n"})).ok
 
 
+@pytest.mark.linux("bubblewrap", "supervisors")
 async def test_a_client_that_states_nothing_asks_no_more_than_the_token(box):
     async with contextlib.aclosing(box.under(Policy())) as silent:
         assert (await silent.why("bash", {"command": "true"})).verdict == "allow"

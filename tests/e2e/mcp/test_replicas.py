@@ -81,6 +81,7 @@ async def test_the_same_id_sent_to_both_at_once_runs_once(replicas, token, tmp_p
     assert [result.text for result in results] == ["marked"] * 4
 
 
+@pytest.mark.linux("bubblewrap", "supervisors")
 async def test_an_answer_given_to_both_at_once_runs_the_call_once(replicas, token):
     call = Call(tool="bash", args={"command": "echo ran >> runs; cat runs", "hosts": ["a.invalid"]})
     results = []

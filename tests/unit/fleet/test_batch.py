@@ -269,6 +269,7 @@ def test_a_template_is_a_folder_an_archive_or_a_commit(tmp_path: Path) -> None:
             template_source(wrong)
 
 
+@pytest.mark.linux("bubblewrap", "supervisors")
 async def test_a_task_begins_with_a_folder_of_a_container_image(tmp_path: Path, template: str) -> None:
     image_layout(tmp_path / "images" / "python", [FIRST, SECOND])
     lines = [

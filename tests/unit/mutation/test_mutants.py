@@ -80,6 +80,7 @@ def test_a_mistake_that_a_test_sees_is_told_from_one_that_none_sees(project, lin
     assert verdicts == {"return None": "killed", f"count < {shown}": "survived", "4": "survived"}
 
 
+@pytest.mark.linux("fork")
 def test_a_mistake_on_import_is_seen(project):
     collected, file = project("MOST = 3\n" + LIMIT.replace("3", "MOST"))
     with collected as suites:
@@ -95,6 +96,7 @@ def test_a_mistake_that_never_ends_is_ended(project):
         assert suites.verdict(file, wrong, [], 5) == "timed out"
 
 
+@pytest.mark.linux("fork")
 def test_a_mistake_that_takes_all_of_the_processor_is_ended(project):
     collected, file = project(LIMIT)
     with collected as suites:
