@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from handtools.core.backups_locks_and_store import Store
+from handtools.core.call import output_file_name
 from handtools.runtime.journal.backup_refs import BackupRefs
 from handtools.runtime.journal.blobs import Blobs, decompress_blob
 from handtools.runtime.journal.calls import question_scope
@@ -125,6 +126,8 @@ class Retention:
             "SELECT c.id, c.args, c.result, a.approval, h.ran FROM calls c "
             "LEFT JOIN approvals a ON a.call_id = c.id LEFT JOIN holds h ON h.call_id = c.id"
         )
+        ids = [str(row[0]) for row in connection.execute("SELECT id FROM calls")]
+        by_output = {output_file_name(call_id, ""): call_id for call_id in ids}
         found = {
             str(call_id)
             for call_id, args, result, approval, ran in rows
@@ -138,7 +141,8 @@ class Retention:
             )
         }
         for name in outputs.names() if outputs is not None else ():
-            call_id = name.rpartition(".")[0]
+            stem = name.rpartition(".")[0]
+            call_id = by_output.get(stem, stem)
             if outputs is not None and (call_id in found or traces.in_output(outputs, name)):
                 outputs.drop(name)
                 found.add(call_id)
