@@ -44,4 +44,4 @@ class OwnedOutputs:
         return name
 
     def _is_own(self, name: str) -> bool:
-        return self.calls.has_output(name)
+        return self.calls.has(name.rpartition(".")[0])

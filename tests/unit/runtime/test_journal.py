@@ -24,7 +24,6 @@ from handtools.runtime.journal import CallRecord, Journal, RetentionLimits
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.journal.database import CHECKPOINT_WRITES, JournalPosition, write_copied_journal
-from handtools.runtime.outputs_of_one_owner import OwnedOutputs
 from handtools.testing.memory_toolbox import MemoryStore, memory_toolbox
 
 
@@ -360,17 +359,6 @@ def test_forgetting_a_file_forgets_the_outputs_of_calls_with_odd_ids():
         outputs.put(b"whole", name=name)
     assert journal.retention.forget("conf/.env", outputs=outputs).calls == ("functions.bash:0",)
     assert outputs.names() == names[1:]
-
-
-def test_an_owner_reads_the_outputs_of_calls_with_odd_ids_and_nobody_else_does():
-    journal, outputs = Journal(":memory:", MemoryStore()), MemoryStore()
-    mine, yours = journal.owned_by("me"), journal.owned_by("you")
-    printed(mine, "functions.bash:0", "beginning")
-    name = output_file_name("functions.bash:0", ".log")
-    outputs.put(b"whole", name=name)
-    assert OwnedOutputs(outputs, mine.calls).get(name) == b"whole"
-    with pytest.raises(KeyError):
-        OwnedOutputs(outputs, yours.calls).get(name)
 
 
 def test_forgetting_a_file_forgets_the_question_about_it():

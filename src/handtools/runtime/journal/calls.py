@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from handtools.core.approval import Approval, Reply, approval_to_json
-from handtools.core.call import Call, call_from_json, call_to_json, new_call_id, output_file_name
+from handtools.core.call import Call, call_from_json, call_to_json, new_call_id
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.result import Result, logged_status, result_to_bytes, result_to_json
@@ -155,15 +155,6 @@ class Calls:
         if call_id in self._database.behind:
             self._database.catch_up()
         return self._database.peek(f"SELECT 1 FROM {self._calls} WHERE id = ?", (call_id,)) is not None
-
-    def has_output(self, name: str) -> bool:
-        """Whether an output of this name is of a recorded call: named by its id, or by a digest of an odd one."""
-        stem = name.rpartition(".")[0]
-        if self.has(stem):
-            return True
-        with self._database.reading() as connection:
-            ids = connection.execute(f"SELECT id FROM {self._calls}").fetchall()
-        return any(output_file_name(call_id, "") == stem for (call_id,) in ids)
 
     def find(self, call_id: str) -> LoggedCall | None:
         """Return the recorded call with this id or unique id prefix, or None."""
