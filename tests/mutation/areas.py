@@ -63,7 +63,12 @@ AREAS = {
     ),
     "rules": Area(
         ("runtime.policy.rules", "runtime.policy.command_rules"),
-        (f"{RUNTIME}/policy", f"{RUNTIME}/test_policy.py", f"{UNIT}/configuration"),
+        (
+            f"{RUNTIME}/policy",
+            f"{RUNTIME}/test_policy.py",
+            f"{UNIT}/configuration",
+            f"{RUNTIME}/approval/test_questions.py::test_a_rule_about_a_program_does_not_speak_for_what_took_its_name",
+        ),
     ),
     "approval": Area(
         ("runtime.approval.gate", "runtime.approval.preview"),

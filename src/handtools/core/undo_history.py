@@ -73,9 +73,7 @@ class History(Protocol):
         """Undo the changes of a call, a turn or a session, or the last change of a path; `dry_run` only tells."""
         ...
 
-    async def redo(
-        self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
-    ) -> UndoOutcome:
+    async def redo(self, scope: UndoScope, name: str, *, merge: bool, dry_run: bool) -> UndoOutcome:
         """Redo: revert the last undo with the same scope and name."""
         ...
 
@@ -83,7 +81,7 @@ class History(Protocol):
         """List the recorded versions of a path, newest first."""
         ...
 
-    async def restore(self, path: str, number: int, *, dry_run: bool = False) -> UndoOutcome:
+    async def restore(self, path: str, number: int, *, dry_run: bool) -> UndoOutcome:
         """Restore a path to one of its recorded versions."""
         ...
 

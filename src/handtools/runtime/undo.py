@@ -90,9 +90,7 @@ class GuardedHistory:
             return replace(await self._revert_within(touches[0], located, how), changed_at=at)
         return replace(await self._revert(touches, how), changed_at=at)
 
-    async def redo(
-        self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
-    ) -> UndoOutcome:
+    async def redo(self, scope: UndoScope, name: str, *, merge: bool, dry_run: bool) -> UndoOutcome:
         """Redo: revert the newest undo of the named changes."""
         how = ReversalOptions(f"redo {scope} {name}".rstrip(), kind="redo", merge=merge, dry_run=dry_run)
         scope, name = await to_thread.run_sync(self._named, scope, name, "redo")
@@ -104,7 +102,7 @@ class GuardedHistory:
         located = await to_thread.run_sync(self.workspace.files.locate, path)
         return await to_thread.run_sync(self.workspace.journal.entries.versions, located)
 
-    async def restore(self, path: str, number: int, *, dry_run: bool = False) -> UndoOutcome:
+    async def restore(self, path: str, number: int, *, dry_run: bool) -> UndoOutcome:
         """Restore a path to a recorded version; 0 is its state before the first recorded change."""
         changes = await to_thread.run_sync(self._to_version, path, number)
         if not changes:

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from handtools import Change, ChangeSet, Policy, Rule, UsageError
 from handtools.core.changes import Node
-from handtools.core.effects import ReadEffect
+from handtools.core.commands import Command
+from handtools.core.effects import CommandRun, ReadEffect
+from handtools.runtime.policy.project_policy import tightened_policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH
 from handtools.tools.edit import edit
 from handtools.tools.fetch import fetch
@@ -171,3 +173,30 @@ def test_what_one_rule_excepts_is_not_excepted_from_another():
     globs = Policy(excluded=(".env.example",)).hidden_globs
     # As in an ignore file, the last one that fits decides.
     assert [glob for glob in globs if glob.strip("!") == ".env.example"][-1] == ".env.example"
+
+
+def in_folder(*rules, excluded=()):
+    return tightened_policy(Policy(), Policy(excluded=excluded), rules, said=(), folder="api").policy
+
+
+def test_the_rules_of_one_folder_of_several_speak_for_that_folder_alone():
+    policy = in_folder(
+        Rule("frozen", "deny", "x", paths=("src/*.py", "notes"), but=("src/free.py",)), excluded=("/out",)
+    )
+    assert all(policy.forbidding(path, "edit") for path in ("api/src/a.py", "api/notes", "api/deep/notes"))
+    assert not any(policy.forbidding(path, "edit") for path in ("src/a.py", "web/src/a.py", "notes"))
+    assert not policy.forbidding("api/src/free.py", "edit")
+    assert policy.hides("api/out")
+    assert not policy.hides("out")
+
+
+def test_a_rule_of_one_folder_that_names_no_path_is_about_all_that_is_in_it():
+    policy = in_folder(Rule("frozen", "deny", "x", effects=frozenset({"change"})))
+    assert policy.forbidding("api/a/b.py", "edit")
+    assert not policy.forbidding("web/a.py", "edit")
+
+
+def test_a_rule_of_one_folder_about_commands_is_about_them_everywhere():
+    policy = in_folder(Rule("no-rm", "deny", "x", commands=("rm",)))
+    run = CommandRun(Command(script="rm a"), confined=True)
+    assert policy.decide(run, "bash").rule == "project: no-rm"

@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 
 from handtools import Call, Change, ChangeSet, Node, Toolbox
+from handtools.runtime.undo import REPLACER_SEARCH_CHANGES
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING, local_workspace
 
@@ -309,3 +310,95 @@ async def test_a_version_that_was_brought_back_is_taken_back_by_redo():
     assert content(box, "a") == b"v3"
     await undone(box, "path", "a")
     assert content(box, "a") == b"v2"
+
+
+async def test_a_redo_that_only_tells_does_nothing():
+    box = memory_toolbox({"a": b"one"})
+    call = await edited(box, "a", "one", "two")
+    await undone(box, "call", call)
+    told = await undone(box, "call", call, action="redo", dry_run=True)
+    assert told.text.startswith("It would restore a.")
+    assert content(box, "a") == b"one"
+    assert (await undone(box, "call", call, action="redo")).ok
+    assert content(box, "a") == b"two"
+
+
+async def test_a_version_that_is_only_told_is_not_brought_back():
+    box = memory_toolbox({"a": b"one"})
+    await edited(box, "a", "one", "two")
+    told = await undone(box, "path", "a", version=0, dry_run=True)
+    assert told.text.startswith("It would restore a.")
+    assert content(box, "a") == b"two"
+
+
+async def test_a_file_that_changed_since_its_undo_is_kept_by_redo_unless_it_is_merged():
+    box = memory_toolbox({"a": b"one\n\n\n\n\nlast\n"})
+    call = await edited(box, "a", "one", "two")
+    await undone(box, "call", call)
+    by_hand(box, "a", b"one\n\n\n\n\nmine\n")
+    kept = await undone(box, "call", call, action="redo")
+    assert [(each.path, each.mergeable) for each in kept.details.conflicts] == [("a", True)]
+    assert content(box, "a") == b"one\n\n\n\n\nmine\n"
+    assert (await undone(box, "call", call, action="redo", merge=True)).details.restored == ["a"]
+    assert content(box, "a") == b"two\n\n\n\n\nmine\n"
+
+
+async def test_what_was_not_undone_is_not_redone():
+    box = memory_toolbox({"a": b"one", "b": b"one"})
+    first = await edited(box, "a", "one", "two")
+    second = await edited(box, "b", "one", "two")
+    taken = Call(tool="undo", args={"scope": "call", "name": first})
+    await box.call(taken)
+    for scope, name in (("call", second), ("call", taken.id), ("path", "b")):
+        refused = await undone(box, scope, name, action="redo")
+        assert refused.fault.code == "nothing_to_undo"
+        assert f"Nothing of {scope} `{name}` was undone." in refused.text
+    assert (content(box, "a"), content(box, "b")) == (b"one", b"two")
+
+
+async def test_a_session_without_a_change_has_nothing_to_undo_and_nothing_to_redo():
+    box = memory_toolbox({"a": b"one"})
+    await edited(box, "a", "one", "two", session="another")
+    for action in ("undo", "redo"):
+        refused = await box.call("undo", {"action": action})
+        assert f"There is no change of this session to {action}." in refused.text
+
+
+async def looked_for(box, text):
+    refused = await box.call("edit", {"path": "a", "old_string": text, "new_string": "x"})
+    assert refused.fault.code == "no_match"
+    return refused.text
+
+
+async def test_text_that_is_gone_is_traced_to_the_call_that_removed_it():
+    box = memory_toolbox({"other": b"1"})
+    await box.call(Call(tool="write", args={"path": "a", "content": "apples\npears\n"}, session="default"))
+    first = await edited(box, "a", "apples", "plums", session="default")
+    assert f"This text was there until edit replaced it (the last call, {first})." in await looked_for(
+        box, "apples"
+    )
+    second = await edited(box, "a", "pears", "grapes", session="default")
+    assert second in await looked_for(box, "pears")
+    traced = await looked_for(box, "apples\npears")
+    assert first in traced
+    assert "calls ago" in traced
+    assert "until" not in await looked_for(box, "cherries in the file of nobody")
+
+
+async def test_text_among_binary_bytes_is_traced_to_nobody():
+    binary = b"apples of \0\xff\xfe bytes"
+    box = memory_toolbox({"a": binary})
+    patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
+    assert (await box.call("patch", {"patch": patch})).ok
+    assert (await box.call("write", {"path": "a", "content": "pears\n"})).ok
+    assert "until" not in await looked_for(box, "apples of")
+
+
+async def test_text_is_traced_through_the_last_twenty_changes_of_a_file():
+    box = memory_toolbox({"a": b"apples\nstate 00\n"})
+    await edited(box, "a", "apples", "plums")
+    for number in range(REPLACER_SEARCH_CHANGES - 1):
+        await edited(box, "a", f"state {number:02}", f"state {number + 1:02}")
+    assert "until edit replaced it" in await looked_for(box, "apples")
+    await edited(box, "a", "plums", "grapes")
+    assert "until" not in await looked_for(box, "apples")

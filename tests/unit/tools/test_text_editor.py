@@ -180,14 +180,15 @@ async def test_undo_edit_takes_back_one_edit_after_the_other():
 
     began = datetime.now(UTC)
     assert (await run("str_replace", old_str="one", new_str="two")).ok
+    between = datetime.now(UTC)
     assert (await run("insert", insert_line=0, new_str="top")).ok
     back = await run("undo_edit")
     assert box.workspace.files.files["a.py"] == b"two\n"
     assert "1\ttwo\n" in back.text
     assert (back.details.file_content, back.details.changes_made) == ("two\n", True)
-    assert began <= back.details.edited_at <= datetime.now(UTC)
+    assert between <= back.details.edited_at <= datetime.now(UTC)
     assert f"{back.details.edited_at:%Y-%m-%d %H:%M:%S} UTC" in back.text
-    assert (await run("undo_edit")).ok
+    assert began <= (await run("undo_edit")).details.edited_at <= between
     assert box.workspace.files.files["a.py"] == b"one\n"
     nothing = await run("undo_edit")
     assert nothing.fault.code == "nothing_to_undo"

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools import Call, Policy, Reply
-from handtools.core.changes import BackupRef, Change, ChangeSet, Node
+from handtools.core.changes import BackupRef, Change, ChangeSet, FolderItem, Node, folder_node
 from handtools.core.commands import Command, InheritedShellState
 from handtools.core.effects import CommandRun, Delegation, ReadEffect, effect_fingerprint
+from handtools.core.events import ApprovalAsked, Decided
 from handtools.core.web import Visit
 from handtools.mcp.elicitation_and_sampling import approval_question
 from handtools.runtime.approval.preview import approval_title, effect_preview
@@ -336,6 +337,18 @@ def test_the_title_counts_what_it_does_not_name(count, end):
         ),
         (ChangeSet((Change("d", Node("folder"), None),)), "d: a folder -> nothing\n"),
         (ChangeSet((Change("l", None, Node("link", b"d")),)), "l: nothing -> a link to d\n"),
+        (
+            ChangeSet(
+                (
+                    Change(
+                        "d",
+                        folder_node([FolderItem("a", "file", 0o644, "m", 1_200)], mode=0o755, ref="r"),
+                        None,
+                    ),
+                )
+            ),
+            "d: a folder with 1 things in it, 1,200 bytes -> nothing\n",
+        ),
     ],
 )
 def test_the_question_shows_what_it_is_about(effect, text):
@@ -368,3 +381,21 @@ def test_what_is_left_out_of_the_change_of_a_file_is_counted_with_the_rest():
     shown = effect_preview(changes)
     assert shown.lines > 2000
     assert shown.bytes > 2 * len(data)
+
+
+async def test_listeners_hear_what_was_decided_and_asked_and_nothing_of_reads_that_are_allowed():
+    heard = []
+    policy = Policy(unattended="deny", excluded=("hidden",))
+    box = memory_toolbox({"a": b"one", "hidden": b"x"}, policy=policy, listeners=[heard.append])
+    await box.call("read", {"path": "a"})
+    await box.call("write", {"path": "b", "content": "new"})
+    await box.call("undo", {"name": "b"})
+    await box.call("write", {"path": ".envrc", "content": "export A=1\n"})
+    await box.call("write", {"path": "hidden", "content": "y"})
+    await box.aclose()
+    decided = [(event.verdict, event.targets) for event in heard if isinstance(event, Decided)]
+    assert decided == [("allow", ("b",)), ("ask", (".envrc",)), ("deny", ("hidden",))]
+    [asked] = [event for event in heard if isinstance(event, ApprovalAsked)]
+    assert ".envrc" in asked.approval.title
+    assert asked.reply is not None
+    assert not asked.reply.allow

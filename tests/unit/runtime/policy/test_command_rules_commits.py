@@ -253,3 +253,21 @@ def test_a_file_does_not_take_the_place_of_a_folder_while_something_off_limits_s
     instead = Change("d", before, Node("file", b"x", 0o644, BackupRef("i/upper/d", "m", 1)))
     ruled = judged(removed("d/.env"), removed("d/a"), instead, there={"d/.env"})
     assert [change.path for change in ruled.changes] == ["d/a"]
+
+
+@pytest.mark.parametrize(
+    ("path", "there", "asks"),
+    [
+        ("r/objects/x", {"r/HEAD", "r/objects"}, False),
+        ("r/HEAD", {"r/HEAD", "r/refs"}, False),
+        ("r/refs/x", {"r/HEAD"}, True),
+        ("r/HEAD", {"r/objects"}, True),
+        ("r/HEAD", {"other/objects"}, False),
+        ("r/refs/x", {"HEAD"}, False),
+        ("refs/x", {"HEAD"}, True),
+        ("refs/x", {"HEAD", "objects"}, False),
+    ],
+)
+def test_a_folder_that_becomes_a_repository_is_a_question_and_one_that_is_one_is_none(path, there, asks):
+    asked = reason_to_ask([made(path)], there=lambda name: name in there, within=lambda _name: True)
+    assert bool(asked) == asks
