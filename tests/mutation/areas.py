@@ -87,6 +87,7 @@ AREAS = {
         ),
         (
             f"{RUNTIME}/test_journal.py",
+            f"{RUNTIME}/test_journal_log.py",
             f"{RUNTIME}/test_recovery.py",
             f"{RUNTIME}/test_undo.py",
             f"{UNIT}/test_session_feed.py",

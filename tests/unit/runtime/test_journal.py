@@ -548,3 +548,36 @@ def test_an_owner_sees_and_cancels_its_own_running_calls_only(tmp_path):
     assert cancelled.wait(30)
     journal.own_running.end("long")
     journal.close()
+
+
+def test_forgetting_a_file_of_a_folder_that_was_moved_as_a_whole_erases_its_backup():
+    erased = []
+
+    class Backups:
+        def drop(self, ref, *, erase=False):
+            erased.append((ref, erase))
+
+    journal = Journal(":memory:", MemoryStore(), Backups())
+    whole = Node("folder", held=BackupRef("item/top", "stat:1", 10))
+    changed(journal, "moved", Change("top", whole, None))
+    journal.retention.forget("top/sub/.env")
+    assert erased == [("item/top/sub/.env", True)]
+
+
+def test_a_closed_journal_opens_again_at_its_next_use(tmp_path):
+    journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    recorded(journal, 2)
+    assert [call.id for call in journal.calls.page()] == ["0002", "0001"]
+    journal.close()
+    assert not list(tmp_path.glob("*-wal"))
+
+
+def test_pruning_by_size_drops_the_oldest_and_no_more_than_it_must():
+    journal = Journal(":memory:", MemoryStore())
+    sizes = [edited(journal, name, 1_000, 900) for name in ("a", "b", "c")]
+    freed = journal.retention.prune(RetentionLimits(max_bytes=sum(sizes) - 1))
+    assert freed == sizes[0]
+    assert [bool(journal.entries.of_call(name)) for name in ("a", "b", "c")] == [False, True, True]
+    assert journal.retention.prune(RetentionLimits(max_bytes=sum(sizes[1:]))) == 0
