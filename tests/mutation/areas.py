@@ -117,6 +117,7 @@ AREAS = {
         ("host.files.path_resolution",),
         (
             f"{UNIT}/host/files/test_local_files.py",
+            f"{UNIT}/host/files/test_path_resolution.py",
             "tests/contract/test_files_reading.py",
             "tests/e2e/test_several_folders.py::test_nothing_is_written_beside_the_folders",
         ),
