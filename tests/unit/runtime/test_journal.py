@@ -17,6 +17,7 @@ import pytest
 
 from handtools import Approval, Call, Change, ChangeSet, Reply, Result
 from handtools.core.changes import BackupRef, Node
+from handtools.core.errors import HostError
 from handtools.core.files import PlannedWrite
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.runtime.journal import CallRecord, Journal, RetentionLimits
@@ -581,3 +582,22 @@ def test_pruning_by_size_drops_the_oldest_and_no_more_than_it_must():
     assert freed == sizes[0]
     assert [bool(journal.entries.of_call(name)) for name in ("a", "b", "c")] == [False, True, True]
     assert journal.retention.prune(RetentionLimits(max_bytes=sum(sizes[1:]))) == 0
+
+
+def test_a_journal_cut_short_after_it_was_closed_is_noticed_by_the_same_process(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    os.truncate(path, path.stat().st_size - 4096)
+    recorded(journal, 2)
+    assert "shorter than it should be" in journal.healed
+    assert [call.id for call in journal.calls.page()] == ["0002"]
+    journal.close()
+
+
+def test_a_journal_whose_folder_can_not_be_made_says_why(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    journal = Journal(str(tmp_path / "file" / "j.sqlite"), MemoryStore())
+    with pytest.raises(HostError, match=r"can't be used: File exists\.$"):
+        recorded(journal, 1)
