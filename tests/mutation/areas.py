@@ -122,6 +122,7 @@ AREAS = {
         ),
         (
             f"{RUNTIME}/test_journal.py",
+            f"{RUNTIME}/test_journal_log.py",
             f"{RUNTIME}/test_recovery.py",
             f"{RUNTIME}/test_undo.py",
             f"{UNIT}/test_session_feed.py",
@@ -151,6 +152,7 @@ AREAS = {
         ("host.files.path_resolution",),
         (
             f"{UNIT}/host/files/test_local_files.py",
+            f"{UNIT}/host/files/test_path_resolution.py",
             "tests/contract/test_files_reading.py",
             "tests/e2e/test_several_folders.py::test_the_top_of_the_workspace_are_its_folders",
             "tests/e2e/test_several_folders.py::test_a_path_begins_with_the_name_of_its_folder_or_is_absolute",

@@ -18,6 +18,7 @@ import pytest
 from handtools import Approval, Call, Change, ChangeSet, Reply, Result
 from handtools.core.call import output_file_name
 from handtools.core.changes import BackupRef, Node
+from handtools.core.errors import HostError
 from handtools.core.files import PlannedWrite
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.runtime.journal import CallRecord, Journal, RetentionLimits
@@ -560,3 +561,55 @@ def test_an_owner_sees_and_cancels_its_own_running_calls_only(tmp_path):
     assert cancelled.wait(30)
     journal.own_running.end("long")
     journal.close()
+
+
+def test_forgetting_a_file_of_a_folder_that_was_moved_as_a_whole_erases_its_backup():
+    erased = []
+
+    class Backups:
+        def drop(self, ref, *, erase=False):
+            erased.append((ref, erase))
+
+    journal = Journal(":memory:", MemoryStore(), Backups())
+    whole = Node("folder", held=BackupRef("item/top", "stat:1", 10))
+    changed(journal, "moved", Change("top", whole, None))
+    journal.retention.forget("top/sub/.env")
+    assert erased == [("item/top/sub/.env", True)]
+
+
+def test_a_closed_journal_opens_again_at_its_next_use(tmp_path):
+    journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    recorded(journal, 2)
+    assert [call.id for call in journal.calls.page()] == ["0002", "0001"]
+    journal.close()
+    assert not list(tmp_path.glob("*-wal"))
+
+
+def test_pruning_by_size_drops_the_oldest_and_no_more_than_it_must():
+    journal = Journal(":memory:", MemoryStore())
+    sizes = [edited(journal, name, 1_000, 900) for name in ("a", "b", "c")]
+    freed = journal.retention.prune(RetentionLimits(max_bytes=sum(sizes) - 1))
+    assert freed == sizes[0]
+    assert [bool(journal.entries.of_call(name)) for name in ("a", "b", "c")] == [False, True, True]
+    assert journal.retention.prune(RetentionLimits(max_bytes=sum(sizes[1:]))) == 0
+
+
+def test_a_journal_cut_short_after_it_was_closed_is_noticed_by_the_same_process(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    os.truncate(path, path.stat().st_size - 4096)
+    recorded(journal, 2)
+    assert "shorter than it should be" in journal.healed
+    assert [call.id for call in journal.calls.page()] == ["0002"]
+    journal.close()
+
+
+def test_a_journal_whose_folder_can_not_be_made_says_why(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    journal = Journal(str(tmp_path / "file" / "j.sqlite"), MemoryStore())
+    with pytest.raises(HostError, match=r"can't be used: File exists\.$"):
+        recorded(journal, 1)

@@ -509,8 +509,8 @@ def _backup_items(ran: FinishedCommand) -> set[str]:
 
 def _finished_to_json(ran: FinishedCommand) -> dict[str, Any]:
     end: dict[str, Any] = {**asdict(ran.exit), "changes": None}
-    for name in ("head", "tail"):
-        end["output"][name] = _bytes_to_text(end["output"][name])
+    for output in (end["output"], *end["streams"]):
+        output.update({name: _bytes_to_text(output[name]) for name in ("head", "tail")})
     return {
         "exit": end,
         "delta": None if ran.delta is None else [_change_to_json(change) for change in ran.delta],
@@ -521,9 +521,10 @@ def _finished_to_json(ran: FinishedCommand) -> dict[str, Any]:
 
 def _finished_from_json(value: dict[str, Any]) -> FinishedCommand:
     end = value["exit"]
-    for name in ("head", "tail"):
-        end["output"][name] = _bytes_from_text(end["output"][name])
+    for output in (end["output"], *end["streams"]):
+        output.update({name: _bytes_from_text(output[name]) for name in ("head", "tail")})
     end["output"], end["notes"] = CommandOutput(**end["output"]), tuple(end["notes"])
+    end["streams"] = tuple(CommandOutput(**stream) for stream in end["streams"])
     delta = value["delta"]
     return FinishedCommand(
         exit=CommandExit(**end),

@@ -1,0 +1,108 @@
+"""Where a path leads, and what is said of one that leads nowhere good."""
+
+import errno
+import os
+
+import pytest
+
+from handtools.core.errors import InvalidInput, OutsideWorkspace, SymlinkInPath
+from handtools.host.files.path_resolution import WorkspaceRoot, symlink_in_path_error
+from handtools.host.workspace_folders import combined_workspace
+
+
+@pytest.fixture(params=[True, False], ids=["kernel", "by name"])
+def root(request, tmp_path):
+    return WorkspaceRoot(tmp_path, kernel=request.param)
+
+
+@pytest.fixture
+def several(tmp_path, monkeypatch):
+    monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
+    for name in ("api", "web"):
+        (tmp_path / name).mkdir()
+    return WorkspaceRoot(combined_workspace([tmp_path / "api", tmp_path / "web"]), kernel=True)
+
+
+def test_a_name_that_can_not_be_one_on_the_disk_is_refused(root):
+    with pytest.raises(OutsideWorkspace):
+        root.relative_located_path("a\ud800")
+    assert root.relative_located_path("é\udcff") == "é\udcff"
+
+
+def test_a_chain_of_forty_links_is_followed_and_a_longer_one_refused(root, tmp_path):
+    (tmp_path / "end").write_bytes(b"")
+    (tmp_path / "1").symlink_to("end")
+    for number in range(2, 42):
+        (tmp_path / f"{number}").symlink_to(f"{number - 1}")
+    assert root.locate("40") == "end"
+    with pytest.raises(OSError, match="too many links") as refused:
+        root.locate("41")
+    assert refused.value.errno == errno.ELOOP
+
+
+def test_absolute_links_and_links_that_climb_end_inside(root, tmp_path):
+    (tmp_path / "d" / "e").mkdir(parents=True)
+    (tmp_path / "d" / "up").symlink_to("../d/./e//")
+    (tmp_path / "top").symlink_to(tmp_path)
+    (tmp_path / "far").symlink_to(tmp_path / "d" / "up")
+    assert root.locate("d/up/new") == "d/e/new"
+    assert root.locate("top/d") == "d"
+    assert root.locate("top") == ""
+    assert root.locate("far/x/y") == "d/e/x/y"
+
+
+def test_a_link_that_leads_out_is_refused(root, tmp_path):
+    (tmp_path / "out").symlink_to("/etc")
+    (tmp_path / "above").symlink_to("../..")
+    (tmp_path / "gone").symlink_to("none/../x")
+    for name in ("out", "out/passwd", "above"):
+        with pytest.raises(OSError) as refused:
+            root.locate(name)
+        assert refused.value.errno == errno.EXDEV
+    with pytest.raises(FileNotFoundError):
+        root.locate("gone")
+
+
+def test_a_link_into_another_folder_of_the_workspace_has_the_path_there(several, tmp_path):
+    (tmp_path / "web" / "page").mkdir()
+    (tmp_path / "api" / "whole").symlink_to(tmp_path / "web")
+    (tmp_path / "api" / "climbs").symlink_to("../web/page")
+    assert several.locate("api/whole") == "web"
+    assert several.locate("api/whole/page/new") == "web/page/new"
+    assert several.locate("api/climbs/new") == "web/page/new"
+    assert several.relative(str(tmp_path / "web" / "page")) == "web/page"
+    assert several.relative(str(tmp_path / "web")) == "web"
+    (tmp_path / "webs").mkdir()
+    (tmp_path / "api" / "beside").symlink_to("../webs")
+    with pytest.raises(OSError, match="above"):
+        several.locate("api/beside")
+
+
+def test_a_change_outside_of_several_folders_is_refused_with_their_names(several):
+    several.check_changeable("api/new")
+    with pytest.raises(InvalidInput, match="`api` is a folder of the workspace itself"):
+        several.check_changeable("api")
+    with pytest.raises(InvalidInput) as refused:
+        several.check_changeable("x" * 300)
+    assert str(refused.value).startswith(f"`{'x' * 200}` is in none of the workspace's folders")
+    assert "`api`, `web`" in str(refused.value)
+
+
+def test_a_long_path_is_shown_in_part(root):
+    with pytest.raises(OutsideWorkspace) as refused:
+        root.relative("/" + "x" * 300)
+    assert f"`/{'x' * 199}`" in str(refused.value)
+    assert f"`{'x' * 200}`" in str(symlink_in_path_error("x" * 300))
+
+
+def test_a_link_in_the_way_of_a_located_path_is_refused(root, tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "f").write_bytes(b"12")
+    os.symlink("d", tmp_path / "link")
+    os.symlink("d/f", tmp_path / "file")
+    assert root.stat("d/f").st_size == 2
+    for name in ("link/f", "file"):
+        with pytest.raises(SymlinkInPath, match="A link has come into the way"):
+            root.stat(name)
+        with pytest.raises(SymlinkInPath, match="A link has come into the way"):
+            root.stat_and_open_path(name)
