@@ -20,6 +20,7 @@ from handtools.core.call import output_file_name
 from handtools.core.changes import BackupRef, Node
 from handtools.core.errors import HostError
 from handtools.core.files import PlannedWrite
+from handtools.host.files.backups import FolderBackups
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.runtime.journal import CallRecord, Journal, RetentionLimits
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
@@ -563,18 +564,19 @@ def test_an_owner_sees_and_cancels_its_own_running_calls_only(tmp_path):
     journal.close()
 
 
-def test_forgetting_a_file_of_a_folder_that_was_moved_as_a_whole_erases_its_backup():
-    erased = []
-
-    class Backups:
-        def drop(self, ref, *, erase=False):
-            erased.append((ref, erase))
-
-    journal = Journal(":memory:", MemoryStore(), Backups())
-    whole = Node("folder", held=BackupRef("item/top", "stat:1", 10))
+def test_forgetting_a_file_of_a_folder_that_was_moved_as_a_whole_erases_its_backup(tmp_path):
+    backups = FolderBackups(tmp_path)
+    item = backups.create_item()
+    secret, other = (item.path / name for name in ("top/sub/.env", "top/sub/other"))
+    secret.parent.mkdir(parents=True)
+    for file in (secret, other):
+        file.write_text(SECRET)
+    journal = Journal(":memory:", MemoryStore(), backups)
+    whole = Node("folder", held=BackupRef(f"{item.name}/top", "stat:1", 10))
     changed(journal, "moved", Change("top", whole, None))
     journal.retention.forget("top/sub/.env")
-    assert erased == [("item/top/sub/.env", True)]
+    assert not secret.exists()
+    assert other.exists()
 
 
 def test_a_closed_journal_opens_again_at_its_next_use(tmp_path):
