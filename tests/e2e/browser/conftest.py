@@ -8,9 +8,9 @@ from handtools.core.approval import Reply
 from handtools.core.call import Call
 from handtools.toolbox import BlockingToolbox, coding
 from tests.e2e.browser import chromium
-from tests.e2e.cli.conftest import Shell, shell
+from tests.e2e.cli.conftest import Shell, shell, warm_command
 
-__all__ = ["browser", "picture", "shell", "tea_session"]
+__all__ = ["browser", "picture", "shell", "tea_session", "warm_command"]
 
 PICTURES = Path(__file__).parents[3] / "docs" / "how-to" / "images"
 TEA = "def brew(leaves, minutes):\n    return leaves\n"
