@@ -7,6 +7,8 @@ from pydantic import BaseModel
 
 from handtools import Call, Context, Result, tool
 from handtools.runtime.guards import search
+from handtools.runtime.policy import DEFAULTS, Policy
+from handtools.runtime.policy.rules import Rule
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import Toolbox, local_workspace
 from handtools.tools.grep import grep
@@ -30,6 +32,16 @@ async def test_lines_around_hits_are_shown_as_far_as_their_files_fit_together(mo
 @pytest.mark.parametrize(("most", "shown"), [(SIZE, ["a", "b"]), (SIZE - 1, [])])
 async def test_of_a_very_large_file_only_the_hit_is_shown(monkeypatch, most, shown):
     assert await surroundings("HIT_CONTEXT_FILE_BYTES", most, monkeypatch) == shown
+
+
+@pytest.mark.parametrize("verdict", ["ask", "deny"])
+async def test_a_search_shows_only_what_may_be_read_where_reading_is_not_allowed_by_default(verdict):
+    ours = Rule("ours", "allow", "Our part.", frozenset({"read"}), paths=("ours",), but=("ours/theirs",))
+    policy = Policy(rules=(ours,), defaults=DEFAULTS | {"read": verdict}, unattended="deny")
+    files = {"ours/a.txt": b"hit\n", "ours/theirs/b.txt": b"hit\n"}
+    found = await memory_toolbox(files, policy=policy).call("grep", {"pattern": "hit", "path": "ours"})
+    assert "ours/a.txt" in found.text
+    assert "b.txt" not in found.text
 
 
 MOST = 4 << 20

@@ -76,6 +76,15 @@ def test_a_line_hint_tells_two_equal_places_apart():
     assert outcome.text == "a()\nb()\na()\nb()\na()\nc()\na()\nb()\n"
 
 
+def test_a_line_hint_tells_two_places_apart_that_match_but_for_their_blanks():
+    body = "start()\ntotal_width  =  first(1)\nstop()\ntotal_width  =  first(1)\n"
+    edit = "total_width = first(1)", "total_width = first(2)"
+    assert isinstance(replace_text(body, *edit), EditRefused)
+    outcome = replace_text(body, *edit, hint=MatchHint(line=4, within=0))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "start()\ntotal_width  =  first(1)\nstop()\ntotal_width  =  first(2)\n"
+
+
 def test_a_hint_that_fits_no_place_is_a_refusal_that_names_the_place():
     outcome = replace_text("x\n" * 10 + "target\n", "target", "y", hint=MatchHint(line=2, within=3))
     assert isinstance(outcome, EditRefused)
