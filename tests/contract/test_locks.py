@@ -137,9 +137,8 @@ def test_eight_processes_count_without_losing_one_and_all_get_their_turn(tmp_pat
     workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
     waits = [float(worker.communicate(timeout=60)[0]) for worker in workers]
     assert counter.read_text() == str(8 * rounds)
-    assert (
-        max(waits) < 40.0
-    )  # a second on a quiet disk; one starved would be here until `communicate` gives up
+    # A second on a quiet disk; one that starves waits until `communicate` gives up.
+    assert max(waits) < 40.0
 
 
 def test_a_killed_holder_leaves_nothing_locked(tmp_path):

@@ -45,17 +45,18 @@ class Shell:
         folder, variables = cwd or self.folder, self.environment | environment
         if self.warm and not any(name.startswith("PYTHON") for name in environment):
             code, out, err = self.warm.run(words, folder, variables, stdin.encode(), timeout=60)
-            return Ran(code, out.decode("utf-8", "surrogateescape"), err.decode())
-        done = subprocess.run(
-            [HANDTOOLS, *words],
-            cwd=folder,
-            env=variables,
-            input=stdin.encode(),
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode())
+        else:
+            done = subprocess.run(
+                [HANDTOOLS, *words],
+                cwd=folder,
+                env=variables,
+                input=stdin.encode(),
+                capture_output=True,
+                timeout=60,
+                check=False,
+            )
+            code, out, err = done.returncode, done.stdout, done.stderr
+        return Ran(code, out.decode("utf-8", "surrogateescape"), err.decode())
 
     def call(self, tool, *options, **args):
         """A call that works; gives back its id."""

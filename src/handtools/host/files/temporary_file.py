@@ -146,7 +146,7 @@ def _set_time(fd: int, time_ns: int) -> None:
 
 
 def _set_later_second(fd: int, was: os.stat_result) -> None:
-    """Give a file a later whole second than that of the one it replaces, if that is as good as now.
+    """Give a file a later whole second than that of the one it replaces, unless that is far ahead of the clock.
 
     Python takes a source of the same size and second for the one it has compiled, and runs the old code. ADR 289.
     """
