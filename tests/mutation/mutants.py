@@ -100,7 +100,7 @@ def _changed(node: ast.AST) -> ast.AST:
             test, ast.Name | ast.Call | ast.Attribute
         ):
             return _with(node, test=ast.UnaryOp(ast.Not(), test))
-        case ast.Return(value=ast.expr() as value) if not _is_none(value):
+        case ast.Return(value=ast.expr() as value) if not _is_none(value) and not _is_bool(value):
             return ast.Return(ast.Constant(None))
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
             return ast.Pass()
@@ -120,6 +120,11 @@ def _with(node: ast.AST, **changed: object) -> ast.AST:
 
 def _is_none(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_bool(node: ast.AST) -> bool:
+    """Whether it is True or False, for which the other one is the mistake that can be noticed."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
 
 def _shown(node: ast.AST) -> str:

@@ -35,13 +35,12 @@ def test_each_kind_of_mistake_is_made_once_and_named():
         ("Limit.holds", "count < self.most and (not self.off)", "count < self.most or not self.off"),
         ("Limit.holds", "count < self.most", "count <= self.most"),
         ("Limit.holds", "not self.off", "self.off"),
-        ("Limit.holds", "return True", "return None"),
         ("Limit.holds", "True", "False"),
         ("Limit.holds", "raise ValueError('too many')", "pass"),
     ]
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(5))
 def test_a_mutant_differs_in_its_one_place(number):
     mutant = mutants_of("m", SOURCE)[number]
     right, wrong = (

@@ -53,6 +53,8 @@ _RENAME_NOREPLACE, _RENAME_EXCHANGE = (4, 2) if _ON_MACOS else (1, 2)
 _AT_FDCWD = -2 if _ON_MACOS else -100
 _F_SETSIG = 10  # F_SETSIG, which the fcntl module of Python 3.11 may not name
 _UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+_SHORTAGE_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+"""Errors that pass, and say nothing about what the kernel can do: an answer after one would be kept for good."""
 
 
 class SyscallUnsupported(Exception):
@@ -103,8 +105,12 @@ def _open_how(flags: int, resolve: int) -> bytes:
 def has_openat2() -> bool:
     """Whether the kernel has openat2, which resolves a path without leaving a folder."""
     try:
-        os.close(openat2(_AT_FDCWD, ".", PATH_ONLY, 0))
-    except (OSError, SyscallUnsupported):  # containers of some age forbid the call with EPERM
+        os.close(openat2(_AT_FDCWD, "/", PATH_ONLY, 0))
+    except SyscallUnsupported:
+        return False
+    except OSError as error:  # containers of some age forbid the call with EPERM
+        if error.errno in _SHORTAGE_ERRNOS:
+            raise
         return False
     return True
 

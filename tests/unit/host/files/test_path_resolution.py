@@ -6,7 +6,8 @@ import os
 import pytest
 
 from handtools.core.errors import InvalidInput, OutsideWorkspace, SymlinkInPath
-from handtools.host.files.path_resolution import WorkspaceRoot, symlink_in_path_error
+from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.path_resolution import MOST_RACES, WorkspaceRoot, symlink_in_path_error
 from handtools.host.workspace_folders import combined_workspace
 
 
@@ -49,6 +50,36 @@ def test_absolute_links_and_links_that_climb_end_inside(root, tmp_path):
     assert root.locate("top/d") == "d"
     assert root.locate("top") == ""
     assert root.locate("far/x/y") == "d/e/x/y"
+    (tmp_path / "d" / "e" / "away").symlink_to(tmp_path / "d")
+    assert root.locate("d/e/away/new") == "d/new"
+
+
+def test_a_link_behind_a_path_that_is_longer_than_the_kernel_takes_is_followed(root, tmp_path):
+    deep = "/".join(["d" * 250] * 17)
+    here = os.open(tmp_path, os.O_RDONLY)
+    for name in deep.split("/"):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.symlink("end", "link", dir_fd=here)
+    os.close(here)
+    assert root.locate(f"{deep}/link") == f"{deep}/end"
+
+
+def test_locating_leaves_no_handle_open(root, tmp_path):
+    (tmp_path / "d" / "e").mkdir(parents=True)
+    (tmp_path / "d" / "e" / "away").symlink_to(tmp_path / "d")
+    free = _next_handle()
+    for path in ("d/e/new", "d/e/away/new", "d/none/new"):
+        root.locate(path)
+        assert _next_handle() == free
+
+
+def _next_handle():
+    handle = os.open(os.devnull, os.O_RDONLY)
+    os.close(handle)
+    return handle
 
 
 def test_a_link_that_leads_out_is_refused(root, tmp_path):
@@ -72,10 +103,53 @@ def test_a_link_into_another_folder_of_the_workspace_has_the_path_there(several,
     assert several.locate("api/climbs/new") == "web/page/new"
     assert several.relative(str(tmp_path / "web" / "page")) == "web/page"
     assert several.relative(str(tmp_path / "web")) == "web"
+    (tmp_path / "api" / "dots").symlink_to(f"{tmp_path}/web/./none/../page")
+    (tmp_path / "web" / "none").mkdir()
+    assert several.locate("api/dots") == "web/page"
+    (tmp_path / "api" / "twice").symlink_to(f"../../././{tmp_path.name}/web")
+    assert several.locate("api/twice/new") == "web/new"
     (tmp_path / "webs").mkdir()
     (tmp_path / "api" / "beside").symlink_to("../webs")
     with pytest.raises(OSError, match="above"):
         several.locate("api/beside")
+
+
+def test_links_in_a_circle_between_folders_are_refused(several, tmp_path):
+    (tmp_path / "api" / "round").symlink_to(tmp_path / "web" / "round")
+    (tmp_path / "web" / "round").symlink_to(tmp_path / "api" / "round")
+    with pytest.raises(OSError, match="too many links") as refused:
+        several.locate("api/round")
+    assert refused.value.errno == errno.ELOOP
+
+
+@pytest.mark.parametrize("swaps", [1, 32, 33])
+def test_a_folder_that_becomes_a_link_on_the_way_is_followed_as_one(tmp_path, monkeypatch, swaps):
+    """Somebody swaps it between our look and our step: so often in a row is it looked at again, then refused."""
+    root = WorkspaceRoot(tmp_path, kernel=False)
+    (tmp_path / "real" / "x").mkdir(parents=True)
+    (tmp_path / "d").mkdir()
+    step = FolderHandle.child
+    left = [swaps]
+
+    def swapped_meanwhile(folder, name, **flags):
+        if name != "d" or not left[0]:
+            return step(folder, name, **flags)
+        left[0] -= 1
+        (tmp_path / "d").rmdir()
+        (tmp_path / "d").symlink_to("real")
+        try:
+            return step(folder, name, **flags)
+        finally:
+            if left[0]:
+                (tmp_path / "d").unlink()
+                (tmp_path / "d").mkdir()
+
+    monkeypatch.setattr(FolderHandle, "child", swapped_meanwhile)
+    if swaps <= MOST_RACES:
+        assert root.locate("d/x/new") == "real/x/new"
+    else:
+        with pytest.raises(NotADirectoryError):
+            root.locate("d/x/new")
 
 
 def test_a_change_outside_of_several_folders_is_refused_with_their_names(several):
