@@ -36,10 +36,6 @@ class ScopeRows(NamedTuple):
     start: int
     stop: int
 
-    @property
-    def height(self) -> int:
-        return self.stop - self.start
-
 
 @dataclass(slots=True)
 class PatchingState:
@@ -214,7 +210,7 @@ def _in_reach(rows: list[str], found: list[int], reach: ScopeRows) -> list[int]:
         return below
     stop = _end_of_block(rows, reach)
     inside = [at for at in below if at < stop]
-    return inside or [at for at in below if _closes(rows, reach, at)][:1] or below
+    return inside or [at for at in below if _closes(rows, reach, at)] or below
 
 
 def _end_of_block(rows: list[str], reach: ScopeRows) -> int:
@@ -225,11 +221,12 @@ def _end_of_block(rows: list[str], reach: ScopeRows) -> int:
         return next(ends, len(rows))
     depth = _least_depth(rows, reach)
     ends = (at for at in range(reach.stop, len(rows)) if rows[at].strip() and _depth(rows[at]) <= depth)
-    return next((at for at in ends if not _goes_on(rows[at])), len(rows) - 1) + 1
+    return next((at + 1 for at in ends if not _goes_on(rows[at])), len(rows))
 
 
 def _least_depth(rows: list[str], reach: ScopeRows) -> int:
-    return min(_depth(row) for row in rows[reach.start : reach.stop] if row.strip() or reach.height == 1)
+    """Give the least indentation of a scope's rows; blank rows open no block, so that no row below ends it."""
+    return min((_depth(row) for row in rows[reach.start : reach.stop] if row.strip()), default=-1)
 
 
 def _goes_on(row: str) -> bool:
@@ -238,13 +235,10 @@ def _goes_on(row: str) -> bool:
 
 
 def _closes(rows: list[str], reach: ScopeRows, at: int) -> bool:
-    """Whether a row closes the bracket that the scope's last row opens, or the block that the scope is in."""
-    if not rows[at].strip().startswith(_CLOSERS):
-        return False
-    depth, last = _depth(rows[at]), rows[reach.stop - 1]
-    if last.rstrip().endswith(_OPENERS) and _depth(last) == depth:
-        return True
-    return all(_depth(row) > depth for row in rows[reach.stop : at] if row.strip())
+    """Whether a row closes the block that the scope is in."""
+    depth, between = _depth(rows[at]), rows[reach.stop : at]
+    closing = rows[at].strip().startswith(_CLOSERS)
+    return closing and all(_depth(row) > depth for row in between if row.strip())
 
 
 def _level(row: str) -> int:
@@ -259,9 +253,7 @@ def _depth(row: str) -> int:
 
 def insertion_row(sheet: PatchingState, hunk: Hunk) -> int | EditRefused:
     """Give the row at which a hunk that only adds lines goes, by its scope or the end of the file; else refuse."""
-    if not sheet.rows:
-        return 0
-    if hunk.at_end:
+    if hunk.at_end or not sheet.rows:
         return len(sheet.rows)
     reaches = find_hunk_scope_rows(sheet, hunk)
     if isinstance(reaches, EditRefused):
@@ -375,9 +367,10 @@ def apply_hunks(text: str, hunks: tuple[Hunk, ...]) -> PatchedText | HunkMisfit:
 def _lay(sheet: PatchingState, hunk: Hunk, number: int, rest: tuple[Hunk, ...]) -> EditRefused | None:
     if not hunk.old:
         return _add(sheet, hunk, number)
-    if _stands_as_said(sheet, hunk):
+    stated = _stated_row(sheet, hunk)
+    if stated is not None:
         # What git wrote fits where it says: no need to look at the rest of the file.
-        _write(sheet, (hunk.line or 0) + sheet.shift - 1, hunk, own_ends=True)
+        _write(sheet, stated, hunk, own_ends=True)
         return None
     reaches = find_hunk_scope_rows(sheet, hunk)
     if isinstance(reaches, EditRefused):
@@ -419,11 +412,12 @@ def _pass_by(sheet: PatchingState, number: int, at: int, height: int) -> None:
     sheet.cursor, sheet.reaches = at + height, None
 
 
-def _stands_as_said(sheet: PatchingState, hunk: Hunk) -> bool:
+def _stated_row(sheet: PatchingState, hunk: Hunk) -> int | None:
+    """Give the row that a hunk names by its line number alone, if its lines stand there."""
     if hunk.line is None or hunk.scopes or hunk.at_end:
-        return False
+        return None
     at, wanted = hunk.line + sheet.shift - 1, [row.full for row in hunk.old]
-    return at >= sheet.cursor and sheet.rows[at : at + len(wanted)] == wanted
+    return at if at >= sheet.cursor and sheet.rows[at : at + len(wanted)] == wanted else None
 
 
 def _add(sheet: PatchingState, hunk: Hunk, number: int) -> EditRefused | None:
@@ -472,7 +466,7 @@ def _write(sheet: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None
 
 def _ending(rows: list[str], at: int, height: int) -> str:
     """Give the line end of the rows of a hunk; of the row above it where it has none."""
-    near = [*rows[at if height else max(at - 1, 0) : at + height + 1], *rows[:1]]
+    near = [*rows[at if height else max(at - 1, 0) : at + height], *rows[:1]]
     ended = next((row for row in near if row.endswith("\n")), "\n")
     return "\r\n" if ended.endswith("\r\n") else "\n"
 

@@ -330,3 +330,138 @@ def test_a_change_that_was_made_already_is_told_and_counted():
     )
     told = "hunk 1 has nothing to do: it is already there, at line 2"
     assert outcome == PatchedText(body, (told,), there=1)
+
+
+@pytest.mark.parametrize(
+    "hunks",
+    [
+        "@@ -1,1 +1,2 @@\n a\n+n\n@@ -3,1 +4,2 @@\n x\n+y",
+        "@@ -1,2 +1,3 @@\n a\n+n\n b\n@@ -3,1 +4,2 @@\n x\n+y",
+    ],
+)
+def test_a_numbered_hunk_that_fits_where_it_says_is_laid_though_the_row_below_is_like_the_new_one(hunks):
+    assert numbered("a\nb\nx\ny\n", hunks) == PatchedText("a\nn\nb\nx\ny\ny\n")
+
+
+GROWS = "@@ -1,1 +1,5 @@\n a\n+1\n+2\n+3\n+4\n"
+
+
+def test_a_drift_is_told_by_the_lines_that_earlier_hunks_have_moved():
+    outcome = numbered("a\n" + "row\n" * 4 + "z\n", GROWS + "@@ -5,1 +9,1 @@\n-z\n+y")
+    assert isinstance(outcome, PatchedText)
+    assert outcome.notes == ("hunk 2 stood at line 10, not 9",)
+
+
+def test_a_hunk_that_differs_in_line_ends_alone_has_no_drift():
+    outcome = numbered("a\r\nb\r\nz\r\n", GROWS + "@@ -3,1 +7,1 @@\n-z\n+y")
+    assert isinstance(outcome, PatchedText)
+    assert (outcome.text[-6:], outcome.notes) == ("b\r\ny\r\n", ())
+
+
+def test_of_near_places_the_one_with_the_number_is_meant():
+    assert numbered("x\r\nb\r\nx\r\n", "@@ -3,1 +3,1 @@\n-x\n+z") == PatchedText("x\r\nb\r\nz\r\n")
+
+
+def test_a_number_chooses_among_places_that_differ_in_blanks():
+    body = "if a:\n    send(user, 1)\n" + "row\n" * 5 + "if b:\n    send(user, 1)\n"
+    hunks = "@@ -1,1 +1,2 @@\n if a:\n+    first()\n@@ -9,1 +10,1 @@\n-\tsend(user, 1)\n+\tsend(user, 2)"
+    outcome = numbered(body, hunks)
+    assert isinstance(outcome, PatchedText), outcome
+    assert outcome.text == body.replace("a:\n", "a:\n    first()\n")[:-3] + "2)\n"
+
+
+def test_numbered_hunks_that_match_loosely_may_follow_each_other_closely():
+    hunks = (
+        "@@ -2,1 +2,1 @@\n-\tsend(user, 1)\n+\tsend(user, 2)\n",
+        "@@ -3,1 +3,1 @@\n-\tcall(user, 1)\n+\tcall(user, 2)",
+    )
+    outcome = numbered("if a:\n    send(user, 1)\n    call(user, 1)\n", "".join(hunks))
+    assert isinstance(outcome, PatchedText), outcome
+    assert outcome.text == "if a:\n    send(user, 2)\n    call(user, 2)\n"
+
+
+def test_what_a_loosely_matched_hunk_wrote_is_not_meant_by_the_next():
+    body = "if a:\n    send(user, 1)\nelse:\n    send(user, 2)\n"
+    both = "@@\n-\tsend(user, 1)\n+\tsend(user, 2)\n@@\n-    send(user, 2)\n+    send(user, 3)"
+    assert laid(body, both) == "if a:\n    send(user, 2)\nelse:\n    send(user, 3)\n"
+
+
+def test_the_line_of_which_a_hunk_has_a_part_is_shown():
+    misfit = refused("first\nwait(); x = total + 1\n", "-x = total + 1\n+x = 2").refused
+    assert [(place.line, place.text) for place in misfit.places] == [(2, "wait(); x = total + 1")]
+
+
+def test_another_hunk_is_not_counted_for_equal_places():
+    misfit = refused("x = 1\ny\nx = 1\n", "@@\n-x = 1\n+x = 2\n@@\n-y\n+z")
+    assert (misfit.hunk, misfit.refused.code) == (1, "ambiguous")
+
+
+def test_of_many_places_five_are_shown():
+    misfit = refused("x = 1\n" * 6, "-x = 1\n+x = 2").refused
+    assert misfit.message == "The hunk fits 6 places: lines 1, 2, 3, 4, 5."
+    assert len(misfit.places) == 5
+
+
+def test_a_bracket_below_is_no_sign_that_a_hunk_was_laid_already():
+    assert laid("call {\n}\n", " call {\n+}") == "call {\n}\n}\n"
+
+
+def test_lines_that_stand_above_the_kept_ones_already_are_added_once():
+    outcome = patched("top\nnew\nkept\n", "+new\n kept")
+    assert (outcome.text, outcome.there) == ("top\nnew\nkept\n", 1)
+
+
+def test_blank_lines_say_where_the_next_hunk_may_be():
+    body = "x\na\n\n\nx\nx\n"
+    misfit = refused(body, "@@\n \n \n@@\n-x\n+y").refused
+    assert [place.line for place in misfit.places] == [5, 6]
+    assert laid("x\na\n\nx\n", "@@\n \n@@\n-x\n+y") == "x\na\n\ny\n"
+
+
+def test_a_bracket_behind_the_block_that_is_named_is_not_taken_for_its_own():
+    body = "a {\n  x\n} // end\nb {\n}\nc {\n}\n"
+    assert refused(body, "@@ a {\n-}\n+};").refused.code == "ambiguous"
+
+
+def test_the_bracket_that_closes_the_block_around_the_scope_is_meant():
+    body = "rows = {\n  x: 1,\n  y: 2,\n}\nmore = {\n  z: 3,\n}\n"
+    assert laid(body, "@@ x: 1,\n-}\n+};") == body.replace("}", "};", 1)
+
+
+def test_a_row_with_a_sign_but_no_blank_is_no_heading():
+    body = "# One\n#tag\nold\n\n# Two\nold\n"
+    assert laid(body, "@@ # One\n-old\n+new") == body.replace("old", "new", 1)
+
+
+def test_a_section_goes_behind_the_last_one():
+    assert laid("# One\ntext\n", "@@ # One\n+# Two\n+more") == "# One\ntext\n# Two\nmore\n"
+
+
+def test_lines_that_are_only_added_below_a_line_that_is_not_there_are_refused():
+    assert "`none` after `@@`" in refused("a\n", "@@ none\n+new").refused.message
+
+
+def test_where_all_lines_are_blank_the_first_is_named():
+    assert "keep line 1" in refused("\n", "+new").refused.hint
+
+
+def test_lines_that_locate_the_next_hunk_are_known_without_their_blanks():
+    assert laid(TWICE, "@@\n   class B:\n@@\n-        x = 1\n+        x = 2") == TWICE[:-2] + "2\n"
+
+
+@pytest.mark.parametrize(("letters", "there"), [(24, 1), (23, None)])
+def test_so_many_letters_are_no_coincidence_wherever_they_stand(letters, there):
+    body = "a\n" + "x" * letters + "\nb\n"
+    outcome = apply_hunks(
+        body,
+        parse_patch(f"*** Begin Patch\n*** Update File: f\n@@\n+{'x' * letters}\n*** End Patch")[0].hunks,
+    )
+    assert getattr(outcome, "there", None) == there
+
+
+def test_a_line_below_the_only_one_begins_a_new_line():
+    assert laid("a", " a\n+b") == "a\nb"
+
+
+def test_a_line_below_the_first_ends_as_that_one():
+    assert laid("a\r\nb\n", "@@ a\n+new") == "a\r\nnew\r\nb\n"
