@@ -201,19 +201,21 @@ def test_a_branch_that_somebody_moved_since_is_a_conflict_and_all_of_the_reposit
     before = {path: found for path, found in tree(root).items() if path.startswith(".git")}
     undone = tools.call("undo", {"scope": "session", "name": "default"})
     assert "refs/heads/main" in undone.text
+    assert "The repository was used since; all of it is kept." in undone.text
     assert {path: found for path, found in tree(root).items() if path.startswith(".git")} == before
     assert (root / "b.txt").read_text() == "one\n", done.text
     git(root, "fsck", "--no-dangling")
 
 
 def test_objects_stay_where_somebody_may_have_built_on_them(root, tools):
-    ran(tools, "echo two >> b.txt; git commit -qam agent")
+    ran(tools, "git branch agents; echo two >> b.txt; git commit -qam agent")
     main = (root / ".git/refs/heads/main").read_text()
     git(root, "branch", "keep")
     undone = tools.call("undo", {"scope": "session", "name": "default"})
     assert undone.ok, undone.text
     assert (root / ".git/refs/heads/main").read_text() != main
     assert git(root, "show", "keep:b.txt") == "one\ntwo"
+    assert "agents" not in git(root, "branch")
     git(root, "fsck", "--no-dangling")
 
 

@@ -1,6 +1,7 @@
 """A folder that a command moved as one: a single file of it goes back alone, and the rest stays as it is."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -132,3 +133,29 @@ async def test_a_folder_that_was_made_goes_with_what_was_edited_in_it_since(box,
     undone = await box.call("undo", {"scope": "session", "name": "default"})
     assert undone.details.conflicts == []
     assert not (root / "big").exists()
+
+
+async def test_links_folders_and_modes_that_a_command_changed_come_back(box, root):
+    (root / "d").mkdir(mode=0o750)
+    (root / "d/run").write_text("x")
+    (root / "d/run").chmod(0o755)
+    (root / "link").symlink_to("d/run")
+    (root / "open").mkdir()
+    (root / "open/kept").write_text("y")
+    (root / "open").chmod(0o755)
+    call = await ran(box, "rm -r d link; chmod 700 open")
+    undone = await box.call("undo", {"scope": "call", "name": call.id})
+    assert undone.details.conflicts == []
+    assert (root / "link").readlink() == Path("d/run")
+    modes = [(root / path).stat().st_mode & 0o777 for path in ("d", "d/run", "open")]
+    assert modes == [0o750, 0o755, 0o755]
+    assert (root / "open/kept").read_text() == "y"
+
+
+async def test_a_version_of_a_folder_is_not_copied(box, root):
+    made(root)
+    await ran(box, "rm -rf big")
+    result = await box.call("undo", {"scope": "path", "name": "big", "version": 0})
+    assert result.fault.code == "not_found"
+    assert "can't be copied" in result.text
+    assert "Undo the call" in result.fault.hint

@@ -63,9 +63,9 @@ class ReversalOptions:
     """How to revert: the note for the log, the kind of entry, whether to merge, whether only to tell."""
 
     note: str
+    merge: bool
+    dry_run: bool
     kind: ChangeEntryKind = "undo"
-    merge: bool = False
-    dry_run: bool = False
 
 
 @dataclass(slots=True)

@@ -3,8 +3,7 @@
 import sqlite3
 from contextlib import closing
 
-from handtools import Call, Change, ChangeSet, Node, Toolbox
-from handtools.runtime.undo import REPLACER_SEARCH_CHANGES
+from handtools import Call, Change, Node, Toolbox
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING, local_workspace
 
@@ -228,18 +227,6 @@ async def test_retention_drops_the_oldest_first_and_keeps_the_rest_undoable():
     assert content(box, "a") == b"7" * 10
 
 
-async def test_deleted_links_and_folders_come_back_with_their_modes():
-    box = memory_toolbox({"d/f": b"x"})
-    files = box.workspace.files
-    files.perform(files.plan([Change("l", None, Node("link", b"d/f"))]))
-    gone = ChangeSet.of(
-        Change("l", Node("link", b"d/f"), None),
-        Change("d/f", Node("file", b"x", 0o755), None),
-        Change("d", Node("folder", b"", 0o755), None),
-    )
-    assert gone.paths == ("l", "d/f", "d")
-
-
 async def test_undoing_a_creation_by_its_path_takes_the_folders_that_it_made():
     box = memory_toolbox({"old/keep": b""})
     await box.call("write", {"path": "old/x/y/new.txt", "content": "hi"})
@@ -250,6 +237,18 @@ async def test_undoing_a_creation_by_its_path_takes_the_folders_that_it_made():
     assert content(box, "old/x/y/new.txt") == b"hi"
     await undone(box, "path", "old/x/y/new.txt", version=0)
     assert box.workspace.files.facts("old/x") is None
+    await undone(box, "path", "old/x/y/new.txt", action="redo")
+    assert content(box, "old/x/y/new.txt") == b"hi"
+
+
+async def test_a_path_may_be_named_by_a_link_that_leads_to_it():
+    box = memory_toolbox({"d/a": b"one\n"})
+    box.workspace.files.perform(box.workspace.files.plan([Change("l", None, Node("link", b"d"))]))
+    await edited(box, "d/a", "one", "two")
+    assert (await undone(box, "path", "l/a")).ok
+    assert content(box, "d/a") == b"one\n"
+    assert (await undone(box, "path", "l/a", action="redo")).ok
+    assert content(box, "d/a") == b"two\n"
 
 
 async def test_folders_that_hold_something_else_stay_without_a_word():
@@ -394,10 +393,18 @@ async def test_text_among_binary_bytes_is_traced_to_nobody():
     assert "until" not in await looked_for(box, "apples of")
 
 
+async def test_text_of_a_file_that_was_deleted_is_traced_to_that():
+    box = memory_toolbox({"a": b"apples\n"})
+    patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
+    assert (await box.call("patch", {"patch": patch})).ok
+    assert (await box.call("write", {"path": "a", "content": "pears\n"})).ok
+    assert "until patch replaced it" in await looked_for(box, "apples")
+
+
 async def test_text_is_traced_through_the_last_twenty_changes_of_a_file():
     box = memory_toolbox({"a": b"apples\nstate 00\n"})
     await edited(box, "a", "apples", "plums")
-    for number in range(REPLACER_SEARCH_CHANGES - 1):
+    for number in range(19):
         await edited(box, "a", f"state {number:02}", f"state {number + 1:02}")
     assert "until edit replaced it" in await looked_for(box, "apples")
     await edited(box, "a", "plums", "grapes")
