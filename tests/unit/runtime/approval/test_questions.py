@@ -399,3 +399,61 @@ async def test_listeners_hear_what_was_decided_and_asked_and_nothing_of_reads_th
     assert ".envrc" in asked.approval.title
     assert asked.reply is not None
     assert not asked.reply.allow
+
+
+async def test_a_yes_for_good_to_one_script_is_none_to_another_that_begins_like_it():
+    begin = f"make {'a' * 70}; eval $x"
+    desk = Desk(f"{begin} 1", f"{begin} 2")
+    asked = await desk.call(f"{begin} 1")
+    shown = f"run exactly `{begin[:60]}` ["
+    assert asked.request.remembered.startswith(shown)
+    assert len(asked.request.remembered) == len(shown) + len("0123456789abcdef] (not plain)")
+    assert (await desk.box.resume("c", replace(YES, remember="session"))).ok
+    for script, status in ((f"{begin} 1", "ok"), (f"{begin} 2", "pending")):
+        again = Call(tool="bash", args={"command": script}, session="s", id=script[-1])
+        assert (await desk.box.call(again)).status == status
+
+
+async def test_how_a_question_was_answered_is_kept_for_reports():
+    desk = Desk("make dev")
+    asked = await desk.call("make dev")
+    await desk.box.resume("c", YES)
+    [answered] = desk.box.workspace.journal.calls.answered_questions("c")
+    assert (answered.title, answered.reply.allow) == (asked.request.title, True)
+
+
+def test_what_was_defined_before_stands_below_its_name():
+    rows = effect_preview(run(functions=MAKE)).text.split("\n")
+    assert rows[:2] == ["# defined before:", "#   make () "]
+
+
+@pytest.mark.parametrize(("lines", "hidden"), [(400, ""), (401, "[… 1 lines, 9 bytes left out …]")])
+def test_a_script_is_shown_whole_up_to_400_lines(lines, hidden):
+    shown = effect_preview(run("\n".join(f"echo {number}" for number in range(lines)))).text
+    assert [row for row in shown.split("\n") if "…" in row] == [hidden] * bool(hidden)
+
+
+@pytest.mark.parametrize(("more", "shown"), [(0, 40_000), (1, 40_000), (-1, 39_999)])
+def test_a_question_has_40_000_bytes_at_most(more, shown):
+    note = "# not plain: it is longer than 12,000 characters.\n"
+    preview = effect_preview(run("x" * (40_000 - len(note) + more)))
+    assert (preview.bytes, preview.shown_bytes) == (40_000 + more, shown)
+
+
+@pytest.mark.parametrize(("lines", "is_cut"), [(40, False), (41, True)])
+def test_a_note_is_shown_whole_up_to_40_lines(lines, is_cut):
+    body = "".join(f"echo {number}\n" for number in range(lines - 3))
+    shown = effect_preview(run(functions=f"make () \n{{ \n{body}}}\n")).text
+    assert ("left out" in shown) == is_cut
+
+
+@pytest.mark.parametrize(("lines", "is_cut"), [(21, False), (22, True)])
+def test_of_many_files_each_shows_24_lines_of_its_diff(lines, is_cut):
+    data = b"".join(b"line %d\n" % number for number in range(lines))
+    changes = ChangeSet(tuple(Change(f"f{number:02}", None, Node("file", data)) for number in range(15)))
+    assert ("lines, " in effect_preview(changes).text) == is_cut
+
+
+def test_a_change_of_sixty_paths_names_them_all():
+    many = [Change(f"f{number}", Node("file", b"12"), None) for number in range(60)]
+    assert "more paths" not in effect_preview(ChangeSet(tuple(many))).text
