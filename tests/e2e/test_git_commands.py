@@ -219,6 +219,18 @@ def test_objects_stay_where_somebody_may_have_built_on_them(root, tools):
     git(root, "fsck", "--no-dangling")
 
 
+@pytest.mark.parametrize("used", [("commit", "-q", "--allow-empty", "-m", "person"), ("branch", "keep")])
+def test_a_repository_that_a_command_made_and_somebody_used_since_is_kept_whole(root, tools, used):
+    ran(tools, "git init -q sub; cd sub; echo x > x; git add x; git commit -qm agent")
+    git(root / "sub", *used)
+    before = {path: found for path, found in tree(root).items() if path.startswith("sub/.git")}
+    undone = tools.call("undo", {"scope": "session", "name": "default"})
+    assert "The repository was used since; all of it is kept." in undone.text
+    assert {path: found for path, found in tree(root).items() if path.startswith("sub/.git")} == before
+    assert not (root / "sub/x").exists()
+    assert git(root / "sub", "show", "HEAD:x") == "x"
+
+
 def test_what_a_command_did_to_a_repository_does_not_land_on_what_somebody_did_meanwhile(root, tools):
     script = "echo x > new; git add new; git commit -qm agent; echo re''ady; read line"
     job = tools.call("bash", {"command": script, "background": True})

@@ -143,6 +143,7 @@ AREAS = {
             "tests/property/test_undo_history.py",
             "tests/e2e/test_git_commands.py::test_git_works_without_a_question_lands_and_is_undone_byte_for_byte[commit]",
             "tests/e2e/test_git_commands.py::test_objects_stay_where_somebody_may_have_built_on_them",
+            "tests/e2e/test_git_commands.py::test_a_repository_that_a_command_made_and_somebody_used_since_is_kept_whole",
             "tests/e2e/test_git_commands.py::test_a_branch_that_somebody_moved_since_is_a_conflict_and_all_of_the_repository_stays",
         ),
     ),
