@@ -1,15 +1,17 @@
 """Guarded commands: what rules come to in a sandbox, where a command runs, and what becomes of its changes."""
 
+import random
 from dataclasses import dataclass, replace
 
 import pytest
 from pydantic import BaseModel
 
-from handtools import Call, Change, Context, Policy, Result, Rule, tool
+from handtools import Call, Change, Context, Policy, Result, Rule, Toolbox, tool
 from handtools.core.commands import InheritedShellState
 from handtools.host.sandbox.runners.hidden_paths import PolicyGlobs
+from handtools.runtime.journal import Journal
 from handtools.runtime.policy.rules import PRIVATE_RULE
-from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.testing.memory_toolbox import MemoryStore, memory_toolbox, memory_workspace
 from handtools.testing.stubs import CannedOutput, MemoryCommands
 from handtools.toolbox import CODING
 
@@ -108,6 +110,16 @@ async def test_a_private_name_is_open_to_commands_while_it_holds_what_a_call_wro
     assert [commands.is_open(path) for path in (".env", "old/.env", "../.env")] == [True, False, False]
     mine = box.workspace.files.plan([Change.of(".env", before=b"PORT=1\n", after=b"TOKEN=2\n")])
     box.workspace.files.perform(mine)
+    assert not commands.is_open(".env")
+
+
+async def test_a_private_name_is_not_open_where_nobody_knows_any_more_what_a_call_wrote():
+    store, large = MemoryStore(), random.Random(1).randbytes(2 << 20)
+    commands = ChangingCommands(delta=(Change.of(".env", before=None, after=large),))
+    workspace = replace(memory_workspace(commands=commands), journal=Journal(":memory:", store))
+    await Toolbox(CODING, workspace=workspace).call("bash", {"command": "make"})
+    assert commands.is_open(".env")
+    store.kept.clear()
     assert not commands.is_open(".env")
 
 

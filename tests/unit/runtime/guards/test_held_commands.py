@@ -1,15 +1,19 @@
 """Commands that ended and whose changes wait for a person's word."""
 
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 import anyio
 import pytest
 
-from handtools import Call, Change, Node, Policy, Reply
+from handtools import Call, Change, ChangeSet, Node, Policy, Reply, Toolbox
 from handtools.core.changes import BackupRef
+from handtools.core.errors import Busy
+from handtools.runtime.journal.change_entries import Transaction
 from handtools.testing.memory_files_and_search import MemoryBackups
-from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.testing.memory_toolbox import MemoryLocks, memory_toolbox
 from handtools.testing.stubs import CannedOutput, MemoryCommands
+from handtools.toolbox import CODING
 
 YES, NO = Reply(allow=True), Reply(allow=False, message="Not now.")
 
@@ -239,3 +243,55 @@ async def test_after_a_no_the_backups_keep_nothing_of_a_command_that_was_held():
 async def test_four_hundred_lines_and_15_000_bytes_are_shown_of_a_command_that_is_held(output, is_whole):
     box, _ = made(CannedOutput(output))
     assert (await held(box)).text.startswith(f"{output.decode().rstrip()}\nIt ran") == is_whole
+
+
+class BusyLocks(MemoryLocks):
+    """Locks of which another process holds that of `made`, and does not let go."""
+
+    def __init__(self):
+        super().__init__()
+        self.waited = []
+
+    @asynccontextmanager
+    async def hold(self, keys, *, timeout):
+        if "made" in keys:
+            self.waited.append(timeout)
+            raise Busy("made is held by another call.", hint="Try again when it is done.")
+        async with super().hold(keys, timeout=timeout):
+            yield
+
+
+async def test_what_a_command_changed_waits_half_a_minute_for_whoever_has_the_file():
+    box, commands = made()
+    locks = BusyLocks()
+    busy = Toolbox(CODING, workspace=replace(box.workspace, locks=locks))
+    result = await busy.call("bash", {"command": "make"})
+    assert result.fault.code == "busy"
+    assert locks.waited == [30.0]
+    assert "made" not in box.workspace.files.files
+    assert commands.let_go == 1
+
+
+class InterruptedCommands(CapturedCommands):
+    """Commands while which another process is killed in the middle of its changes."""
+
+    async def run(self, command, **given):
+        for path in ("a", "b"):
+            both = Change.of(path, before=b"1", after=b"2"), Change.of(f"{path}/x", before=None, after=b"")
+            steps = self.workspace.files.plan(both)
+            self.workspace.journal.entries.intend(
+                Call(tool="patch", args={}), Transaction(ChangeSet(both)), steps
+            )
+            self.workspace.files.perform(steps[:1])
+        return await super().run(command, **given)
+
+
+async def test_what_a_killed_process_left_of_the_same_file_is_taken_back_before_a_command_lands():
+    commands = InterruptedCommands({"make": CannedOutput()})
+    commands.delta = (Change.of("a", before=b"1", after=b"3"),)
+    box = memory_toolbox({"a": b"1", "b": b"1"}, commands=commands)
+    commands.workspace = box.workspace
+    assert (await box.call("bash", {"command": "make"})).ok
+    # The other file is nobody's here: the next start sees to it.
+    assert box.workspace.files.files == {"a": b"3", "b": b"2"}
+    assert len(box.workspace.journal.entries.open()) == 1
