@@ -49,6 +49,14 @@ def test_what_may_not_be_changed_has_its_exceptions_too():
     assert not wanted.matches(".vscode/launch.json", folder=False)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "effects"), [("allow", {"change"}), ("deny", {"read"}), ("ask", {"read", "visit"})]
+)
+def test_a_rule_that_forbids_no_change_makes_nothing_read_only(verdict, effects):
+    rule = Rule("build", verdict, "Ours.", effects=frozenset(effects), paths=("build/**",))
+    assert Policy(rules=(rule,)).read_only_globs == ()
+
+
 @dataclass
 class ChangingCommands(MemoryCommands):
     """Commands that change files, and look which paths they were told are open."""
@@ -125,11 +133,11 @@ async def test_a_private_name_is_not_open_where_nobody_knows_any_more_what_a_cal
 
 async def test_what_a_rule_of_ones_own_hides_is_not_open_though_a_call_wrote_it():
     policy = Policy(rules=(PRIVATE_RULE, secret("mine", "notes", "x/.env")))
-    changes = [Change.of(path, before=None, after=b"mine\n") for path in ("notes", "x/.env")]
-    box, commands = changing({"x/a": b""}, policy=policy)
+    changes = [Change.of(path, before=None, after=b"mine\n") for path in ("notes", "x/.env", "plain")]
+    box, commands = changing({"x/a": b""}, *changes, policy=policy)
     await box.call("bash", {"command": "make"})
-    box.workspace.files.perform(box.workspace.files.plan(changes))
-    assert [commands.is_open(path) for path in ("notes", "x/.env")] == [False, False]
+    assert {"notes", "x/.env", "plain"} <= box.workspace.files.files.keys()
+    assert [commands.is_open(path) for path in ("notes", "x/.env", "plain")] == [False, False, False]
 
 
 class NotedCommands(MemoryCommands):

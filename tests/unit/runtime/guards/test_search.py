@@ -90,6 +90,14 @@ async def test_a_search_finds_what_a_rule_does_not_keep_from_it(rule):
 
 
 @pytest.mark.parametrize(("tool", "args"), SEARCHES)
+async def test_a_file_of_an_excluded_name_is_not_found_though_the_name_was_written_as_that_of_a_folder(
+    tool, args
+):
+    box = memory_toolbox({"build": b"hit\n", "a": b"hit\n"}, policy=Policy(excluded=("build/",)))
+    assert "build" not in (await box.call(tool, args)).text
+
+
+@pytest.mark.parametrize(("tool", "args"), SEARCHES)
 async def test_one_file_can_be_searched_but_has_no_paths_below_it(tool, args):
     result = await memory_toolbox(OURS).call(tool, {**args, "path": "ours/a.txt"})
     if tool == "grep":
