@@ -222,6 +222,7 @@ class MemoryCommands:
             exit=job.exit,
             call_id=job.call.id,
             waiting=job.waiting,
+            review=job.command.review,
             terminal=job.command.terminal,
             ports=job.ports,
             published=tuple(job.published.values()),

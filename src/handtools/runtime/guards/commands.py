@@ -76,7 +76,7 @@ class GuardedCommands:
                 await to_thread.run_sync(ran.discard)
             raise
         await to_thread.run_sync(ran.discard)
-        return end
+        return replace(end, output=_output_with_path(end.output))
 
     async def start(self, command: Command, description: str) -> Job:
         """Judge a command and start it in the background."""
@@ -207,11 +207,11 @@ class GuardedCommands:
         located, facts = retry_while_links_change(look)
         if facts is None or facts.kind != "folder":
             raise WrongKind(f"`{path}` is not a folder.", hint="Give a folder of the workspace as `cwd`.")
-        return located or "."
+        return located
 
     async def landed(self, ran: FinishedCommand, *, review: bool) -> CommandExit:
         """Judge and apply the file changes of a finished command; return its exit with the changes."""
-        end = replace(ran.exit, output=_output_with_path(ran.exit.output))
+        end = ran.exit
         if ran.delta is None:
             return replace(end, notes=(*end.notes, NO_UNDO_NOTE))
         if not ran.delta:

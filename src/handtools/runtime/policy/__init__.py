@@ -25,7 +25,6 @@ from handtools.runtime.policy.rules import (
     Rule,
     Verdict,
     globs_below_folders,
-    globs_without_trailing_slashes,
 )
 from handtools.text.search.glob import GlobSet
 from handtools.text.web.host_access import BadHostEntry, HostList, parse_host_list
@@ -72,7 +71,6 @@ class Policy:
     """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "excluded", globs_without_trailing_slashes(self.excluded))
         for rule in self.rules:
             rule.check()
         try:

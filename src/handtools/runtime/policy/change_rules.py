@@ -168,7 +168,7 @@ def without_forbidden(
         return list(delta), []
     kept = []
     for change in delta:
-        touched = any(path == change.path or path.startswith(f"{change.path}/") for path in refused)
+        touched = any(path.startswith(f"{change.path}/") for path in refused)
         kept += split_folder_change(change) if touched else [change]
     staying = {above for path in refused for above in parent_folders(path)}
     landing = [

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 from pydantic import BaseModel
 
-from handtools import Context, Result, tool
+from handtools import Call, Change, ChangeSet, Context, Node, Result, tool
 from handtools.core.approval import Reply
 from handtools.core.callbacks import Callbacks
 from handtools.core.errors import NotFound, SymlinkInPath, TimedOut
+from handtools.core.events import Changed
 from handtools.host.files.local_files import LocalFiles
 from handtools.runtime.guards.files import (
     MAX_PATH_OPEN_TRIES,
@@ -19,6 +20,7 @@ from handtools.runtime.guards.files import (
 from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
 from handtools.testing.memory_toolbox import memory_toolbox, memory_workspace
 from handtools.toolbox import EVERYTHING, Toolbox, local_workspace
+from handtools.tools.attach import attach
 from handtools.tools.read import read
 
 SECRET = "TOKEN=very-secret"
@@ -200,6 +202,7 @@ async def part(ctx: Context, params: PartParams) -> Result[PartParams]:
     [
         ({}, "abcdef"),
         ({"size": 4}, "abcd"),
+        ({"start": 1}, "bcdef"),
         ({"start": 2}, "cdef"),
         ({"start": 2, "size": 3}, "cde"),
         ({"start": 6}, ""),
@@ -278,3 +281,133 @@ async def test_near_names_are_looked_up_for_two_missing_paths_of_a_call():
     box = memory_toolbox({f"b/{name}": b"" for name in names}, tools=[miss_three])
     text = (await box.call("miss_three", {})).text
     assert "Near it: b/one.py. Near it: b/two.py. Look elsewhere." in text
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_known"),
+    [
+        ({}, True),
+        ({"size": 7}, True),
+        ({"size": 6}, False),
+        ({"size": 4}, False),
+        ({"start": 2}, False),
+    ],
+    ids=["whole", "more than there is", "perhaps not all", "the beginning", "the end"],
+)
+async def test_only_what_was_read_to_its_end_is_known_as_last_read(wanted, is_known):
+    @tool(effects=("read",))
+    async def recall(ctx: Context, params: PartParams) -> Result[PartParams]:
+        """Tell what was last read."""
+        return Result(f"{await ctx.files.last_read_bytes(params.path)}", params)
+
+    box = memory_toolbox({"f": b"abcdef"}, tools=[part, recall])
+    assert (await box.call("part", wanted)).ok
+    assert (await box.call("recall", {})).text == ("b'abcdef'" if is_known else "None")
+
+
+class LookParams(BaseModel):
+    path: str
+
+
+@tool(effects=("read",), paths=lambda _: ())
+async def stat(ctx: Context, params: LookParams) -> Result[LookParams]:
+    """Tell what is at a path."""
+    facts = await ctx.files.facts(params.path)
+    return Result(f"{facts.kind} {facts.bytes} {facts.mode:o} {facts.modified}", params)
+
+
+@tool(effects=("read",), paths=lambda _: ())
+async def entries(ctx: Context, params: LookParams) -> Result[LookParams]:
+    """Tell what is in a folder, and what is near a path."""
+    names = [facts.path for facts in await ctx.files.names(params.path)]
+    return Result(f"{names} {await ctx.files.missing_path_hint(params.path)!r}", params)
+
+
+@pytest.mark.parametrize("tool", ["stat", "entries"])
+async def test_not_even_the_facts_of_what_a_rule_hides_are_told(tool):
+    box = memory_toolbox({".ssh/id_rsa": b"x"}, tools=[stat, entries])
+    result = await box.call(tool, {"path": ".ssh"})
+    assert result.status == "denied"
+
+
+async def test_an_output_is_a_private_file_of_no_known_time_with_nothing_in_or_near_it():
+    box = memory_toolbox(tools=[stat, entries])
+    box.workspace.outputs.put(b"12345", name="x.txt")
+    assert (await box.call("stat", {"path": "output:x.txt"})).text == "file 5 600 0.0"
+    assert (await box.call("entries", {"path": "output:x.txt"})).text == "[] ''"
+
+
+async def test_an_output_is_shown_by_its_name_whatever_the_workspace_has_under_it():
+    async def deliver(attachment):
+        return f"delivered {attachment.path}: {attachment.data!r}"
+
+    files = {"output:x.txt": Node("link", b"mine"), "mine": b"other"}
+    box = memory_toolbox(files, tools=[attach], callbacks=Callbacks(deliver=deliver))
+    box.workspace.outputs.put(b"12345", name="x.txt")
+    result = await box.call("attach", {"paths": ["output:x.txt"]})
+    assert "delivered output:x.txt: b'12345'" in result.text
+
+
+@pytest.mark.parametrize("path", ["skill:", "skill:/leaf.md"])
+async def test_a_path_of_no_skill_says_how_one_is_written(path):
+    result = await memory_toolbox().call("read", {"path": path})
+    assert f"`{path}` names no skill. Write `skill:NAME/path`." in result.text
+
+
+@pytest.mark.parametrize(
+    ("files", "lost", "told"),
+    [
+        (["a/x.py", "b/x.py", "c/x.py", "d/x.py"], "x.py", 3),
+        (["a/x.py"], "x.py", 1),
+        (["a/x.py"], "[a-z].py", 0),
+        (["a/x.py"], "*.py", 0),
+    ],
+    ids=["four of its name", "one of its name", "letters of a glob", "stars of a glob"],
+)
+async def test_a_missing_file_is_told_once_with_up_to_three_others_of_its_very_name(files, lost, told):
+    result = await memory_toolbox(dict.fromkeys(files, b"")).call("read", {"path": f"src/{lost}"})
+    assert result.fault.code == "not_found"
+    assert result.text.count("Near it:") == (1 if told else 0)
+    assert sum(path in result.text for path in files) == told
+
+
+@tool(effects=("change",), paths=lambda params: (params.path,))
+async def put(ctx: Context, params: LookParams) -> Result[LookParams]:
+    """Make a file, and tell what was recorded."""
+    done = await ctx.files.apply(ChangeSet.of(Change.of(params.path, before=None, after=b"new")))
+    return Result(" ".join(f"{touched.path} {touched.action}" for touched in done.touched), params)
+
+
+@pytest.mark.parametrize("path", ["d/new", ".vscode/new"], ids=["plain", "asked about"])
+async def test_a_change_is_announced_and_its_record_is_handed_to_the_tool(path):
+    async def yes(_):
+        return Reply(True)
+
+    events = []
+    async with memory_toolbox({"d/f": b""}, tools=[put], approver=yes, listeners=[events.append]) as box:
+        result = await box.call(Call(tool="put", args={"path": path}, id="c"))
+    assert f"{path} created" in result.text
+    assert [event for event in events if isinstance(event, Changed)] == [Changed("c", result.changes)]
+
+
+async def test_a_link_in_the_place_of_head_makes_a_repository_as_a_file_does():
+    asked = []
+
+    async def no(approval):
+        asked.append(approval.rule)
+        return Reply(False)
+
+    box = memory_toolbox({"HEAD": Node("link", b"elsewhere"), "elsewhere": b""}, approver=no)
+    result = await box.call("write", {"path": "config", "content": "[core]\n"})
+    assert result.status == "denied"
+    assert ["git would take for a repository" in rule for rule in asked] == [True]
+
+
+async def test_a_hard_link_that_is_removed_changes_nothing_for_the_others(root, tmp_path):
+    os.link(root / "d" / "f", root / "same")
+    async with box(root, tmp_path, "pub", "pub-link", 0) as toolbox:
+        patch = "*** Begin Patch\n*** Delete File: same\n*** End Patch\n"
+        result = await toolbox.call("patch", {"patch": patch})
+    assert result.ok
+    assert "hard link" not in result.text
+    assert (root / "d" / "f").read_text() == "open\n"

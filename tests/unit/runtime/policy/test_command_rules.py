@@ -187,6 +187,18 @@ def test_outside_of_a_sandbox_private_files_are_not_handed_out_by_name():
     assert verdict("cat .env", policy=policy, confined=True) == "allow"
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Rule("asks", "ask", "Look first.", paths=("docs",)),
+        Rule("frozen", "deny", "As it is.", effects=frozenset({"change", "run"}), paths=("docs",)),
+    ],
+)
+def test_a_name_in_a_command_is_no_secret_where_reading_is_not_denied(rule):
+    policy = Policy(rules=(rule,), defaults={"run": "allow"})
+    assert verdict("cat docs/a.md", policy=policy) == "allow"
+
+
 def test_a_rule_is_about_paths_or_about_commands():
     with pytest.raises(UsageError, match="two rules"):
         Policy(rules=(Rule("both", "deny", "", paths=("a",), commands=("ls",)),))
@@ -397,7 +409,7 @@ def test_a_program_that_no_rule_can_see_is_asked_about_where_a_rule_forbids_one(
 
 
 @pytest.mark.parametrize(
-    "script", ["git log --grep push", "git log push", "echo git push", "git stash push"]
+    "script", ["git log --grep push", "git log push", "echo git push", "git stash push", "git", "git -p"]
 )
 def test_a_rule_against_a_task_leaves_other_tasks_alone(script):
     rules = [Rule("no", "deny", "Not here.", commands=("git push",))]
@@ -438,8 +450,9 @@ def test_leave_for_a_program_is_no_leave_for_what_it_can_be_made_to_do(beginning
     assert decision.verdict == "ask"
 
 
-def test_a_rule_does_not_speak_for_a_command_where_the_caller_decides_which_programs_run():
-    run = CommandRun(Command(script="git log -1", env={"GIT_PAGER": "sh", "B": ""}), confined=False)
+@pytest.mark.parametrize("env", [{"GIT_PAGER": "sh"}, {"GIT_PAGER": "sh", "B": ""}])
+def test_a_rule_does_not_speak_for_a_command_where_the_caller_decides_which_programs_run(env):
+    run = CommandRun(Command(script="git log -1", env=env), confined=False)
     decision = POLICY.decide(run, "bash")
     assert decision.verdict == "ask"
     assert "the caller has set GIT_PAGER" in decision.reason

@@ -242,6 +242,34 @@ def test_of_very_many_paths_that_are_held_back_the_first_fifty_are_named():
     assert "`00.pem`" in note and "`49.pem` and 3 more" in note
 
 
+@pytest.mark.parametrize(("count", "end"), [(5, "`4` -> `/x`)"), (6, "`4` -> `/x` and 1 more)")])
+def test_of_many_links_that_leave_the_first_five_are_named(count, end):
+    links = [made(str(number), b"/x", "link") for number in range(count)]
+    asked = reason_to_ask(links, there=lambda _: False, within=lambda _: False)
+    assert asked.endswith(end)
+
+
+@pytest.mark.parametrize(("kind", "lands"), [("link", False), ("folder", True)])
+def test_a_link_that_a_command_puts_above_what_may_not_be_changed_is_left_out(kind, lands):
+    rule = Rule("kept", "deny", "mine", effects=frozenset({"change"}), paths=("conf/kept.toml",))
+    own = Policy(rules=(rule,))
+    ruled = apply_rules_to_changes(
+        (Change("conf", None, Node(kind, b"other" if kind == "link" else b"")),),
+        forbidding=lambda path, link: own.forbidding(path, "bash", link=link),
+        view=WorkspaceView(lambda _: False, lambda _: True, lambda _path, _node: None),
+        open_private=lambda _: False,
+    )
+    assert bool(ruled.changes) == lands
+
+
+@pytest.mark.parametrize(("change", "asks"), [(removed, False), (made, True)])
+def test_a_hook_that_a_command_made_may_go_again_and_one_that_would_come_back_asks(change, asks):
+    view = WorkspaceView(lambda _: True, lambda _: True, lambda _path, _node: None)
+    back, question = judge_reversal(ChangeSet((change(".git/hooks/pre-commit"),)), view)
+    assert Policy().decide(back, "undo").verdict == "allow"
+    assert bool(question) == asks
+
+
 def test_a_private_file_that_a_command_made_may_be_taken_back():
     view = WorkspaceView(lambda _: True, lambda _: True, lambda _path, _node: None)
     back, question = judge_reversal(ChangeSet((removed(".env"),)), view)

@@ -70,6 +70,12 @@ def test_only_what_is_listed_by_itself_is_opened():
     assert not policy.opens("other.example", 443, "fetch")
 
 
+@pytest.mark.parametrize("verdict", ["ask", "deny"])
+def test_a_rule_that_does_not_allow_a_host_opens_nothing(verdict):
+    policy = Policy(rules=(Rule("lan", verdict, "Ours.", hosts=("10.0.0.1:8080",)),))
+    assert not policy.opens("10.0.0.1", 8080, "fetch")
+
+
 @pytest.mark.parametrize(
     "rule",
     [

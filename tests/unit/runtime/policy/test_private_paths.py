@@ -97,6 +97,7 @@ def test_what_a_rule_excepts_is_excepted_in_either_case(path):
     [
         ("docs/kept/a.pem", "allow"),
         ("docs/kept/deep/conf/a.pem", "allow"),
+        ("Docs/Kept/deep/conf/a.pem", "allow"),
         ("samples.pem", "allow"),
         ("samples.pem/conf/a.pem", "deny"),
         ("more/samples.pem/conf/a.pem", "deny"),
@@ -108,6 +109,14 @@ def test_an_exception_by_bare_name_is_for_that_name_and_one_with_a_slash_for_all
     rule = Rule(
         "own", "deny", "mine", paths=("**/conf/*.pem", "samples.pem"), but=("samples.pem", "docs/kept")
     )
+    assert Policy(rules=(rule,)).decide(made(path, link=False), "write").verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("path", "verdict"), [("docs", "allow"), ("docs/deep/a", "allow"), ("src/a", "deny")]
+)
+def test_an_exception_to_a_rule_about_every_path_is_for_all_below_it(path, verdict):
+    rule = Rule("own", "deny", "mine", but=("docs",))
     assert Policy(rules=(rule,)).decide(made(path, link=False), "write").verdict == verdict
 
 
