@@ -42,7 +42,9 @@ def test_a_unified_diff_applies_and_its_inverse_takes_it_back(before, after, con
     assert invert_patch(invert_patch(patch)) == patch
 
 
-MARKS_OF_CHANGE = st.lists(st.sampled_from(["keep"] * 8 + ["drop", "add", "change"]), max_size=60)
+MARKS_OF_CHANGE = st.lists(
+    st.sampled_from(["keep"] * 8 + ["drop", "add", "change"]), min_size=30, max_size=60
+)
 CHANGE = st.tuples(MARKS_OF_CHANGE, st.booleans(), st.booleans()).map(
     lambda drawn: (
         _side(drawn[0], {"keep": "line {}", "drop": "old {}", "change": ""}, ended=drawn[1]),

@@ -82,6 +82,8 @@ _INDEX = re.compile(r"index [0-9a-f]+\.\.[0-9a-f]+ (\d{6})\s*")
 _MODE = re.compile(r"(old mode|new mode|new file mode|deleted file mode) (\d{6})\s*")
 _PLACE = re.compile(r"(rename|copy) (from|to) (.+)")
 _BINARY = re.compile(r"GIT binary patch|Binary files .* differ")
+# `git format-patch` ends a mail with its version.
+_MAIL_SIGNATURE = re.compile(r"-- ?\n\d+\.\d.*")
 _FILE_MODES = {"100644": False, "100755": True}
 
 
@@ -197,7 +199,7 @@ class _UnifiedDiffReader:
             new -= read.sign != "-"
         more = self.rows[at] if at < len(self.rows) else ""
         goes_on = more[:1] in (" ", "+", "-") and more.strip() and not self._starts_file(at)
-        if old or new or goes_on:
+        if old or new or (goes_on and not _MAIL_SIGNATURE.fullmatch("\n".join(self.rows[at : at + 2]))):
             return None
         self.at = at
         return rows

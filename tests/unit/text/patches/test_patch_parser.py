@@ -1,5 +1,7 @@
 """Every format is read into one form, and what can't be read is named by its line."""
 
+import re
+
 import pytest
 
 from handtools.text.patches import Hunk, HunkRow, MalformedPatch, invert_patch, parse_patch
@@ -57,6 +59,21 @@ def test_what_stands_around_a_patch_is_left_out(wrapped):
     assert parse_patch(wrapped.format(envelope)) == parse_patch(envelope)
     if "EOF" not in wrapped:
         assert parse_patch(wrapped.format(GIT.strip("\n"))) == parse_patch(GIT)
+
+
+@pytest.mark.parametrize("rows", ["-x\n", "-x\n+y\n", " x\n", "-x\n+y\n z\n"])
+@pytest.mark.parametrize(
+    "rest", ["That is all.\n", "-- \n2.39.5\n\nFrom 1a2b3c Mon Sep 17\n", "--\n2.39.5 (Apple Git-154)"]
+)
+def test_what_stands_below_a_diff_is_no_part_of_it(rows, rest):
+    old, new = (len(re.findall(f"(?m)^[ {sign}]", rows)) for sign in "-+")
+    diff = f"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,{old} +1,{new} @@\n{rows}"
+    assert parse_patch(diff + rest) == parse_patch(diff)
+
+
+def test_a_removed_hyphen_is_no_end_of_a_mail():
+    [file] = parse_patch("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n-- \n- 2.39.5\n")
+    assert [row.text for row in file.hunks[0].rows] == ["x", "y", "- ", " 2.39.5"]
 
 
 @pytest.mark.parametrize("opening", ["```\n", "\n```diff\n"])
@@ -232,8 +249,8 @@ def test_a_blank_line_that_lost_its_space_is_a_kept_one():
 
 
 def test_a_blank_line_of_an_added_file_that_lost_its_sign_is_kept_between_others():
-    files = parse_patch("*** Add File: x\n\n+a\n\n \n+b\n\n*** End of File\n*** Add File: y\n+c\n")
-    assert [[row.text for row in file.hunks[0].rows] for file in files] == [["a", "", "", "b"], ["c"]]
+    files = parse_patch("*** Add File: x\n\n+a\n\n \n+b\n+c\n\n*** End of File\n*** Add File: y\n+d\n")
+    assert [[row.text for row in file.hunks[0].rows] for file in files] == [["a", "", "", "b", "c"], ["d"]]
 
 
 @pytest.mark.parametrize(
@@ -295,17 +312,13 @@ def test_names_with_spaces_are_told_apart_up_to_ten_thousand_letters():
 
 
 @pytest.mark.parametrize(
-    ("written", "read"),
+    ("arguments", "moved", "read"),
     [
-        (patch_of_one_file("Delete", "a b"), ("delete", "a b", None, ())),
-        (patch_of_one_file("Update", "a", move_to="b"), ("update", "b", "a", ())),
-        (patch_of_one_file("Add", "a", "+x\n"), ("add", "a", None, (Hunk((HunkRow("+", "x"),)),))),
-        (
-            patch_of_one_file("Add", "a", "+x\n+\n"),
-            ("add", "a", None, (Hunk((HunkRow("+", "x"), HunkRow("+", ""))),)),
-        ),
+        (("Delete", "a b"), "", ("delete", "a b", None, ())),
+        (("Update", "a"), "b", ("update", "b", "a", ())),
+        (("Add", "a", "+x\n+\n"), "", ("add", "a", None, (Hunk((HunkRow("+", "x"), HunkRow("+", ""))),))),
     ],
 )
-def test_a_patch_of_one_file_is_read_as_it_is_written(written, read):
-    [file] = parse_patch(written)
+def test_a_patch_of_one_file_is_read_as_it_is_written(arguments, moved, read):
+    [file] = parse_patch(patch_of_one_file(*arguments, move_to=moved))
     assert (file.action, file.path, file.origin, file.hunks) == read
