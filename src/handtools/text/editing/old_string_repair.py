@@ -153,7 +153,7 @@ def _is_clumsy(bad: str, word: str, head: int) -> bool:
         pair = bad[head : head + 2]
         return pair == word[head : head + 2][::-1] and (head + 2 < len(word) or _ends_long(word))
     longer = max(bad, word, key=len)
-    return head < min(len(bad), len(word)) and longer[head] == longer[head - 1]
+    return longer[head] == longer[head - 1]
 
 
 def _ends_long(word: str) -> bool:
@@ -310,7 +310,8 @@ def repair_line_numbers(body: str, old: str, new: str) -> ArgumentReading | None
             return None
         blank = without > with_blank
     else:
-        blank = all(not text or text[0] == " " for text in (*mine, *theirs))
+        # A blank that the file has there is the line's own.
+        blank = "\n".join(mine) not in body and all(not text or text[0] == " " for text in (*mine, *theirs))
         theirs = [text[blank:] for text in theirs]
     if blank and any(text and text[0] != " " for text in mine):
         return None
@@ -331,7 +332,7 @@ def _numbered_new(new: str, signs: set[str]) -> list[str] | None:
         return rows
     if not all(filled):
         return None
-    return [match[3] if match and has else row for match, has, row in zip(found, having, rows, strict=True)]
+    return [match[3] if match else row for match, row in zip(found, rows, strict=True)]
 
 
 # --- escaping -------------------------------------------------------------------------------------
@@ -340,12 +341,11 @@ _OTHER_ESCAPE = re.compile(r"\\([^nt\"])")
 _LONG_QUOTE = re.compile("\"{3}|'{3}")
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)|\\.")
 _OPEN_PATTERN = re.compile(r"(?<![*/])/$|\[\^?$")
-_JSON_INSIDE = re.compile(r'(?:[^"\\]|\\.)*', re.DOTALL)
 
 
 def repair_json_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
     """Decode edit arguments that are the inside of a JSON string, escaped once too often; None if they are not."""
-    if "\\" not in old or _JSON_INSIDE.fullmatch(old) is None or _JSON_INSIDE.fullmatch(new) is None:
+    if "\\" not in old:
         return None
     # Real line ends show that line ends were not escaped; then nor would `\n` stand for one.
     if "\n" in old.strip("\n") and "\\n" in old:
