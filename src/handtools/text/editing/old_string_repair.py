@@ -199,9 +199,11 @@ def argument_readings(body: str, old: str, new: str) -> Iterator[ArgumentReading
     """Yield the arguments of an edit as sent, then with one repair, then with two."""
     # Characters that the file nowhere has can only be forgotten; without them less is.
     plain = repair_typography(body, old, new) or ArgumentReading(old, new)
-    yield plain
-    seen = {(plain.old, plain.new)}
-    layer = [plain]
+    # Kept lines of a diff look like lines of the file one blank deeper; the signs of added ones would be written.
+    unsigned = repair_diff_signs(body, old, new)
+    layer = [plain] if unsigned is None or unsigned.old not in body else [unsigned, plain]
+    yield from layer
+    seen = {(reading.old, reading.new) for reading in layer}
     for _ in range(2):
         cleaned = [again for reading in layer for again in _cleaned(body, reading)]
         layer = []
@@ -432,7 +434,7 @@ def without_numbers_and_escapes(old: str) -> str:
         old = old.replace("\\n", "\n").replace('\\"', '"')
     rows = old.split("\n")
     if len(rows) > 1 and all(map(_ANY_NUMBER.match, filter(None, rows))):
-        return "\n".join(_ANY_NUMBER.sub("", row) for row in rows)
+        return "\n".join(_ANY_NUMBER.sub("", row, count=1) for row in rows)
     return old
 
 
@@ -461,9 +463,11 @@ def repair_xml_entities(_: str, old: str, new: str) -> ArgumentReading | None:
 
 
 def repair_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
-    """Remove the `-` and `+` of a diff from the first column of edit arguments; None when a line has none."""
+    """Remove the signs of a diff from the first column of edit arguments; None if they are no diff that adds."""
     removed, added = old.split("\n"), new.split("\n")
-    if not _signed(removed, "-") or not _signed(added, "+"):
+    if not _is_signed(removed, "-") or not _is_signed(added, "+"):
+        return None
+    if not any(row.startswith("+") for row in added):
         return None
     return ArgumentReading(
         "\n".join(line[1:] for line in removed),
@@ -472,10 +476,8 @@ def repair_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
     )
 
 
-def _signed(rows: list[str], sign: str) -> bool:
-    return all(not row or row[0] in (sign, " ") for row in rows) and any(
-        row.startswith(sign) for row in rows
-    )
+def _is_signed(rows: list[str], sign: str) -> bool:
+    return all(not row or row[0] in (sign, " ") for row in rows)
 
 
 ARGUMENT_REPAIRS: tuple[ArgumentRepairRule, ...] = (

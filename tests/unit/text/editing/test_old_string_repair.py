@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from handtools.text.editing import EditApplied, EditRefused, replace_text
@@ -41,6 +43,15 @@ def test_an_empty_line_may_have_lost_the_blank_after_its_number(blank):
     old, new = (f"1: alpha = 1\n2:{blank}\n3: {last}" for last in ("bravo = 2", "bravo = 3"))
     outcome = applied(old, new, "alpha = 1\n\nbravo = 2\n")
     assert (outcome.text, outcome.tier) == ("alpha = 1\n\nbravo = 3\n", "exact")
+
+
+@pytest.mark.parametrize("form", ["{}\t", "{} "])
+def test_an_empty_line_may_have_nothing_but_its_number(form):
+    old, new = (
+        numbered(f"{BODY}\n{last}", form, 1).replace("5" + form[-1] + "\n", "5\n")
+        for last in ("a = 1", "a = 2")
+    )
+    assert applied(old, new, f"{BODY}\na = 1\n").text == f"{BODY}\na = 2\n"
 
 
 def numbered(text: str, form: str, first: int) -> str:
@@ -125,6 +136,19 @@ def test_where_escaped_text_is_not_found_the_lines_nearest_to_it_are_shown():
     assert outcome.nearest.lines == tuple(OLD.split("\n"))
 
 
+def test_where_numbered_text_is_not_found_the_lines_nearest_to_it_are_compared_without_numbers():
+    outcome = replace_text(BODY, '2| text = "hello, " + name\n3: print(text)', "a = 1")
+    assert isinstance(outcome, EditRefused)
+    assert not any("2|" in row for row in outcome.differences)
+
+
+def test_numbers_inside_of_numbered_lines_are_compared_with_the_file():
+    body = "start()\nalpha = f(10) + a[3]\nbeta = two(2)\n"
+    outcome = replace_text(body, "2: alpha = f(10) + a[3]\n9: beta = two(8)", "x")
+    assert isinstance(outcome, EditRefused)
+    assert outcome.differences[1:] == ("- beta = two(8)", "+ beta = two(2)")
+
+
 def test_escapes_that_belong_to_the_program_stay():
     body = 'print("a\\n")\nprint("b")\n'
     old, new = 'print(\\"a\\\\n\\")\\nprint(\\"b\\")', 'print(\\"a\\\\n\\")\\nprint(\\"c\\\\n\\")'
@@ -156,6 +180,19 @@ def test_a_raw_sign_shows_nothing_of_the_other_signs_entity():
 def test_diff_signs_are_removed():
     body = "alpha\nbeta\ngamma\n"
     assert applied(" alpha\n-beta\n gamma", " alpha\n+BETA\n gamma", body).text == "alpha\nBETA\ngamma\n"
+
+
+def test_the_signs_of_a_diff_that_only_adds_are_not_written():
+    old, new = (text.replace("\n", "\n ") for text in (f" {OLD}", f" {NEW}"))
+    outcome = applied(old, new.replace("     log", "+    log"))
+    assert (outcome.text, outcome.tier, outcome.notes) == (RESULT, "exact", ("diff signs removed",))
+
+
+@pytest.mark.parametrize("new", ["     print(name)", "", "     print(text)\nlog()"])
+def test_one_blank_too_many_is_no_diff_where_nothing_is_added(new):
+    outcome = replace_text(BODY, "     print(text)", new)
+    assert not isinstance(outcome, EditApplied) or outcome.notes == ()
+    assert isinstance(replace_text(BODY, "-    print(text)", new), EditRefused)
 
 
 def test_hyphens_before_every_line_of_both_texts_are_no_diff():
@@ -191,6 +228,7 @@ def test_two_kinds_of_damage_at_once_are_undone():
         ("Run:\n\n```\nmake all\nmake check\nmake install\n```\n", "make all\nmake check"),
         ("```\nmake all\nmake check\n```\n", "make all"),
         ("make all\nmake install\n\n```\nmake check\nmake install\n```\n", "make all\nmake install"),
+        ("Text of it\n```\nmore\n", "Text of it\n```"),
     ],
 )
 def test_a_fence_that_the_file_has_there_is_text_and_not_a_wrapping(body, inside):
@@ -240,6 +278,25 @@ def test_line_ends_are_unescaped_where_nothing_else_was_escaped(body, old, new, 
     assert (outcome.text, outcome.notes) == (result, ("escaped line ends undone",))
 
 
+def test_a_line_end_that_only_the_new_text_has_is_no_reason_to_unescape_the_old_one():
+    assert isinstance(replace_text("a = 1\nb = 2\n", "a = 1\\nb = 2", "a = 1\nb = 3"), EditRefused)
+
+
+def test_beside_an_escaped_backslash_line_ends_alone_are_not_unescaped():
+    old = "a = '\\\\'\\nb = 2"
+    assert isinstance(replace_text("a = '\\\\'\nb = 2\n", old, old.replace("2", "3")), EditRefused)
+
+
+def test_between_real_line_ends_quotes_and_letters_are_unescaped_and_line_ends_are_not():
+    old = 'say(\\"a\\", \\u00fc)\nstop()'
+    body = 'say("a", \u00fc)\nstop()\n'
+    assert applied(old, old.replace("stop", "halt"), body).text == body.replace("stop", "halt")
+    old = old.replace("a", "a\\n")
+    assert isinstance(
+        replace_text(body.replace("a", "a\\n"), old, old.replace("stop", "halt")), EditRefused
+    )
+
+
 def test_escaped_letters_between_tabs_are_unescaped():
     body = "\tsay(\u00fcber)\n\tstop()\n"
     outcome = applied("\tsay(\\u00fcber)\\n\tstop()", "\tsay(\\u00fcber, 2)\\n\tstop()", body)
@@ -263,16 +320,23 @@ def test_a_line_end_in_a_string_stays_where_only_quotes_were_escaped():
     assert outcome.text == 'say("good bye\\n")\nstop()\n'
 
 
-def test_open_quotes_of_kept_lines_are_no_cut_strings():
-    body = '" one\n" two\nset hidden\n'
-    outcome = applied('\\" one\\n\\" two\\nset hidden', '\\" one\\n\\" two\\nset shown', body)
-    assert (outcome.text, outcome.tier) == (body.replace("hidden", "shown"), "exact")
-
-
-def test_one_open_quote_is_no_cut_string():
-    body = '" Maintainer: me\nset hidden\n'
-    outcome = applied('\\" Maintainer: me\\nset hidden', '\\" Maintainer: you\\nset hidden', body)
-    assert (outcome.text, outcome.tier) == ('" Maintainer: you\nset hidden\n', "exact")
+@pytest.mark.parametrize(
+    ("body", "result", "kind"),
+    [
+        (
+            '" Gr\u00fc\u00dfe\n" an alle\nset hidden\n',
+            '" Gr\u00fc\u00dfe\n" an alle\nset shown\n',
+            EditApplied,
+        ),
+        ('" Gr\u00fc\u00dfe\nset hidden\n', '" Gru\u00df\nset hidden\n', EditApplied),
+        ('" Gr\u00fc\u00dfe\n" an alle\nset hidden\n', '" Gru\u00df\n" an alle\nset hidden\n', EditRefused),
+    ],
+)
+def test_open_quotes_of_kept_lines_or_one_alone_are_no_cut_strings(body, result, kind):
+    old, new = (json.dumps(text.rstrip("\n"))[1:-1] for text in (body, result))
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, kind)
+    assert not isinstance(outcome, EditApplied) or outcome.text == result
 
 
 def test_only_entities_that_a_tool_call_needs_are_undone():

@@ -52,6 +52,7 @@ def test_a_spelling_that_the_file_knows_is_another_name():
         ("set_ixd", "set_id"),
         ("user_kxy", "user_key"),
         ("user_xame", "user_name"),
+        ("load_nemo", "load_neme"),
         ("my_naem", "my_name"),
     ],
 )
