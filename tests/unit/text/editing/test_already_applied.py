@@ -102,6 +102,14 @@ def test_a_change_that_is_there_is_not_made_in_a_twin_at_another_depth():
     assert made(old, new, body).window.line == 2
 
 
+def test_a_twin_that_differs_by_blanks_at_its_ends_is_changed_though_another_was_before():
+    old = "    close_all_the_doors()\n    return greeting\n"
+    new = "    close_all_the_doors(slowly)\n    return greeting\n"
+    outcome = replace_text(f"{new}\nx\n" + old.replace("\n", "  \n"), old, new)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text.count("slowly") == 2
+
+
 def test_a_line_alone_is_changed_at_another_depth_though_another_was_changed_before():
     body = "def leave():\n    if on:\n        close_doors(slowly)\n\ndef flee():\n    close_doors()\n"
     outcome = replace_text(body, "        close_doors()\n", "        close_doors(slowly)\n")
