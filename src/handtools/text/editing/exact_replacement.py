@@ -215,7 +215,7 @@ def _cuts_indentation(text: str, at: int, mine: list[str], theirs: list[str]) ->
     lost = text[start:at]
     if not lost or lost.strip(" \t"):
         return False
-    if len(mine) < 2 and leading_blanks(mine[0]) and len(theirs) > 1:
+    if len(mine) < 2 and leading_blanks(mine[0]):
         return True
     first = theirs[0] if theirs else ""
     if not first.strip() or leading_blanks(first) != leading_blanks(mine[0]):
