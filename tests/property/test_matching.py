@@ -96,7 +96,7 @@ def test_every_input_is_applied_or_refused_and_the_refusal_can_be_shown(body, ol
 
 @given(bodies, st.data())
 def test_a_unique_piece_is_replaced_as_str_replace_would(body, data):
-    body = lines.convert_line_ends(body, "\n")
+    mixed, body = body, lines.convert_line_ends(body, "\n")
     start = data.draw(st.integers(0, len(body) - 1))
     end = data.draw(st.integers(start + 1, len(body)))
     old = body[start:end]
@@ -114,6 +114,11 @@ def test_a_unique_piece_is_replaced_as_str_replace_would(body, data):
     else:
         # What cuts a word, a depth or a line in two.
         assert outcome.code in {"inside_word", "indent_conflict", "unclear"}
+    again = replace_text(mixed, old, new)
+    if isinstance(outcome, EditApplied) and isinstance(again, EditApplied):
+        assert lines.convert_line_ends(again.text, "\n") == outcome.text
+    else:
+        assert type(again) is type(outcome)
 
 
 @given(st.lists(line, min_size=1, max_size=8, unique_by=str.strip), st.data())

@@ -1,5 +1,7 @@
 """Patching: a patch and its inverse give the text back, whatever the text and wherever the hunks."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from handtools.text.patches import (
     invert_patch,
     parse_patch,
 )
+from handtools.text.patches.patch_parser import parse_hunk_range
 
 LINE = st.sampled_from(
     ["a", "b", "", " ", "\tx", "-- c", "++ d", "@@ -1 +1 @@", "diff --git a/x b/x", "e\r", "é\u2028"]
@@ -37,6 +40,47 @@ def test_a_unified_diff_applies_and_its_inverse_takes_it_back(before, after, con
     assert applied(before, patch.hunks) == after
     assert applied(after, invert_patch(patch).hunks) == before
     assert invert_patch(invert_patch(patch)) == patch
+
+
+MARKS_OF_CHANGE = st.lists(
+    st.sampled_from(["keep"] * 8 + ["drop", "add", "change"]), min_size=30, max_size=60
+)
+CHANGE = st.tuples(MARKS_OF_CHANGE, st.booleans(), st.booleans()).map(
+    lambda drawn: (
+        _side(drawn[0], {"keep": "line {}", "drop": "old {}", "change": ""}, ended=drawn[1]),
+        _side(drawn[0], {"keep": "line {}", "add": "new {}", "change": "other {}"}, ended=drawn[2]),
+    )
+)
+
+
+def _side(marks, rows, *, ended):
+    text = "".join(rows[mark].format(at) + "\n" for at, mark in enumerate(marks) if mark in rows)
+    return text if ended else text.removesuffix("\n")
+
+
+@given(change=CHANGE, context=st.integers(0, 3))
+def test_the_inverse_of_a_diff_has_the_numbers_of_its_new_side(change, context):
+    diff = unified_diff("f", *change, context=context)
+    if diff:
+        [patch] = parse_patch(diff)
+        ranges = [parse_hunk_range(row) for row in diff.split("\n") if row.startswith("@@")]
+        assert [hunk.line for hunk in patch.hunks] == [span.old_start for span in ranges]
+        assert [hunk.line for hunk in invert_patch(patch).hunks] == [span.new_start for span in ranges]
+
+
+@given(change=CHANGE, wrong=st.integers(1, 9))
+def test_a_diff_that_counts_its_lines_wrongly_says_the_same(change, wrong):
+    if diff := unified_diff("f", *change):
+        miscounted = re.sub(r"(?m)^@@ -(\d+)\S* \+(\d+)\S*", rf"@@ -\1,{wrong} +\2,{wrong}", diff)
+        assert parse_patch(miscounted) == parse_patch(diff)
+
+
+@given(changes=st.lists(CHANGE, max_size=4))
+def test_a_diff_of_several_files_says_the_same_as_one_for_each(changes):
+    diffs = [unified_diff(f"f{at}", *change) for at, change in enumerate(changes) if change[0] != change[1]]
+    if diffs:
+        for parted in ("".join(diffs), "\n".join(diffs)):
+            assert parse_patch(parted) == [file for diff in diffs for file in parse_patch(diff)]
 
 
 @given(text=TEXT)

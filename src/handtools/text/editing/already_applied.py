@@ -49,8 +49,6 @@ def find_applied_around_lines(
     places = (place for line, place in zip(old, match.places, strict=True) if not is_blank(line))
     first = page.filled.index(next(place for place in places if place is not None))
     for skipped in range(len(wanted) - len(mine) + 1):
-        if wanted[skipped : skipped + len(mine)] != mine:
-            continue
         start, stop = first - skipped, first - skipped + len(wanted)
         added = wanted[:skipped] + wanted[skipped + len(mine) :]
         if start >= 0 and rows[start:stop] == wanted and _adds("\n".join(["", *added])):

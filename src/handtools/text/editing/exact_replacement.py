@@ -16,6 +16,7 @@ from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import leading_blanks
 
 MOST_OCCURRENCES = 20
+MOST_HINTED_OCCURRENCES = 1000
 _HEAD = re.compile(r"\.?\w+|.", re.DOTALL)
 _TAIL = re.compile(r"\w+\.?\Z|.\Z", re.DOTALL)
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
@@ -45,9 +46,8 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
         )
     else:
         text, needle, wanted = body, lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
-    found = substring_offsets(
-        text, needle, most=MOST_OCCURRENCES if hint is None else MOST_OCCURRENCES * 50
-    )
+    most = MOST_OCCURRENCES if hint is None else MOST_HINTED_OCCURRENCES
+    found = substring_offsets(text, needle, most=most)
     if not found:
         return None
     left = (
@@ -58,7 +58,8 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
     if not left:
         return refusals.refuse_elsewhere(page, [lines.line_number_at(text, at) for at in found], hint)
     if len(left) > 1:
-        return refusals.refuse_ambiguous(page, [lines.line_number_at(text, found[i]) for i in left], needle)
+        places = [lines.line_number_at(text, found[i]) for i in left]
+        return refusals.refuse_ambiguous(page, places, needle, or_more=len(found) == most)
     return _replace_at(page, text, found[left[0]], needle, wanted)
 
 
@@ -214,7 +215,7 @@ def _cuts_indentation(text: str, at: int, mine: list[str], theirs: list[str]) ->
     lost = text[start:at]
     if not lost or lost.strip(" \t"):
         return False
-    if len(mine) < 2 and leading_blanks(mine[0]) and len(theirs) > 1:
+    if len(mine) < 2 and leading_blanks(mine[0]):
         return True
     first = theirs[0] if theirs else ""
     if not first.strip() or leading_blanks(first) != leading_blanks(mine[0]):

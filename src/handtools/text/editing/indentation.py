@@ -188,20 +188,14 @@ def _by_columns(known: dict[str, str], wanted: str) -> str | None:
     """Map an indentation by its width in columns, with tabs of eight columns on one side or both; else None."""
     if any(indent_columns(theirs) != indent_columns(mine) for mine, theirs in known.items()):
         return None
-    width = indent_columns(wanted)
-    mixed = "\t" * (width // TAB_STOP) + " " * (width % TAB_STOP)
-    filled = [_rendered(theirs) for theirs in known.values()]
-    if all(
-        known_theirs == canon for known_theirs, canon in zip(known.values(), filled, strict=True)
-    ) and any("\t" in theirs for theirs in known.values()):
-        return mixed
-    if all("\t" not in theirs for theirs in known.values()) and any(known.values()):
-        return " " * width
-    return None
+    has_tabs = any("\t" in theirs for theirs in known.values())
+    if has_tabs and all(theirs == _filled_with_tabs(theirs) for theirs in known.values()):
+        return _filled_with_tabs(wanted)
+    return " " * indent_columns(wanted) if not has_tabs and any(known.values()) else None
 
 
-def _rendered(text: str) -> str:
-    width = indent_columns(text)
+def _filled_with_tabs(indent: str) -> str:
+    width = indent_columns(indent)
     return "\t" * (width // TAB_STOP) + " " * (width % TAB_STOP)
 
 

@@ -167,12 +167,11 @@ def _within(page: LineIndex, row: int, scope: str) -> bool:
     """Whether a row lies in the block that the line `scope` opens, judged by indentation."""
     wanted = scope.strip()
     depth: int | None = None
-    for index in range(min(row, len(page.lines_without_ends) - 1), -1, -1):
-        line = page.lines_without_ends[index]
+    for line in reversed(page.lines_without_ends[: row + 1]):
         if is_blank(line):
             continue
         if depth is None or len(leading_blanks(line)) <= depth:
             depth = len(leading_blanks(line))
-            if line.strip() == wanted or line.strip().startswith(wanted):
+            if line.strip().startswith(wanted):
                 return True
     return False

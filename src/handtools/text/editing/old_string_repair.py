@@ -153,7 +153,7 @@ def _is_clumsy(bad: str, word: str, head: int) -> bool:
         pair = bad[head : head + 2]
         return pair == word[head : head + 2][::-1] and (head + 2 < len(word) or _ends_long(word))
     longer = max(bad, word, key=len)
-    return head < min(len(bad), len(word)) and longer[head] == longer[head - 1]
+    return longer[head] == longer[head - 1]
 
 
 def _ends_long(word: str) -> bool:
@@ -199,9 +199,11 @@ def argument_readings(body: str, old: str, new: str) -> Iterator[ArgumentReading
     """Yield the arguments of an edit as sent, then with one repair, then with two."""
     # Characters that the file nowhere has can only be forgotten; without them less is.
     plain = repair_typography(body, old, new) or ArgumentReading(old, new)
-    yield plain
-    seen = {(plain.old, plain.new)}
-    layer = [plain]
+    # Kept lines of a diff look like lines of the file one blank deeper; the signs of added ones would be written.
+    unsigned = repair_diff_signs(body, old, new)
+    layer = [plain] if unsigned is None or unsigned.old not in body else [unsigned, plain]
+    yield from layer
+    seen = {(reading.old, reading.new) for reading in layer}
     for _ in range(2):
         cleaned = [again for reading in layer for again in _cleaned(body, reading)]
         layer = []
@@ -310,7 +312,8 @@ def repair_line_numbers(body: str, old: str, new: str) -> ArgumentReading | None
             return None
         blank = without > with_blank
     else:
-        blank = all(not text or text[0] == " " for text in (*mine, *theirs))
+        # A blank that the file has there is the line's own.
+        blank = "\n".join(mine) not in body and all(not text or text[0] == " " for text in (*mine, *theirs))
         theirs = [text[blank:] for text in theirs]
     if blank and any(text and text[0] != " " for text in mine):
         return None
@@ -331,7 +334,7 @@ def _numbered_new(new: str, signs: set[str]) -> list[str] | None:
         return rows
     if not all(filled):
         return None
-    return [match[3] if match and has else row for match, has, row in zip(found, having, rows, strict=True)]
+    return [match[3] if match else row for match, row in zip(found, rows, strict=True)]
 
 
 # --- escaping -------------------------------------------------------------------------------------
@@ -340,12 +343,11 @@ _OTHER_ESCAPE = re.compile(r"\\([^nt\"])")
 _LONG_QUOTE = re.compile("\"{3}|'{3}")
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)|\\.")
 _OPEN_PATTERN = re.compile(r"(?<![*/])/$|\[\^?$")
-_JSON_INSIDE = re.compile(r'(?:[^"\\]|\\.)*', re.DOTALL)
 
 
 def repair_json_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
     """Decode edit arguments that are the inside of a JSON string, escaped once too often; None if they are not."""
-    if "\\" not in old or _JSON_INSIDE.fullmatch(old) is None or _JSON_INSIDE.fullmatch(new) is None:
+    if "\\" not in old:
         return None
     # Real line ends show that line ends were not escaped; then nor would `\n` stand for one.
     if "\n" in old.strip("\n") and "\\n" in old:
@@ -432,7 +434,7 @@ def without_numbers_and_escapes(old: str) -> str:
         old = old.replace("\\n", "\n").replace('\\"', '"')
     rows = old.split("\n")
     if len(rows) > 1 and all(map(_ANY_NUMBER.match, filter(None, rows))):
-        return "\n".join(_ANY_NUMBER.sub("", row) for row in rows)
+        return "\n".join(_ANY_NUMBER.sub("", row, count=1) for row in rows)
     return old
 
 
@@ -461,9 +463,11 @@ def repair_xml_entities(_: str, old: str, new: str) -> ArgumentReading | None:
 
 
 def repair_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
-    """Remove the `-` and `+` of a diff from the first column of edit arguments; None when a line has none."""
+    """Remove the signs of a diff from the first column of edit arguments; None if they are no diff that adds."""
     removed, added = old.split("\n"), new.split("\n")
-    if not _signed(removed, "-") or not _signed(added, "+"):
+    if not _is_signed(removed, "-") or not _is_signed(added, "+"):
+        return None
+    if not any(row.startswith("+") for row in added):
         return None
     return ArgumentReading(
         "\n".join(line[1:] for line in removed),
@@ -472,10 +476,8 @@ def repair_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
     )
 
 
-def _signed(rows: list[str], sign: str) -> bool:
-    return all(not row or row[0] in (sign, " ") for row in rows) and any(
-        row.startswith(sign) for row in rows
-    )
+def _is_signed(rows: list[str], sign: str) -> bool:
+    return all(not row or row[0] in (sign, " ") for row in rows)
 
 
 ARGUMENT_REPAIRS: tuple[ArgumentRepairRule, ...] = (

@@ -121,7 +121,7 @@ def _usual_width(rows: list[str]) -> int:
     return width if widths[width] else 0
 
 
-def refuse_ambiguous(page: LineIndex, found: list[int], old: str) -> EditRefused:
+def refuse_ambiguous(page: LineIndex, found: list[int], old: str, *, or_more: bool = False) -> EditRefused:
     """Refuse an edit that fits several places, giving for each an `old_string` that is unique to it."""
     height = lines.count_lines(old.rstrip("\r\n"))
     rows = list(dict.fromkeys(found))
@@ -134,7 +134,8 @@ def refuse_ambiguous(page: LineIndex, found: list[int], old: str) -> EditRefused
     more = " ..." if len(rows) > len(shown) else ""
     return EditRefused(
         code="ambiguous",
-        message=f"old_string fits {len(found)} places: line{'s' * (len(rows) > 1)} {where}{more}.",
+        message=f"old_string fits {len(found)}{' or more' * or_more} places: "
+        f"line{'s' * (len(rows) > 1)} {where}{more}.",
         hint="Add text around it so that only one fits, or replace all.",
         places=places,
     )

@@ -82,6 +82,8 @@ _INDEX = re.compile(r"index [0-9a-f]+\.\.[0-9a-f]+ (\d{6})\s*")
 _MODE = re.compile(r"(old mode|new mode|new file mode|deleted file mode) (\d{6})\s*")
 _PLACE = re.compile(r"(rename|copy) (from|to) (.+)")
 _BINARY = re.compile(r"GIT binary patch|Binary files .* differ")
+# `git format-patch` ends a mail with its version.
+_MAIL_SIGNATURE = re.compile(r"-- ?\n\d+\.\d.*")
 _FILE_MODES = {"100644": False, "100755": True}
 
 
@@ -113,7 +115,7 @@ class _UnifiedDiffReader:
 
     def file(self) -> FilePatch | None:
         """Parse the next file of the diff; None at the end."""
-        while self.at < len(self.rows) and not self._starts_file():
+        while self.at < len(self.rows) and not self._starts_file(self.at):
             if self.rows[self.at].startswith("@@ "):
                 raise MalformedPatch(
                     self.at + 1, "a hunk without a file: put `--- a/path` and `+++ b/path` before it."
@@ -130,9 +132,8 @@ class _UnifiedDiffReader:
     def _row(self) -> str:
         return self.rows[self.at] if self.at < len(self.rows) else ""
 
-    def _starts_file(self) -> bool:
-        row = self.rows[self.at]
-        following = self.rows[self.at + 1] if self.at + 1 < len(self.rows) else ""
+    def _starts_file(self, at: int) -> bool:
+        row, following = [*self.rows[at : at + 2], "", ""][:2]
         return row.startswith(_TITLE) or (row.startswith("--- ") and following.startswith("+++ "))
 
     def _header(self) -> _Header:
@@ -147,7 +148,7 @@ class _UnifiedDiffReader:
             self.at += 1
         while self.at < len(self.rows) and not self._row().startswith(("@@", _TITLE)):
             row = self._row()
-            if row.startswith("--- ") and self._starts_file():
+            if self._starts_file(self.at):
                 header.old, header.new = without_diff_prefixes(
                     unquoted_name(row[4:]), unquoted_name(self.rows[self.at + 1][4:])
                 )
@@ -197,20 +198,16 @@ class _UnifiedDiffReader:
             old -= read.sign != "+"
             new -= read.sign != "-"
         more = self.rows[at] if at < len(self.rows) else ""
-        goes_on = more[:1] in (" ", "+", "-") and more.strip() and not self._starts_at(at)
-        if old or new or goes_on:
+        goes_on = more[:1] in (" ", "+", "-") and more.strip() and not self._starts_file(at)
+        if old or new or (goes_on and not _MAIL_SIGNATURE.fullmatch("\n".join(self.rows[at : at + 2]))):
             return None
         self.at = at
         return rows
 
-    def _starts_at(self, at: int) -> bool:
-        rest = self.rows[at : at + 2]
-        return len(rest) == 2 and rest[0].startswith("--- ") and rest[1].startswith("+++ ")
-
     def _signed(self) -> list[HunkRow]:
         """Take the rows that look like a hunk's, up to the next header, regardless of the header's counts."""
         rows: list[HunkRow] = []
-        while self.at < len(self.rows) and not self._starts_file():
+        while self.at < len(self.rows) and not self._starts_file(self.at):
             row = self._row()
             if row.startswith(_NO_END) and rows:
                 rows[-1] = rows[-1]._replace(ended=False)
@@ -317,6 +314,8 @@ class _Section:
     scopes: list[str] = field(default_factory=list)
     rows: list[HunkRow] = field(default_factory=list)
     line: int | None = None
+    unsigned_blanks: int = 0
+    """Blank lines without `+` since the last line of an added file."""
 
     def take(self, number: int, row: str) -> None:
         """Parse one more line of a file's section in a `*** Begin Patch` patch."""
@@ -354,8 +353,13 @@ class _Section:
 
     def _add(self, number: int, row: str) -> None:
         if row.startswith("+"):
+            # Between added lines it is a blank one that lost its sign; behind the last it is a gap in the patch.
+            self.rows += [HunkRow("+", "")] * self.unsigned_blanks
             self.rows.append(HunkRow("+", row[1:]))
-        elif row.strip() and row.rstrip() != _STOP:
+            self.unsigned_blanks = 0
+        elif not row.strip():
+            self.unsigned_blanks += bool(self.rows)
+        elif row.rstrip() != _STOP:
             raise MalformedPatch(number, f"every line of an added file begins with `+`, not {row[:60]!r}.")
 
     def _open(self, row: str) -> None:
@@ -382,10 +386,10 @@ def parse_patch(text: str) -> list[FilePatch]:
     while rows and rows[-1] in ("", "\r"):
         rows.pop()
     # A transport that turned line ends did so everywhere; otherwise a carriage return is the file's own.
-    if rows and all(row.endswith("\r") for row in rows[:-1]) and len(rows) > 1:
+    if all(row.endswith("\r") for row in rows[:-1]):
         rows = [row.removesuffix("\r") for row in rows]
     first = next((row.strip() for row in rows if row.strip()), "")
-    if first.startswith(_FENCE) and rows and rows[-1].strip() == _FENCE:
+    if first.startswith(_FENCE) and rows[-1].strip() == _FENCE:
         start = next(index for index, row in enumerate(rows) if row.strip())
         # What was cut away still counts, so that a message names the right line.
         rows = [""] * (start + 1) + rows[start + 1 : -1]

@@ -66,12 +66,29 @@ def test_a_first_line_quoted_without_indentation_is_still_changed_in_place():
         ("ratio = 0.25;\n", "25"),
         ("liked \U0001f44d\U0001f3fd\n", "\U0001f44d"),
         ("made by \U0001f469\u200d\U0001f4bb\n", "\U0001f4bb"),
+        ("ab\n", "b"),
+        ("v = 11.22\n", ".22"),
+        ("v = 1.2.3\n", "2.3"),
     ],
 )
 def test_part_of_a_word_a_number_or_a_character_of_any_script_is_not_replaced(body, old):
     outcome = replace_text(body, old, "other")
     assert isinstance(outcome, EditRefused)
     assert outcome.code == "inside_word"
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new", "kind"),
+    [
+        ("concat_all(x)\n", "cat_all(x)", "cat_all(y)", EditApplied),
+        ("concat(x)\n", "cat", "cat()", EditRefused),
+        ("\U0001f469\u200d\U0001f4bb b\n", " b", " c", EditApplied),
+    ],
+)
+def test_an_edit_that_begins_inside_a_word_must_keep_that_word_and_change_more(body, old, new, kind):
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, kind)
+    assert not isinstance(outcome, EditApplied) or outcome.text == body.replace(old, new)
 
 
 def test_part_of_a_text_without_blanks_between_words_is_replaced():
@@ -101,6 +118,8 @@ def test_a_line_that_goes_on_in_the_file_is_not_cut_in_two(end, old, new):
     outcome = replace_text(body, old, new)
     assert isinstance(outcome, EditRefused)
     assert outcome.suggestion == f"{old} + rest"
+    assert outcome.code == "unclear"
+    assert "cut it in two" in outcome.message
 
 
 def test_the_part_of_a_line_that_old_names_is_changed_and_the_rest_stays():
@@ -114,6 +133,81 @@ def test_the_last_line_end_of_a_file_of_mixed_ends_can_go():
     outcome = replace_text("alpha \n\n  alpha\r\n", "alpha\n", "beta")
     assert isinstance(outcome, EditApplied)
     assert outcome.text == "alpha \n\n  beta"
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new", "result"),
+    [
+        ("one\ntwo\r\nthree\n", "two", "2", "one\n2\r\nthree\n"),
+        ("\none\r\ntwo\nthree\n", "two", "2", "\none\r\n2\nthree\n"),
+        ("one\ntwo\r\nthree\n", "two\n", "", "one\nthree\n"),
+        ("one\r\ntwo\nthree\n", "one\n", "", "two\nthree\n"),
+        ("one\r\ntwo\nthree\n", "one\n", "1", "1two\nthree\n"),
+        ("one\r\ntwo\nthree\n", "one\ntwo", "1\n2\n", "1\r\n2\n\nthree\n"),
+        ("one\r\ntwo\nthree", "three", "3\nfour", "one\r\ntwo\n3\nfour"),
+        ("one x\r\ntwo\nthree\n", "x\ntwo", "y\n2", "one y\r\n2\nthree\n"),
+        ("a\rb\r", "a\nb", "a\nc", "a\rc\r"),
+        ("a\nb\n", "a\nb", "a\r\nc", "a\nc\n"),
+        ("a\nb\n", "a\nb", "a\r\nb", "a\r\nb\n"),
+    ],
+)
+def test_line_ends_stay_the_files_unless_nothing_else_is_changed(body, old, new, result):
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied)
+    assert (outcome.text, outcome.tier) == (result, "exact")
+
+
+@pytest.mark.parametrize(
+    ("row", "old", "added", "kind"),
+    [
+        ("if a:", "if a:", "    log()", EditRefused),
+        ("if a:", "if a:", "        log()", EditApplied),
+        ("x = 1", "x = 1", "    log()", EditApplied),
+        ("x = 1", "x = 1", "        log()", EditApplied),
+        ("x = 1", "x = 1", "  log()", EditRefused),
+    ],
+)
+def test_lines_below_one_without_its_indentation_are_written_where_they_are_deep_enough(
+    row, old, added, kind
+):
+    body = f"def f():\n    {row}\n        go()\n"
+    outcome = replace_text(body, old, f"{old}\n{added}")
+    assert isinstance(outcome, kind)
+    assert not isinstance(outcome, EditApplied) or outcome.text == body.replace(row, f"{row}\n{added}")
+
+
+@pytest.mark.parametrize(
+    ("new", "kind"),
+    [
+        ("    x = 1\n            z = 0\n        y = 2", EditApplied),
+        ("    x = 1\n\n        y = 2", EditApplied),
+        ("    y = 2\n        x = 1", EditApplied),
+        ("x = 1\n        y = 2", EditRefused),
+        ("    x = 1\n    z = 0\n        y = 2", EditRefused),
+    ],
+)
+def test_half_an_indentation_is_no_trouble_where_the_other_lines_show_the_depth(new, kind):
+    body = "def f():\n        x = 1\n        y = 2\n"
+    outcome = replace_text(body, "    x = 1\n        y = 2", new)
+    assert isinstance(outcome, kind)
+    assert not isinstance(outcome, EditApplied) or outcome.text == f"def f():\n    {new}\n"
+
+
+def test_a_depth_that_another_old_line_has_is_sure():
+    body = "def f():\n        x = 1\n    y = 2\n"
+    outcome = replace_text(body, "    x = 1\n    y = 2", "    x = 1\n    y = 2\n    z = 3")
+    assert isinstance(outcome, EditApplied)
+    assert (outcome.text, outcome.tier) == (f"{body}    z = 3\n", "exact")
+
+
+@pytest.mark.parametrize(
+    ("new", "result"),
+    [("", "\nc\n"), ("b = 2", "b = 2  \nc\n"), ("b = 3\nc = 2", "b = 3\nc = 2  \nc\n")],
+)
+def test_trailing_blanks_stay_on_a_line_that_stays_or_is_changed_in_its_place(new, result):
+    outcome = replace_text("a = 1\nb = 2  \nc\n", "a = 1\nb = 2", new)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == result
 
 
 def test_a_sign_left_out_at_the_end_stays():

@@ -8,9 +8,8 @@ from handtools.text.editing.indentation import IndentationMap
 def depth(
     pairs: list[tuple[str, str]], wanted: str, *, steps: tuple[str, ...] = (), file: tuple[str, ...] = ()
 ) -> str:
-    return IndentationMap(
-        pairs, [indent + "x" for indent in steps], [indent + "x" for indent in file]
-    ).file_indentation(wanted)
+    sent, filed = ([f"{indent}x" for indent in side] for side in (steps, file))
+    return IndentationMap(pairs, sent, filed, reversed(filed)).file_indentation(wanted)
 
 
 def test_a_known_depth_is_looked_up():
@@ -19,6 +18,69 @@ def test_a_known_depth_is_looked_up():
 
 def test_a_fixed_distance_holds_for_other_depths():
     assert depth([("", "    "), ("    ", "        ")], "        ") == "            "
+
+
+TWO, FOUR, EIGHT = (("", " " * width, " " * 2 * width) for width in (2, 4, 8))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "wanted", "steps", "file", "found"),
+    [
+        ([("  ", "    ")], "", (), (), "  "),
+        ([("\t\t", "\t\t\t")], "\t", (), ("\t",), "\t\t"),
+        ([("\t\t", "\t\t\t")], "", (), ("    ",), "\t"),
+        ([("", "    ")], "    ", (), FOUR, "        "),
+        ([("", "  ")], "   ", (), (), "     "),
+        ([("\t", "")], "\t\t", (), FOUR, "\t"),
+        ([("", "  "), ("  ", "    ")], "    ", TWO, FOUR, "      "),
+        ([("", "    "), ("    ", "        ")], "            ", FOUR, TWO, "                "),
+        ([("    ", "        ")], "        ", EIGHT, EIGHT, "            "),
+    ],
+)
+def test_a_block_that_is_moved_keeps_its_own_steps(pairs, wanted, steps, file, found):
+    assert depth(pairs, wanted, steps=steps, file=file) == found
+
+
+@pytest.mark.parametrize(
+    ("pairs", "wanted", "found"),
+    [
+        ([("            ", "\t\t\t")], "", ""),
+        ([("", "\t\t\t")], "    ", "\t\t\t\t"),
+        # Eight columns are a tab here, so four are none.
+        ([("        ", "\t")], "    ", "    "),
+    ],
+)
+def test_levels_of_four_blanks_are_counted_in_tabs(pairs, wanted, found):
+    assert depth(pairs, wanted, steps=("    ",), file=("\t",)) == found
+
+
+def test_blanks_for_tabs_of_eight_columns():
+    assert depth([("\t", " " * 8)], "\t\t\t") == " " * 24
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("  ", " " * 8), ("    ", "    ")],
+        [("      ", "   "), ("\t", "   ")],
+        # A tab and eight blanks are one depth.
+        [("\t", "\t\t"), (" " * 8, "")],
+        [("\t", ""), (" " * 8, "\t\t")],
+    ],
+)
+def test_lines_that_are_deeper_in_one_text_only_are_refused(pairs):
+    with pytest.raises(UnclearEdit, match="other relative depths"):
+        depth(pairs, pairs[0][0])
+
+
+def test_a_file_whose_tabs_and_blanks_are_mixed_tells_nothing_of_another_depth():
+    with pytest.raises(UnclearEdit):
+        depth([("\t    ", " " * 12), ("\t", "\t")], "\t\t", steps=("  ",), file=("\t",))
+
+
+def test_half_of_a_depth_in_a_file_without_steps_is_refused():
+    with pytest.raises(UnclearEdit):
+        depth([("    ", "  ")], "        ", file=("",))
 
 
 def test_tabs_for_steps_of_blanks():
@@ -77,7 +139,8 @@ def test_one_depth_that_may_be_moved_or_counted_in_wider_steps_tells_nothing_of_
 
 
 @pytest.mark.parametrize(
-    ("mine", "filed", "unit", "deeper"), [(3, 4, 4, 6), (3, 2, 2, 6), (6, 4, 2, 12), (12, 8, 4, 18)]
+    ("mine", "filed", "unit", "deeper"),
+    [(3, 4, 4, 6), (3, 2, 2, 6), (6, 4, 2, 12), (12, 8, 4, 18), (4, 16, 4, 8)],
 )
 def test_steps_of_the_models_own_width_are_not_written(mine, filed, unit, deeper):
     body = "class A:\n" + " " * unit + "pass\n" + " " * filed + "value = compute(1)\n"

@@ -62,6 +62,7 @@ def test_quotes_that_nothing_closes_are_looked_at_once(piece):
 
 def test_how_many_blanks_a_string_holds_is_content():
     assert line_match_loss('show("x = 1")', 'show("x  =  1")') is None
+    assert line_match_loss('show("x\t1")', 'show("x\t\t1")') is None
 
 
 def test_full_width_signs_are_plain_ones_and_brackets_of_their_own_are_not():

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from handtools.text.editing import EditApplied, EditRefused, replace_text
@@ -26,6 +28,7 @@ def test_copied_line_numbers_are_removed(form, numbered):
     outcome = applied(old, new if numbered else NEW)
     assert outcome.text == RESULT
     assert outcome.notes == ("line numbers removed",)
+    assert outcome.tier == "exact"
 
 
 def test_the_blank_after_a_number_is_told_by_the_file_before_the_new_text():
@@ -33,6 +36,44 @@ def test_the_blank_after_a_number_is_told_by_the_file_before_the_new_text():
     new = ' wrap: [\n   "settings": {\n    "format": 1,'
     outcome = applied('2.   "settings": {\n3.    "format": 1,', new, body)
     assert outcome.text == f"top = {{\n{new}\n"
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_an_empty_line_may_have_lost_the_blank_after_its_number(blank):
+    old, new = (f"1: alpha = 1\n2:{blank}\n3: {last}" for last in ("bravo = 2", "bravo = 3"))
+    outcome = applied(old, new, "alpha = 1\n\nbravo = 2\n")
+    assert (outcome.text, outcome.tier) == ("alpha = 1\n\nbravo = 3\n", "exact")
+
+
+@pytest.mark.parametrize("form", ["{}\t", "{} "])
+def test_an_empty_line_may_have_nothing_but_its_number(form):
+    old, new = (
+        numbered(f"{BODY}\n{last}", form, 1).replace("5" + form[-1] + "\n", "5\n")
+        for last in ("a = 1", "a = 2")
+    )
+    assert applied(old, new, f"{BODY}\na = 1\n").text == f"{BODY}\na = 2\n"
+
+
+def numbered(text: str, form: str, first: int) -> str:
+    return "\n".join(form.format(number) + line for number, line in enumerate(text.split("\n"), first))
+
+
+def test_lines_around_a_hit_of_grep_are_numbered_with_another_sign():
+    old, new = (
+        f"2-{text.replace(chr(10), chr(10) + '3:')}" for text in (OLD, OLD.replace("text)", "name)"))
+    )
+    assert applied(old, new).text == BODY.replace("(text)", "(name)")
+    assert isinstance(replace_text(BODY, old.replace("-", "|", 1), new.replace("-", "|", 1)), EditRefused)
+
+
+def test_numbers_of_lines_that_have_moved_are_removed_where_they_can_be_nothing_else():
+    assert applied(numbered(OLD, "{}\t", 7), numbered(NEW, "{}\t", 7)).text == RESULT
+    assert isinstance(replace_text(BODY, numbered(OLD, "{}: ", 7), numbered(NEW, "{}: ", 7)), EditRefused)
+    assert isinstance(replace_text(BODY, "7\t    print(text)", "7\t    print(name)"), EditRefused)
+
+
+def test_numbers_in_some_lines_of_the_old_text_only_are_refused():
+    assert isinstance(replace_text(BODY, f"2: {OLD}", NEW), EditRefused)
 
 
 def test_numbers_that_do_not_count_on_are_content():
@@ -62,6 +103,12 @@ def test_an_empty_fence_for_the_new_text_deletes():
     assert applied("```\n    print(text)\n```", "```\n```").text == BODY.replace("    print(text)", "")
 
 
+def test_a_fence_round_text_that_has_fences_of_its_own_is_removed():
+    body = "# Title\n```\nmake\n```\nend of it\n"
+    old, new = (f"```\n{text}```" for text in (body, body.replace("make", "make all")))
+    assert applied(old, new, body).text == body.replace("make", "make all")
+
+
 def test_half_a_fence_in_the_new_text_is_refused():
     assert isinstance(replace_text(BODY, f"```\n{OLD}\n```", f"```\n{NEW}"), EditRefused)
 
@@ -87,6 +134,19 @@ def test_where_escaped_text_is_not_found_the_lines_nearest_to_it_are_shown():
     assert isinstance(outcome, EditRefused)
     assert outcome.nearest is not None
     assert outcome.nearest.lines == tuple(OLD.split("\n"))
+
+
+def test_where_numbered_text_is_not_found_the_lines_nearest_to_it_are_compared_without_numbers():
+    outcome = replace_text(BODY, '2| text = "hello, " + name\n3: print(text)', "a = 1")
+    assert isinstance(outcome, EditRefused)
+    assert not any("2|" in row for row in outcome.differences)
+
+
+def test_numbers_inside_of_numbered_lines_are_compared_with_the_file():
+    body = "start()\nalpha = f(10) + a[3]\nbeta = two(2)\n"
+    outcome = replace_text(body, "2: alpha = f(10) + a[3]\n9: beta = two(8)", "x")
+    assert isinstance(outcome, EditRefused)
+    assert outcome.differences[1:] == ("- beta = two(8)", "+ beta = two(2)")
 
 
 def test_escapes_that_belong_to_the_program_stay():
@@ -122,6 +182,25 @@ def test_diff_signs_are_removed():
     assert applied(" alpha\n-beta\n gamma", " alpha\n+BETA\n gamma", body).text == "alpha\nBETA\ngamma\n"
 
 
+def test_the_signs_of_a_diff_that_only_adds_are_not_written():
+    old, new = (text.replace("\n", "\n ") for text in (f" {OLD}", f" {NEW}"))
+    outcome = applied(old, new.replace("     log", "+    log"))
+    assert (outcome.text, outcome.tier, outcome.notes) == (RESULT, "exact", ("diff signs removed",))
+
+
+@pytest.mark.parametrize("new", ["     print(name)", "", "     print(text)\nlog()"])
+def test_one_blank_too_many_is_no_diff_where_nothing_is_added(new):
+    outcome = replace_text(BODY, "     print(text)", new)
+    assert not isinstance(outcome, EditApplied) or outcome.notes == ()
+    assert isinstance(replace_text(BODY, "-    print(text)", new), EditRefused)
+
+
+def test_hyphens_before_every_line_of_both_texts_are_no_diff():
+    body = "one thing here\ntwo things here\n"
+    old = "-one thing here\n-two things here"
+    assert isinstance(replace_text(body, old, old.replace("two", "three")), EditRefused)
+
+
 def test_typographic_characters_that_the_file_nowhere_has_are_the_models_own():
     old, new = (text.replace('"', "”").replace(" ", "\u00a0") for text in (OLD, NEW))
     assert applied(old, new).text == RESULT
@@ -143,9 +222,17 @@ def test_two_kinds_of_damage_at_once_are_undone():
     assert applied(old, new).text == RESULT
 
 
-def test_a_fence_that_the_file_has_there_is_text_and_not_a_wrapping():
-    body = "Run:\n\n```\nmake all\nmake check\nmake install\n```\n"
-    outcome = replace_text(body, "```\nmake all\nmake check\n```", "```\nmake all\nmake tests\n```")
+@pytest.mark.parametrize(
+    ("body", "inside"),
+    [
+        ("Run:\n\n```\nmake all\nmake check\nmake install\n```\n", "make all\nmake check"),
+        ("```\nmake all\nmake check\n```\n", "make all"),
+        ("make all\nmake install\n\n```\nmake check\nmake install\n```\n", "make all\nmake install"),
+        ("Text of it\n```\nmore\n", "Text of it\n```"),
+    ],
+)
+def test_a_fence_that_the_file_has_there_is_text_and_not_a_wrapping(body, inside):
+    outcome = replace_text(body, f"```\n{inside}\n```", f"```\n{inside} --fast\n```")
     assert isinstance(outcome, EditRefused)
 
 
@@ -178,10 +265,78 @@ def test_an_escaped_backslash_in_old_shows_that_the_programs_escapes_were_escape
     assert outcome.text == "split(text, '\\n')\ndone()\n"
 
 
-def test_one_open_quote_is_no_cut_string():
-    body = '" Maintainer: me\nset hidden\n'
-    outcome = applied('\\" Maintainer: me\\nset hidden', '\\" Maintainer: you\\nset hidden', body)
-    assert outcome.text == '" Maintainer: you\nset hidden\n'
+@pytest.mark.parametrize(
+    ("body", "old", "new", "result"),
+    [
+        ("a = 1\nb = 2\n", "a = 1\\nb = 2", "a = 1\\nb = x\\d", "a = 1\nb = x\\d\n"),
+        ("a = 1\nb = 2\n", "a = 1\\nb = 2", 'a = 1\\nb = re("\\d")', 'a = 1\nb = re("\\d")\n'),
+        ('say("a")\nstop()\n', 'say("a")\\nstop()', "stop()\\nsay(b)", "stop()\nsay(b)\n"),
+    ],
+)
+def test_line_ends_are_unescaped_where_nothing_else_was_escaped(body, old, new, result):
+    outcome = applied(old, new, body)
+    assert (outcome.text, outcome.notes) == (result, ("escaped line ends undone",))
+
+
+def test_a_line_end_that_only_the_new_text_has_is_no_reason_to_unescape_the_old_one():
+    assert isinstance(replace_text("a = 1\nb = 2\n", "a = 1\\nb = 2", "a = 1\nb = 3"), EditRefused)
+
+
+def test_beside_an_escaped_backslash_line_ends_alone_are_not_unescaped():
+    old = "a = '\\\\'\\nb = 2"
+    assert isinstance(replace_text("a = '\\\\'\nb = 2\n", old, old.replace("2", "3")), EditRefused)
+
+
+def test_between_real_line_ends_quotes_and_letters_are_unescaped_and_line_ends_are_not():
+    old = 'say(\\"a\\", \\u00fc)\nstop()'
+    body = 'say("a", \u00fc)\nstop()\n'
+    assert applied(old, old.replace("stop", "halt"), body).text == body.replace("stop", "halt")
+    old = old.replace("a", "a\\n")
+    assert isinstance(
+        replace_text(body.replace("a", "a\\n"), old, old.replace("stop", "halt")), EditRefused
+    )
+
+
+def test_escaped_letters_between_tabs_are_unescaped():
+    body = "\tsay(\u00fcber)\n\tstop()\n"
+    outcome = applied("\tsay(\\u00fcber)\\n\tstop()", "\tsay(\\u00fcber, 2)\\n\tstop()", body)
+    assert outcome.text == body.replace(")", ", 2)", 1)
+
+
+def test_a_new_text_that_is_no_json_is_not_unescaped_with_an_old_one_that_is():
+    body = "split(text, '\\t')\ndone()\n"
+    outcome = replace_text(body, "split(text, '\\\\t')\\ndone()", "split(text, '\\d')\\ndone()")
+    assert isinstance(outcome, EditRefused)
+
+
+def test_quotes_that_are_escaped_in_the_old_text_only_are_refused():
+    body = 'say("hello there")\nstop()\n'
+    assert isinstance(replace_text(body, 'say(\\"hello there\\")', 'say("good bye")'), EditRefused)
+
+
+def test_a_line_end_in_a_string_stays_where_only_quotes_were_escaped():
+    body = 'say("hello there\\n")\nstop()\n'
+    outcome = applied('say(\\"hello there\\n\\")', 'say(\\"good bye\\n\\")', body)
+    assert outcome.text == 'say("good bye\\n")\nstop()\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "result", "kind"),
+    [
+        (
+            '" Gr\u00fc\u00dfe\n" an alle\nset hidden\n',
+            '" Gr\u00fc\u00dfe\n" an alle\nset shown\n',
+            EditApplied,
+        ),
+        ('" Gr\u00fc\u00dfe\nset hidden\n', '" Gru\u00df\nset hidden\n', EditApplied),
+        ('" Gr\u00fc\u00dfe\n" an alle\nset hidden\n', '" Gru\u00df\n" an alle\nset hidden\n', EditRefused),
+    ],
+)
+def test_open_quotes_of_kept_lines_or_one_alone_are_no_cut_strings(body, result, kind):
+    old, new = (json.dumps(text.rstrip("\n"))[1:-1] for text in (body, result))
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, kind)
+    assert not isinstance(outcome, EditApplied) or outcome.text == result
 
 
 def test_only_entities_that_a_tool_call_needs_are_undone():

@@ -49,6 +49,11 @@ def test_a_spelling_that_the_file_knows_is_another_name():
         ("load_user", "load_users"),
         ("sizeXY", "sizeYX"),
         ("toolBarr_x", "toolBar_x"),
+        ("set_ixd", "set_id"),
+        ("user_kxy", "user_key"),
+        ("user_xame", "user_name"),
+        ("load_nemo", "load_neme"),
+        ("my_naem", "my_name"),
     ],
 )
 def test_names_that_differ_like_names_do_are_no_slips(bad, word):
@@ -63,6 +68,10 @@ def test_names_that_differ_like_names_do_are_no_slips(bad, word):
         ("tooolBar", "toolBar"),
         ("hooVkar", "hookVar"),
         ("vlaue", "value"),
+        ("valeu", "value"),
+        ("set_iid", "set_id"),
+        ("user_nbme", "user_name"),
+        ("recieve_all", "receive_all"),
     ],
 )
 def test_slips_of_the_pen(bad, word):
@@ -71,10 +80,19 @@ def test_slips_of_the_pen(bad, word):
 
 def test_two_misspelt_words_in_a_short_block_are_refused():
     assert isinstance(replace_text(BODY, "    setings = parse(configuraton)", "    pass"), EditRefused)
+    body = "settings = parse(configuration, environment)\n"
+    one = replace_text(body, "setings = parse(configuration, environment)", "pass")
+    assert isinstance(one, EditApplied)
+    assert isinstance(replace_text(body, "setings = parse(configuraton, environment)", "pass"), EditRefused)
 
 
 def test_a_misspelt_word_with_little_around_it_is_refused():
     assert isinstance(replace_text("return settings\n", "settigns", "other"), EditRefused)
+
+
+@pytest.mark.parametrize(("around", "outcome"), [("alpha later", EditApplied), ("alpha late", EditRefused)])
+def test_ten_letters_around_a_misspelt_word_are_enough(around, outcome):
+    assert isinstance(replace_text(f"{around} settings\n", f"{around} settigns", "other"), outcome)
 
 
 @pytest.mark.parametrize(

@@ -120,3 +120,50 @@ def test_lines_left_out_stay_as_deep_as_the_last_line_above_them():
     body = "  def brew\n    heat(water)\n    return pot\n  end\n\n  def serve\n    return cup\n  end\n"
     old = "  def brew\n    heat(water)\n    ...\n    return cup"
     assert isinstance(replace_text(body, old, old.replace("cup", "tray")), EditRefused)
+
+
+def test_lines_left_out_between_lines_of_one_depth_stay():
+    old = "    first(job)\n    ...\n    finish(job)"
+    outcome = replace_text(BODY, old, old.replace("finish(job)", "finish(now)"))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == BODY.replace("finish(job)", "finish(now)")
+
+
+def test_dots_stand_for_one_line_at_least():
+    body = "begin(1)\n    common_end()\n"
+    edit = "begin(1)\n...\n    common_end()", "begin(1)\n...\n    other_end()"
+    assert isinstance(replace_text(body, *edit), EditRefused)
+    outcome = replace_text(f"{body}    a()\n    common_end()\n", *edit)
+    assert isinstance(outcome, EditRefused)
+    assert [place.old for place in outcome.places] == [f"{body}    a()\n    common_end()"]
+
+
+def test_of_several_beginnings_each_is_offered_with_the_nearest_end():
+    body = "".join(f"begin()\n    {n}()\n    stop_all()\n    next()\n    stop_all()\n" for n in "ab")
+    outcome = replace_text(body, "begin()\n...\n    stop_all()", "begin()\n...\n    halt()")
+    assert isinstance(outcome, EditRefused)
+    assert "fits 2 places" in outcome.message
+    assert [place.line for place in outcome.places] == [1, 6]
+
+
+def test_one_beginning_is_offered_with_the_five_nearest_ends():
+    body = "begin()\n" + "    go()\n    stop_all()\n" * 7
+    outcome = replace_text(body, "begin()\n...\n    stop_all()", "begin()\n...\n    halt()")
+    assert isinstance(outcome, EditRefused)
+    assert "fits 5 places" in outcome.message
+    assert [place.old.count("\n") for place in outcome.places if place.old] == [2, 4, 6, 8, 10]
+
+
+@pytest.mark.parametrize(("pieces", "kind"), [(12, EditApplied), (13, EditRefused)])
+def test_up_to_twelve_pieces_are_put_together(pieces, kind):
+    rows = [f"step_number_{n}()" for n in range(2 * pieces)]
+    old = "\n...\n".join(rows[::2])
+    outcome = replace_text("\n".join([*rows, ""]), old, old.replace("number_0", "zero"))
+    assert isinstance(outcome, kind)
+
+
+@pytest.mark.parametrize(("count", "kind"), [(2000, EditApplied), (2001, EditRefused)])
+def test_up_to_two_thousand_lines_of_a_block_are_left_out(count, kind):
+    body = "def start(job):\n    first(job)\n" + "    go()\n" * count + "    finish(job)\n"
+    old = "    first(job)\n    ...\n    finish(job)"
+    assert isinstance(replace_text(body, old, old.replace("finish", "end")), kind)

@@ -37,6 +37,28 @@ def test_a_comment_on_what_stays_unchanged_is_written_where_no_code_was_left_out
     assert comment in outcome.text
 
 
+@pytest.mark.parametrize(
+    ("note", "kind"),
+    [
+        ("# helper remains unchanged", EditRefused),
+        ("# the helper remains unchanged", EditApplied),
+        ("# ... existing code".replace(" ", " " * 182, 1), EditRefused),
+        ("# ... existing code".replace(" ", " " * 183, 1), EditApplied),
+    ],
+)
+def test_a_note_has_up_to_four_words_without_dots_and_up_to_200_letters(note, kind):
+    outcome = replace_text(BODY, "    two()", f"    two()\n    {note}")
+    assert isinstance(outcome, kind)
+
+
+def test_a_note_behind_a_line_number_is_not_written():
+    outcome = replace_text(
+        BODY, "2\t    one()\n3\t    two()", "2\t    one()\n3\t    # ... existing code ..."
+    )
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "omission"
+
+
 def test_a_note_is_none_where_lines_are_gone_elsewhere_in_the_edit():
     note = "    # rest of the function remains the same"
     outcome = replace_text(BODY, "    one()\n    two()\n    three()", f"    three()\n{note}")

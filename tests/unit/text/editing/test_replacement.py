@@ -1,3 +1,5 @@
+import pytest
+
 from handtools.text.editing import CharSpan, EditApplied, EditRefused, MatchHint, replace_text
 from handtools.text.lazy_splice import SplicedText
 
@@ -63,6 +65,48 @@ def test_two_places_of_the_same_tier_are_refused():
     outcome = replace_text(body, "value = compute(1)\n\n", "value = compute(2)\n\n")
     assert isinstance(outcome, EditRefused)
     assert outcome.code == "ambiguous"
+    assert "lines 1, 2." in outcome.message
+
+
+@pytest.mark.parametrize("above", ["", "start()\n"])
+@pytest.mark.parametrize("below", ["", "stop()\n"])
+def test_blank_lines_around_lines_that_match_but_for_blanks_go_where_the_new_text_has_none(above, below):
+    outcome = replace_text(
+        f"{above}\n\nvalue = compute(1)  \n\n\n{below}",
+        "\n\nvalue = compute(1)\n\n\n",
+        "value = compute(2)\n",
+    )
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == f"{above}value = compute(2)\n{below}"
+
+
+@pytest.mark.parametrize(
+    ("old", "message"),
+    [
+        ("value = 1", "old_string and new_string are the same text."),
+        ("value = 1 ", "The edit would leave the file as it is."),
+    ],
+)
+def test_an_edit_that_changes_nothing_is_refused(old, message):
+    outcome = replace_text("value = 1\n", old, "value = 1")
+    assert isinstance(outcome, EditRefused)
+    assert (outcome.code, outcome.message) == ("no_change", message)
+
+
+def test_a_file_that_is_as_it_was_read_is_edited_as_if_nobody_had_said_so():
+    body = "def f():\n  value = compute(1)\n"
+    outcome = replace_text(body, "    value = compute(1)\n", "    value = compute(2)\n", seen=body)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.tier == "indentation"
+
+
+@pytest.mark.parametrize(
+    ("seen", "kind"),
+    [("total = compute(1)\nx()\ntotal = compute(1)\n", EditRefused), ("something else\n", EditApplied)],
+)
+def test_what_was_read_twice_is_not_looked_for_loosely(seen, kind):
+    body = "total = compute( 1 )\nrest()\n"
+    assert isinstance(replace_text(body, "total = compute(1)", "total = compute(2)", seen=seen), kind)
 
 
 def test_a_little_text_is_no_proof_once_anything_is_forgotten():
@@ -74,6 +118,12 @@ def test_a_line_hint_tells_two_equal_places_apart():
     outcome = replace_text(body, "b()", "c()", hint=MatchHint(line=6, within=0))
     assert isinstance(outcome, EditApplied)
     assert outcome.text == "a()\nb()\na()\nb()\na()\nc()\na()\nb()\n"
+
+
+def test_the_very_line_that_a_hint_names_goes_before_its_neighbours():
+    outcome = replace_text("step()\n" * 3, "step()", "stop()", hint=MatchHint(line=2, within=1))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "step()\nstop()\nstep()\n"
 
 
 def test_a_line_hint_tells_two_places_apart_that_match_but_for_their_blanks():
@@ -99,10 +149,64 @@ def test_a_scope_tells_two_equal_places_apart():
     assert outcome.text.startswith("class A:\n    def f(self):\n        pass\n")
 
 
-def test_an_occurrence_tells_two_equal_places_apart():
-    outcome = replace_text("a\na\na\n", "a", "b", hint=MatchHint(occurrence=2))
+@pytest.mark.parametrize(
+    ("scope", "changed"),
+    [
+        ("class B", [11]),
+        ("    class B:", [11]),
+        ("log()", [5]),
+        ("def f(self):", None),
+        ("class C:", []),
+        ("last()", []),
+    ],
+)
+def test_a_scope_is_the_beginning_of_a_line_above_that_is_as_deep_or_less(scope, changed):
+    rows = ["class A:", "    def f(self):", "        log()", "", "        pass", ""]
+    rows += [
+        "class B:",
+        "    def f(self):",
+        "        if log():",
+        "            log()",
+        "        pass",
+        "",
+        "last()",
+    ]
+    outcome = replace_text("\n".join(rows), "        pass", "        return", hint=MatchHint(scope=scope))
+    if changed:
+        assert isinstance(outcome, EditApplied)
+        assert [n for n, row in enumerate(outcome.text.split("\n"), 1) if "return" in row] == changed
+    else:
+        assert isinstance(outcome, EditRefused)
+        assert outcome.code == ("ambiguous" if changed is None else "not_found")
+
+
+@pytest.mark.parametrize(("occurrence", "text"), [(1, "b\na\na\n"), (2, "a\nb\na\n"), (3, "a\na\nb\n")])
+def test_an_occurrence_tells_equal_places_apart(occurrence, text):
+    outcome = replace_text("a\na\na\n", "a", "b", hint=MatchHint(occurrence=occurrence))
     assert isinstance(outcome, EditApplied)
-    assert outcome.text == "a\nb\na\n"
+    assert outcome.text == text
+
+
+@pytest.mark.parametrize("occurrence", [-1, 0, 4])
+def test_an_occurrence_that_there_is_not_is_refused(occurrence):
+    outcome = replace_text("a\na\na\n", "a", "b", hint=MatchHint(occurrence=occurrence))
+    assert isinstance(outcome, EditRefused)
+    assert [place.line for place in outcome.places] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(19, "19 places"), (20, "20 or more places"), (30, "20 or more places")]
+)
+def test_places_are_counted_up_to_twenty(count, said):
+    outcome = replace_text("step()\n" * count, "step()", "stop()")
+    assert isinstance(outcome, EditRefused)
+    assert outcome.message.startswith(f"old_string fits {said}: lines 1, 2, 3, 4, 5 ...")
+
+
+@pytest.mark.parametrize(("line", "kind"), [(1000, EditApplied), (1001, EditRefused)])
+def test_the_line_that_a_hint_names_is_found_among_a_thousand_alike(line, kind):
+    outcome = replace_text("step()\n" * 1001, "step()", "stop()", hint=MatchHint(line=line, within=0))
+    assert isinstance(outcome, kind)
 
 
 def test_a_hint_does_not_bring_back_what_the_tiers_rule_out():

@@ -1,4 +1,4 @@
-from handtools.text.editing import EditApplied, EditRefused, replace_text
+from handtools.text.editing import EditApplied, EditRefused, MatchHint, replace_text
 
 NAMES = [
     "oak",
@@ -31,6 +31,11 @@ def test_a_misremembered_line_that_the_edit_does_not_touch_stays_as_it_is():
     assert outcome.text == BODY.replace("'oak'", "'beech'")
     assert outcome.tier == "misremembered context"
     assert "apple tree" in outcome.notes[0]
+
+
+def test_where_a_line_is_named_a_misremembered_line_is_refused():
+    outcome = replace_text(BODY, TOLD, TOLD.replace("'oak'", "'beech'"), hint=MatchHint(line=1))
+    assert isinstance(outcome, EditRefused)
 
 
 def test_blanks_at_the_ends_of_kept_lines_stay_the_files():

@@ -1,8 +1,11 @@
 """Every format is read into one form, and what can't be read is named by its line."""
 
+import re
+
 import pytest
 
 from handtools.text.patches import Hunk, HunkRow, MalformedPatch, invert_patch, parse_patch
+from handtools.text.patches.patch_model import patch_of_one_file
 
 GIT = """\
 diff --git a/src/a.py b/src/a.py
@@ -15,6 +18,7 @@ index 1111111..2222222 100644
 +2
  three
 """
+NO_END = "\\ No newline at end of file\n"
 
 
 def test_a_git_diff_is_read():
@@ -55,6 +59,33 @@ def test_what_stands_around_a_patch_is_left_out(wrapped):
     assert parse_patch(wrapped.format(envelope)) == parse_patch(envelope)
     if "EOF" not in wrapped:
         assert parse_patch(wrapped.format(GIT.strip("\n"))) == parse_patch(GIT)
+
+
+@pytest.mark.parametrize("rows", ["-x\n", "-x\n+y\n", " x\n", "-x\n+y\n z\n"])
+@pytest.mark.parametrize(
+    "rest", ["That is all.\n", "-- \n2.39.5\n\nFrom 1a2b3c Mon Sep 17\n", "--\n2.39.5 (Apple Git-154)"]
+)
+def test_what_stands_below_a_diff_is_no_part_of_it(rows, rest):
+    old, new = (len(re.findall(f"(?m)^[ {sign}]", rows)) for sign in "-+")
+    diff = f"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,{old} +1,{new} @@\n{rows}"
+    assert parse_patch(diff + rest) == parse_patch(diff)
+
+
+def test_a_removed_hyphen_is_no_end_of_a_mail():
+    [file] = parse_patch("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n-- \n- 2.39.5\n")
+    assert [row.text for row in file.hunks[0].rows] == ["x", "y", "- ", " 2.39.5"]
+
+
+@pytest.mark.parametrize("opening", ["```\n", "\n```diff\n"])
+@pytest.mark.parametrize(
+    "patch", ["*** Update File: a\n-x\n+y", "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-x\n+y"]
+)
+def test_a_fence_ends_a_patch_that_does_not_say_where_it_ends(opening, patch):
+    assert parse_patch(f"{opening}{patch}\n```\n") == parse_patch(patch)
+
+
+def test_a_fence_that_nothing_closes_takes_no_line_of_the_patch():
+    assert parse_patch(f"```diff\n{GIT}") == parse_patch(GIT)
 
 
 def test_a_patch_whose_line_ends_were_turned_reads_the_same():
@@ -110,6 +141,29 @@ def test_the_inverse_of_a_deletion_brings_the_file_back_with_its_mode():
     assert (back.action, back.executable, back.hunks) == ("add", True, (Hunk((HunkRow("+", "one"),), 0),))
 
 
+@pytest.mark.parametrize("rest", ["rename from x y\n", "rename to z w\n", "new file mode 100644\n"])
+def test_half_of_a_rename_does_not_tell_names_with_spaces_apart(rest):
+    with pytest.raises(MalformedPatch, match="can't be told apart"):
+        parse_patch(f"diff --git a/x y b/z w\n{rest}")
+
+
+def test_the_inverse_of_a_copy_deletes_it():
+    [copied] = parse_patch("diff --git a/x b/z\ncopy from x\ncopy to z\n")
+    back = invert_patch(copied)
+    assert (back.action, back.path, back.origin) == ("delete", "z", None)
+
+
+def test_the_inverse_of_a_deletion_brings_back_the_lines_that_it_quotes():
+    [gone] = parse_patch("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n")
+    assert invert_patch(gone, "other\n").hunks == (Hunk((HunkRow("+", "one"),), 0),)
+
+
+def test_the_inverse_of_the_deletion_of_an_empty_file_adds_no_line():
+    [gone] = parse_patch("diff --git a/x b/x\ndeleted file mode 100644\n")
+    back = invert_patch(gone, "")
+    assert (back.action, back.hunks) == ("add", ())
+
+
 def test_blank_lines_behind_a_hunk_that_counts_wrongly_are_no_part_of_it():
     hunk = "@@ -1,9 +1,9 @@\n-x\n+y\n\n\n"
     file, _ = parse_patch(f"--- a/x\n+++ b/x\n{hunk}--- a/z\n+++ b/z\n@@ -1 +1 @@\n-1\n+2\n")
@@ -130,16 +184,43 @@ def test_every_escape_of_a_quoted_name_is_undone():
 
 
 @pytest.mark.parametrize(
-    "names", ["--- a/x.py\n+++ a/x.py\n", "--- a/x.py\t2020-01-01\n+++ a/x.py\t2020-01-02\n"]
+    ("old", "new", "origin", "path"),
+    [
+        ("a/x.py", "b/x.py", None, "x.py"),
+        ("i/x.py", "w/y.py", "x.py", "y.py"),
+        ("a/x.py", "a/x.py", None, "a/x.py"),
+        ("a/x.py\t2020-01-01", "a/x.py\t2020-01-02", None, "a/x.py"),
+        ("x/f.py", "y/f.py", "x/f.py", "y/f.py"),
+        ("apple", "banana", "apple", "banana"),
+        ("a/x.py", "banana", "a/x.py", "banana"),
+    ],
 )
-def test_a_folder_called_a_is_no_prefix(names):
-    [file] = parse_patch(f"{names}@@ -1 +1 @@\n-x\n+y\n")
-    assert file.path == "a/x.py"
+def test_letters_that_a_diff_puts_in_front_are_no_part_of_a_name_but_folders_are(old, new, origin, path):
+    [file] = parse_patch(f"--- {old}\n+++ {new}\n@@ -1 +1 @@\n-x\n+y\n")
+    assert (file.origin, file.path) == (origin, path)
 
 
-def test_lines_that_look_like_headers_are_counted_as_the_hunk_says():
-    [file] = parse_patch("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n same\n")
-    assert file.hunks[0].rows == (HunkRow("-", "-- old"), HunkRow("+", "++ new"), HunkRow(" ", "same"))
+@pytest.mark.parametrize(
+    ("ranges", "rest"),
+    [("-1,2 +1,2", " same\n"), ("-1 +1", ""), ("-1 +1", "--- a/y\n+++ b/y\n"), ("-1 +1", NO_END)],
+)
+def test_lines_that_look_like_headers_are_counted_as_the_hunk_says(ranges, rest):
+    file, *_ = parse_patch(f"--- a/x\n+++ b/x\n@@ {ranges} @@\n--- old\n+++ new\n{rest}")
+    assert [row[:2] for row in file.hunks[0].rows[:2]] == [("-", "-- old"), ("+", "++ new")]
+
+
+def test_a_removed_comment_is_no_header_where_a_hunk_counts_wrongly():
+    [file] = parse_patch("--- a/x.sql\n+++ b/x.sql\n@@ -1,9 +1,9 @@\n--- old\n+-- new\n same\n")
+    assert file.hunks[0].rows == (HunkRow("-", "-- old"), HunkRow("+", "-- new"), HunkRow(" ", "same"))
+
+
+@pytest.mark.parametrize(
+    ("title", "scopes"),
+    [("@@ def f():", ("def f():",)), ("@@ class A @@", ("class A",)), ("@@ ... @@", ()), ("@@", ())],
+)
+def test_a_hunk_of_a_diff_without_numbers_is_found_by_what_its_header_names(title, scopes):
+    [file] = parse_patch(f"--- a/x\n+++ b/x\n{title}\n-x\n+y\n")
+    assert file.hunks == (Hunk((HunkRow("-", "x"), HunkRow("+", "y")), scopes=scopes),)
 
 
 def test_a_hunk_that_counts_wrongly_ends_where_its_lines_end():
@@ -150,14 +231,26 @@ def test_a_hunk_that_counts_wrongly_ends_where_its_lines_end():
     assert len(second.hunks[0].rows) == 3
 
 
-def test_the_missing_final_line_end_is_read():
-    [file] = parse_patch("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+x\n")
-    assert [row.ended for row in file.hunks[0].rows] == [False, True]
+@pytest.mark.parametrize("ranges", ["-1,2 +1,2", "-1,9 +1,9"])
+def test_the_missing_final_line_end_is_read(ranges):
+    rows = f" w\n-x\n{NO_END}+x\n"
+    [file] = parse_patch(f"--- a/x\n+++ b/x\n@@ {ranges} @@\n{rows}")
+    assert [(row.text, row.ended) for row in file.hunks[0].rows] == [("w", True), ("x", False), ("x", True)]
+
+
+def test_numbers_in_the_envelope_are_read():
+    [file] = parse_patch("*** Update File: x\n@@ -7,2 +7,2 @@\n-a\n+b\n@@\n-c\n+d\n")
+    assert [hunk.line for hunk in file.hunks] == [7, None]
 
 
 def test_a_blank_line_that_lost_its_space_is_a_kept_one():
     [file] = parse_patch("*** Begin Patch\n*** Update File: x\n a\n\n-b\n+c\n\n*** End Patch")
     assert file.hunks[0].rows == (HunkRow(" ", "a"), HunkRow(" ", ""), HunkRow("-", "b"), HunkRow("+", "c"))
+
+
+def test_a_blank_line_of_an_added_file_that_lost_its_sign_is_kept_between_others():
+    files = parse_patch("*** Add File: x\n\n+a\n\n \n+b\n+c\n\n*** End of File\n*** Add File: y\n+d\n")
+    assert [[row.text for row in file.hunks[0].rows] for file in files] == [["a", "", "", "b", "c"], ["d"]]
 
 
 @pytest.mark.parametrize(
@@ -176,9 +269,56 @@ def test_a_blank_line_that_lost_its_space_is_a_kept_one():
         ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n", 3),
         ("diff --git a/x b/x\nGIT binary patch\n", 2),
         ("diff --git a/x b/x\nnew file mode 120000\n", 1),
+        ("\n--- a/x\n+++ \n@@ -1 +1 @@\n-x\n+y\n", 2),
+        ("\n--- \n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n", 2),
     ],
 )
 def test_what_cannot_be_read_is_named_by_its_line(patch, line):
     with pytest.raises(MalformedPatch) as caught:
         parse_patch(patch)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize("patch", ["*** Begin Patch\nwhat\n*** End Patch", "--- a/x\n@@ -1 +1 @@\n-x\n+y"])
+def test_the_line_is_counted_with_what_stands_around_the_patch(patch):
+    with pytest.raises(MalformedPatch) as caught:
+        parse_patch(f"\n\n```diff\n{patch}\n```\n")
+    assert caught.value.line == 3 + 2
+
+
+def test_what_is_no_file_is_named_with_its_mode():
+    with pytest.raises(
+        MalformedPatch, match=r"^Line 1 of the patch: lib is no regular file \(mode 160000\)"
+    ):
+        parse_patch("diff --git a/lib b/lib\nnew file mode 160000\n")
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["*** Update File: a\n-x\n+y\n", "*** Add File: a\n+x\n", "--- a/x\n+++ b/x\n@@ -1,3 +1 @@\n-x\n+y\n"],
+)
+def test_the_first_sixty_letters_of_a_line_that_cannot_be_read_are_shown(before):
+    with pytest.raises(MalformedPatch) as caught:
+        parse_patch(before + "w" * 59 + "hat")
+    assert repr("w" * 59 + "h") in str(caught.value)
+
+
+def test_names_with_spaces_are_told_apart_up_to_ten_thousand_letters():
+    short, long = "x y".ljust(4997, "z"), "x y".ljust(4998, "z")
+    [file] = parse_patch(f"diff --git a/{short} b/{short}\nnew file mode 100644\n")
+    assert file.path == short
+    with pytest.raises(MalformedPatch, match="can't be told apart"):
+        parse_patch(f"diff --git a/{long} b/{long}\nnew file mode 100644\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "moved", "read"),
+    [
+        (("Delete", "a b"), "", ("delete", "a b", None, ())),
+        (("Update", "a"), "b", ("update", "b", "a", ())),
+        (("Add", "a", "+x\n+\n"), "", ("add", "a", None, (Hunk((HunkRow("+", "x"), HunkRow("+", ""))),))),
+    ],
+)
+def test_a_patch_of_one_file_is_read_as_it_is_written(arguments, moved, read):
+    [file] = parse_patch(patch_of_one_file(*arguments, move_to=moved))
+    assert (file.action, file.path, file.origin, file.hunks) == read
