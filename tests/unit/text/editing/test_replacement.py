@@ -188,6 +188,13 @@ def test_a_scope_is_the_beginning_of_a_line_above_that_is_as_deep_or_less(scope,
         assert outcome.code == ("ambiguous" if changed is None else "not_found")
 
 
+def test_a_scope_stands_above_what_is_in_it_and_not_below():
+    body = "if a:\n    go()\nstop()\nif b:\n    go()\n"
+    outcome = replace_text(body, "    go()", "    run()", hint=MatchHint(scope="stop()"))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "if a:\n    go()\nstop()\nif b:\n    run()\n"
+
+
 @pytest.mark.parametrize(("occurrence", "text"), [(1, "b\na\na\n"), (2, "a\nb\na\n"), (3, "a\na\nb\n")])
 def test_an_occurrence_tells_equal_places_apart(occurrence, text):
     outcome = replace_text("a\na\na\n", "a", "b", hint=MatchHint(occurrence=occurrence))
