@@ -1,5 +1,6 @@
 """What holds for every text and every edit."""
 
+import re
 import string
 
 from hypothesis import assume, given
@@ -96,7 +97,8 @@ def test_every_input_is_applied_or_refused_and_the_refusal_can_be_shown(body, ol
 
 @given(bodies, st.data())
 def test_a_unique_piece_is_replaced_as_str_replace_would(body, data):
-    mixed, body = body, lines.convert_line_ends(body, "\n")
+    # A lone carriage return may meet the line feed of an empty line.
+    mixed, body = re.sub("\r(?!\n)", "\r\n", body), lines.convert_line_ends(body, "\n")
     start = data.draw(st.integers(0, len(body) - 1))
     end = data.draw(st.integers(start + 1, len(body)))
     old = body[start:end]

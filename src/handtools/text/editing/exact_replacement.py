@@ -264,7 +264,9 @@ def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied:
     first = view.count("\n", 0, start)
     match = LineMatch(tuple(range(first, first + len(mine))), first, first + len(mine), MatchLoss.NOTHING)
     span = page.span(first, match.last)
-    written = replay_edit_on_lines(page, match, mine, theirs)
+    rows = lines.split_lines(replay_edit_on_lines(page, match, mine, theirs))
+    # The rows tell the line ends; the rest is as it was sent, blanks at the ends of lines too.
+    written = "".join(text + lines.line_ending_of(row) for text, row in zip(theirs, rows, strict=False))
     if ended and not closed:
         # The file's last line end goes, for old has it and new has not.
         written = written.removesuffix(lines.line_ending_of(written))

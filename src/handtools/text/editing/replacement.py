@@ -25,6 +25,7 @@ from handtools.text.editing.edit_outcome import (
 from handtools.text.editing.exact_replacement import replace_all_exact, replace_exact
 from handtools.text.editing.normalized_lines import LineIndex, MatchLoss, is_blank
 from handtools.text.editing.normalized_matches import (
+    MOST_CANDIDATES,
     LineMatch,
     find_match_candidates,
     is_recognizable,
@@ -136,8 +137,9 @@ def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> 
     if not best:
         return None
     if len(best) > 1:
+        places = [match.first + 1 for match in best]
         return refusals.refuse_ambiguous(
-            page, [match.first + 1 for match in best], "\n".join(old).strip("\n")
+            page, places, "\n".join(old).strip("\n"), or_more=len(best) == MOST_CANDIDATES
         )
     if not is_recognizable(old, best[0]):
         return None

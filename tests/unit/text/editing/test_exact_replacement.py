@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.editing import EditApplied, EditRefused, replace_text
+from handtools.text.editing import CharSpan, EditApplied, EditRefused, replace_text
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -82,7 +82,7 @@ def test_part_of_a_word_a_number_or_a_character_of_any_script_is_not_replaced(bo
     [
         ("concat_all(x)\n", "cat_all(x)", "cat_all(y)", EditApplied),
         ("concat(x)\n", "cat", "cat()", EditRefused),
-        ("\U0001f469\u200d\U0001f4bb b\n", " b", " c", EditApplied),
+        ("\U0001f469\u200d\U0001f4bb b\n", " b", "", EditApplied),
     ],
 )
 def test_an_edit_that_begins_inside_a_word_must_keep_that_word_and_change_more(body, old, new, kind):
@@ -146,6 +146,9 @@ def test_the_last_line_end_of_a_file_of_mixed_ends_can_go():
         ("one\r\ntwo\nthree\n", "one\ntwo", "1\n2\n", "1\r\n2\n\nthree\n"),
         ("one\r\ntwo\nthree", "three", "3\nfour", "one\r\ntwo\n3\nfour"),
         ("one x\r\ntwo\nthree\n", "x\ntwo", "y\n2", "one y\r\n2\nthree\n"),
+        ("one\r\ntwo \nthree\n", "two ", "two", "one\r\ntwo\nthree\n"),
+        ("one\r\ntwo\nthree\n", "two", "  two ", "one\r\n  two \nthree\n"),
+        ("one \r\ntwo\nthree\n", "one \ntwo", "one\ntwo", "one\r\ntwo\nthree\n"),
         ("a\rb\r", "a\nb", "a\nc", "a\rc\r"),
         ("a\nb\n", "a\nb", "a\r\nc", "a\nc\n"),
         ("a\nb\n", "a\nb", "a\r\nb", "a\r\nb\n"),
@@ -155,6 +158,22 @@ def test_line_ends_stay_the_files_unless_nothing_else_is_changed(body, old, new,
     outcome = replace_text(body, old, new)
     assert isinstance(outcome, EditApplied)
     assert (outcome.text, outcome.tier) == (result, "exact")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "span"),
+    [
+        ("one\n", "", CharSpan(0, 5)),
+        ("one\n", "1", CharSpan(0, 9)),
+        ("two", "2", CharSpan(5, 9)),
+        ("two\n", "", CharSpan(5, 9)),
+        ("three", "3", CharSpan(9, 15)),
+    ],
+)
+def test_only_lines_that_change_are_written_in_a_file_of_mixed_line_ends(old, new, span):
+    outcome = replace_text("one\r\ntwo\nthree\n", old, new)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.spans == (span,)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,13 @@ def test_a_place_that_loses_less_of_the_same_wins():
     assert outcome.text == f"{worse}\nmiddle()\n{OTHER_QUOTES.replace('close', 'finish')}\n"
 
 
+def test_of_places_with_the_same_loss_the_one_without_other_blank_lines_wins():
+    both = BLANK.replace('")\n', '")  \n')
+    outcome = replace_text(f"{both}\nmiddle()\n{TRAILING}\n", BLOCK, BLOCK.replace("close", "finish"))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == f"{both}\nmiddle()\n{TRAILING.replace('close', 'finish')}\n"
+
+
 def test_what_the_lines_themselves_lose_is_told_before_blank_lines_around_them():
     outcome = replace_text(
         f"def greet():\n{DEEPER}\nend()\n", f"\n{BLOCK}\n", f"\n{BLOCK.replace('close', 'finish')}\n"

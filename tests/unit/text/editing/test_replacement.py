@@ -70,14 +70,22 @@ def test_two_places_of_the_same_tier_are_refused():
 
 @pytest.mark.parametrize("above", ["", "start()\n"])
 @pytest.mark.parametrize("below", ["", "stop()\n"])
-def test_blank_lines_around_lines_that_match_but_for_blanks_go_where_the_new_text_has_none(above, below):
-    outcome = replace_text(
-        f"{above}\n\nvalue = compute(1)  \n\n\n{below}",
-        "\n\nvalue = compute(1)\n\n\n",
-        "value = compute(2)\n",
-    )
+@pytest.mark.parametrize("blanks", ["\n", "\n\n"])
+def test_blank_lines_around_lines_that_match_but_for_blanks_go_where_the_new_text_has_none(
+    above, below, blanks
+):
+    body = f"{above}{blanks}value = compute(1)  \n{blanks}{below}"
+    outcome = replace_text(body, f"{blanks}value = compute(1)\n{blanks}", "value = compute(2)\n")
     assert isinstance(outcome, EditApplied)
     assert outcome.text == f"{above}value = compute(2)\n{below}"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("r" * 16, EditApplied), ("r" * 15, EditRefused)])
+def test_twenty_four_letters_are_recognised_across_other_blank_lines(name, kind):
+    outcome = replace_text(
+        f"first = 1\n{name} = 23\n", f"first = 1\n\n{name} = 23", f"first = 1\n\n{name} = 24"
+    )
+    assert isinstance(outcome, kind)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +188,13 @@ def test_a_scope_is_the_beginning_of_a_line_above_that_is_as_deep_or_less(scope,
         assert outcome.code == ("ambiguous" if changed is None else "not_found")
 
 
+def test_a_scope_stands_above_what_is_in_it_and_not_below():
+    body = "if a:\n    go()\nstop()\nif b:\n    go()\n"
+    outcome = replace_text(body, "    go()", "    run()", hint=MatchHint(scope="stop()"))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "if a:\n    go()\nstop()\nif b:\n    run()\n"
+
+
 @pytest.mark.parametrize(("occurrence", "text"), [(1, "b\na\na\n"), (2, "a\nb\na\n"), (3, "a\na\nb\n")])
 def test_an_occurrence_tells_equal_places_apart(occurrence, text):
     outcome = replace_text("a\na\na\n", "a", "b", hint=MatchHint(occurrence=occurrence))
@@ -201,6 +216,15 @@ def test_places_are_counted_up_to_twenty(count, said):
     outcome = replace_text("step()\n" * count, "step()", "stop()")
     assert isinstance(outcome, EditRefused)
     assert outcome.message.startswith(f"old_string fits {said}: lines 1, 2, 3, 4, 5 ...")
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(63, "63 places"), (64, "64 or more places"), (70, "64 or more places")]
+)
+def test_places_that_match_but_for_blanks_are_counted_up_to_sixty_four(count, said):
+    outcome = replace_text("total_width  =  1\n" * count, "total_width = 1", "total_width = 2")
+    assert isinstance(outcome, EditRefused)
+    assert outcome.message.startswith(f"old_string fits {said}: ")
 
 
 @pytest.mark.parametrize(("line", "kind"), [(1000, EditApplied), (1001, EditRefused)])

@@ -1,3 +1,5 @@
+import pytest
+
 from handtools.text.editing import EditApplied, EditRefused, MatchHint, replace_text
 
 NAMES = [
@@ -31,6 +33,12 @@ def test_a_misremembered_line_that_the_edit_does_not_touch_stays_as_it_is():
     assert outcome.text == BODY.replace("'oak'", "'beech'")
     assert outcome.tier == "misremembered context"
     assert "apple tree" in outcome.notes[0]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_a_misremembered_line_is_no_trouble_in_a_file_with_other_line_ends(end):
+    body = BODY.replace("\n", end)
+    assert applied(TOLD, TOLD.replace("'oak'", "'beech'"), body).text == body.replace("'oak'", "'beech'")
 
 
 def test_where_a_line_is_named_a_misremembered_line_is_refused():
