@@ -411,6 +411,9 @@ def test_a_file_that_is_too_large_to_keep_is_not_remembered_as_read():
     whole, larger = bytes(1 << 20), bytes((1 << 20) + 1)
     journal.entries.record_reads(call, {"f": Node("file", whole)})
     assert journal.entries.seen_bytes(call, "f") == whole
+    journal.later(CallRecord(call, Result("x", None), 1.0, 2.0, {"f": Node("file", whole)}))
+    assert journal.entries.seen_bytes(call, "f") == whole
+    journal.calls.page()
     journal.later(CallRecord(call, Result("x", None), 1.0, 2.0, {"f": Node("file", larger)}))
     assert journal.entries.seen_bytes(call, "f") is None
     journal.calls.page()

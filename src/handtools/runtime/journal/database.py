@@ -406,7 +406,8 @@ def _explanation(path: str, failure: sqlite3.DatabaseError | OSError) -> HostErr
         return _unusable(path, str(failure), errno.ENOSPC if name == "SQLITE_FULL" else None)
     return JournalDamaged(
         f"The journal {path} is damaged, or its disk could not read it: {failure}. "
-        "The next start sets a damaged one aside and begins a new one."
+        "The next start sets it aside if calls can't be recorded in it; "
+        "`handtools doctor --deep` looks at all of it."
     )
 
 
@@ -481,7 +482,9 @@ def _prepared_connection(path: str) -> sqlite3.Connection:
             _create(connection)
         elif version > SCHEMA_VERSION:
             raise HostError(f"The journal {path} was written by a newer handtools. Update handtools.")
-        connection.execute("SELECT 1 FROM calls, entries, touches LIMIT 1").fetchone()
+        # Where the next call is recorded: the end of each table, which no index stands for.
+        for table in ("calls", "entries", "touches", "blobs"):
+            connection.execute(f"SELECT max(rowid) FROM {table}").fetchone()
     except BaseException:
         connection.close()
         raise
