@@ -18,9 +18,10 @@ import pytest
 from handtools import Approval, Call, Change, ChangeSet, Reply, Result
 from handtools.core.call import output_file_name
 from handtools.core.changes import BackupRef, Node, sha256_hex
+from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.errors import HostError, JournalDamaged
 from handtools.core.files import PlannedWrite
-from handtools.host.files.backups import FolderBackups
+from handtools.host.files.backups import UPPER_LAYER_NAME, FolderBackups
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.runtime.journal import CallRecord, Journal, RetentionLimits
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
@@ -81,6 +82,9 @@ def test_packing_is_undone_exactly():
     for data in (b"", b"x", b"abc" * 1000, bytes(range(256)) * 9):
         assert decompress_blob(compress_blob(data)) == data
     assert len(compress_blob(b"abc" * 1000)) < 100
+    assert [len(compress_blob(b"a" * size)) < size for size in (255, 256)] == [False, True]
+    with pytest.raises(HostError, match="can't be unpacked"):
+        decompress_blob(b"zno frame")
 
 
 def test_the_record_is_readable_by_its_owner_only(tmp_path):
@@ -338,14 +342,15 @@ def test_forgetting_a_file_forgets_what_calls_printed_of_it():
     printed(journal, "value", "the key is 0123456789abcdef-secret")
     printed(journal, "quoted", 'said "so":\n' + 'NAME="a \\\\ b" and more')
     printed(journal, "named", "nothing of it", {"command": "wc -l conf/.env"})
+    printed(journal, "typed", "nothing of it", {"command": f"echo {SECRET}"})
     printed(journal, "other", "all is well", {"command": "cat conf/.env.example conf/.envx"})
     for name, data in {"long.log": f"x\n{SECRET}\n", "cat.txt": "whole", "other.log": "fine"}.items():
         outputs.put(data.encode(), name=name)
     now = f'{SECRET}\nNAME="a \\\\ b" and more\n'.encode()
     gone = journal.retention.forget("conf/.env", now=now, outputs=outputs)
-    assert gone.calls == ("cat", "long", "named", "quoted", "value")
+    assert gone.calls == ("cat", "long", "named", "quoted", "typed", "value")
     assert outputs.names() == ["other.log"]
-    for name in ("cat", "value", "quoted", "named"):
+    for name in ("cat", "value", "quoted", "named", "typed"):
         assert "forgotten on request" in str(journal.calls.recall(name))
         assert journal.calls.find(name).args == {}
     assert "all is well" in str(journal.calls.recall("other"))
@@ -468,6 +473,7 @@ def test_an_owner_finds_calls_by_the_ids_that_it_gave_them_and_by_no_others():
     assert yours.calls.page() == []
     assert mine.own_id("new") != yours.own_id("new")
     assert journal.own_id("new") == "new"
+    assert mine.own_id("new") == "fc06e557dcc63facbda7e44416ae1e77"  # as earlier versions have stored it
     assert journal.owned(call).owner == "me"
 
 
@@ -503,6 +509,7 @@ def test_where_less_than_a_quarter_of_a_file_changed_only_that_is_kept_beside_th
     journal = Journal(":memory:", MemoryStore())
     assert edited(journal, "a", 10_000, 2_400) < 12_600
     assert edited(journal, "b", 10_000, 2_600) > 20_000
+    assert edited(journal, "c", 10_000, 2_500) < 12_700
 
 
 def test_forgetting_a_file_costs_no_room_for_others():
@@ -801,3 +808,151 @@ def test_a_change_that_could_not_be_closed_is_settled_by_whoever_calls_next():
     mine, yours = journal.owned_by("me"), journal.owned_by("you")
     mine.entries.unsettled.add(7)
     assert journal.entries.unsettled == yours.entries.unsettled == {7}
+
+
+def test_more_than_a_batch_of_old_changes_is_dropped_at_once():
+    journal = Journal(":memory:", MemoryStore())
+    for number in range(501):
+        changed(journal, f"{number}", Change(f"{number}", None, Node("file", b"one")))
+    journal.retention.prune(RetentionLimits(max_age=-3600))
+    assert journal.entries.selected("session", "default") == []
+    assert journal.retention.kept_bytes() == 0
+
+
+def test_forgetting_a_file_forgets_the_changes_of_a_command_that_wait_for_an_answer(tmp_path):
+    backups = FolderBackups(tmp_path)
+    item = backups.create_item()
+    secret = item.path / UPPER_LAYER_NAME / "conf"
+    secret.parent.mkdir()
+    secret.write_text(SECRET)
+    journal = Journal(":memory:", MemoryStore(), backups)
+    made = Node("file", b"", None, BackupRef(f"{item.name}/{UPPER_LAYER_NAME}/conf", "stat:1", 10))
+    said = CommandOutput(head=b"", tail=b"", bytes=0, lines=0)
+    ran = FinishedCommand(exit=CommandExit(code=0, output=said), delta=(Change("conf", None, made),))
+    journal.holds.keep("held", ran)
+    printed(journal, "held", "waits", {"command": "make conf"})
+    journal.retention.forget("conf")
+    assert journal.holds.find("held") is None
+    assert not secret.exists()
+
+
+def test_a_checkpoint_that_stopped_halfway_is_no_damage(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    for number in range(3):
+        recorded(journal, number)
+    log = (tmp_path / "j.sqlite-wal").read_bytes()
+    journal.close()
+    whole, halfway = path.read_bytes(), tmp_path / "halfway.sqlite"
+    halfway.write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "halfway.sqlite-wal").write_bytes(log)
+    again = Journal(str(halfway), MemoryStore())
+    assert [call.id for call in again.calls.page()] == ["0002", "0001", "0000"]
+    assert again.healed == ""
+    again.close()
+
+
+@pytest.mark.parametrize("pages", [2, 12])
+def test_a_log_without_all_that_a_cut_journal_lacks_is_no_help(tmp_path, pages):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    log = (tmp_path / "j.sqlite-wal").read_bytes()
+    journal.close()
+    os.truncate(path, 3 * 4096)
+    frames = slice(0, 32 + pages * (24 + 4096))
+    (tmp_path / "j.sqlite-wal").write_bytes(log[frames])
+    recorded(journal, 2)
+    assert "shorter than it should be" in journal.healed
+    journal.close()
+
+
+def copied(journal, copies, position):
+    copy = journal.copied_since(position)
+    copies.append((copy.database, copy.log))
+    return copy.position
+
+
+def calls_in_copies(folder, copies):
+    write_copied_journal(str(folder / "copy" / "journal.sqlite"), copies)
+    copy = Journal(str(folder / "copy" / "journal.sqlite"), MemoryStore())
+    found = [call.id for call in copy.calls.page()]
+    copy.close()
+    return found
+
+
+def test_a_log_that_began_anew_is_copied_from_its_beginning_to_its_newest_record(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    journal, copies = Journal(str(path), MemoryStore()), []
+    for number in range(9):
+        recorded(journal, number)
+    position = copied(journal, copies, JournalPosition())
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA wal_checkpoint(RESTART)")
+    for number in (10, 11):
+        recorded(journal, number)
+        position = copied(journal, copies, position)
+    journal.close()
+    assert [database is not None for database, _ in copies] == [True, True, False]
+    assert calls_in_copies(tmp_path, copies)[:3] == ["0011", "0010", "0008"]
+
+
+def test_what_was_taken_back_before_it_was_recorded_is_not_copied(tmp_path):
+    """More than SQLite holds in memory: it is in the log, and is written over."""
+    journal, copies = Journal(str(tmp_path / "journal.sqlite"), MemoryStore()), []
+    recorded(journal, 1)
+    with pytest.raises(KeyboardInterrupt), journal.together():
+        for number in range(12):
+            journal.once.end("scope", f"{number}", f"{number}" * (1 << 20))
+        raise KeyboardInterrupt
+    position = copied(journal, copies, JournalPosition())
+    recorded(journal, 2)
+    copied(journal, copies, position)
+    journal.close()
+    assert calls_in_copies(tmp_path, copies) == ["0002", "0001"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="machine: no limit of handles")
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_journal_that_lacks_handles_says_what_to_raise(tmp_path, left):
+    import resource
+
+    journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = [os.open(os.devnull, os.O_RDONLY) for _ in range(left + 1)]
+    for handle in free:
+        os.close(handle)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free[-1], limits[1]))
+    try:
+        with pytest.raises(HostError, match=r"Too many open files\. Raise the limit of open files"):
+            recorded(journal, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    recorded(journal, 2)
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        Node("file", b"one"),
+        Node("folder", b"packed", None, BackupRef("item/tree", sha256_hex(b"packed"), 10)),
+    ],
+)
+def test_bytes_that_were_pruned_are_not_taken_for_empty_ones(node):
+    journal = Journal(":memory:", MemoryStore())
+    [touch] = journal.entries.touches(changed(journal, "rm", Change("x", node, None)))
+    assert journal.entries.node(touch.before) == node
+    journal.retention.prune(RetentionLimits(max_age=-3600))
+    with pytest.raises(KeyError):
+        journal.entries.node(touch.before)
+
+
+def test_what_a_large_file_had_in_it_is_known_by_its_digest():
+    journal = Journal(":memory:", MemoryStore())
+    large = Node("file", b"large", None, BackupRef("item/f", "stat:1", 5))
+    change = Change("f", large, None)
+    changed(journal, "rm", change)
+    journal.contents.queue_digests([PlannedWrite(change, "")])
+    [back] = journal.entries.changes_of_call("rm")
+    assert (back.before.data, back.before.held.content) == (b"", sha256_hex(b"large"))

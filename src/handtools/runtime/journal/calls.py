@@ -267,8 +267,7 @@ class Calls:
 
     def newest_seq(self) -> int:
         """Return the number of the newest recorded call; 0 if there is none."""
-        row = self._database.peek("SELECT max(seq) FROM calls", ())
-        return int(row[0] or 0) if row else 0
+        return self._database.peek_number("SELECT coalesce(max(seq), 0) FROM calls")
 
     def session_names(self, limit: int = 100) -> list[str]:
         """List the names of sessions with recorded calls, the one that was active last first.
