@@ -7,11 +7,13 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import weakref
 from contextlib import closing
 from dataclasses import astuple
+from pathlib import Path
 
 import pytest
 
@@ -956,3 +958,67 @@ def test_what_a_large_file_had_in_it_is_known_by_its_digest():
     journal.contents.queue_digests([PlannedWrite(change, "")])
     [back] = journal.entries.changes_of_call("rm")
     assert (back.before.data, back.before.held.content) == (b"", sha256_hex(b"large"))
+
+
+@pytest.mark.parametrize("length", [1, 17, 50, 99, 100, 101, 4095, 4097])
+def test_a_journal_of_which_little_is_left_is_set_aside_and_that_is_said(tmp_path, length):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    os.truncate(path, length)
+    recorded(journal, 2)
+    assert "was damaged" in journal.healed
+    assert [file.stat().st_size for file in tmp_path.glob("*.damaged-*")] == [length]
+    assert [call.id for call in journal.calls.page()] == ["0002"]
+    journal.close()
+
+
+def test_a_header_that_says_nonsense_is_damage(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:16] + bytes(2) + whole[18:])
+    recorded(journal, 2)
+    assert "was damaged" in journal.healed
+    journal.close()
+
+
+def test_a_journal_is_read_while_another_process_writes(tmp_path):
+    path = str(tmp_path / "j.sqlite")
+    writer, reader = Journal(path, MemoryStore()), Journal(path, MemoryStore())
+    recorded(writer, 1)
+    with writer.together():
+        recorded(writer, 2)
+        assert [call.id for call in reader.calls.page()] == ["0001"]
+    assert [call.id for call in reader.calls.page()] == ["0002", "0001"]
+    writer.close()
+    reader.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid") or os.geteuid() != 0, reason="machine: not root")
+def test_a_journal_that_could_only_be_read_is_written_when_it_can_be():
+    with tempfile.TemporaryDirectory() as above:
+        folder = Path(above)
+        folder.chmod(0o755)
+        crashed = Journal(str(folder / "crashed.sqlite"), MemoryStore())
+        recorded(crashed, 1)
+        for suffix in ("", "-wal", "-shm"):
+            file = folder / f"j.sqlite{suffix}"
+            file.write_bytes((folder / f"crashed.sqlite{suffix}").read_bytes())
+            file.chmod(0o644)
+        crashed.close()
+        journal = Journal(str(folder / "j.sqlite"), MemoryStore())
+        os.seteuid(65534)
+        try:
+            assert [call.id for call in journal.calls.page()] == ["0001"]
+            with pytest.raises(HostError, match="readonly"):
+                recorded(journal, 2)
+            assert [call.id for call in journal.calls.page()] == ["0001"]
+        finally:
+            os.seteuid(0)
+        recorded(journal, 3)
+        assert [call.id for call in journal.calls.page()] == ["0003", "0001"]
+        journal.close()

@@ -556,8 +556,8 @@ def _check_length(path: str) -> None:
         header = opened.read(100)
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         raise sqlite3.DatabaseError("it has no whole header")
-    page = int.from_bytes(header[16:18]) or 65536
-    page = 65536 if page == 1 else page
+    # 1 stands for 65,536, a size that no journal has: SQLite looks at such a file by itself.
+    page = int.from_bytes(header[16:18]) or 1
     # The page count in the header is only current when its change counter agrees (bytes 24 and 92).
     if header[24:28] != header[92:96]:
         return
