@@ -512,6 +512,8 @@ def test_where_less_than_a_quarter_of_a_file_changed_only_that_is_kept_beside_th
     assert edited(journal, "a", 10_000, 2_400) < 12_600
     assert edited(journal, "b", 10_000, 2_600) > 20_000
     assert edited(journal, "c", 10_000, 2_500) < 12_700
+    assert edited(journal, "d", 256, 10) < 400
+    assert edited(journal, "e", 255, 10) > 500
 
 
 def test_forgetting_a_file_costs_no_room_for_others():
@@ -613,6 +615,30 @@ def test_pruning_by_size_drops_the_oldest_and_no_more_than_it_must():
     assert journal.retention.prune(RetentionLimits(max_bytes=sum(sizes[1:]))) == 0
     assert journal.retention.prune(RetentionLimits(max_bytes=sizes[2])) == sizes[1]
     assert journal.entries.of_call("c")
+
+
+def test_pruning_by_size_drops_all_that_is_too_old_as_well():
+    journal = Journal(":memory:", MemoryStore())
+    sizes = [edited(journal, name, 1_000, 900) for name in ("a", "b", "c")]
+    limits = RetentionLimits(max_bytes=sum(sizes) - 1, max_age=-3600)
+    assert journal.retention.prune(limits) == sum(sizes)
+
+
+@pytest.mark.parametrize("way", ["prune", "forget"])
+def test_a_backup_goes_with_the_change_that_it_was_kept_for(tmp_path, way):
+    backups = FolderBackups(tmp_path)
+    item = backups.create_item()
+    (item.path / "f").write_bytes(b"large")
+    journal = Journal(":memory:", MemoryStore(), backups)
+    held = Node("file", b"", None, BackupRef(f"{item.name}/f", "stat:1", 5))
+    changed(journal, "rm", Change("f", held, None))
+    assert journal.retention.kept_bytes() == 5
+    if way == "prune":
+        assert journal.retention.prune(RetentionLimits(max_age=-3600)) == 5
+    else:
+        journal.retention.forget("f")
+    assert journal.retention.kept_bytes() == 0
+    assert not (item.path / "f").exists()
 
 
 def test_a_journal_cut_short_after_it_was_closed_is_noticed_by_the_same_process(tmp_path):
@@ -775,6 +801,17 @@ def test_a_journal_waits_half_a_minute_for_one_that_writes(tmp_path):
     journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
     with journal.together() as connection:
         assert connection.execute("PRAGMA busy_timeout").fetchone() == (30_000,)
+    journal.close()
+
+
+def test_without_its_log_the_whole_journal_is_copied(tmp_path):
+    journal = Journal(str(tmp_path / "journal.sqlite"), MemoryStore())
+    recorded(journal, 1)
+    first = journal.copied_since(JournalPosition())
+    (tmp_path / "journal.sqlite-wal").unlink()
+    copy = journal.copied_since(first.position)
+    assert (copy.position, copy.log) == (JournalPosition(), b"")
+    assert copy.database == (tmp_path / "journal.sqlite").read_bytes()
     journal.close()
 
 
