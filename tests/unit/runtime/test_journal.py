@@ -7,20 +7,23 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import weakref
 from contextlib import closing
 from dataclasses import astuple
+from pathlib import Path
 
 import pytest
 
 from handtools import Approval, Call, Change, ChangeSet, Reply, Result
 from handtools.core.call import output_file_name
-from handtools.core.changes import BackupRef, Node
-from handtools.core.errors import HostError
+from handtools.core.changes import BackupRef, Node, sha256_hex
+from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
+from handtools.core.errors import HostError, JournalDamaged
 from handtools.core.files import PlannedWrite
-from handtools.host.files.backups import FolderBackups
+from handtools.host.files.backups import UPPER_LAYER_NAME, FolderBackups
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.runtime.journal import CallRecord, Journal, RetentionLimits
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
@@ -63,25 +66,27 @@ def test_the_first_ending_of_an_id_stays():
 def test_a_large_preimage_goes_to_the_store_and_comes_back():
     store = MemoryStore()
     journal = Journal(":memory:", store)
-    data = random.Random(1).randbytes(3 << 20)
-    call = Call(tool="write", args={})
-    from handtools.testing.memory_toolbox import memory_workspace
-
-    changes = ChangeSet.of(Change.of("a", before=None, after=data))
-    steps = memory_workspace().files.plan(changes)
-    entry = journal.entries.intend(call, Transaction(changes), steps)
-    assert len(store.names()) == 1
-    [touch] = journal.entries.touches(entry)
-    assert journal.entries.node(touch.after).data == data
-    journal.entries.finish(entry)
+    some = random.Random(1).randbytes(1 << 20)
+    versions = [some[1:], some, some + b"and a little more"]
+    for number, data in enumerate(versions):
+        changed(journal, f"{number}", Change("a", None, Node("file", data)))
+        assert len(store.names()) == number
+    changed(journal, "edit", Change("a", Node("file", some), Node("file", versions[2] + b"!")))
+    for number, data in enumerate(versions):
+        assert [change.after.data for change in journal.entries.changes_of_call(f"{number}")] == [data]
+    [edit] = journal.entries.changes_of_call("edit")
+    assert edit.after.data == versions[2] + b"!"
     journal.retention.forget("a")
     assert store.names() == []
 
 
 def test_packing_is_undone_exactly():
     for data in (b"", b"x", b"abc" * 1000, bytes(range(256)) * 9):
-        assert decompress_blob(compress_blob(data), len(data)) == data
+        assert decompress_blob(compress_blob(data)) == data
     assert len(compress_blob(b"abc" * 1000)) < 100
+    assert [len(compress_blob(b"a" * size)) < size for size in (255, 256)] == [False, True]
+    with pytest.raises(HostError, match="can't be unpacked"):
+        decompress_blob(b"zno frame")
 
 
 def test_the_record_is_readable_by_its_owner_only(tmp_path):
@@ -270,7 +275,9 @@ def test_a_journal_of_the_version_before_is_brought_up_to_date(tmp_path):
     old = Journal(path, MemoryStore())
     old.calls.record(Call(tool="read", args={}, id="x"), Result("one", None), 0.0)
     old.close()
-    with closing(sqlite3.connect(path)) as connection:
+    told = b'{"content": "as it was written then"}'
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE calls SET result = ?", (len(told).to_bytes(4) + b"=" + told,))
         connection.executescript(
             "DROP TABLE once; DROP TABLE running; DROP TABLE answers; DROP TABLE attendance;"
             "ALTER TABLE refs DROP COLUMN content; ALTER TABLE calls DROP COLUMN owner;"
@@ -280,7 +287,7 @@ def test_a_journal_of_the_version_before_is_brought_up_to_date(tmp_path):
     new = Journal(path, MemoryStore())
     assert new.once.begin("scope", "name")
     assert not new.once.begin("scope", "name")
-    assert new.calls.recall("x") is not None
+    assert new.calls.recall("x") == {"content": "as it was written then"}
     new.close()
 
 
@@ -339,14 +346,15 @@ def test_forgetting_a_file_forgets_what_calls_printed_of_it():
     printed(journal, "value", "the key is 0123456789abcdef-secret")
     printed(journal, "quoted", 'said "so":\n' + 'NAME="a \\\\ b" and more')
     printed(journal, "named", "nothing of it", {"command": "wc -l conf/.env"})
+    printed(journal, "typed", "nothing of it", {"command": f"echo {SECRET}"})
     printed(journal, "other", "all is well", {"command": "cat conf/.env.example conf/.envx"})
     for name, data in {"long.log": f"x\n{SECRET}\n", "cat.txt": "whole", "other.log": "fine"}.items():
         outputs.put(data.encode(), name=name)
     now = f'{SECRET}\nNAME="a \\\\ b" and more\n'.encode()
     gone = journal.retention.forget("conf/.env", now=now, outputs=outputs)
-    assert gone.calls == ("cat", "long", "named", "quoted", "value")
+    assert gone.calls == ("cat", "long", "named", "quoted", "typed", "value")
     assert outputs.names() == ["other.log"]
-    for name in ("cat", "value", "quoted", "named"):
+    for name in ("cat", "value", "quoted", "named", "typed"):
         assert "forgotten on request" in str(journal.calls.recall(name))
         assert journal.calls.find(name).args == {}
     assert "all is well" in str(journal.calls.recall("other"))
@@ -469,6 +477,7 @@ def test_an_owner_finds_calls_by_the_ids_that_it_gave_them_and_by_no_others():
     assert yours.calls.page() == []
     assert mine.own_id("new") != yours.own_id("new")
     assert journal.own_id("new") == "new"
+    assert mine.own_id("new") == "fc06e557dcc63facbda7e44416ae1e77"  # as earlier versions have stored it
     assert journal.owned(call).owner == "me"
 
 
@@ -504,6 +513,9 @@ def test_where_less_than_a_quarter_of_a_file_changed_only_that_is_kept_beside_th
     journal = Journal(":memory:", MemoryStore())
     assert edited(journal, "a", 10_000, 2_400) < 12_600
     assert edited(journal, "b", 10_000, 2_600) > 20_000
+    assert edited(journal, "c", 10_000, 2_500) < 12_700
+    assert edited(journal, "d", 256, 10) < 400
+    assert edited(journal, "e", 255, 10) > 500
 
 
 def test_forgetting_a_file_costs_no_room_for_others():
@@ -562,6 +574,7 @@ def test_an_owner_sees_and_cancels_its_own_running_calls_only(tmp_path):
     assert cancelled.wait(30)
     journal.own_running.end("long")
     journal.close()
+    assert not list(tmp_path.glob("*-wal"))
 
 
 def test_forgetting_a_file_of_a_folder_that_was_moved_as_a_whole_erases_its_backup(tmp_path):
@@ -574,7 +587,9 @@ def test_forgetting_a_file_of_a_folder_that_was_moved_as_a_whole_erases_its_back
     journal = Journal(":memory:", MemoryStore(), backups)
     whole = Node("folder", held=BackupRef(f"{item.name}/top", "stat:1", 10))
     changed(journal, "moved", Change("top", whole, None))
-    journal.retention.forget("top/sub/.env")
+    with secret.open() as kept:
+        journal.retention.forget("top/sub/.env")
+        assert SECRET not in kept.read()
     assert not secret.exists()
     assert other.exists()
 
@@ -587,6 +602,10 @@ def test_a_closed_journal_opens_again_at_its_next_use(tmp_path):
     assert [call.id for call in journal.calls.page()] == ["0002", "0001"]
     journal.close()
     assert not list(tmp_path.glob("*-wal"))
+    of_memory = Journal(":memory:", MemoryStore())
+    recorded(of_memory, 1)
+    of_memory.close()
+    assert of_memory.calls.page() == []
 
 
 def test_pruning_by_size_drops_the_oldest_and_no_more_than_it_must():
@@ -596,6 +615,32 @@ def test_pruning_by_size_drops_the_oldest_and_no_more_than_it_must():
     assert freed == sizes[0]
     assert [bool(journal.entries.of_call(name)) for name in ("a", "b", "c")] == [False, True, True]
     assert journal.retention.prune(RetentionLimits(max_bytes=sum(sizes[1:]))) == 0
+    assert journal.retention.prune(RetentionLimits(max_bytes=sizes[2])) == sizes[1]
+    assert journal.entries.of_call("c")
+
+
+def test_pruning_by_size_drops_all_that_is_too_old_as_well():
+    journal = Journal(":memory:", MemoryStore())
+    sizes = [edited(journal, name, 1_000, 900) for name in ("a", "b", "c")]
+    limits = RetentionLimits(max_bytes=sum(sizes) - 1, max_age=-3600)
+    assert journal.retention.prune(limits) == sum(sizes)
+
+
+@pytest.mark.parametrize("way", ["prune", "forget"])
+def test_a_backup_goes_with_the_change_that_it_was_kept_for(tmp_path, way):
+    backups = FolderBackups(tmp_path)
+    item = backups.create_item()
+    (item.path / "f").write_bytes(b"large")
+    journal = Journal(":memory:", MemoryStore(), backups)
+    held = Node("file", b"", None, BackupRef(f"{item.name}/f", "stat:1", 5))
+    changed(journal, "rm", Change("f", held, None))
+    assert journal.retention.kept_bytes() == 5
+    if way == "prune":
+        assert journal.retention.prune(RetentionLimits(max_age=-3600)) == 5
+    else:
+        journal.retention.forget("f")
+    assert journal.retention.kept_bytes() == 0
+    assert not (item.path / "f").exists()
 
 
 def test_a_journal_cut_short_after_it_was_closed_is_noticed_by_the_same_process(tmp_path):
@@ -615,3 +660,404 @@ def test_a_journal_whose_folder_can_not_be_made_says_why(tmp_path):
     journal = Journal(str(tmp_path / "file" / "j.sqlite"), MemoryStore())
     with pytest.raises(HostError, match=r"can't be used: File exists\.$"):
         recorded(journal, 1)
+
+
+def test_what_is_as_old_as_it_may_be_is_kept_and_older_is_dropped(monkeypatch):
+    day, now = 86_400.0, [0.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    journal = Journal(":memory:", MemoryStore())
+    changed(journal, "old", Change("a", None, Node("file", b"one")))
+    call = Call(tool="read", args={}, id="read")
+    journal.calls.record(call, Result("x", None), 0.0, 0.0)
+    journal.once.end("scope", "name", "done")
+    journal.entries.record_reads(call, {"f": Node("file", b"as it was")})
+
+    def kept():
+        return (
+            bool(journal.entries.of_call("old")),
+            journal.calls.has("read"),
+            journal.once.value("scope", "name"),
+            journal.entries.seen_bytes(call, "f"),
+        )
+
+    now[0] = 90 * day
+    limits = RetentionLimits()
+    assert astuple(journal.retention.prunable(limits)) == (0, 0, 0, 0)
+    assert journal.retention.prune(limits) == 0
+    assert kept() == (True, True, "done", b"as it was")
+    now[0] += 1
+    old = journal.retention.prunable(limits)
+    assert (old.entries, old.calls) == (1, 1)
+    assert journal.retention.prune(limits) > old.bytes > 0
+    assert kept() == (False, False, None, None)
+
+
+def test_two_gibibytes_are_kept_unless_told_otherwise():
+    journal = Journal(":memory:", MemoryStore())
+    held = Node("folder", held=BackupRef("item/tree", "stat:1", (2 << 30) + 5))
+    changed(journal, "rm", Change("tree", held, None))
+    assert journal.retention.prunable(RetentionLimits()).excess_bytes == 5
+
+
+def test_numbers_that_are_given_again_after_a_prune_bring_nothing_of_the_old_back():
+    journal = Journal(":memory:", MemoryStore())
+    node = Node("file", b"one")
+    first = changed(journal, "old", Change("a", None, node))
+    [touch] = journal.entries.touches(first)
+    changed(journal, "undo", Change("a", node, None), kind="undo", reverts=(touch.id,))
+    journal.retention.prune(RetentionLimits(max_age=-3600))
+    for name in ("b", "c"):
+        changed(journal, name, Change(name, None, node))
+    assert [touch.path for touch in journal.entries.selected("session", "default")] == ["c", "b"]
+    assert journal.entries.counted("b", most=1).undone == "no"
+
+
+def test_a_file_that_was_forgotten_is_remembered_again_when_it_is_read_again():
+    journal, call = Journal(":memory:", MemoryStore()), Call(tool="read", args={})
+    sights = {"f": Node("file", b"as it is")}
+    journal.entries.record_reads(call, sights)
+    journal.retention.forget("f")
+    assert journal.entries.seen_bytes(call, "f") is None
+    journal.entries.record_reads(call, sights)
+    assert journal.entries.seen_bytes(call, "f") == b"as it is"
+
+
+def test_of_what_failed_halfway_nothing_is_recorded_and_all_that_follows_is(tmp_path):
+    journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    with pytest.raises(KeyboardInterrupt), journal.together():
+        recorded(journal, 1)
+        raise KeyboardInterrupt
+    assert journal.calls.page() == []
+    recorded(journal, 2)
+    other = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    assert [call.id for call in other.calls.page()] == ["0002"]
+    journal.close()
+    other.close()
+
+
+def test_a_journal_of_a_newer_version_is_left_alone_and_that_is_said(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    with closing(sqlite3.connect(path)) as newer:
+        newer.execute("PRAGMA user_version = 999")
+    with pytest.raises(HostError, match=r"was written by a newer handtools\. Update"):
+        recorded(journal, 2)
+    with closing(sqlite3.connect(path)) as newer:
+        assert newer.execute("SELECT count(*) FROM calls").fetchone() == (1,)
+
+
+def test_a_database_of_another_program_is_left_alone(tmp_path):
+    path = tmp_path / "j.sqlite"
+    with closing(sqlite3.connect(path)) as foreign:
+        foreign.execute("CREATE TABLE theirs (x)")
+        foreign.execute("PRAGMA user_version = 6")
+    journal = Journal(str(path), MemoryStore())
+    with pytest.raises(HostError, match=r"can't be used: no such table: calls\.$"):
+        recorded(journal, 1)
+    assert journal.healed == ""
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+
+def damage(path, table):
+    """Overwrites the first page of a table or an index."""
+    with closing(sqlite3.connect(path)) as database:
+        [size] = database.execute("PRAGMA page_size").fetchone()
+        [page] = database.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"x" * size)
+
+
+def test_damage_that_only_some_calls_meet_is_told_and_costs_the_others_nothing(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    damage(path, "sqlite_autoindex_holds_1")
+    with pytest.raises(JournalDamaged, match="is damaged, or its disk could not read it"):
+        journal.holds.find("x")
+    with pytest.raises(JournalDamaged), journal.together():
+        recorded(journal, 2)
+        journal.holds.find("x")
+    recorded(journal, 3)
+    assert [call.id for call in journal.calls.page()] == ["0003", "0001"]
+    journal.close()
+
+
+@pytest.mark.parametrize("table", ["calls", "entries", "touches", "blobs"])
+def test_a_journal_in_which_nothing_more_can_be_recorded_is_set_aside_at_the_next_start(tmp_path, table):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    damage(path, table)
+    recorded(journal, 2)
+    assert "was damaged" in journal.healed
+    assert [call.id for call in journal.calls.page()] == ["0002"]
+    journal.close()
+
+
+def test_a_journal_waits_half_a_minute_for_one_that_writes(tmp_path):
+    journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    with journal.together() as connection:
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == (30_000,)
+    journal.close()
+
+
+def test_without_its_log_the_whole_journal_is_copied(tmp_path):
+    journal = Journal(str(tmp_path / "journal.sqlite"), MemoryStore())
+    recorded(journal, 1)
+    first = journal.copied_since(JournalPosition())
+    (tmp_path / "journal.sqlite-wal").unlink()
+    copy = journal.copied_since(first.position)
+    assert (copy.position, copy.log) == (JournalPosition(), b"")
+    assert copy.database == (tmp_path / "journal.sqlite").read_bytes()
+    journal.close()
+
+
+def test_copies_go_on_after_the_journal_was_closed(tmp_path):
+    journal = Journal(str(tmp_path / "journal.sqlite"), MemoryStore())
+    recorded(journal, 1)
+    first = journal.copied_since(JournalPosition())
+    journal.close()
+    recorded(journal, 2)
+    second = journal.copied_since(first.position)
+    assert second.database is not None
+    journal.close()
+    path = str(tmp_path / "other" / "journal.sqlite")
+    write_copied_journal(path, [(each.database, each.log) for each in (first, second)])
+    other = Journal(path, MemoryStore())
+    assert [call.id for call in other.calls.page()] == ["0002", "0001"]
+    other.close()
+
+
+def test_bytes_that_are_in_the_backups_and_in_the_journal_go_from_both():
+    journal = Journal(":memory:", MemoryStore())
+    for data in (b"some", b""):
+        held = Node("file", data, None, BackupRef(f"item/{len(data)}", sha256_hex(data), len(data)))
+        changed(journal, "x", Change(f"{len(data)}", held, None))
+    back = [change.before for change in journal.entries.changes_of_call("x")]
+    assert [(node.data, node.held.bytes) for node in back] == [(b"some", 4), (b"", 0)]
+    assert journal.retention.prune(RetentionLimits(max_age=-3600)) > 0
+    assert journal.retention.kept_bytes() == 0
+
+
+def test_a_change_that_could_not_be_closed_is_settled_by_whoever_calls_next():
+    journal = Journal(":memory:", MemoryStore())
+    mine, yours = journal.owned_by("me"), journal.owned_by("you")
+    mine.entries.unsettled.add(7)
+    assert journal.entries.unsettled == yours.entries.unsettled == {7}
+
+
+def test_more_than_a_batch_of_old_changes_is_dropped_at_once():
+    journal = Journal(":memory:", MemoryStore())
+    for number in range(501):
+        changed(journal, f"{number}", Change(f"{number}", None, Node("file", b"one")))
+    journal.retention.prune(RetentionLimits(max_age=-3600))
+    assert journal.entries.selected("session", "default") == []
+    assert journal.retention.kept_bytes() == 0
+
+
+def test_forgetting_a_file_forgets_the_changes_of_a_command_that_wait_for_an_answer(tmp_path):
+    backups = FolderBackups(tmp_path)
+    item = backups.create_item()
+    secret = item.path / UPPER_LAYER_NAME / "conf"
+    secret.parent.mkdir()
+    secret.write_text(SECRET)
+    journal = Journal(":memory:", MemoryStore(), backups)
+    made = Node("file", b"", None, BackupRef(f"{item.name}/{UPPER_LAYER_NAME}/conf", "stat:1", 10))
+    said = CommandOutput(head=b"", tail=b"", bytes=0, lines=0)
+    ran = FinishedCommand(exit=CommandExit(code=0, output=said), delta=(Change("conf", None, made),))
+    journal.holds.keep("held", ran)
+    printed(journal, "held", "waits", {"command": "make conf"})
+    journal.retention.forget("conf")
+    assert journal.holds.find("held") is None
+    assert not secret.exists()
+
+
+def test_a_checkpoint_that_stopped_halfway_is_no_damage(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    for number in range(3):
+        recorded(journal, number)
+    log = (tmp_path / "j.sqlite-wal").read_bytes()
+    journal.close()
+    whole, halfway = path.read_bytes(), tmp_path / "halfway.sqlite"
+    halfway.write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "halfway.sqlite-wal").write_bytes(log)
+    again = Journal(str(halfway), MemoryStore())
+    assert [call.id for call in again.calls.page()] == ["0002", "0001", "0000"]
+    assert again.healed == ""
+    again.close()
+
+
+@pytest.mark.parametrize("pages", [2, 12])
+def test_a_log_without_all_that_a_cut_journal_lacks_is_no_help(tmp_path, pages):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    log = (tmp_path / "j.sqlite-wal").read_bytes()
+    journal.close()
+    os.truncate(path, 3 * 4096)
+    frames = slice(0, 32 + pages * (24 + 4096))
+    (tmp_path / "j.sqlite-wal").write_bytes(log[frames])
+    recorded(journal, 2)
+    assert "shorter than it should be" in journal.healed
+    journal.close()
+
+
+def copied(journal, copies, position):
+    copy = journal.copied_since(position)
+    copies.append((copy.database, copy.log))
+    return copy.position
+
+
+def calls_in_copies(folder, copies):
+    write_copied_journal(str(folder / "copy" / "journal.sqlite"), copies)
+    copy = Journal(str(folder / "copy" / "journal.sqlite"), MemoryStore())
+    found = [call.id for call in copy.calls.page()]
+    copy.close()
+    return found
+
+
+def test_a_log_that_began_anew_is_copied_from_its_beginning_to_its_newest_record(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    journal, copies = Journal(str(path), MemoryStore()), []
+    for number in range(9):
+        recorded(journal, number)
+    position = copied(journal, copies, JournalPosition())
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA wal_checkpoint(RESTART)")
+    for number in (10, 11):
+        recorded(journal, number)
+        position = copied(journal, copies, position)
+    journal.close()
+    assert [database is not None for database, _ in copies] == [True, True, False]
+    assert calls_in_copies(tmp_path, copies)[:3] == ["0011", "0010", "0008"]
+
+
+def test_what_was_taken_back_before_it_was_recorded_is_not_copied(tmp_path):
+    """More than SQLite holds in memory: it is in the log, and is written over."""
+    journal, copies = Journal(str(tmp_path / "journal.sqlite"), MemoryStore()), []
+    recorded(journal, 1)
+    with pytest.raises(KeyboardInterrupt), journal.together():
+        for number in range(12):
+            journal.once.end("scope", f"{number}", f"{number}" * (1 << 20))
+        raise KeyboardInterrupt
+    position = copied(journal, copies, JournalPosition())
+    recorded(journal, 2)
+    copied(journal, copies, position)
+    journal.close()
+    assert calls_in_copies(tmp_path, copies) == ["0002", "0001"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="machine: no limit of handles")
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_journal_that_lacks_handles_says_what_to_raise(tmp_path, left):
+    import resource
+
+    journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = [os.open(os.devnull, os.O_RDONLY) for _ in range(left + 1)]
+    for handle in free:
+        os.close(handle)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free[-1], limits[1]))
+    try:
+        with pytest.raises(HostError, match=r"Too many open files\. Raise the limit of open files"):
+            recorded(journal, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    recorded(journal, 2)
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        Node("file", b"one"),
+        Node("folder", b"packed", None, BackupRef("item/tree", sha256_hex(b"packed"), 10)),
+    ],
+)
+def test_bytes_that_were_pruned_are_not_taken_for_empty_ones(node):
+    journal = Journal(":memory:", MemoryStore())
+    [touch] = journal.entries.touches(changed(journal, "rm", Change("x", node, None)))
+    assert journal.entries.node(touch.before) == node
+    journal.retention.prune(RetentionLimits(max_age=-3600))
+    with pytest.raises(KeyError):
+        journal.entries.node(touch.before)
+
+
+def test_what_a_large_file_had_in_it_is_known_by_its_digest():
+    journal = Journal(":memory:", MemoryStore())
+    large = Node("file", b"large", None, BackupRef("item/f", "stat:1", 5))
+    change = Change("f", large, None)
+    changed(journal, "rm", change)
+    journal.contents.queue_digests([PlannedWrite(change, "")])
+    [back] = journal.entries.changes_of_call("rm")
+    assert (back.before.data, back.before.held.content) == (b"", sha256_hex(b"large"))
+
+
+@pytest.mark.parametrize("length", [1, 17, 50, 99, 100, 101, 4095, 4097])
+def test_a_journal_of_which_little_is_left_is_set_aside_and_that_is_said(tmp_path, length):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    os.truncate(path, length)
+    recorded(journal, 2)
+    assert "was damaged" in journal.healed
+    assert [file.stat().st_size for file in tmp_path.glob("*.damaged-*")] == [length]
+    assert [call.id for call in journal.calls.page()] == ["0002"]
+    journal.close()
+
+
+def test_a_header_that_says_nonsense_is_damage(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:16] + bytes(2) + whole[18:])
+    recorded(journal, 2)
+    assert "was damaged" in journal.healed
+    journal.close()
+
+
+def test_a_journal_is_read_while_another_process_writes(tmp_path):
+    path = str(tmp_path / "j.sqlite")
+    writer, reader = Journal(path, MemoryStore()), Journal(path, MemoryStore())
+    recorded(writer, 1)
+    with writer.together():
+        recorded(writer, 2)
+        assert [call.id for call in reader.calls.page()] == ["0001"]
+    assert [call.id for call in reader.calls.page()] == ["0002", "0001"]
+    writer.close()
+    reader.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid") or os.geteuid() != 0, reason="machine: not root")
+def test_a_journal_that_could_only_be_read_is_written_when_it_can_be():
+    with tempfile.TemporaryDirectory() as above:
+        folder = Path(above)
+        folder.chmod(0o755)
+        crashed = Journal(str(folder / "crashed.sqlite"), MemoryStore())
+        recorded(crashed, 1)
+        for suffix in ("", "-wal", "-shm"):
+            file = folder / f"j.sqlite{suffix}"
+            file.write_bytes((folder / f"crashed.sqlite{suffix}").read_bytes())
+            file.chmod(0o644)
+        crashed.close()
+        journal = Journal(str(folder / "j.sqlite"), MemoryStore())
+        os.seteuid(65534)
+        try:
+            assert [call.id for call in journal.calls.page()] == ["0001"]
+            with pytest.raises(HostError, match="readonly"):
+                recorded(journal, 2)
+            assert [call.id for call in journal.calls.page()] == ["0001"]
+        finally:
+            os.seteuid(0)
+        recorded(journal, 3)
+        assert [call.id for call in journal.calls.page()] == ["0003", "0001"]
+        journal.close()

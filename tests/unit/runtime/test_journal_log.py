@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from handtools import Approval, Call, Change, ChangeSet, Reply, Result
 from handtools.core.changes import BackupRef, Node, TouchedPath
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
+from handtools.core.errors import UsageError
 from handtools.core.files import PlannedWrite
 from handtools.runtime.journal import CallRecord, Journal
 from handtools.runtime.journal.change_entries import Transaction
@@ -277,6 +280,10 @@ def test_the_versions_of_a_path_tell_what_was_done_by_which_tool_and_how_large_i
     assert journal.entries.find_touch(99) is None
     assert journal.entries.first("f").id == versions[2].number
     assert journal.entries.first("none") is None
+    for number in range(48):
+        changed(journal, Call(tool="edit", args={}, id=f"{number}"), written("f"))
+    assert len(journal.entries.versions("f")) == 50
+    assert len(journal.entries.versions("f", 99)) == 51
 
 
 def test_what_a_call_changed_is_counted_with_folders_only_where_nothing_else_changed():
@@ -346,6 +353,8 @@ def test_changes_are_selected_by_turn_session_path_and_since_a_call_newest_first
     assert [touch.path for touch in journal.entries.made_since(0.0)] == ["f3", "f2", "f1", "f0"]
     assert journal.entries.made_since(1e11) == []
     assert [touch.path for touch in journal.entries.first_touches("0", 5)] == ["f0"]
+    with pytest.raises(UsageError, match="resolved to a call before"):
+        paths("last", "")
 
 
 def test_what_can_be_undone_next_and_redone_next_is_found_by_its_session():
@@ -411,6 +420,9 @@ def test_a_file_that_is_too_large_to_keep_is_not_remembered_as_read():
     whole, larger = bytes(1 << 20), bytes((1 << 20) + 1)
     journal.entries.record_reads(call, {"f": Node("file", whole)})
     assert journal.entries.seen_bytes(call, "f") == whole
+    journal.later(CallRecord(call, Result("x", None), 1.0, 2.0, {"f": Node("file", whole)}))
+    assert journal.entries.seen_bytes(call, "f") == whole
+    journal.calls.page()
     journal.later(CallRecord(call, Result("x", None), 1.0, 2.0, {"f": Node("file", larger)}))
     assert journal.entries.seen_bytes(call, "f") is None
     journal.calls.page()

@@ -65,7 +65,7 @@ class Blobs:
         self._store = store
 
     def put(self, connection: sqlite3.Connection, node: Node | None, *, near: Node | None = None) -> None:
-        """Store a node's bytes or add a use; as delta to `near` if they are similar."""
+        """Store a node's bytes or add a use; as delta to `near`, stored before, if they are similar."""
         if node is not None and is_stored_in_journal(node) and not _count_use(connection, node.digest):
             packed = self._spliced(connection, node.data, near) or compress_blob(node.data)
             self._insert(connection, node, packed)
@@ -77,10 +77,10 @@ class Blobs:
 
     def get(self, connection: sqlite3.Connection, digest: str) -> bytes | None:
         """Return the bytes of a digest; None if they were deleted."""
-        row = connection.execute("SELECT bytes, data FROM blobs WHERE digest = ?", (digest,)).fetchone()
+        row = connection.execute("SELECT data FROM blobs WHERE digest = ?", (digest,)).fetchone()
         if row is None:
             return None
-        size, packed = row
+        [packed] = row
         if packed is None:
             try:
                 packed = self._store.get(digest)
@@ -88,9 +88,9 @@ class Blobs:
                 return None
         splice = BlobDelta.read(packed)
         if splice is None:
-            return decompress_blob(packed, size)
+            return decompress_blob(packed)
         base = self.get(connection, splice.base)
-        middle = decompress_blob(packed[DELTA_HEADER_BYTES:], size - splice.head - splice.tail)
+        middle = decompress_blob(packed[DELTA_HEADER_BYTES:])
         return None if base is None else splice.rebuild_blob(middle, base)
 
     def release(self, connection: sqlite3.Connection, digests: Iterable[str | None]) -> int:
@@ -133,16 +133,14 @@ class Blobs:
         if near is None or near.held or near.kind != "file" or len(data) < MIN_COMPRESSED_BLOB_BYTES:
             return None
         base, (head, tail) = near.digest, common_ends(near.data, data)
-        row = connection.execute(
-            f"SELECT bytes, {_HEADER_COLUMN} FROM blobs WHERE digest = ?", (base,)
+        [header] = connection.execute(
+            f"SELECT {_HEADER_COLUMN} FROM blobs WHERE digest = ?", (base,)
         ).fetchone()
-        if row is None or row[1] is None:
-            return None
-        size, inner = row[0], BlobDelta.read(row[1])
-        if inner is not None:
+        if header is None:
+            return None  # it is in the file store
+        if inner := BlobDelta.read(header):
             base, head, tail = inner.base, min(head, inner.head), min(tail, inner.tail)
-            [size] = connection.execute("SELECT bytes FROM blobs WHERE digest = ?", (base,)).fetchone()
-        splice = BlobDelta(base, head, min(tail, size - head, len(data) - head))
+        splice = BlobDelta(base, head, tail)
         middle = splice.middle(data)
         if len(middle) * 4 > len(data) or not _count_use(connection, base):
             return None
@@ -189,11 +187,11 @@ def compress_blob(data: bytes) -> bytes:
     return b"=" + data
 
 
-def decompress_blob(packed: bytes, size: int) -> bytes:
+def decompress_blob(packed: bytes) -> bytes:
     """Decompress bytes made by `compress_blob`; raises `HostError` if they are damaged."""
     if packed[:1] == b"=":
         return packed[1:]
     try:
-        return zstandard.ZstdDecompressor().decompress(packed[1:], max_output_size=max(size, 1))
+        return zstandard.ZstdDecompressor().decompress(packed[1:])
     except zstandard.ZstdError as damage:
         raise HostError(f"Kept bytes can't be unpacked: {damage}. They can't be restored.") from damage

@@ -15,6 +15,8 @@ from handtools.core.result import Result, logged_status, result_to_bytes, result
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.database import Database, path_to_column, rows_of_owner
 
+RESULT_HEADER_BYTES = 4
+"""Before a packed result its length, which an older handtools needs to unpack it."""
 CALL_COLUMNS = "seq, id, session, turn, agent, parent, tool, args, started, ended, status, code"
 
 
@@ -123,7 +125,7 @@ class Calls:
         row = (
             call.id, call.session, call.turn, call.agent, call.parent, call.tool,
             json.dumps(dict(call.args)), started, ended or time.time(), status, code,
-            len(packed).to_bytes(4) + compress_blob(packed), call.owner,
+            len(packed).to_bytes(RESULT_HEADER_BYTES) + compress_blob(packed), call.owner,
         )  # fmt: skip
         with self._database.writing() as connection:
             connection.execute(
@@ -146,8 +148,7 @@ class Calls:
             return None
         if not row[0]:
             return result_to_json(Result("This result was forgotten on request.", None))
-        size, packed = int.from_bytes(row[0][:4]), row[0][4:]
-        recalled: dict[str, Any] = json.loads(decompress_blob(packed, size))
+        recalled: dict[str, Any] = json.loads(decompress_blob(row[0][RESULT_HEADER_BYTES:]))
         return recalled
 
     def has(self, call_id: str) -> bool:
@@ -266,8 +267,7 @@ class Calls:
 
     def newest_seq(self) -> int:
         """Return the number of the newest recorded call; 0 if there is none."""
-        row = self._database.peek("SELECT max(seq) FROM calls", ())
-        return int(row[0] or 0) if row else 0
+        return self._database.peek_number("SELECT coalesce(max(seq), 0) FROM calls")
 
     def session_names(self, limit: int = 100) -> list[str]:
         """List the names of sessions with recorded calls, the one that was active last first.

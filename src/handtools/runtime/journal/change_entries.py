@@ -225,11 +225,9 @@ class ChangeEntries:
 
     def newest_finished(self) -> int:
         """Return the number of an entry up to which all are finished; 0 if there is none."""
-        row = self._database.peek(
-            "SELECT coalesce((SELECT min(id) - 1 FROM entries WHERE state = 'intent'), max(id), 0) FROM entries",
-            (),
+        return self._database.peek_number(
+            "SELECT coalesce((SELECT min(id) - 1 FROM entries WHERE state = 'intent'), max(id), 0) FROM entries"
         )
-        return int(row[0]) if row else 0
 
     def calls_undone_or_redone(self, after: int) -> set[str]:
         """Return the ids of calls of which something was undone or redone by entries after a number."""

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from io import SEEK_CUR, FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -264,10 +264,14 @@ class Database:
                 row: tuple[Any, ...] | None = self._open().execute(query, values).fetchone()
             return row
 
+    def peek_number(self, query: str) -> int:
+        """Query one number, which there always is, without writing queued records first."""
+        with self.peeking() as connection:
+            return int(connection.execute(query).fetchone()[0])
+
     def data_version(self) -> int:
         """Return a number that is another one after another connection has written."""
-        row = self.peek("PRAGMA data_version", ())
-        return int(row[0]) if row else 0
+        return self.peek_number("PRAGMA data_version")
 
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:
@@ -401,16 +405,17 @@ def _explanation(path: str, failure: sqlite3.DatabaseError | OSError) -> HostErr
         return _unusable(path, failure.strerror or str(failure), failure.errno)
     if isinstance(failure, sqlite3.OperationalError):
         name = getattr(failure, "sqlite_errorname", "")
-        if name == "SQLITE_CANTOPEN" and (why := _no_more_handles()):
+        if name == "SQLITE_CANTOPEN" and (why := _lack_of_handles()):
             return _unusable(path, str(why.strerror), why.errno)
         return _unusable(path, str(failure), errno.ENOSPC if name == "SQLITE_FULL" else None)
     return JournalDamaged(
         f"The journal {path} is damaged, or its disk could not read it: {failure}. "
-        "The next start sets a damaged one aside and begins a new one."
+        "The next start sets it aside if calls can't be recorded in it; "
+        "`handtools doctor --deep` looks at all of it."
     )
 
 
-_NEXT_STEPS = {
+_NEXT_STEPS: dict[int | None, str] = {
     errno.ENOSPC: "Make room there, or set HANDTOOLS_STATE to a folder elsewhere.",
     errno.EDQUOT: "Make room there, or set HANDTOOLS_STATE to a folder elsewhere.",
     errno.EROFS: "Set HANDTOOLS_STATE to a folder that can be written to.",
@@ -421,16 +426,18 @@ _NEXT_STEPS = {
 
 
 def _unusable(path: str, why: str, number: int | None) -> HostError:
-    step = _NEXT_STEPS.get(number or 0, "")
+    step = _NEXT_STEPS.get(number, "")
     return HostError(f"The journal {path} can't be used: {why}. {step}".rstrip())
 
 
-def _no_more_handles() -> OSError | None:
-    """Why no file at all can be opened now; SQLite does not tell that from a missing folder."""
-    try:
-        FileIO(__file__).close()
-    except OSError as refused:
-        return refused
+def _lack_of_handles() -> OSError | None:
+    """Why the journal's files can't all be opened now; SQLite does not tell that from a missing folder."""
+    with ExitStack() as opened:
+        try:
+            for _ in ("", *WAL_SUFFIXES):
+                opened.enter_context(FileIO(__file__))
+        except OSError as refused:
+            return refused
     return None
 
 
@@ -481,7 +488,9 @@ def _prepared_connection(path: str) -> sqlite3.Connection:
             _create(connection)
         elif version > SCHEMA_VERSION:
             raise HostError(f"The journal {path} was written by a newer handtools. Update handtools.")
-        connection.execute("SELECT 1 FROM calls, entries, touches LIMIT 1").fetchone()
+        # Where the next call is recorded: the end of each table, which no index stands for.
+        for table in ("calls", "entries", "touches", "blobs"):
+            connection.execute(f"SELECT max(rowid) FROM {table}").fetchone()
     except BaseException:
         connection.close()
         raise
@@ -547,8 +556,8 @@ def _check_length(path: str) -> None:
         header = opened.read(100)
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         raise sqlite3.DatabaseError("it has no whole header")
-    page = int.from_bytes(header[16:18]) or 65536
-    page = 65536 if page == 1 else page
+    # 1 stands for 65,536, a size that no journal has: SQLite looks at such a file by itself.
+    page = int.from_bytes(header[16:18]) or 1
     # The page count in the header is only current when its change counter agrees (bytes 24 and 92).
     if header[24:28] != header[92:96]:
         return

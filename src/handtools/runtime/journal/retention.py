@@ -11,7 +11,7 @@ from handtools.core.backups_locks_and_store import Store
 from handtools.core.call import output_file_name
 from handtools.runtime.journal.backup_refs import BackupRefs
 from handtools.runtime.journal.blobs import Blobs, decompress_blob
-from handtools.runtime.journal.calls import question_scope
+from handtools.runtime.journal.calls import RESULT_HEADER_BYTES, question_scope
 from handtools.runtime.journal.database import Database, path_from_column
 from handtools.runtime.journal.forgotten_paths import FileTraces, ForgottenPath
 
@@ -172,7 +172,7 @@ class PrunableRecords:
 def _parts_of_call(args: str, result: bytes, *others: str | None) -> Iterator[bytes]:
     yield args.encode()
     if result:
-        yield decompress_blob(result[4:], int.from_bytes(result[:4]))
+        yield decompress_blob(result[RESULT_HEADER_BYTES:])
     yield from (other.encode() for other in others if other)
 
 
