@@ -39,9 +39,18 @@ def test_a_replacement_that_was_made_is_told_by_its_new_text():
     )
 
 
-def test_one_more_blank_line_or_bracket_is_added_though_one_is_there():
-    assert isinstance(replace_text("a {\n  b {\n  }\n}\n", "  }", "  }\n}"), EditApplied)
-    assert isinstance(replace_text("a\n\nb\n", "a\n", "a\n\n"), EditApplied)
+@pytest.mark.parametrize(
+    ("body", "old", "new"),
+    [
+        ("a {\n  b {\n  }\n}\n", "  }", "  }\n}"),
+        ("a\n\nb\n", "a\n", "a\n\n"),
+        ("first_call()\n\nlast_call()\n", "first_call()\n", "first_call()\n\n"),
+        ("  first_call(  );\n  }\n}\n", "  first_call();\n  }\n", "  first_call();\n  }\n}\n"),
+        ("    first_call()\n", "first_call()", "    first_call()"),
+    ],
+)
+def test_one_more_blank_line_bracket_or_level_is_added_though_one_is_there(body, old, new):
+    assert isinstance(replace_text(body, old, new), EditApplied)
 
 
 def test_the_same_line_elsewhere_is_no_sign_of_an_edit_made():
@@ -61,6 +70,71 @@ def test_lines_that_new_has_and_old_leaves_out_are_meant_once():
     outcome = replace_text(body, old, "base = load()\n\n# scale\nif wide:\n    grow(base, 2)\n")
     assert isinstance(outcome, EditApplied)
     assert outcome.text == "base = load()\n\n# scale\nif  wide:\n    grow(base, 2)\n"
+
+
+RECIPE = "boil(water)\nwarm(the_pot)\nbrew  = tea(now)\nstir(slowly)\npour(the_tea)\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("brew = tea(now)\nstir(slowly)", "warm(the_pot)\nbrew = tea(now)\nstir(twice)"),
+        ("brew = tea(now)\nstir(slowly)", "boil(water)\nwarm(the_pot)\nbrew = tea(now)\nstir(twice)"),
+        ("warm(the_pot)\nbrew = tea(now)", "warm(the_cup)\nbrew = tea(now)\nstir(slowly)"),
+        ("warm(the_pot)\nbrew = tea(now)", "warm(the_cup)\nbrew = tea(now)\nstir(slowly)\npour(the_tea)"),
+        (
+            "warm(the_pot)\nbrew = tea(now)\nstir(slowly)",
+            "boil(water)\nwarm(the_pot)\nbrew = tea(later)\nstir(slowly)\npour(the_tea)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("apart", ["\n", "\n\n", "\n\n\n\n\n\n\n\n"])
+def test_lines_beside_the_old_ones_that_only_new_has_stay_once_and_as_far_apart(old, new, apart):
+    change = {"stir(slowly)": "stir(twice)"} if "twice" in new else {"warm(the_pot)": "warm(the_cup)"}
+    change = {"(now)": "(later)"} if "later" in new else change
+    body = RECIPE.replace("\n", apart)
+    [(before, after)] = change.items()
+    outcome = replace_text(body, old.replace("\n", apart), new.replace("\n", apart))
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == body.replace(before, after)
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new", "after"),
+    [
+        # Nothing stays of the old lines.
+        (
+            "warm(the_pot)\n\n\nbrew  = tea(now)\nstir(slowly)\n",
+            "\nbrew = tea(now)\n",
+            "warm(the_pot)\n\n",
+            "warm(the_pot)\n\nstir(slowly)\n",
+        ),
+        (
+            "warm(the_pot)\n\n\nbrew  = tea(now)\n\n\nstir(slowly)\n",
+            "\nbrew = tea(now)\n\n",
+            "warm(the_pot)\n\nstir(slowly)\n",
+            "warm(the_pot)\n\n\nstir(slowly)\n",
+        ),
+        # The old text has such a line itself.
+        (
+            "warm(the_pot)\nbrew  = tea(now)\nwarm(the_pot)\npour()\n",
+            "brew = tea(now)\nwarm(the_pot)\npour()",
+            "warm(the_pot)\nbrew = tea(now)\nwarm(the_pot)\nserve()",
+            "warm(the_pot)\nwarm(the_pot)\nbrew  = tea(now)\nwarm(the_pot)\nserve()\n",
+        ),
+        # Above stands only the nearer of the two.
+        (
+            "warm(the_pot)\nbrew  = tea(now)\nstir(slowly)\n",
+            "brew = tea(now)\nstir(slowly)",
+            "boil(water)\nwarm(the_pot)\nbrew = tea(now)\nstir(twice)",
+            "warm(the_pot)\nboil(water)\nwarm(the_pot)\nbrew  = tea(now)\nstir(twice)\n",
+        ),
+    ],
+)
+def test_a_line_above_is_written_again_only_where_it_was_not_left_out(body, old, new, after):
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == after
 
 
 @pytest.mark.parametrize(
@@ -125,3 +199,63 @@ def test_a_short_line_that_stands_below_is_written_once_more():
     )
     assert isinstance(outcome, EditApplied)
     assert outcome.text == "open_all(base, 2)\nload_all( base )\npass\npass\n"
+
+
+def test_a_line_becomes_like_the_one_above_it_though_that_stands_there():
+    body = "pour(the_tea)\nstir( slowly )\n"
+    outcome = replace_text(body, "stir(slowly)", "pour(the_tea)")
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == "pour(the_tea)\npour(the_tea)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "new", "where"),
+    [
+        ("pour the hot tea now\n", "pour the hot tea now", "line 1"),
+        ("\npour the hot tea now\nend\n", "pour the hot tea now", "line 2"),
+        ("end\n  pour the hot tea now  ", "pour the hot tea now", "line 2"),
+        # 15 letters are in many a file.
+        ("pour the hot tea in\n", "pour the hot tea in", None),
+        # They must fill their lines.
+        ("x pour the hot tea now\n", "pour the hot tea now", None),
+        ("pour the hot tea now x\n", "pour the hot tea now", None),
+        ("end\n", "pour the hot tea now", None),
+    ],
+)
+def test_where_nothing_like_the_old_text_is_left_16_letters_of_new_text_tell_that_it_was_made(
+    body, new, where
+):
+    outcome = replace_text(body, "}}", new)
+    assert getattr(outcome, "where", None) == where, outcome
+
+
+NOTES = "fetch_all_of_the_water()\nboil_all_of_the_water()\nbrew_all_of_that_tea()\npour_all_of_that_tea()\n"
+FETCH, BOIL, BREW, POUR = NOTES.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        # Of these three lines one is to stay: two are yet to go.
+        (["fetch_none()", BOIL, "brew_none()"], [FETCH], None),
+        ([FETCH, "boil_none()", BREW], [BOIL], None),
+        (["boil_none()", BREW, "pour_none()"], [POUR], None),
+        # The new text goes beyond what is like the old one.
+        (["boil_none()", BREW, POUR], [FETCH, BOIL], "lines 1-2"),
+        ([FETCH, BOIL, "brew_none()"], [BREW, POUR], "lines 3-4"),
+        # It is all that is like the old one.
+        (["pour_all_of_our_tea()", "close()"], [POUR], "line 4"),
+        # It has as many lines as the old one.
+        ([FETCH, "boil_none()", POUR], [BOIL, BREW, POUR], "lines 2-4"),
+    ],
+)
+def test_new_text_is_no_change_made_while_lines_around_it_are_those_to_go(old, new, where):
+    outcome = replace_text(NOTES, "\n".join(old), "\n".join(new))
+    assert getattr(outcome, "where", None) == where, outcome
+
+
+@pytest.mark.parametrize(("last", "where"), [("up", "line 4"), ("x", None)])
+def test_where_the_old_text_may_still_be_elsewhere_24_letters_of_new_text_tell_that_it_was_made(last, where):
+    new = f"pour all the hot tea slowly {last}"
+    outcome = replace_text(f"greet(guest)\nleave()\n\n{new}\n", "greet(guest)\nseat(guest)\n", f"{new}\n")
+    assert getattr(outcome, "where", None) == where, outcome
