@@ -46,6 +46,11 @@ def test_a_replacement_that_was_made_is_told_by_its_new_text():
         ("a\n\nb\n", "a\n", "a\n\n"),
         ("first_call()\n\nlast_call()\n", "first_call()\n", "first_call()\n\n"),
         ("  first_call(  );\n  }\n}\n", "  first_call();\n  }\n", "  first_call();\n  }\n}\n"),
+        (
+            "  open_all();\n  first_call(  );\n}\n",
+            "  open_all();\n  first_call();\n",
+            "  open_all();\n  first_call();\n}\n",
+        ),
         ("    first_call()\n", "first_call()", "    first_call()"),
     ],
 )
@@ -72,31 +77,27 @@ def test_lines_that_new_has_and_old_leaves_out_are_meant_once():
     assert outcome.text == "base = load()\n\n# scale\nif  wide:\n    grow(base, 2)\n"
 
 
-RECIPE = "boil(water)\nwarm(the_pot)\nbrew  = tea(now)\nstir(slowly)\npour(the_tea)\n"
+RECIPE = ["boil(water)", "warm(the_pot)", "brew = tea(now)", "stir(slowly)", "pour(the_tea)", ""]
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "word", "other"),
     [
-        ("brew = tea(now)\nstir(slowly)", "warm(the_pot)\nbrew = tea(now)\nstir(twice)"),
-        ("brew = tea(now)\nstir(slowly)", "boil(water)\nwarm(the_pot)\nbrew = tea(now)\nstir(twice)"),
-        ("warm(the_pot)\nbrew = tea(now)", "warm(the_cup)\nbrew = tea(now)\nstir(slowly)"),
-        ("warm(the_pot)\nbrew = tea(now)", "warm(the_cup)\nbrew = tea(now)\nstir(slowly)\npour(the_tea)"),
-        (
-            "warm(the_pot)\nbrew = tea(now)\nstir(slowly)",
-            "boil(water)\nwarm(the_pot)\nbrew = tea(later)\nstir(slowly)\npour(the_tea)",
-        ),
+        (RECIPE[2:4], RECIPE[1:4], "slowly", "twice"),
+        (RECIPE[2:4], RECIPE[0:4], "slowly", "twice"),
+        (RECIPE[1:3], RECIPE[1:4], "pot", "cup"),
+        (RECIPE[1:3], RECIPE[1:5], "pot", "cup"),
+        (RECIPE[1:4], RECIPE[0:5], "now", "later"),
     ],
 )
 @pytest.mark.parametrize("apart", ["\n", "\n\n", "\n\n\n\n\n\n\n\n"])
-def test_lines_beside_the_old_ones_that_only_new_has_stay_once_and_as_far_apart(old, new, apart):
-    change = {"stir(slowly)": "stir(twice)"} if "twice" in new else {"warm(the_pot)": "warm(the_cup)"}
-    change = {"(now)": "(later)"} if "later" in new else change
-    body = RECIPE.replace("\n", apart)
-    [(before, after)] = change.items()
-    outcome = replace_text(body, old.replace("\n", apart), new.replace("\n", apart))
+def test_lines_beside_the_old_ones_that_only_new_has_stay_once_and_as_far_apart(
+    old, new, word, other, apart
+):
+    body = apart.join(RECIPE).replace("brew =", "brew  =")
+    outcome = replace_text(body, apart.join(old), apart.join(new).replace(word, other))
     assert isinstance(outcome, EditApplied), outcome
-    assert outcome.text == body.replace(before, after)
+    assert outcome.text == body.replace(word, other)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +123,12 @@ def test_lines_beside_the_old_ones_that_only_new_has_stay_once_and_as_far_apart(
             "warm(the_pot)\nbrew = tea(now)\nwarm(the_pot)\nserve()",
             "warm(the_pot)\nwarm(the_pot)\nbrew  = tea(now)\nwarm(the_pot)\nserve()\n",
         ),
+        (
+            "pour()\nwarm(the_pot)\nbrew  = tea(now)\nwarm(the_pot)\n",
+            "pour()\nwarm(the_pot)\nbrew = tea(now)",
+            "serve()\nwarm(the_pot)\nbrew = tea(now)\nwarm(the_pot)",
+            "serve()\nwarm(the_pot)\nbrew  = tea(now)\nwarm(the_pot)\nwarm(the_pot)\n",
+        ),
         # Above stands only the nearer of the two.
         (
             "warm(the_pot)\nbrew  = tea(now)\nstir(slowly)\n",
@@ -131,8 +138,43 @@ def test_lines_beside_the_old_ones_that_only_new_has_stay_once_and_as_far_apart(
         ),
     ],
 )
-def test_a_line_above_is_written_again_only_where_it_was_not_left_out(body, old, new, after):
+def test_a_line_beside_is_written_again_only_where_it_was_not_left_out(body, old, new, after):
     outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == after
+
+
+@pytest.mark.parametrize(("first", "last", "where"), [(2, 16, "lines 3-17"), (3, 17, "lines 4-18")])
+def test_a_line_that_only_new_has_counts_to_the_place_of_old_lines_that_are_nearly_there(
+    first, last, where
+):
+    rows = [f"step_{number}(now)\n" for number in range(20)]
+    body = "".join(rows)
+    old = "".join(rows[3:17]).replace("step_8(", "step_x(")
+    new = "".join(rows[first : last + 1]).replace("step_8(", "step_x(").replace("step_12(", "stop(")
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == body.replace("step_12(", "stop(")
+    assert outcome.notes[0].startswith(where)
+
+
+@pytest.mark.parametrize(
+    ("body", "new", "after"),
+    [
+        (
+            "  warm(the_pot)\npour(the_tea)\n",
+            " warm(the_pot)\nstir(it)\npour(the_tea)\n",
+            "  warm(the_pot)\nstir(it)\npour(the_tea)\n",
+        ),
+        (
+            "boil(water)\n  warm(the_pot)\n",
+            "boil(water)\nstir(it)\n warm(the_pot)\n",
+            "boil(water)\nstir(it)\n  warm(the_pot)\n",
+        ),
+    ],
+)
+def test_a_line_that_only_new_has_shows_how_deep_the_lines_beside_it_are(body, new, after):
+    outcome = replace_text(body, " warm(the_pot)\n", new)
     assert isinstance(outcome, EditApplied), outcome
     assert outcome.text == after
 
@@ -229,7 +271,9 @@ def test_where_nothing_like_the_old_text_is_left_16_letters_of_new_text_tell_tha
     assert getattr(outcome, "where", None) == where, outcome
 
 
-NOTES = "fetch_all_of_the_water()\nboil_all_of_the_water()\nbrew_all_of_that_tea()\npour_all_of_that_tea()\n"
+NOTES = (
+    "fetch_all_of_the_water()\nboil_all_of_the_water()\nbrew_all_of_that_tea()\npour_all_of_that_tea()\n"
+)
 FETCH, BOIL, BREW, POUR = NOTES.splitlines()
 
 
@@ -255,7 +299,9 @@ def test_new_text_is_no_change_made_while_lines_around_it_are_those_to_go(old, n
 
 
 @pytest.mark.parametrize(("last", "where"), [("up", "line 4"), ("x", None)])
-def test_where_the_old_text_may_still_be_elsewhere_24_letters_of_new_text_tell_that_it_was_made(last, where):
+def test_where_the_old_text_may_still_be_elsewhere_24_letters_of_new_text_tell_that_it_was_made(
+    last, where
+):
     new = f"pour all the hot tea slowly {last}"
     outcome = replace_text(f"greet(guest)\nleave()\n\n{new}\n", "greet(guest)\nseat(guest)\n", f"{new}\n")
     assert getattr(outcome, "where", None) == where, outcome
