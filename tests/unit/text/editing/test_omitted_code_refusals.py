@@ -37,6 +37,19 @@ def test_a_comment_on_what_stays_unchanged_is_written_where_no_code_was_left_out
     assert comment in outcome.text
 
 
+@pytest.mark.parametrize(
+    ("comment", "kind"),
+    [
+        ("# the rest remains unchanged", EditApplied),
+        ("# rest remains unchanged", EditRefused),
+        ("# ... existing code".rjust(201, "#"), EditApplied),
+        ("# ... existing code".rjust(200, "#"), EditRefused),
+    ],
+)
+def test_a_comment_of_more_than_four_words_or_200_letters_is_no_note(comment, kind):
+    assert isinstance(replace_text(BODY, "    two()", f"    {comment}\n    two()"), kind)
+
+
 def test_a_note_is_none_where_lines_are_gone_elsewhere_in_the_edit():
     note = "    # rest of the function remains the same"
     outcome = replace_text(BODY, "    one()\n    two()\n    three()", f"    three()\n{note}")
@@ -53,6 +66,13 @@ def test_an_empty_old_text_is_refused():
     outcome = replace_text("a", "", "b")
     assert isinstance(outcome, EditRefused)
     assert outcome.code == "empty"
+
+
+@pytest.mark.parametrize("old", ["    two()\n", "    four()\n"])
+def test_a_new_text_like_the_old_one_is_refused_wherever_that_is(old):
+    outcome = replace_text(BODY, old, old)
+    assert isinstance(outcome, EditRefused)
+    assert (outcome.code, outcome.message) == ("no_change", "old_string and new_string are the same text.")
 
 
 def test_growth_beyond_64_mebi_characters_is_refused():
