@@ -3,7 +3,9 @@
 ADR 180.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import islice, takewhile
 
 from handtools.text import lines
 from handtools.text.diffs.unified_diff import diff_line_edits
@@ -46,8 +48,7 @@ def find_applied_around_lines(
         [normalize_for_matching(line) for line in side if not is_blank(line)] for side in (old, new)
     )
     rows = page.normalized_text[1:-1].split("\n")
-    places = (place for line, place in zip(old, match.places, strict=True) if not is_blank(line))
-    first = page.filled.index(next(place for place in places if place is not None))
+    first = bisect_left(page.filled, match.first)
     for skipped in range(len(wanted) - len(mine) + 1):
         start, stop = first - skipped, first - skipped + len(wanted)
         added = wanted[:skipped] + wanted[skipped + len(mine) :]
@@ -84,8 +85,6 @@ def widen_edit_by_present_lines(
         return None
     rows_above, added_above = above or (0, 0)
     rows_below, added_below = below or (0, 0)
-    if added_above + added_below > len(new):
-        return None
     head, foot = (
         page.lines_without_ends[first - rows_above : first],
         page.lines_without_ends[last : last + rows_below],
@@ -101,7 +100,7 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
     """
     edits = diff_line_edits(old, new)
     # A line that comes in the place of another, or that `old` has elsewhere, was not left out.
-    if not edits or edits[0].start_b or edits[0].end_b == 0 or edits[0].end_a:
+    if not edits or edits[0].end_a:
         return None
     known = {normalize_for_matching(line) for line in old if not is_blank(line)}
     for count in range(edits[0].end_b, 0, -1):
@@ -110,10 +109,10 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
             continue
         if is_blank(new[count - 1]) or sum(map(str.isalnum, "".join(wanted))) < _FEWEST_LETTERS_BESIDE:
             continue
-        filled = [index for index, row in enumerate(rows[: 2 * count + 4]) if not is_blank(row)]
-        there = filled[: len(wanted)]
+        filled = (index for index, row in enumerate(rows) if not is_blank(row))
+        there = list(islice(filled, len(wanted)))
         if [normalize_for_matching(rows[index]) for index in there] == wanted[::-1]:
-            blanks = next((n for n, line in enumerate(new[count:]) if not is_blank(line)), 0)
+            blanks = len(list(takewhile(is_blank, new[count:])))
             return there[-1] + 1, count + min(blanks, there[0])
     return None
 
@@ -143,8 +142,8 @@ def find_applied_new_text(page: LineIndex, old: str, new: str) -> AlreadyApplied
 
 def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
     """Whether the text at an offset fills whole lines: only blanks stand beside it on its first and last line."""
-    start, stop = text.rfind("\n", 0, at) + 1, text.find("\n", at + len(wanted))
-    return not text[start:at].strip() and not text[at + len(wanted) : stop if stop >= 0 else None].strip()
+    before, after = text[:at].rpartition("\n")[2], text[at + len(wanted) :].partition("\n")[0]
+    return not before.strip() and not after.strip()
 
 
 def _goes_on(near: Excerpt, there: Excerpt) -> bool:

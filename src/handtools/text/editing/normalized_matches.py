@@ -18,7 +18,7 @@ from handtools.text.editing.normalized_lines import (
 )
 from handtools.text.lines import leading_blanks
 
-MOST_CANDIDATES = 64
+MOST_CANDIDATES = 1000
 TIER_NAMES: dict[MatchLoss, MatchTier] = {
     MatchLoss.NOTHING: "exact",
     MatchLoss.TRAILING: "trailing white space",
@@ -87,7 +87,8 @@ def find_match_candidates(page: LineIndex, old: list[str]) -> list[LineMatch]:
 
 def least_lossy_matches(found: list[LineMatch]) -> list[LineMatch]:
     """Give the matches that no other match beats; different kinds of difference are not comparable."""
-    return [match for match in found if not any(other.is_closer_to_file(match) for other in found)]
+    of_each_kind = list({(match.rank, match.losses): match for match in found}.values())
+    return [match for match in found if not any(other.is_closer_to_file(match) for other in of_each_kind)]
 
 
 def is_recognizable(old: list[str], match: LineMatch) -> bool:
@@ -99,14 +100,10 @@ def is_recognizable(old: list[str], match: LineMatch) -> bool:
 
 
 def _laid(page: LineIndex, old: list[str], filled: list[int], rows: list[int]) -> LineMatch | None:
-    worst = MatchLoss.NOTHING
-    for index, row in zip(filled, rows, strict=True):
-        least = line_match_loss(old[index], page.lines_without_ends[row])
-        if least is None:
-            return None
-        worst = max(worst, least)
     places: list[int | None] = [None] * len(old)
     for index, row in zip(filled, rows, strict=True):
+        if line_match_loss(old[index], page.lines_without_ends[row]) is None:
+            return None
         places[index] = row
     inside = _lay_inner(filled, places)
     edges = _lay_edges(page, old, filled, places)
@@ -118,7 +115,7 @@ def _laid(page: LineIndex, old: list[str], filled: list[int], rows: list[int]) -
             if p is not None
         )
     )
-    worst = max(worst, max(lost, default=MatchLoss.NOTHING))
+    worst = max(lost, default=MatchLoss.NOTHING)
     return LineMatch(tuple(places), min(known), max(known) + 1, worst, inside, edges, lost)
 
 
@@ -153,9 +150,9 @@ def narrowed_by_hint(page: LineIndex, found: list[int], hint: MatchHint) -> list
     """Give the indexes of the candidates that a hint allows; `found` are the candidates' first lines."""
     left = list(range(len(found)))
     if hint.scope is not None:
-        left = [index for index in left if _within(page, found[index] - 1, hint.scope)]
+        left = [index for index in left if _within(page.lines_without_ends[: found[index]], hint.scope)]
     if hint.occurrence is not None:
-        left = left[hint.occurrence - 1 : hint.occurrence] if hint.occurrence > 0 else []
+        left = [index for number, index in enumerate(left, 1) if number == hint.occurrence]
     if hint.line is not None:
         left = [index for index in left if abs(found[index] - hint.line) <= hint.within]
         exact = [index for index in left if found[index] == hint.line]
@@ -163,15 +160,14 @@ def narrowed_by_hint(page: LineIndex, found: list[int], hint: MatchHint) -> list
     return left
 
 
-def _within(page: LineIndex, row: int, scope: str) -> bool:
-    """Whether a row lies in the block that the line `scope` opens, judged by indentation."""
-    wanted = scope.strip()
+def _within(rows: list[str], scope: str) -> bool:
+    """Whether the last row lies in the block that the line `scope` opens, judged by indentation."""
     depth: int | None = None
-    for line in reversed(page.lines_without_ends[: row + 1]):
-        if is_blank(line):
+    for row in reversed(rows):
+        if is_blank(row):
             continue
-        if depth is None or len(leading_blanks(line)) <= depth:
-            depth = len(leading_blanks(line))
-            if line.strip().startswith(wanted):
+        if depth is None or len(leading_blanks(row)) <= depth:
+            depth = len(leading_blanks(row))
+            if row.strip().startswith(scope.strip()):
                 return True
     return False

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.editing import EditApplied, EditRefused, replace_text
+from handtools.text.editing import EditApplied, EditRefused, MatchHint, replace_text
 
 BLOCK = 'send(user, "hello")\nclose(user)'
 DEEPER = '    send(user, "hello")\n    close(user)'
@@ -48,3 +48,146 @@ def test_what_the_lines_themselves_lose_is_told_before_blank_lines_around_them()
     )
     assert isinstance(outcome, EditApplied)
     assert outcome.tier == "indentation"
+
+
+def test_of_two_places_at_another_depth_the_one_without_a_blank_line_more_wins():
+    further = DEEPER.replace("\n", "\n\n")
+    outcome = replace_text(f"{further}\nmiddle()\n{DEEPER}\n", BLOCK, BLOCK.replace("close", "finish"))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == f"{further}\nmiddle()\n{DEEPER.replace('close', 'finish')}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new", "after", "tier"),
+    [
+        # The file has them.
+        (
+            "\nbrew_up  = tea()\n",
+            "\nbrew_up = tea()",
+            "brew_up = tea()",
+            "brew_up  = tea()\n",
+            "inner white space",
+        ),
+        (
+            "a\n\n\nbrew_up  = tea()\n",
+            "\n\nbrew_up = tea()",
+            "brew_up = tea()",
+            "a\nbrew_up  = tea()\n",
+            "inner white space",
+        ),
+        (
+            "brew_up  = tea()\n\n",
+            "brew_up = tea()\n\n",
+            "brew_up = tea()\n",
+            "brew_up  = tea()\n",
+            "inner white space",
+        ),
+        (
+            "brew_up  = tea()\n\n\nz\n",
+            "brew_up = tea()\n\n\n",
+            "brew_up = tea()\n",
+            "brew_up  = tea()\nz\n",
+            "inner white space",
+        ),
+        ("a\nbrew_up = tea()", "brew_up = tea()\n", "brew_up = milk()\n", "a\nbrew_up = milk()", "exact"),
+        # It has them not.
+        (
+            "brew_up = tea()\nz\n",
+            "\nbrew_up = tea()",
+            "\nbrew_up = milk()",
+            "brew_up = milk()\nz\n",
+            "blank lines",
+        ),
+        (
+            "a\nbrew_up = tea()",
+            "brew_up = tea()\n\n",
+            "brew_up = milk()\n\n",
+            "a\nbrew_up = milk()",
+            "blank lines",
+        ),
+        (
+            "a\nbrew_up = tea()\nz\n",
+            "brew_up = tea()\n\n",
+            "brew_up = milk()\n\n",
+            "a\nbrew_up = milk()\nz\n",
+            "blank lines",
+        ),
+    ],
+)
+def test_blank_lines_before_and_after_the_old_ones_are_those_of_the_file(body, old, new, after, tier):
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied), outcome
+    assert (outcome.text, outcome.tier) == (after, tier)
+
+
+@pytest.mark.parametrize(("last", "kind"), [("up", EditApplied), ("x", EditRefused)])
+def test_lines_of_24_letters_are_recognized_though_blank_lines_between_them_differ(last, kind):
+    block = f"pour all the\nhot tea slowly {last}\n"
+    assert isinstance(replace_text(block.replace("\n", "\n\n"), block, block.replace("hot", "mild")), kind)
+
+
+def test_blank_lines_alone_are_recognized_nowhere():
+    assert isinstance(replace_text("brew = tea()\n\nz\n", "\n\n\n", "\nstir()\n"), EditRefused)
+
+
+def test_a_place_as_near_as_another_is_seen_below_many_that_are_less_near():
+    less, near = DEEPER.replace("(user, ", "(user,  "), DEEPER
+    body = "\n".join([less, near, *[less] * 98, near, ""])
+    outcome = replace_text(body, BLOCK, BLOCK.replace("close", "finish"))
+    assert isinstance(outcome, EditRefused)
+    assert [place.line for place in outcome.places] == [3, 201]
+
+
+def test_a_hint_names_one_of_many_places_that_match_but_for_their_blanks():
+    body = f"{DEEPER}\n" * 100
+    outcome = replace_text(
+        body, BLOCK, BLOCK.replace("close", "finish"), hint=MatchHint(line=199, within=0)
+    )
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == f"{DEEPER}\n" * 99 + f"{DEEPER}\n".replace("close", "finish")
+
+
+TWINS = """class Tea:
+    def pour(self):
+
+        pass
+    def serve(self):
+        pass
+
+int brew()
+{
+        pass
+}
+        pass
+def last():
+"""
+
+
+@pytest.mark.parametrize(
+    ("hint", "line"),
+    [
+        (MatchHint(occurrence=0), None),
+        (MatchHint(occurrence=1), 4),
+        (MatchHint(occurrence=4), 12),
+        (MatchHint(occurrence=5), None),
+        (MatchHint(scope="    def serve(self):"), 6),
+        (MatchHint(scope="def serve"), 6),
+        (MatchHint(scope="def last():"), None),
+        (MatchHint(scope="class Tea:", occurrence=1), 4),
+        (MatchHint(scope="def pour(self):", line=4), 4),
+        (MatchHint(scope="int brew()", occurrence=1), 10),
+        (MatchHint(line=4, within=2), 4),
+        (MatchHint(line=9, within=1), 10),
+        (MatchHint(line=9, within=0), None),
+        (MatchHint(line=11, within=1), None),
+    ],
+)
+def test_a_hint_chooses_among_equal_lines(hint, line):
+    outcome = replace_text(TWINS, "        pass\n", "        stop\n", hint=hint)
+    rows = TWINS.splitlines()
+    if line is None:
+        assert isinstance(outcome, EditRefused)
+        return
+    rows[line - 1] = "        stop"
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text.splitlines() == rows

@@ -4,7 +4,12 @@ import time
 
 import pytest
 
-from handtools.text.editing.normalized_lines import MatchLoss, all_line_match_losses, line_match_loss
+from handtools.text.editing.normalized_lines import (
+    MatchLoss,
+    all_line_match_losses,
+    line_match_loss,
+    substring_offsets,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +52,7 @@ def test_every_kind_of_loss_is_told():
     assert all_line_match_losses("a = “b”", 'a="b"') == {MatchLoss.INNER, MatchLoss.LOOK}
     assert all_line_match_losses("   ", "") == {MatchLoss.TRAILING}
     assert all_line_match_losses("same", "same") == frozenset()
+    assert all_line_match_losses("", "\u00a0") == {MatchLoss.INNER, MatchLoss.LOOK}
 
 
 @pytest.mark.parametrize("piece", ['\\"', "\\'", "\\`", '"', "'a ", "f'"])
@@ -68,3 +74,15 @@ def test_how_many_blanks_a_string_holds_is_content():
 def test_full_width_signs_are_plain_ones_and_brackets_of_their_own_are_not():
     assert line_match_loss("run（a～b）！", "run(a~b)!") is MatchLoss.LOOK
     assert line_match_loss("run\uff5fa", "run\x7fa") is None
+
+
+def test_lines_that_differ_by_a_blank_at_the_end_of_an_open_string_may_differ_in_all():
+    assert all_line_match_losses("say “hi\u00a0", "say “hi ") == set(MatchLoss) - {
+        MatchLoss.NOTHING,
+        MatchLoss.INDENTATION,
+    }
+
+
+@pytest.mark.parametrize(("most", "found"), [(0, []), (2, [0, 1]), (3, [0, 1, 2]), (4, [0, 1, 2])])
+def test_no_more_places_of_a_text_are_given_than_asked_for(most, found):
+    assert substring_offsets("aaaa", "aa", most=most) == found

@@ -167,3 +167,30 @@ def test_up_to_two_thousand_lines_of_a_block_are_left_out(count, kind):
     body = "def start(job):\n    first(job)\n" + "    go()\n" * count + "    finish(job)\n"
     old = "    first(job)\n    ...\n    finish(job)"
     assert isinstance(replace_text(body, old, old.replace("finish", "end")), kind)
+
+
+def test_lines_left_out_may_be_as_deep_as_those_around_them():
+    old = "    first(job)\n    ...\n    finish(job)"
+    outcome = replace_text(BODY, old, old.replace("finish", "end"))
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == BODY.replace("finish", "end")
+
+
+def test_dots_where_no_line_was_left_out_are_refused():
+    old = "def start(job):\n    ...\n    first(job)"
+    assert isinstance(replace_text(BODY, old, old.replace("first", "last")), EditRefused)
+
+
+@pytest.mark.parametrize(("count", "kind"), [(2000, EditApplied), (2001, EditRefused)])
+def test_up_to_2000_lines_of_a_block_are_left_out(count, kind):
+    body = "def start(job):\n" + "    step(job)\n" * count + "    finish(job)\n"
+    old = "def start(job):\n    ...\n    finish(job)"
+    assert isinstance(replace_text(body, old, old.replace("finish", "end")), kind)
+
+
+@pytest.mark.parametrize(("count", "kind"), [(12, EditApplied), (13, EditRefused)])
+def test_an_edit_with_lines_left_out_has_up_to_12_pieces(count, kind):
+    names = [f"    step_{number}(job)" for number in range(count)]
+    old = "\n    ...\n".join(names)
+    outcome = replace_text("\n    pause()\n".join(names), old, old.replace("step_0", "begin"))
+    assert isinstance(outcome, kind)

@@ -89,3 +89,23 @@ def test_a_file_grows_to_64_mi_characters_and_no_further():
     outcome = replace_text("a\n" * 64 + "\n", "a", new, every=True)
     assert isinstance(outcome, EditRefused)
     assert outcome.code == "too_large"
+
+
+@pytest.mark.parametrize(
+    ("comment", "kind"),
+    [
+        ("# the rest remains unchanged", EditApplied),
+        ("# rest remains unchanged", EditRefused),
+        ("# ... existing code".rjust(201, "#"), EditApplied),
+        ("# ... existing code".rjust(200, "#"), EditRefused),
+    ],
+)
+def test_a_comment_of_more_than_four_words_or_200_letters_is_no_note(comment, kind):
+    assert isinstance(replace_text(BODY, "    two()", f"    {comment}\n    two()"), kind)
+
+
+@pytest.mark.parametrize("old", ["    two()\n", "    four()\n"])
+def test_a_new_text_like_the_old_one_is_refused_wherever_that_is(old):
+    outcome = replace_text(BODY, old, old)
+    assert isinstance(outcome, EditRefused)
+    assert (outcome.code, outcome.message) == ("no_change", "old_string and new_string are the same text.")
