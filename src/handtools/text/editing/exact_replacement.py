@@ -45,9 +45,8 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
         )
     else:
         text, needle, wanted = body, lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
-    found = substring_offsets(
-        text, needle, most=MOST_OCCURRENCES if hint is None else MOST_OCCURRENCES * 50
-    )
+    most = MOST_OCCURRENCES if hint is None else MOST_OCCURRENCES * 50
+    found = substring_offsets(text, needle, most=most)
     if not found:
         return None
     left = (
@@ -58,7 +57,8 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
     if not left:
         return refusals.refuse_elsewhere(page, [lines.line_number_at(text, at) for at in found], hint)
     if len(left) > 1:
-        return refusals.refuse_ambiguous(page, [lines.line_number_at(text, found[i]) for i in left], needle)
+        places = [lines.line_number_at(text, found[index]) for index in left]
+        return refusals.refuse_ambiguous(page, places, needle, more=len(found) == most)
     return _replace_at(page, text, found[left[0]], needle, wanted)
 
 
@@ -134,7 +134,7 @@ def _joins(text: str, at: int) -> bool:
         return False
     return (
         all(map(_is_letter, text[at - 1 : at + 1]))
-        or any(point.start() in (at, at - 1) for point in _POINT.finditer(text, max(0, at - 2), at + 2))
+        or any(_POINT.match(text, place) for place in (at - 1, at))
         or _continues(text[at])
         or text[at - 1] == _JOINER
     )
@@ -173,9 +173,9 @@ def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> Edit
     if leading_blanks(old):
         # The line was seen, less deep than it is: so were the lines to be added.
         return None
-    shallowest, depth = min(map(len, added)), len(lost)
-    opens = old.rstrip().endswith(BLOCK_OPENERS)
-    if shallowest > depth or (shallowest == depth and not opens):
+    # Blanks in a file of tabs, or the reverse, are not counted as the file counts.
+    deep = all(blanks.startswith(lost) for blanks in added)
+    if deep and not (lost in added and old.rstrip().endswith(BLOCK_OPENERS)):
         return None
     return refusals.refuse_old_without_indentation(page, lines.line_number_at(text, at), old)
 
@@ -214,16 +214,16 @@ def _cuts_indentation(text: str, at: int, mine: list[str], theirs: list[str]) ->
     lost = text[start:at]
     if not lost or lost.strip(" \t"):
         return False
-    if len(mine) < 2 and leading_blanks(mine[0]) and len(theirs) > 1:
+    if len(mine) < 2 and leading_blanks(mine[0]):
         return True
     first = theirs[0] if theirs else ""
     if not first.strip() or leading_blanks(first) != leading_blanks(mine[0]):
         return True
     # Only the depths that the other old lines show are sure to be counted as the file counts them.
     sure = {leading_blanks(line) for line in mine[1:] if line.strip()}
-    added = [leading_blanks(line) for line in theirs[1:] if line.strip() and line not in mine[1:]]
+    added = [leading_blanks(line) for line in theirs[1:] if line.strip()]
     deep = lost + leading_blanks(mine[0])
-    return len(mine) > 1 and any(depth not in sure and not depth.startswith(deep) for depth in added)
+    return any(depth not in sure and not depth.startswith(deep) for depth in added)
 
 
 def _cuts_trailing_blanks(text: str, stop: int, mine: list[str], theirs: list[str]) -> bool:
@@ -245,7 +245,7 @@ def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
 def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied:
     """Replace an exact match in a file of mixed line ends, so that every kept line keeps its own line end."""
     view = page.text_with_line_feeds
-    start = view.rfind("\n", 0, at) + 1
+    start = lines.line_start_offset(view, at)
     stop = at + len(old)
     wanted = view[start:at] + new
     closed = not wanted or wanted.endswith("\n")

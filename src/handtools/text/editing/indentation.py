@@ -37,7 +37,7 @@ class IndentationMap:
         self._above = above
         self._known = _function(pairs)
         # What stands at the margin like a first line that lost its indentation may have lost it too.
-        self._loses_margin = bool(pairs) and pairs[0][0] == "" != pairs[0][1] and "" not in self._known
+        self._loses_margin = pairs[0][0] == "" != pairs[0][1] and "" not in self._known
         self._step = indent_step(argument_lines)
         self._shown_step = min(indent_step_frequencies(argument_lines), key=len, default=None)
         self._steps = indent_step_frequencies(file_lines)
@@ -114,7 +114,7 @@ class IndentationMap:
 def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
     """Build the mapping of argument indentations to file indentations, in which deeper stays deeper."""
     # A model that starts copying at the first letter loses the indentation of that line only.
-    if len(pairs) > 1 and pairs[0][0] == "" != pairs[0][1] and not _agrees(pairs[0], pairs[1:]):
+    if pairs[0][0] == "" != pairs[0][1] and not _agrees(pairs[0], pairs[1:]):
         pairs = pairs[1:]
     known: dict[str, str] = {}
     for mine, theirs in pairs:
@@ -188,20 +188,14 @@ def _by_columns(known: dict[str, str], wanted: str) -> str | None:
     """Map an indentation by its width in columns, with tabs of eight columns on one side or both; else None."""
     if any(indent_columns(theirs) != indent_columns(mine) for mine, theirs in known.items()):
         return None
-    width = indent_columns(wanted)
-    mixed = "\t" * (width // TAB_STOP) + " " * (width % TAB_STOP)
-    filled = [_rendered(theirs) for theirs in known.values()]
-    if all(
-        known_theirs == canon for known_theirs, canon in zip(known.values(), filled, strict=True)
-    ) and any("\t" in theirs for theirs in known.values()):
-        return mixed
-    if all("\t" not in theirs for theirs in known.values()) and any(known.values()):
-        return " " * width
-    return None
+    if all("\t" not in theirs for theirs in known.values()):
+        return " " * indent_columns(wanted)
+    return _tabbed(wanted) if all(theirs == _tabbed(theirs) for theirs in known.values()) else None
 
 
-def _rendered(text: str) -> str:
-    width = indent_columns(text)
+def _tabbed(indentation: str) -> str:
+    """Give an indentation of the same width: tabs of eight columns, filled up with blanks."""
+    width = indent_columns(indentation)
     return "\t" * (width // TAB_STOP) + " " * (width % TAB_STOP)
 
 

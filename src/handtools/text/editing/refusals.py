@@ -121,8 +121,11 @@ def _usual_width(rows: list[str]) -> int:
     return width if widths[width] else 0
 
 
-def refuse_ambiguous(page: LineIndex, found: list[int], old: str) -> EditRefused:
-    """Refuse an edit that fits several places, giving for each an `old_string` that is unique to it."""
+def refuse_ambiguous(page: LineIndex, found: list[int], old: str, *, more: bool = False) -> EditRefused:
+    """Refuse an edit that fits several places, giving for each an `old_string` that is unique to it.
+
+    `more` says that there may be places which were not looked for.
+    """
     height = lines.count_lines(old.rstrip("\r\n"))
     rows = list(dict.fromkeys(found))
     shown = rows[:_MOST_SHOWN]
@@ -131,10 +134,11 @@ def refuse_ambiguous(page: LineIndex, found: list[int], old: str) -> EditRefused
         for line in shown
     )
     where = ", ".join(_times(line, found.count(line)) for line in shown)
-    more = " ..." if len(rows) > len(shown) else ""
+    count = f"at least {len(found)}" if more else len(found)
+    dots = " ..." if more or len(rows) > len(shown) else ""
     return EditRefused(
         code="ambiguous",
-        message=f"old_string fits {len(found)} places: line{'s' * (len(rows) > 1)} {where}{more}.",
+        message=f"old_string fits {count} places: line{'s' * (len(rows) > 1)} {where}{dots}.",
         hint="Add text around it so that only one fits, or replace all.",
         places=places,
     )

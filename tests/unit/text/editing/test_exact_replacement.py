@@ -140,3 +140,52 @@ def test_lines_that_stand_twice_are_replaced_in_both_places_when_all_are_meant(e
 def test_a_deletion_that_would_join_two_lines_is_refused():
     outcome = replace_text("total = 1  # a note\nrest = 2\n", "  # a note\n", "")
     assert isinstance(outcome, EditRefused)
+
+
+@pytest.mark.parametrize(
+    ("depth", "old", "new"),
+    [
+        ("\t", "value = 1", "value = 1\n    other = 2"),
+        ("\t", "value = 1", "if late:\n    value = 1"),
+        ("    ", "value = 1", "value = 1\n\t\t\t\t\tother = 2"),
+        ("    ", "value = 1", "value = 1\n  other = 2"),
+        ("    ", "if ready:", "if ready:\n    start()"),
+    ],
+)
+def test_lines_added_to_one_without_its_indentation_must_show_their_depth_as_the_file_does(depth, old, new):
+    outcome = replace_text(f"def run():\n{depth}{old}\n", old, new)
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "indent_conflict"
+    assert outcome.suggestion == depth + old
+
+
+@pytest.mark.parametrize("depth", ["\t", "    "])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("value = 1", "value = 1\n{}other = 2"),
+        ("if ready:", "if ready:\n{}{}start()"),
+        ("value = 1\nrest = 2", "value = 1\nother = 3\nrest = 2"),
+    ],
+)
+def test_lines_added_to_one_without_its_indentation_at_a_depth_that_the_file_shows_are_written(
+    depth, old, new
+):
+    body = f"def run():\n{depth}{old}\n"
+    outcome = replace_text(body, old, new.replace("{}", depth))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == body.replace(old, new.replace("{}", depth))
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        (2, "fits 2 places: lines 1, 2."),
+        (19, "fits 19 places: lines 1, 2, 3, 4, 5 ..."),
+        (50, "fits at least 20 places: lines 1, 2, 3, 4, 5 ..."),
+    ],
+)
+def test_the_number_of_places_that_fit_is_true_also_where_not_all_are_looked_for(times, told):
+    outcome = replace_text("step()\n" * times, "step()", "stop()")
+    assert isinstance(outcome, EditRefused)
+    assert told in outcome.message
