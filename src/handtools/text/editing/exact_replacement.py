@@ -248,14 +248,13 @@ def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied:
     start = lines.line_start_offset(view, at)
     stop = at + len(old)
     wanted = view[start:at] + new
-    closed = not wanted or wanted.endswith("\n")
-    if not (view[start:stop].endswith("\n") and closed):
+    ended, closed = old.endswith("\n"), not wanted or wanted.endswith("\n")
+    if not ended:
         end = view.find("\n", stop)
         end = len(view) if end < 0 else end
         wanted += view[stop:end]
         stop = end
     mine, theirs = view[start:stop].split("\n"), wanted.split("\n")
-    ended = view[start:stop].endswith("\n")
     if ended:
         mine.pop()
     if ended and closed:
@@ -265,7 +264,7 @@ def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied:
     span = page.span(first, match.last)
     written = replay_edit_on_lines(page, match, mine, theirs)
     if ended and not closed:
-        # The file's last line end goes, for old has it and new has not.
+        # The last line end goes, for old has it and new has not.
         written = written.removesuffix(lines.line_ending_of(written))
     return EditApplied(
         result=SplicedText(page.text, span.start, span.end, written), tier="exact", spans=(span,)
