@@ -135,7 +135,7 @@ def _joins(text: str, at: int) -> bool:
         return False
     return (
         all(map(_is_letter, text[at - 1 : at + 1]))
-        or any(point.start() in (at, at - 1) for point in _POINT.finditer(text, max(0, at - 2), at + 2))
+        or any(_POINT.match(text, place) for place in (at - 1, at))
         or _continues(text[at])
         or text[at - 1] == _JOINER
     )
@@ -174,9 +174,9 @@ def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> Edit
     if leading_blanks(old):
         # The line was seen, less deep than it is: so were the lines to be added.
         return None
-    shallowest, depth = min(map(len, added)), len(lost)
-    opens = old.rstrip().endswith(BLOCK_OPENERS)
-    if shallowest > depth or (shallowest == depth and not opens):
+    # Blanks in a file of tabs, or the reverse, are not counted as the file counts.
+    deep = all(blanks.startswith(lost) for blanks in added)
+    if deep and not (lost in added and old.rstrip().endswith(BLOCK_OPENERS)):
         return None
     return refusals.refuse_old_without_indentation(page, lines.line_number_at(text, at), old)
 
@@ -222,9 +222,9 @@ def _cuts_indentation(text: str, at: int, mine: list[str], theirs: list[str]) ->
         return True
     # Only the depths that the other old lines show are sure to be counted as the file counts them.
     sure = {leading_blanks(line) for line in mine[1:] if line.strip()}
-    added = [leading_blanks(line) for line in theirs[1:] if line.strip() and line not in mine[1:]]
+    added = [leading_blanks(line) for line in theirs[1:] if line.strip()]
     deep = lost + leading_blanks(mine[0])
-    return len(mine) > 1 and any(depth not in sure and not depth.startswith(deep) for depth in added)
+    return any(depth not in sure and not depth.startswith(deep) for depth in added)
 
 
 def _cuts_trailing_blanks(text: str, stop: int, mine: list[str], theirs: list[str]) -> bool:
@@ -246,17 +246,16 @@ def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
 def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied:
     """Replace an exact match in a file of mixed line ends, so that every kept line keeps its own line end."""
     view = page.text_with_line_feeds
-    start = view.rfind("\n", 0, at) + 1
+    start = lines.line_start_offset(view, at)
     stop = at + len(old)
     wanted = view[start:at] + new
-    closed = not wanted or wanted.endswith("\n")
-    if not (view[start:stop].endswith("\n") and closed):
+    ended, closed = old.endswith("\n"), not wanted or wanted.endswith("\n")
+    if not ended:
         end = view.find("\n", stop)
         end = len(view) if end < 0 else end
         wanted += view[stop:end]
         stop = end
     mine, theirs = view[start:stop].split("\n"), wanted.split("\n")
-    ended = view[start:stop].endswith("\n")
     if ended:
         mine.pop()
     if ended and closed:
@@ -268,7 +267,7 @@ def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied:
     # The rows tell the line ends; the rest is as it was sent, blanks at the ends of lines too.
     written = "".join(text + lines.line_ending_of(row) for text, row in zip(theirs, rows, strict=False))
     if ended and not closed:
-        # The file's last line end goes, for old has it and new has not.
+        # The last line end goes, for old has it and new has not.
         written = written.removesuffix(lines.line_ending_of(written))
     return EditApplied(
         result=SplicedText(page.text, span.start, span.end, written), tier="exact", spans=(span,)

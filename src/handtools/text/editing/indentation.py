@@ -37,7 +37,7 @@ class IndentationMap:
         self._above = above
         self._known = _function(pairs)
         # What stands at the margin like a first line that lost its indentation may have lost it too.
-        self._loses_margin = bool(pairs) and pairs[0][0] == "" != pairs[0][1] and "" not in self._known
+        self._loses_margin = pairs[0][0] == "" != pairs[0][1] and "" not in self._known
         self._step = indent_step(argument_lines)
         self._shown_step = min(indent_step_frequencies(argument_lines), key=len, default=None)
         self._steps = indent_step_frequencies(file_lines)
@@ -114,7 +114,7 @@ class IndentationMap:
 def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
     """Build the mapping of argument indentations to file indentations, in which deeper stays deeper."""
     # A model that starts copying at the first letter loses the indentation of that line only.
-    if len(pairs) > 1 and pairs[0][0] == "" != pairs[0][1] and not _agrees(pairs[0], pairs[1:]):
+    if pairs[0][0] == "" != pairs[0][1] and not _agrees(pairs[0], pairs[1:]):
         pairs = pairs[1:]
     known: dict[str, str] = {}
     for mine, theirs in pairs:

@@ -122,7 +122,10 @@ def _usual_width(rows: list[str]) -> int:
 
 
 def refuse_ambiguous(page: LineIndex, found: list[int], old: str, *, or_more: bool = False) -> EditRefused:
-    """Refuse an edit that fits several places, giving for each an `old_string` that is unique to it."""
+    """Refuse an edit that fits several places, giving for each an `old_string` that is unique to it.
+
+    `or_more` says that there may be places which were not looked for.
+    """
     height = lines.count_lines(old.rstrip("\r\n"))
     rows = list(dict.fromkeys(found))
     shown = rows[:_MOST_SHOWN]
@@ -131,11 +134,11 @@ def refuse_ambiguous(page: LineIndex, found: list[int], old: str, *, or_more: bo
         for line in shown
     )
     where = ", ".join(_times(line, found.count(line)) for line in shown)
-    more = " ..." if len(rows) > len(shown) else ""
+    count = f"{len(found)} or more" if or_more else len(found)
+    dots = " ..." if or_more or len(rows) > len(shown) else ""
     return EditRefused(
         code="ambiguous",
-        message=f"old_string fits {len(found)}{' or more' * or_more} places: "
-        f"line{'s' * (len(rows) > 1)} {where}{more}.",
+        message=f"old_string fits {count} places: line{'s' * (len(rows) > 1)} {where}{dots}.",
         hint="Add text around it so that only one fits, or replace all.",
         places=places,
     )

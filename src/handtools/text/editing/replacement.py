@@ -36,7 +36,6 @@ from handtools.text.editing.old_string_repair import ArgumentReading
 from handtools.text.editing.rewrite_of_matched_lines import replay_edit_on_lines
 from handtools.text.lazy_splice import SplicedText
 
-_MOST_ENDS = 5
 MatchRule = Callable[[LineIndex, ArgumentReading, MatchHint | None], EditOutcome | None]
 
 
@@ -123,9 +122,9 @@ def _remembered(page: LineIndex, old: str, new: str, seen: str) -> EditOutcome |
 
 def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
     """Try a reading of the arguments: exactly if they were repaired, then with loose matching of lines."""
+    if reading.notes and (refusal := omitted_code.check_edit_arguments(reading.old, reading.new)):
+        return refusal
     if reading.notes and reading.line is None:
-        if refusal := omitted_code.check_edit_arguments(reading.old, reading.new):
-            return refusal
         outcome = replace_exact(page, reading.old, reading.new, hint)
         if outcome is not None:
             return replaced(outcome, notes=reading.notes) if isinstance(outcome, EditApplied) else outcome
@@ -224,8 +223,8 @@ def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> E
 
 
 def _spans(found: list[list[LineMatch]]) -> list[tuple[int, int]]:
-    """Give the line ranges from each match of the first piece to the nearest matches of the last."""
-    ends = 1 if len(found[0]) > 1 else _MOST_ENDS
+    """Give the line ranges from each match of the first piece to the next of the last; from an only one to all."""
+    ends = 1 if len(found[0]) > 1 else None
     return [
         (start.first, end.last)
         for start in found[0]

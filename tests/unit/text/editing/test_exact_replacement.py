@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.editing import CharSpan, EditApplied, EditRefused, replace_text
+from handtools.text.editing import CharSpan, EditApplied, EditRefused, MatchHint, replace_text
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -164,7 +164,7 @@ def test_line_ends_stay_the_files_unless_nothing_else_is_changed(body, old, new,
     ("old", "new", "span"),
     [
         ("one\n", "", CharSpan(0, 5)),
-        ("one\n", "1", CharSpan(0, 9)),
+        ("one\n", "1", CharSpan(0, 5)),
         ("two", "2", CharSpan(5, 9)),
         ("two\n", "", CharSpan(5, 9)),
         ("three", "3", CharSpan(9, 15)),
@@ -253,3 +253,174 @@ def test_lines_that_stand_twice_are_replaced_in_both_places_when_all_are_meant(e
 def test_a_deletion_that_would_join_two_lines_is_refused():
     outcome = replace_text("total = 1  # a note\nrest = 2\n", "  # a note\n", "")
     assert isinstance(outcome, EditRefused)
+
+
+@pytest.mark.parametrize(
+    ("depth", "old", "new"),
+    [
+        ("\t", "value = 1", "value = 1\n    other = 2"),
+        ("\t", "value = 1", "if late:\n    value = 1"),
+        ("    ", "value = 1", "value = 1\n\t\t\t\t\tother = 2"),
+        ("    ", "value = 1", "value = 1\n  other = 2"),
+        ("    ", "if ready:", "if ready:\n    start()"),
+    ],
+)
+def test_lines_added_to_one_without_its_indentation_must_show_their_depth_as_the_file_does(depth, old, new):
+    outcome = replace_text(f"def run():\n{depth}{old}\n", old, new)
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "indent_conflict"
+    assert outcome.suggestion == depth + old
+
+
+@pytest.mark.parametrize("depth", ["\t", "    "])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("value = 1", "value = 1\n{}other = 2"),
+        ("if ready:", "if ready:\n{}{}start()"),
+        ("value = 1\nrest = 2", "value = 1\nother = 3\nrest = 2"),
+    ],
+)
+def test_lines_added_to_one_without_its_indentation_at_a_depth_that_the_file_shows_are_written(
+    depth, old, new
+):
+    body = f"def run():\n{depth}{old}\n"
+    outcome = replace_text(body, old, new.replace("{}", depth))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == body.replace(old, new.replace("{}", depth))
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        (2, "fits 2 places: lines 1, 2."),
+        (19, "fits 19 places: lines 1, 2, 3, 4, 5 ..."),
+        (50, "fits 20 or more places: lines 1, 2, 3, 4, 5 ..."),
+    ],
+)
+def test_the_number_of_places_that_fit_is_true_also_where_not_all_are_looked_for(times, told):
+    outcome = replace_text("step()\n" * times, "step()", "stop()")
+    assert isinstance(outcome, EditRefused)
+    assert told in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("eady:\n    start()", "eady:\n    stop()"),
+        ("if ready:\n    sta", "if late:\n    sta"),
+        ("eady:\n    sta", "eady:\n    check()\n    sta"),
+    ],
+)
+def test_part_of_a_word_at_an_edge_that_stays_as_it_is_may_be_quoted(old, new):
+    body = "if ready:\n    start()\n"
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == body.replace(old, new)
+
+
+@pytest.mark.parametrize("new", ["if late:\nval", "val\nif late:"])
+def test_part_of_a_word_alone_is_not_what_lines_are_added_to(new):
+    outcome = replace_text("x = 1\nvalue\n", "val", new)
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "inside_word"
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new", "wanted"),
+    [
+        ("one\ntwo\n", "one\ntwo", "one\r\ntwo", "one\r\ntwo\n"),
+        ("one\r\ntwo\r\n", "one\r\ntwo", "one\ntwo", "one\ntwo\r\n"),
+        ("one\ntwo\n", "one\r\ntwo", "one\r\n2", "one\n2\n"),
+        ("one\ntwo\n", "two", "2\r\n3", "one\n2\n3\n"),
+        ("one\r\ntwo\r\n", "one\ntwo", "1\ntwo", "1\r\ntwo\r\n"),
+        ("one\rtwo\r", "one\ntwo", "1\ntwo\nthree", "1\rtwo\rthree\r"),
+    ],
+)
+def test_line_ends_of_the_arguments_count_only_where_nothing_else_changes(body, old, new, wanted):
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == wanted
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_only_the_text_that_was_quoted_is_said_to_be_replaced(end):
+    outcome = replace_text(f"one{end}two three{end}", "three", "3")
+    assert isinstance(outcome, EditApplied)
+    at = len(f"one{end}two ")
+    assert [(span.start, span.end) for span in outcome.spans] == [(at, at + len("three"))]
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new", "wanted"),
+    [
+        ("one\r\ntwo\n", "two\n", "2\n", "one\r\n2\n"),
+        ("one\r\ntwo\n", "two\n", "", "one\r\n"),
+        ("one\r\ntwo\n", "two", "", "one\r\n\n"),
+        ("one\ntwo\r\nthree\n", "one\ntwo\n", "1\n", "1\nthree\n"),
+        ("\nalpha one\r\ntwo\n", "\nalpha one\n", "alpha two\n", "alpha two\r\ntwo\n"),
+        ("\none\r\ntwo\n", "one", "1", "\n1\r\ntwo\n"),
+        ("one\r\ntwo three\nfour", "two", "2", "one\r\n2 three\nfour"),
+        ("one\ntwo three\nfour\r\n", "two ", "2\n", "one\n2\nthree\nfour\r\n"),
+        ("one\r\ntwo\nthree four", "three ", "", "one\r\ntwo\nfour"),
+        ("one\ntwo\r\nthree\n", "one\n", "1 and ", "1 and two\r\nthree\n"),
+    ],
+)
+def test_every_line_of_a_file_of_mixed_ends_keeps_its_own(body, old, new, wanted):
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == wanted
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ("head\nitem one", "head\nitem two", "head\nitem two  \nfoot\n"),
+        ("head\nitem one", "title\nhead\nitem one", "title\nhead\nitem one  \nfoot\n"),
+        ("head\nitem one ", "head\nitem two ", "head\nitem two  \nfoot\n"),
+    ],
+)
+def test_trailing_blanks_that_old_leaves_out_stay_on_their_line(old, new, wanted):
+    outcome = replace_text("head\nitem one  \nfoot\n", old, new)
+    assert isinstance(outcome, EditApplied)
+    assert (outcome.text, outcome.tier) == (wanted, "exact")
+
+
+def test_lines_that_go_leave_no_trailing_blanks_behind():
+    outcome = replace_text("head\nitem one  \nfoot\n", "head\nitem one", "")
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "\nfoot\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ("first()\nlast()", "first()\nnext()\nlast()", "    first()\nnext()\nlast()\n"),
+        ("first()\nlast()", "first()\n        next()\nlast()", "    first()\n        next()\nlast()\n"),
+        ("first()\nlast()", "start()\n\nlast()", "    start()\n\nlast()\n"),
+        ("  first()\nlast()", "  first()\nend()", "    first()\nend()\n"),
+    ],
+)
+def test_a_first_line_without_all_of_its_indentation_keeps_it_beside_lines_whose_depth_is_sure(
+    old, new, wanted
+):
+    outcome = replace_text("    first()\nlast()\n", old, new)
+    assert isinstance(outcome, EditApplied)
+    assert (outcome.text, outcome.tier) == (wanted, "exact")
+
+
+def test_a_line_at_half_the_depth_above_one_without_its_indentation_is_refused():
+    outcome = replace_text("    first()\nlast()\n", "first()", "  start()\n    first()")
+    assert isinstance(outcome, EditRefused)
+
+
+def test_a_first_line_that_is_moved_to_the_margin_leaves_no_indentation_behind():
+    outcome = replace_text("    first()\nlast()\n", "  first()\nlast()", "start()\nlast()")
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "start()\nlast()\n"
+
+
+def test_a_line_hint_finds_its_place_among_hundreds_alike():
+    outcome = replace_text("step()\n" * 900, "step()", "stop()", hint=MatchHint(line=900, within=0))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "step()\n" * 899 + "stop()\n"

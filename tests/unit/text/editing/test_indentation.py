@@ -191,8 +191,9 @@ def test_the_width_of_other_blocks_tells_nothing_of_one_that_nests_otherwise():
     assert isinstance(replace_text(nested(4), old, new), EditRefused)
 
 
-def test_a_block_that_nests_as_the_arguments_do_tells_how_deep_a_line_is():
-    body = "on start:\n    each cup:\n        rinse(cup)\n        fill(cup)\n"
+@pytest.mark.parametrize("above", ["", "        wash(cup)\n"])
+def test_a_block_that_nests_as_the_arguments_do_tells_how_deep_a_line_is(above):
+    body = f"on start:\n    each cup:\n{above}        rinse(cup)\n        fill(cup)\n"
     outcome = replace_text(
         body,
         "    rinse(cup)\n    fill(cup)",
@@ -233,3 +234,94 @@ def test_steps_in_other_signs_than_the_files_become_steps_of_the_file(level, ste
     assert isinstance(outcome, EditApplied)
     added = f"{level}if late:\n{level}{level}stop()\n"
     assert outcome.text == f"start\n{level}first_step(1)\n{added}{level}second_step(2)\n"
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("", ""), ("  ", "")],
+        [("    ", "  "), ("   ", "        ")],
+        [("\t", "    "), ("        ", "  ")],
+        [("    ", "    "), ("    ", "        ")],
+    ],
+)
+def test_lines_nested_otherwise_are_refused_also_where_no_line_is_added(pairs):
+    body = "\n".join(f"{theirs}call_number_{n}()" for n, (_, theirs) in enumerate(pairs))
+    old = "\n".join(f"{mine}call_number_{n}()" for n, (mine, _) in enumerate(pairs))
+    outcome = replace_text(body, old, "")
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "indent_conflict"
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new", "wanted"),
+    [
+        # A line at the margin stays there.
+        ("\tgo_on_now(2)\n", "    go_on_now(2)", "wait()\n    go_on_now(2)", "wait()\n\tgo_on_now(2)\n"),
+        # A block at the margin, sent with an indentation; and the reverse.
+        ("go_on_now(2)\n", "  go_on_now(2)", "  go_on_now(2)\n      wait()", "go_on_now(2)\n    wait()\n"),
+        ("go_on_now(2)\n", "\tgo_on_now(2)", "\t\t\twait()\n\tgo_on_now(2)", "\t\twait()\ngo_on_now(2)\n"),
+        (
+            "  one()\n  go_on(2)\n",
+            "one()\ngo_on(2)",
+            "one()\n  wait()\ngo_on(2)",
+            "  one()\n    wait()\n  go_on(2)\n",
+        ),
+        # A block that was sent without the depth of its first line.
+        (
+            "if a:\n    for x in y:\n        run(x)\n",
+            "for x in y:\n    run(x)",
+            "for x in y:\n    run(x)\ndone()",
+            "if a:\n    for x in y:\n        run(x)\n    done()\n",
+        ),
+        # A line less deep than all that are known.
+        (
+            "class A:\n        if ready:\n            start()\n",
+            "    if ready:\n        start()",
+            "def f():\n    if ready:\n        start()",
+            "class A:\n    def f():\n        if ready:\n            start()\n",
+        ),
+        # Steps of blanks in a file of tabs, two levels deep.
+        (
+            "a:\n\tb:\n\t\tone(1)\n\t\ttwo(2)\n",
+            "one(1)\ntwo(2)",
+            "one(1)\nif late:\n    stop()\ntwo(2)",
+            "a:\n\tb:\n\t\tone(1)\n\t\tif late:\n\t\t\tstop()\n\t\ttwo(2)\n",
+        ),
+        # Tabs of eight columns in the arguments alone.
+        (
+            "a:\n    one(1)\n        two(2)\n",
+            "    one(1)\n\ttwo(2)",
+            "    one(1)\n\ttwo(2)\n\t    three(3)",
+            "a:\n    one(1)\n        two(2)\n            three(3)\n",
+        ),
+    ],
+)
+def test_added_lines_get_the_depth_that_the_matched_ones_show(body, old, new, wanted):
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied), outcome
+    assert outcome.text == wanted
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new"),
+    [
+        ("\tgo_on_now(2)\n", "      go_on_now(2)", "      go_on_now(2)\n         wait()"),
+        (
+            "a:\n    one(1)\n    \ttwo(2)\n",
+            "    one(1)\n        two(2)",
+            "    one(1)\n        two(2)\n            wait()",
+        ),
+    ],
+)
+def test_added_lines_whose_depth_the_matched_ones_leave_open_are_refused(body, old, new):
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditRefused), outcome
+    assert outcome.code == "indent_conflict"
+
+
+@pytest.mark.parametrize(("below", "kind"), [("", EditApplied), ("if x:\n  y()\n", EditRefused)])
+def test_a_second_width_in_the_file_leaves_open_how_deep_a_line_is(below, kind):
+    body = f"if a:\n    b()\n    c()\nelse:\n        value = compute(1)\n{below}"
+    old = " " * 16 + "value = compute(1)"
+    assert isinstance(replace_text(body, old, f"{old}\n{' ' * 20}store(value)"), kind)

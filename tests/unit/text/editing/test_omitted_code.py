@@ -150,7 +150,7 @@ def test_one_beginning_is_offered_with_the_five_nearest_ends():
     body = "begin()\n" + "    go()\n    stop_all()\n" * 7
     outcome = replace_text(body, "begin()\n...\n    stop_all()", "begin()\n...\n    halt()")
     assert isinstance(outcome, EditRefused)
-    assert "fits 5 places" in outcome.message
+    assert "fits 7 places" in outcome.message
     assert [place.old.count("\n") for place in outcome.places if place.old] == [2, 4, 6, 8, 10]
 
 

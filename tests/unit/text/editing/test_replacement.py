@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.editing import CharSpan, EditApplied, EditRefused, MatchHint, replace_text
+from handtools.text.editing import CharSpan, EditApplied, EditRefused, MatchHint, omitted_code, replace_text
 from handtools.text.lazy_splice import SplicedText
 
 BLOCK = "def area(width, height):\n    result = width * height\n    return result\n"
@@ -219,9 +219,9 @@ def test_places_are_counted_up_to_twenty(count, said):
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(63, "63 places"), (64, "64 or more places"), (70, "64 or more places")]
+    ("count", "said"), [(999, "999 places"), (1000, "1000 or more places"), (1001, "1000 or more places")]
 )
-def test_places_that_match_but_for_blanks_are_counted_up_to_sixty_four(count, said):
+def test_places_that_match_but_for_blanks_are_counted_up_to_a_thousand(count, said):
     outcome = replace_text("total_width  =  1\n" * count, "total_width = 1", "total_width = 2")
     assert isinstance(outcome, EditRefused)
     assert outcome.message.startswith(f"old_string fits {said}: ")
@@ -328,3 +328,91 @@ def test_a_place_near_the_line_that_a_hint_names_is_found():
     outcome = replace_text(body, "step()", "stop()", hint=MatchHint(line=6, within=1))
     assert isinstance(outcome, EditApplied)
     assert outcome.text == "step()\n" + "wait()\n" * 5 + "stop()\n"
+
+
+def test_an_edit_that_leaves_the_file_as_it_is_is_refused():
+    outcome = replace_text("first()\nlast()", "last()\n", "last()")
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "no_change"
+
+
+@pytest.mark.parametrize(("length", "kind"), [(200, EditApplied), (201, EditRefused)])
+def test_a_file_above_the_limit_may_grow_to_twice_its_size(monkeypatch, length, kind):
+    monkeypatch.setattr(omitted_code, "LARGEST_EDITED_TEXT_CHARS", 50)
+    body = "mark\n" + "-" * 95
+    assert isinstance(replace_text(body, "mark\n", "m" * (length - 96) + "\n"), kind)
+
+
+def test_a_file_that_is_as_it_was_read_needs_no_merge():
+    outcome = replace_text(BLOCK, "\tresult = width * height", "\tresult = 2", seen=BLOCK)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.tier == "indentation"
+
+
+def test_text_that_fitted_two_places_as_read_is_not_found_where_one_of_them_is_left():
+    edit = "\tlog_total(1)", "\tlog_total(2)"
+    now, seen = "  log_total(1)\nmore()\n", "  log_total(1)\n    log_total(1)\n"
+    outcome = replace_text(now, *edit, seen=seen)
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "not_found"
+
+
+def test_text_that_was_not_there_when_the_file_was_read_is_matched_with_the_file():
+    outcome = replace_text("  log_total(1)\n", "\tlog_total(1)", "\tlog_total(2)", seen="more()\n")
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "  log_total(2)\n"
+
+
+@pytest.mark.parametrize(
+    "old", ["1\tdef area(width, height):", "1\tdef area(width, height):\n2\t    result = width * height"]
+)
+def test_a_note_for_code_left_out_is_seen_behind_line_numbers(old):
+    outcome = replace_text(BLOCK, old, "1\tdef area(width, height):\n2\t    # ... rest unchanged")
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "omission"
+
+
+def test_new_text_that_stands_elsewhere_is_made_again_where_only_trailing_blanks_differ():
+    body = "prepare(values)  \nrun_the_first(1)\nend()\nprepare(values)\nrun_another_thing(2)\n"
+    outcome = replace_text(
+        body, "prepare(values)\nrun_the_first(1)", "prepare(values)\nrun_another_thing(2)"
+    )
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == body.replace("run_the_first(1)", "run_another_thing(2)")
+
+
+ELIDED = "begin_here()\n...\nfinish_here()", "begin_there()\n...\nfinish_there()"
+
+WORK = "    work(1)\nfinish_here()\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "fits", "starts"),
+    [
+        (f"begin_here()\n{WORK}" * 2, 2, [1, 4]),
+        (f"begin_here()\n{WORK}" * 3, 3, [1, 4, 7]),
+        (f"begin_here()\n{WORK * 2}", 2, [1, 1]),
+        (f"begin_here()\n{WORK * 7}", 7, [1] * 5),
+        (f"begin_here()\nfinish_here()\n{WORK * 2}", 2, [1, 1]),
+    ],
+)
+def test_lines_left_out_that_fit_several_places_are_counted_from_each_start(body, fits, starts):
+    outcome = replace_text(body, *ELIDED)
+    assert isinstance(outcome, EditRefused)
+    assert f"fits {fits} places" in outcome.message
+    assert [place.line for place in outcome.places] == starts
+
+
+@pytest.mark.parametrize(("more", "kind"), [(0, EditApplied), (1, EditRefused)])
+def test_so_many_pieces_between_lines_left_out_are_placed(more, kind):
+    rows = [f"row_number_{n}(1)" for n in range(2 * (omitted_code.MOST_ELIDED_PIECES + more))]
+    old = "\n...\n".join(rows[::2])
+    assert isinstance(replace_text("\n".join(rows), old, old.replace("_0(1)", "_0(2)")), kind)
+
+
+def test_a_block_that_is_almost_there_is_not_merged_where_a_hint_names_a_place():
+    body = "".join(f"step_number_{n}(value_{n})\n" for n in range(16))
+    old = body.replace("value_7", "other_thing, more")
+    edit = old, old.replace("value_2", "changed")
+    assert isinstance(replace_text(body, *edit), EditApplied)
+    assert isinstance(replace_text(body, *edit, hint=MatchHint(line=1)), EditRefused)
