@@ -195,6 +195,13 @@ def test_a_scope_stands_above_what_is_in_it_and_not_below():
     assert outcome.text == "if a:\n    go()\nstop()\nif b:\n    run()\n"
 
 
+def test_a_deeper_line_above_is_no_scope():
+    body = "if a:\n    log()\ngo()\n\nif b:\n    log()\n    go()\n"
+    outcome = replace_text(body, "go()", "run()", hint=MatchHint(scope="log()"))
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "if a:\n    log()\ngo()\n\nif b:\n    log()\n    run()\n"
+
+
 @pytest.mark.parametrize(("occurrence", "text"), [(1, "b\na\na\n"), (2, "a\nb\na\n"), (3, "a\na\nb\n")])
 def test_an_occurrence_tells_equal_places_apart(occurrence, text):
     outcome = replace_text("a\na\na\n", "a", "b", hint=MatchHint(occurrence=occurrence))
