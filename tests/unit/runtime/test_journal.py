@@ -99,7 +99,7 @@ def test_the_record_is_readable_by_its_owner_only(tmp_path):
 
 def test_two_journals_on_one_file_see_each_other(tmp_path):
     one = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
-    other = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    other = Journal(one.path, MemoryStore())
     recorded(one, 1)
     assert other.calls.find("0001").tool == "read"
     recorded(other, 2)
@@ -1061,3 +1061,39 @@ def test_a_journal_that_could_only_be_read_is_written_when_it_can_be():
         recorded(journal, 3)
         assert [call.id for call in journal.calls.page()] == ["0003", "0001"]
         journal.close()
+
+
+def test_what_could_not_be_read_once_is_read_again_at_the_next_use(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    whole = path.read_bytes()
+    damage(path, "sqlite_autoindex_holds_1")
+    with pytest.raises(JournalDamaged):
+        journal.holds.find("x")
+    with path.open("r+b") as file:
+        file.write(whole)
+    assert journal.holds.find("x") is None
+    journal.close()
+
+
+def test_a_mistake_of_ours_is_not_called_damage_and_records_nothing():
+    journal = Journal(":memory:", MemoryStore())
+    call, change = Call(tool="write", args={}, id="x"), Change("f", None, Node("file", b"one"))
+    again = (call, Transaction(ChangeSet.of(change)), [PlannedWrite(change, "")])
+    journal.entries.intend(*again, ordinal=1)
+    with pytest.raises(sqlite3.IntegrityError):
+        journal.entries.intend(*again, ordinal=1)
+    assert len(journal.entries.of_call("x")) == 1
+
+
+def test_a_journal_that_was_closed_has_the_digests_of_large_files(tmp_path):
+    path = str(tmp_path / "j.sqlite")
+    journal = Journal(path, MemoryStore())
+    change = Change("f", Node("file", b"large", None, BackupRef("item/f", "stat:1", 5)), None)
+    changed(journal, "rm", change)
+    journal.contents.queue_digests([PlannedWrite(change, "")])
+    journal.close()
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT content FROM refs").fetchall() == [(sha256_hex(b"large"),)]

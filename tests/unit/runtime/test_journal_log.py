@@ -280,6 +280,9 @@ def test_the_versions_of_a_path_tell_what_was_done_by_which_tool_and_how_large_i
     assert journal.entries.find_touch(99) is None
     assert journal.entries.first("f").id == versions[2].number
     assert journal.entries.first("none") is None
+    closed = Change("d", Node("folder", mode=0o755), Node("folder", mode=0o700))
+    changed(journal, Call(tool="bash", args={}, id="chmod"), closed)
+    assert [(each.action, each.bytes) for each in journal.entries.versions("d")] == [("changed", None)]
     for number in range(48):
         changed(journal, Call(tool="edit", args={}, id=f"{number}"), written("f"))
     assert len(journal.entries.versions("f")) == 50
@@ -442,3 +445,14 @@ def test_a_change_has_a_number_that_names_its_call():
     assert mine.call_named("#99") == "#99"
     assert mine.call_named("") == ""
     assert journal.call_named("none") == "none"
+
+
+def test_an_answer_counts_for_the_question_that_was_asked_and_not_for_the_next_one():
+    journal = new_journal()
+    call = Call(tool="bash", args={}, id="x")
+    journal.calls.suspend(call, asked(call, title="first"))
+    first = journal.answers.claim("x", Reply(allow=True)).kind
+    assert journal.answers.answered() == {"x"}
+    journal.calls.suspend(call, asked(call, title="second"))
+    assert journal.answers.answered() == set()
+    assert journal.answers.claim("x", Reply(allow=False)).kind == first
