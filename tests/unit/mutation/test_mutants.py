@@ -1,9 +1,12 @@
 """Mutants are small, wrong and Python; what no user sees is left alone."""
 
 import ast
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+from tests.mutation.__main__ import LISTED
 from tests.mutation.areas import AREAS
 from tests.mutation.mutants import mutants_of, mutated
 from tests.mutation.trial import Suites
@@ -123,3 +126,10 @@ def test_every_area_has_modules_and_suites_that_are_there(pytestconfig):
             path = pytestconfig.rootpath.joinpath("src/handtools", *module.split("."))
             assert path.with_suffix(".py").exists() or (path / "__init__.py").exists()
         assert all((pytestconfig.rootpath / suite.partition("::")[0]).exists() for suite in area.suites)
+
+
+def test_a_survivor_that_is_listed_is_a_mutant_that_is_made():
+    modules = [module for area in AREAS.values() for module in area.modules]
+    sources = [Path(find_spec(f"handtools.{module}").origin).read_text("utf-8") for module in modules]
+    made = {str(mutant) for each in zip(modules, sources, strict=True) for mutant in mutants_of(*each)}
+    assert sorted(LISTED.keys() - made) == []
