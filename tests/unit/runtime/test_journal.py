@@ -898,16 +898,18 @@ def test_a_checkpoint_that_stopped_halfway_is_no_damage(tmp_path):
     again.close()
 
 
+@pytest.mark.parametrize("is_cut", [True, False], ids=["a log that is cut", "an older log behind it"])
 @pytest.mark.parametrize("pages", [2, 12])
-def test_a_log_without_all_that_a_cut_journal_lacks_is_no_help(tmp_path, pages):
+def test_a_log_without_all_that_a_cut_journal_lacks_is_no_help(tmp_path, pages, is_cut):
     path = tmp_path / "j.sqlite"
     journal = Journal(str(path), MemoryStore())
     recorded(journal, 1)
     log = (tmp_path / "j.sqlite-wal").read_bytes()
     journal.close()
     os.truncate(path, 3 * 4096)
-    frames = slice(0, 32 + pages * (24 + 4096))
-    (tmp_path / "j.sqlite-wal").write_bytes(log[frames])
+    end = 32 + pages * (24 + 4096)
+    behind = b"" if is_cut else log[end:].replace(log[16:24], bytes(8))
+    (tmp_path / "j.sqlite-wal").write_bytes(log[:end] + behind)
     recorded(journal, 2)
     assert "shorter than it should be" in journal.healed
     journal.close()
