@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from contextlib import closing
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
@@ -381,7 +381,11 @@ def test_forgetting_a_file_forgets_the_question_about_it():
     journal.calls.record(call, Result("waiting", None, status="pending", request=approval), 0.0)
     journal.calls.note_answer(approval, Reply(allow=True))
     assert [asked.title for asked in journal.calls.answered_questions("asked")] == ["t"]
-    assert journal.retention.forget("a", now=SECRET.encode()).calls == ("asked",)
+    again = Call(tool="bash", args={"command": "y"}, id="asked again")
+    journal.calls.record(again, Result("waiting", None, status="pending"), 0.0)
+    journal.calls.suspend(again, replace(approval, call_id=again.id))
+    gone = journal.retention.forget("a", now=SECRET.encode())
+    assert gone.calls == ("asked", "asked again")
     assert journal.calls.waiting() == []
     assert journal.calls.answered_questions("asked") == []
 
@@ -441,6 +445,7 @@ def test_a_journal_is_put_together_from_copies_made_one_after_the_other(tmp_path
     for number in range(3):
         recorded(journal, number)
         copy = journal.copied_since(position)
+        assert not copy.is_empty
         copies.append((copy.database, copy.log))
         position = copy.position
     assert journal.copied_since(position).is_empty
@@ -893,16 +898,18 @@ def test_a_checkpoint_that_stopped_halfway_is_no_damage(tmp_path):
     again.close()
 
 
+@pytest.mark.parametrize("is_cut", [True, False], ids=["a log that is cut", "an older log behind it"])
 @pytest.mark.parametrize("pages", [2, 12])
-def test_a_log_without_all_that_a_cut_journal_lacks_is_no_help(tmp_path, pages):
+def test_a_log_without_all_that_a_cut_journal_lacks_is_no_help(tmp_path, pages, is_cut):
     path = tmp_path / "j.sqlite"
     journal = Journal(str(path), MemoryStore())
     recorded(journal, 1)
     log = (tmp_path / "j.sqlite-wal").read_bytes()
     journal.close()
     os.truncate(path, 3 * 4096)
-    frames = slice(0, 32 + pages * (24 + 4096))
-    (tmp_path / "j.sqlite-wal").write_bytes(log[frames])
+    end = 32 + pages * (24 + 4096)
+    behind = b"" if is_cut else log[end:].replace(log[16:24], bytes(8))
+    (tmp_path / "j.sqlite-wal").write_bytes(log[:end] + behind)
     recorded(journal, 2)
     assert "shorter than it should be" in journal.healed
     journal.close()
@@ -1097,3 +1104,34 @@ def test_a_journal_that_was_closed_has_the_digests_of_large_files(tmp_path):
     journal.close()
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT content FROM refs").fetchall() == [(sha256_hex(b"large"),)]
+
+
+def test_a_copy_is_for_its_owner_alone_and_is_written_over_an_older_one(tmp_path):
+    journal, copies = Journal(str(tmp_path / "journal.sqlite"), MemoryStore()), []
+    path = tmp_path / "new" / "folder" / "journal.sqlite"
+    position = JournalPosition()
+    for number in range(2):
+        recorded(journal, number)
+        position = copied(journal, copies, position)
+        write_copied_journal(str(path), copies)
+    journal.close()
+    modes = [file.stat().st_mode & 0o777 for file in (path.parent, *path.parent.iterdir())]
+    assert modes == [0o700, 0o600, 0o600]
+    copy = Journal(str(path), MemoryStore())
+    assert [call.id for call in copy.calls.page()] == ["0001", "0000"]
+    copy.close()
+
+
+def test_what_is_forgotten_is_in_no_file_of_the_journal_any_more(tmp_path):
+    journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    changed(journal, "in the file", Change("a", None, Node("file", SECRET.encode())))
+    journal.close()
+    changed(journal, "in the log", Change("a", None, Node("file", SECRET.encode() + b"!")))
+    assert [SECRET.encode() in file.read_bytes() for file in sorted(tmp_path.iterdir())] == [
+        True,
+        False,
+        True,
+    ]
+    journal.retention.forget("a")
+    assert not any(SECRET.encode() in file.read_bytes() for file in tmp_path.iterdir())
+    journal.close()
