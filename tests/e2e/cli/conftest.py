@@ -89,3 +89,12 @@ def shell(tmp_path, warm_command):
     folder = tmp_path / "work"
     folder.mkdir()
     return Shell(folder, tmp_path / "state", warm_command)
+
+
+@pytest.fixture
+def commands_allowed(tmp_path, monkeypatch):
+    """A policy under which commands run without a question, also where nothing confines them."""
+    policy = tmp_path / "commands.toml"
+    policy.write_text('[defaults]\nrun = "allow"\n')
+    monkeypatch.setenv("HANDTOOLS_POLICY", str(policy))
+    return policy
