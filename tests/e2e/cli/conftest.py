@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cli.warm_command import WarmCommand
+from tests.e2e.cli.warm_command import WarmCommand, fork
 
 HANDTOOLS = Path(sys.executable).with_name("handtools")
 
@@ -78,7 +78,7 @@ class Shell:
 @pytest.fixture(scope="session")
 def warm_command():
     """None where processes can't be forked: each run starts the command itself then."""
-    command = WarmCommand() if hasattr(os, "fork") else None
+    command = WarmCommand() if fork else None
     yield command
     if command is not None:
         command.close()
