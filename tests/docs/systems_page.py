@@ -43,9 +43,7 @@ part about sandboxes, containers, attacks and faults, and the fleet with Ray.
 """
 SINCE = """
 What failed in that run: the five of `tests/e2e/mcp` are about commands that run without a question, and say so
-now. Those of the adapter are about its commands, which ask a person where there is no boundary, and are not
-marked yet. Two of the browser's were not looked into. `tests/e2e/cli` is in the command, and was not run whole
-with all parts hidden.
+now; that suite was not run again with all parts hidden.
 """
 TAIL = """
 ## macOS: not run by us
