@@ -28,16 +28,17 @@ async def mend(
         "setting_sources": [],
     }
     async with coding(folder, policy=LOOK_FIRST) as toolbox:
-        done = await run(TASK, options(toolbox, **chosen))
+        done = await run(options(toolbox, **chosen), TASK)
         while asked := done.deferred_tool_use:
             # Here the process may end: another one resumes the session with the answer.
             shown = await question(toolbox, asked)
             answers = {asked.id: person(shown["title"], shown["preview"])}
-            done = await run("", options(toolbox, answers=answers, resume=done.session_id, **chosen))
+            done = await run(options(toolbox, answers=answers, resume=done.session_id, **chosen))
         return done.result or ""
 
 
-async def run(prompt: str, chosen: ClaudeAgentOptions) -> ResultMessage:
+async def run(chosen: ClaudeAgentOptions, prompt: str = "") -> ResultMessage:
     async with ClaudeSDKClient(chosen) as client:
-        await client.query(prompt)
+        if prompt:  # A resumed session goes on by itself; a prompt would be one more turn.
+            await client.query(prompt)
         return [one async for one in client.receive_response() if isinstance(one, ResultMessage)][-1]

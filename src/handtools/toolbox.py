@@ -469,6 +469,7 @@ def local_workspace(
         ),
         rules=() if files else _installation_rules(root),
         folders=tuple(filter(None, workspace_folders(root))),
+        root="" if commands else os.path.realpath(root),
     )
 
 

@@ -113,7 +113,8 @@ async def run(box, model, home, prompt="go", **more):
             box, model="m", cwd=home, env=environment | {"HOME": home, "IS_SANDBOX": "1"}, **more
         )
         async with ClaudeSDKClient(chosen) as client:
-            await client.query(prompt)
+            if prompt:
+                await client.query(prompt)
             ended = [one async for one in client.receive_response() if isinstance(one, ResultMessage)]
     return ended[-1]
 

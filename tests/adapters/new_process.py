@@ -12,6 +12,8 @@ import anyio
 from handtools import Policy, Rule, coding
 
 ASK = Policy(rules=(Rule("ask", "ask", "Look first.", effects=frozenset({"change"})),))
+RUN = Policy(defaults={"run": "allow"})
+"""Commands run without a question, also where nothing confines them."""
 
 
 async def main(folder: str, paused: str) -> None:

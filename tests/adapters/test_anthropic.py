@@ -13,7 +13,7 @@ from handtools import coding
 from handtools.adapters.anthropic import definitions, tool_results, tools
 from tests.adapters.driver_anthropic import content, said, scripted_model
 from tests.adapters.drivers import Wanted
-from tests.adapters.new_process import ASK
+from tests.adapters.new_process import ASK, RUN
 
 pytestmark = pytest.mark.anyio
 WRITE = {"path": "made.txt", "content": "x\n"}
@@ -86,7 +86,7 @@ async def test_a_message_without_calls_has_no_results(root):
 
 
 async def test_tools_in_anthropics_own_shapes_are_sent_by_their_type_and_run(root):
-    async with coding(root) as box:
+    async with coding(root, policy=RUN) as box:
         own = box.in_dialect("anthropic")
         assert {"type": "bash_20250124", "name": "bash"} in definitions(own)
         [done] = await run_tools(tools(own), Wanted("bash", {"command": "echo x > made.txt"}, "call_1"))

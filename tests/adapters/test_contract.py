@@ -19,7 +19,7 @@ from handtools.core.events import Progressed
 from handtools.core.result import Document
 from handtools.toolbox import CODING, local_workspace
 from tests.adapters.drivers import CELLS, Wanted
-from tests.adapters.new_process import ASK
+from tests.adapters.new_process import ASK, RUN
 
 pytestmark = pytest.mark.anyio
 driver = import_module(f"tests.adapters.driver_{os.environ['HANDTOOLS_ADAPTER']}").Driver()
@@ -87,7 +87,7 @@ def call(tool: str, args, known: str = "") -> Wanted:
 
 @cell("every tool")
 async def test_every_tool_can_be_called(root):
-    async with coding(root) as box:
+    async with coding(root, policy=RUN) as box:
         args = {
             "read": {"path": "a.txt"},
             "grep": {"pattern": "one"},
@@ -170,7 +170,7 @@ async def test_a_tool_that_is_not_there_is_said_and_the_run_goes_on(root):
 @cell("same id runs once")
 async def test_the_same_call_of_a_conversation_runs_once_and_of_another_again(root):
     command = call("bash", {"command": "echo x >> count.txt"}, "call_1")
-    async with coding(root) as box:
+    async with coding(root, policy=RUN) as box:
         for _ in range(2):
             [said] = await driver.run(box, command, conversation="one")
             assert not said.error
@@ -281,7 +281,7 @@ class Sleeper:
 @cell("cancel")
 async def test_a_cancelled_run_leaves_no_process(root):
     sleeper = Sleeper()
-    async with coding(root, listeners=[sleeper.hear]) as box:
+    async with coding(root, policy=RUN, listeners=[sleeper.hear]) as box:
         wanted = call("bash", {"command": sleeper.command})
         await sleeper.cancel_while_it_sleeps(lambda: driver.run(box, wanted))
         assert not sleeper.processes()
@@ -291,7 +291,7 @@ async def test_a_cancelled_run_leaves_no_process(root):
 @cell("cancel, then go on")
 async def test_a_cancelled_run_goes_on_with_the_call_that_was_cancelled(root):
     sleeper = Sleeper()
-    async with coding(root, listeners=[sleeper.hear]) as box:
+    async with coding(root, policy=RUN, listeners=[sleeper.hear]) as box:
         wanted = call("bash", {"command": sleeper.command})
         await sleeper.cancel_while_it_sleeps(lambda: driver.run(box, wanted, conversation="one"))
         (root / "go").touch()
@@ -303,7 +303,7 @@ async def test_a_cancelled_run_goes_on_with_the_call_that_was_cancelled(root):
 
 @cell("2 MB of output")
 async def test_two_megabytes_of_output_are_bounded(root):
-    async with coding(root) as box:
+    async with coding(root, policy=RUN) as box:
         [said] = await driver.run(box, call("bash", {"command": "head -c 2000000 /dev/zero | tr '\\0' x"}))
     assert len(said.text) < 40_000
 

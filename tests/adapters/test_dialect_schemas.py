@@ -11,6 +11,7 @@ import pytest
 from handtools import coding
 from handtools.core.dialects.openai import PATCH_GRAMMAR
 from handtools.core.tool import json_schema
+from tests.adapters.new_process import RUN
 from tests.unit.core.dialects.published_shapes import grammar_structure, recorded, shape
 
 COMMANDS = ("view", "create", "str_replace", "insert", "delete", "rename")
@@ -105,7 +106,7 @@ async def test_answers_are_items_that_the_package_takes(
     monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
     work = tmp_path / "work"
     work.mkdir()
-    async with coding(work) as box:
+    async with coding(work, policy=RUN) as box:
         view = box.in_dialect("openai")
         operation = {"type": "create_file", "path": "a.txt", "diff": "+a\n"}
         patched = await view.call("apply_patch", {"operation": operation})

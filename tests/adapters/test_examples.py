@@ -55,17 +55,35 @@ def model(steps):
 
 
 async def test_the_example_does_its_task_and_asks_the_person(root, tmp_path):
-    asked = []
+    asked = {}
     mend = runpy.run_path(str(EXAMPLE))["mend"]
     said = await mend(
-        root, model(STEPS), lambda title, preview: asked.append(preview) or True, tmp_path / "sessions"
+        root,
+        model(STEPS),
+        lambda title, preview: asked.update({title: preview}) or True,
+        tmp_path / "sessions",
     )
     assert said == "Done."
-    [preview] = asked
+    # Where nothing confines commands, the person is asked about these, too.
+    [preview] = [asked[title] for title in asked if "sums.py" in title]
     assert "return a + b" in preview
     assert (root / "sums.py").read_text() == RIGHT
     assert git(root, "log", "--format=%s") == "Begin\n"
     assert (root / "log.txt").read_text() == "Mend add\nBegin\n"
+
+
+async def test_the_example_asks_about_one_edit_after_another(root, tmp_path):
+    steps = [
+        ("edit", {"path": "sums.py", "old_string": f"a {old} b", "new_string": f"a {new} b"})
+        for old, new in ("-+", "+*", "*/")
+    ]
+    asked = []
+    mend = runpy.run_path(str(EXAMPLE))["mend"]
+    said = await mend(
+        root, model(steps), lambda title, _: asked.append(title) or True, tmp_path / "sessions"
+    )
+    assert (said, len(asked)) == ("Done.", 3)
+    assert "return a / b" in (root / "sums.py").read_text()
 
 
 async def test_a_no_of_the_person_leaves_the_file_and_the_run_goes_on(root, tmp_path):

@@ -15,7 +15,7 @@ from handtools.fleet.host_client import HostClient
 from handtools.fleet.host_server import HostServer
 from handtools.fleet.workspaces import WorkspaceStore
 from tests.adapters.drivers import Wanted
-from tests.adapters.new_process import ASK
+from tests.adapters.new_process import ASK, RUN
 
 pytestmark = pytest.mark.anyio
 driver = import_module(f"tests.adapters.driver_{os.environ['HANDTOOLS_ADAPTER']}").Driver()
@@ -51,7 +51,7 @@ def call(tool: str, args) -> Wanted:
 
 
 async def test_tools_run_on_the_host_and_errors_are_read_by_the_model(store):
-    async with fleet_toolbox(store) as (box, root):
+    async with fleet_toolbox(store, RUN) as (box, root):
         edit = {"path": "a.txt", "old_string": "one", "new_string": "1"}
         edited, ran, missing = await driver.run(
             box,
@@ -66,7 +66,7 @@ async def test_tools_run_on_the_host_and_errors_are_read_by_the_model(store):
 
 
 async def test_the_same_id_runs_once(store):
-    async with fleet_toolbox(store) as (box, root):
+    async with fleet_toolbox(store, RUN) as (box, root):
         command = call("bash", {"command": "echo x >> count.txt"})
         for _ in range(2):
             await driver.run(box, command, conversation="one")

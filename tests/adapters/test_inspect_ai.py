@@ -29,6 +29,7 @@ def passing():
     return score
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_an_evaluation_runs_in_workspaces(tmp_path):
     template = tmp_path / "template"
     template.mkdir()
@@ -54,6 +55,7 @@ async def test_an_evaluation_runs_in_workspaces(tmp_path):
     assert sandbox_class.store.names() == []
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_a_sandbox_runs_reads_and_writes_as_inspect_says():
     await sandbox_class.task_init("t", None)
     made = await sandbox_class.sample_init("t", None, {})

@@ -18,7 +18,7 @@ from openai.types.responses.response_output_item import LocalShellCall
 from handtools import Policy, coding, reading
 from handtools.adapters.openai_agents import questions, run_config
 from handtools.adapters.openai_agents_builtin_tools import apply_patch_and_shell_tools, local_shell_tool
-from tests.adapters.new_process import ASK
+from tests.adapters.new_process import ASK, RUN
 
 pytestmark = pytest.mark.anyio
 EXAMPLE = Path(__file__).parents[2] / "examples" / "openai_agents" / "builtin_tools_agent.py"
@@ -101,7 +101,7 @@ async def test_a_patch_that_does_not_fit_is_told_in_our_words_and_the_run_goes_o
 
 
 async def test_the_shell_runs_commands_confined_and_what_they_changed_can_be_undone(root):
-    async with coding(root) as box:
+    async with coding(root, policy=RUN) as box:
         call = shell_call("echo x > made.txt; echo out", "exit 3")
         [told] = outputs(await run(box, agent(apply_patch_and_shell_tools(box), call)))
         assert [one["outcome"] for one in told["output"]] == [
@@ -115,7 +115,7 @@ async def test_the_shell_runs_commands_confined_and_what_they_changed_can_be_und
 
 
 async def test_a_command_that_takes_too_long_is_ended_as_a_timeout(root):
-    async with coding(root) as box:
+    async with coding(root, policy=RUN) as box:
         [told] = outputs(
             await run(box, agent(apply_patch_and_shell_tools(box), shell_call("sleep 600", timeout_ms=500)))
         )
@@ -183,7 +183,7 @@ async def test_the_older_shell_runs_a_program_with_its_variables(root):
     call = local_shell_call(
         "sh", "-c", 'echo "$TEA" > made.txt', env={"TEA": "green"}, working_directory="."
     )
-    async with coding(root) as box:
+    async with coding(root, policy=RUN) as box:
         [told] = outputs(await run(box, agent([local_shell_tool(box)], call)))
         assert json.loads(told["output"])["metadata"]["exit_code"] == 0
         assert (root / "made.txt").read_text() == "green\n"

@@ -18,9 +18,9 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.workspaces import Workspace, WorkspaceOutputLimitError
 from pydantic_ai.workspaces.conformance import WorkspaceBackendSuite
 
-from handtools import Reply, coding
+from handtools import Policy, Reply, coding
 from handtools.adapters.pydantic_ai_workspace import ToolboxWorkspace
-from tests.adapters.new_process import ASK
+from tests.adapters.new_process import ASK, RUN
 from tests.adapters.test_contract import Sleeper
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +43,7 @@ class TestRules(WorkspaceBackendSuite):
 
     @pytest.fixture
     async def backend(self, root):
-        async with coding(root, separate_streams=True) as box:
+        async with coding(root, policy=RUN, separate_streams=True) as box:
             yield ToolboxWorkspace(box)
 
     @pytest.fixture
@@ -52,7 +52,7 @@ class TestRules(WorkspaceBackendSuite):
 
     async def test_cancellation_stops_foreground_work(self, root):
         sleeper = Sleeper()
-        async with coding(root, listeners=[sleeper.hear]) as box:
+        async with coding(root, policy=RUN, listeners=[sleeper.hear]) as box:
             backend = ToolboxWorkspace(box)
             await sleeper.cancel_while_it_sleeps(lambda: backend.run(sleeper.command, shell=True))
         assert not sleeper.processes()
@@ -60,7 +60,7 @@ class TestRules(WorkspaceBackendSuite):
 
 async def test_what_a_workspace_did_is_recorded_and_can_be_undone(root):
     (root / "old.txt").write_text("old\n")
-    async with coding(root) as box:
+    async with coding(root, policy=RUN) as box:
         workspace = Workspace(ToolboxWorkspace(box))
         await workspace.write_bytes("made/data.bin", b"\xff\x00")
         await workspace.run("echo x > by_command.txt", shell=True)
@@ -69,6 +69,21 @@ async def test_what_a_workspace_did_is_recorded_and_can_be_undone(root):
         assert (await box.call("undo", {"scope": "session", "name": "default"})).ok
     assert [path.name for path in root.iterdir()] == ["old.txt"]
     assert (root / "old.txt").read_text() == "old\n"
+
+
+async def test_files_are_read_and_written_where_no_command_may_run(root):
+    async with coding(root, policy=Policy(defaults={"run": "deny"})) as box:
+        workspace = Workspace(ToolboxWorkspace(box))
+        await workspace.write_bytes("made.txt", b"x")
+        assert await workspace.read_bytes(f"{root}/made.txt") == b"x"
+        assert await workspace.realpath("made.txt") == f"{root}/made.txt"
+
+
+async def test_a_pipe_is_no_file_to_read(root):
+    os.mkfifo(root / "pipe")
+    async with coding(root) as box:
+        with pytest.raises(OSError, match="pipe"):
+            await ToolboxWorkspace(box).read_bytes(f"{root}/pipe")
 
 
 async def test_nothing_outside_of_the_workspace_is_read_or_written(root, tmp_path):
@@ -104,10 +119,10 @@ async def test_a_change_that_needs_approval_is_asked_by_the_approver_or_refused(
 
 async def test_a_long_output_is_whole_and_with_streams_apart_it_is_refused(root):
     script = "head -c 2000000 /dev/zero | tr '\\0' x"
-    async with coding(root) as box:
+    async with coding(root, policy=RUN) as box:
         done = await ToolboxWorkspace(box).run(script, shell=True)
         assert len(done.stdout) == 2_000_000
-    async with coding(root, separate_streams=True) as box:
+    async with coding(root, policy=RUN, separate_streams=True) as box:
         with pytest.raises(WorkspaceOutputLimitError) as told:
             await ToolboxWorkspace(box).run(script, shell=True)
         assert told.value.stdout.startswith("xxx")
@@ -122,6 +137,7 @@ async def test_polling_for_a_file_is_never_refused_as_a_repetition(root):
                 await workspace.read_bytes("later.txt")
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_the_example_s_tools_work_in_the_toolbox_and_are_taken_back(root):
     def model(messages, _info):
         if len(messages) == 1:

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.anyio
 ASK_TWICE = Policy(rules=(Rule("ask", "ask", "Look first.", effects=frozenset({"run", "change"})),))
 
 
+@pytest.mark.linux("overlay")  # else what a command has changed can't be held back
 async def test_a_second_question_of_one_call_is_told_to_the_model(tmp_path, monkeypatch):
     monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
     root = tmp_path / "work"

@@ -12,6 +12,7 @@ from handtools import coding
 from handtools.core.events import Progressed
 from tests.adapters.driver_strands import agent, said, session
 from tests.adapters.drivers import Wanted
+from tests.adapters.new_process import RUN
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +30,7 @@ async def test_the_agents_own_cancel_ends_a_running_command(root):
         if isinstance(event, Progressed) and "begun" in event.text:
             made.cancel()
 
-    async with coding(root, listeners=[hear]) as box:
+    async with coding(root, policy=RUN, listeners=[hear]) as box:
         made = agent(box, session(), [Wanted("bash", {"command": "echo begun; sleep 500"}, "call_1")])
         with anyio.fail_after(100):
             done = await made.invoke_async("go")
@@ -41,7 +42,7 @@ async def test_the_agents_own_cancel_ends_a_running_command(root):
 
 async def test_agents_of_one_session_share_no_call(root, tmp_path):
     call = Wanted("bash", {"command": "echo x >> count.txt"}, "call_1")
-    async with coding(root) as box:
+    async with coding(root, policy=RUN) as box:
         for name in ("one", "two"):
             made = agent(box, session("both", str(tmp_path / "sessions")), [call], "done", agent_id=name)
             await made.invoke_async("go")

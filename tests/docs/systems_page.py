@@ -43,9 +43,7 @@ part about sandboxes, containers, attacks and faults, and the fleet with Ray.
 """
 SINCE = """
 What failed in that run: the five of `tests/e2e/mcp` are about commands that run without a question, and say so
-now. Those of the adapter are about its commands, which ask a person where there is no boundary, and are not
-marked yet. Two of the browser's were not looked into. `tests/e2e/cli` is in the command, and was not run whole
-with all parts hidden.
+now; that suite was not run again with all parts hidden.
 """
 TAIL = """
 ## macOS: not run by us
@@ -54,7 +52,7 @@ We have no such machine. Reading, editing, searching, undo, the journal, the pol
 nothing that is not in this table. Files are exchanged by macOS's own call (`renameatx_np`). Commands run in a
 container where an engine answers. Else they run under Seatbelt (`sandbox-exec`), with a profile made from the
 same values as bubblewrap's arguments; because nobody of us has seen it hold, it counts as no boundary, and
-every command that is not plainly harmless is asked about. Its text and its meaning are tested here: for random
+every command that no rule allows is asked about. Its text and its meaning are tested here: for random
 sets of paths it allows exactly what bubblewrap's mounts do
 (`tests/unit/host/sandbox/runners/test_seatbelt.py`).
 

@@ -2,7 +2,9 @@
 
 A call that needs approval is deferred: the run ends, and its result names the call in `deferred_tool_use`;
 `question` is what to ask. To go on, also in a new process, resume the session with
-`options(toolbox, answers={call_id: True}, resume=session_id)`; `args` in an answer are edited ones. ADR 211.
+`options(toolbox, answers={call_id: True}, resume=session_id)`; `args` in an answer are edited ones.
+Send no prompt then: Claude Code goes on by itself, and a prompt would be one more turn, which loses the next
+question. ADR 211.
 """
 
 from collections.abc import Mapping

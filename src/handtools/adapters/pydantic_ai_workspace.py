@@ -33,6 +33,7 @@ _ERRORS: Mapping[str, type[Exception]] = {
     "already_exists": FileExistsError,
     "outside_workspace": PermissionError,
     "denied": PermissionError,
+    "wrong_kind": OSError,
 }
 
 
@@ -41,11 +42,11 @@ class ToolboxWorkspace:
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._calls = BackendCalls(toolbox)
-        self._root = ""
+        self._root = toolbox.workspace.root
 
     @property
     def ref(self) -> WorkspaceRef | None:
-        """The folder of the workspace, as soon as it was used."""
+        """The folder of the workspace, as soon as it is known."""
         return WorkspaceRef(provider=PROVIDER, id=self._root) if self._root else None
 
     async def working_dir(self) -> str:

@@ -115,14 +115,14 @@ SYSTEM_PARTS: tuple[SystemPart, ...] = (
     SystemPart(
         "bubblewrap",
         "tried once",
-        "Landlock, else commands that are not plainly harmless are asked about",
+        "Landlock, else commands that no rule allows are asked about",
         "scratch and network of a session",
         check="not bubblewrap",
     ),
     SystemPart(
         "Landlock",
         "tried once",
-        "bubblewrap, else commands that are not plainly harmless are asked about",
+        "bubblewrap, else commands that no rule allows are asked about",
         "nothing where bubblewrap works",
         check="not landlock",
     ),

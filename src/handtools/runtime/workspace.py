@@ -82,6 +82,8 @@ class Workspace:
     """Rules that apply under every policy."""
     folders: tuple[str, ...] = ()
     """The names of the workspace's folders if there are several: every path begins with one of them."""
+    root: str = ""
+    """The real path of the workspace's folder where commands see it at the same place; else empty."""
     recent: RecentFiles = field(default_factory=RecentFiles)
 
     def owned_by(self, owner: str) -> "Workspace":

@@ -6,6 +6,7 @@ import pytest
 
 from handtools.core.approval import Reply
 from handtools.core.call import Call
+from handtools.runtime.policy import Policy
 from handtools.toolbox import BlockingToolbox, coding
 from tests.e2e.browser import chromium
 from tests.e2e.cli.conftest import Shell, shell, warm_command
@@ -53,7 +54,7 @@ def tea_session(tmp_path_factory):
     shell.folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HANDTOOLS_STATE", str(shell.state))
-        toolbox = coding(shell.folder)
+        toolbox = coding(shell.folder, policy=Policy(defaults={"run": "allow"}))
     tools = BlockingToolbox(toolbox)
 
     def call(tool, answer=None, **args):

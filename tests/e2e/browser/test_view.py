@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from handtools.cli.watch_screen.watch_app import WatchApp
 from handtools.core.call import Call
+from handtools.runtime.policy import Policy
 from handtools.session_feed import SessionFeed
 from handtools.toolbox import BlockingToolbox, coding
 from tests.e2e.cli.conftest import HANDTOOLS
@@ -23,9 +24,9 @@ HOSTILE = '</pre><img src="http://127.0.0.1:9/x" onerror=alert(1)><script>alert(
 
 @pytest.fixture
 def agent(shell, monkeypatch):
-    """The tools of an agent in this process; `.envrc` is asked about."""
+    """The tools of an agent in this process; `.envrc` is asked about, and commands are not."""
     monkeypatch.setenv("HANDTOOLS_STATE", str(shell.state))
-    tools = BlockingToolbox(coding(shell.folder))
+    tools = BlockingToolbox(coding(shell.folder, policy=Policy(defaults={"run": "allow"})))
     yield tools
     tools.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cli.warm_command import WarmCommand
+from tests.e2e.cli.warm_command import WarmCommand, fork
 
 HANDTOOLS = Path(sys.executable).with_name("handtools")
 
@@ -78,7 +78,7 @@ class Shell:
 @pytest.fixture(scope="session")
 def warm_command():
     """None where processes can't be forked: each run starts the command itself then."""
-    command = WarmCommand() if hasattr(os, "fork") else None
+    command = WarmCommand() if fork else None
     yield command
     if command is not None:
         command.close()
@@ -89,3 +89,12 @@ def shell(tmp_path, warm_command):
     folder = tmp_path / "work"
     folder.mkdir()
     return Shell(folder, tmp_path / "state", warm_command)
+
+
+@pytest.fixture
+def commands_allowed(tmp_path, monkeypatch):
+    """A policy under which commands run without a question, also where nothing confines them."""
+    policy = tmp_path / "commands.toml"
+    policy.write_text('[defaults]\nrun = "allow"\n')
+    monkeypatch.setenv("HANDTOOLS_POLICY", str(policy))
+    return policy

@@ -15,6 +15,7 @@ from tests.e2e.cli.test_asking import at_terminal
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "fleet_repair"
 PATIENCE = 240
+FILES = ("--template", "template", "--policy", "../policy.toml")
 MCP_AGENT = """
 import json, os, sys
 import anyio
@@ -35,6 +36,12 @@ anyio.run(main)
 """
 
 
+@pytest.fixture(autouse=True)
+def policy(shell):
+    """Tasks are scored by commands, also where nothing confines these."""
+    (shell.folder.parent / "policy.toml").write_text('[defaults]\nrun = "allow"\n')
+
+
 @pytest.fixture
 def filled(shell):
     """A folder with a template and tasks; runs the batch with what is given."""
@@ -52,7 +59,7 @@ def filled(shell):
 
 def run_batch(shell, *words, **environment):
     done = subprocess.run(
-        [HANDTOOLS, "fleet", "run", "tasks.jsonl", "--template", "template", *words],
+        [HANDTOOLS, "fleet", "run", "tasks.jsonl", *FILES, *words],
         cwd=shell.folder,
         env=shell.environment | environment,
         capture_output=True,
@@ -102,7 +109,7 @@ def test_ctrl_c_ends_agents_and_the_same_command_goes_on(filled, shell):
     words = ["--agent", f"sh -c '{script}'", "--score", "true", "--out", "out", "-n", "1"]
     lines = [json.dumps({"id": name}) for name in ("one", "two", "three")]
     (shell.folder / "tasks.jsonl").write_text("\n".join(lines))
-    command = [HANDTOOLS, "fleet", "run", "tasks.jsonl", "--template", "template", *words]
+    command = [HANDTOOLS, "fleet", "run", "tasks.jsonl", *FILES, *words]
     os.mkfifo(shell.folder / "pid")
     began = subprocess.Popen(
         command, cwd=shell.folder, env=shell.environment, stderr=subprocess.PIPE, text=True
@@ -135,7 +142,7 @@ def test_a_terminal_shows_counts_and_a_pipe_only_the_end(filled, shell):
     assert ran.out == ""
     assert ran.err.splitlines()[0] == "2 of 2 tasks: 2 passed; mean score 1.000."
     code, shown = at_terminal(
-        shell, *("fleet", "run", "tasks.jsonl", "--template", "template", *words[:-1], "other"), answers=[]
+        shell, *("fleet", "run", "tasks.jsonl", *FILES, *words[:-1], "other"), answers=[]
     )
     assert code == 0
     assert "2/2" in shown and "2 passed" in shown
@@ -155,7 +162,8 @@ def test_what_can_not_work_is_said_before_anything_runs(filled):
 def test_the_example_repairs_what_a_changed_operator_or_number_repairs(shell):
     subprocess.run([sys.executable, EXAMPLE / "make_tasks.py", shell.folder, "10"], check=True, timeout=60)
     words = ["--agent", "repair_agent:repair", "--out", "out", "-n", "2"]
-    ran = run_batch(shell, *words, PYTHONPATH=str(EXAMPLE))
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(EXAMPLE))))
+    ran = run_batch(shell, *words, PYTHONPATH=path)
     assert ran.code == 0, ran
     for name, each in results(shell.folder / "out").items():
         mended = not name.endswith("-missing")

@@ -1,8 +1,11 @@
 """`handtools report`: one page of what a session did."""
 
+import pytest
+
 from tests.e2e.cli.test_asking import at_terminal
 
 
+@pytest.mark.usefixtures("commands_allowed")
 def test_the_report_has_every_call_of_the_session_and_what_it_changed(shell):
     (shell.folder / "a.py").write_text("one\n")
     shell.call("edit", path="a.py", old_string="one", new_string="two")

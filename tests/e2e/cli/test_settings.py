@@ -26,6 +26,7 @@ def person(shell, tmp_path):
     return run
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else a command finds all that the person does
 def test_a_command_finds_what_the_settings_name_and_nothing_else(person, tmp_path):
     script = "command=" + PROBE.format(data=tmp_path / "data")
     without = person("call", "bash", script, SPECIAL="9")
@@ -43,10 +44,11 @@ def test_a_command_finds_what_the_settings_name_and_nothing_else(person, tmp_pat
     assert (tmp_path / "data/x").read_text() == "read"
 
 
-def test_limits_and_the_runner_are_the_settings_own(person):
+def test_limits_and_the_runner_are_the_settings_own(person, commands_allowed, monkeypatch):
     late = person("call", "bash", "command=tail -f /dev/null", settings="[limits]\nseconds = 1\n")
     assert "Timed out after" in late.out
     files = person("call", "bash", "command=ulimit -n", settings="[limits]\nopen_files = 77\n")
+    monkeypatch.delenv("HANDTOOLS_POLICY")
     assert files.out.startswith("77\n")
     plain = person("call", "bash", "command=true", settings='runner = "plain"\n')
     assert plain.code == 3  # without a boundary it is asked about
@@ -92,6 +94,7 @@ def test_doctor_names_the_files_the_policy_and_what_is_hidden(person, shell, tmp
     assert "`colour`" in broken.out
 
 
+@pytest.mark.linux("bubblewrap or Landlock")  # else nothing is hidden from commands
 def test_doctor_says_which_programs_on_the_path_commands_do_not_see(person, tmp_path):
     # A folder of credentials is not shown because it is on the PATH.
     secret = tmp_path / ".aws/bin"

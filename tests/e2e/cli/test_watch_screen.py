@@ -35,7 +35,8 @@ class Folder:
         self.root, self.state = base / "project", base / "state"
         self.root.mkdir()
         workspace = local_workspace(self.root, state=self.state)
-        self.agent = Toolbox(CODING, workspace=workspace, policy=Policy(unattended="ask"))
+        policy = Policy(unattended="ask", defaults={"run": "allow"})
+        self.agent = Toolbox(CODING, workspace=workspace, policy=policy)
 
     async def call(self, tool, call_id, session="one", **args):
         return await self.agent.call(Call(tool=tool, args=args, id=call_id, session=session, agent="agent"))

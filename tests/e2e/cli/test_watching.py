@@ -29,6 +29,7 @@ def read_until(process, wanted):
     return seen
 
 
+@pytest.mark.usefixtures("commands_allowed")
 def test_output_comes_while_the_command_runs(shell):
     script = "echo first; tail -f /dev/null"
     with started(shell, "call", "bash", f"command={script}") as running:
@@ -38,6 +39,7 @@ def test_output_comes_while_the_command_runs(shell):
         running.stdout.read()
 
 
+@pytest.mark.usefixtures("commands_allowed")
 @pytest.mark.parametrize("rows", [3, 700, 5_000])
 def test_streamed_output_is_complete_and_told_once(shell, rows):
     pause = f"[ $((n % {rows // 3})) = 0 ] && sleep 0.3"
@@ -91,6 +93,7 @@ def test_a_diff_is_summed_up(shell):
     assert "a.txt  +1 -1" in edited
 
 
+@pytest.mark.usefixtures("commands_allowed")
 def test_a_long_undo_is_summed_up(shell):
     made = "for n in $(seq 200); do echo $n > many/deep/$n.txt; done"
     script = f"mkdir -p many/deep && {made}; echo x > one.txt"

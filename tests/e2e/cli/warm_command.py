@@ -13,6 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+try:
+    # Not by its name in `os`: where that is hidden from the command, it is still how the command is started.
+    from posix import fork
+except ImportError:
+    fork = None
 IMPORTED = (
     *("handtools.cli.main", "handtools.cli.open_workspace", "handtools.cli.results"),
     *("handtools.toolbox", "handtools.configuration"),
@@ -71,7 +76,7 @@ def _serve(requests):
         message, files, *_ = socket.recv_fds(requests, 1, 5)
         if not message:
             sys.exit()
-        if os.fork() == 0:
+        if fork() == 0:
             requests.close()
             _answer(*files)
             return
@@ -82,7 +87,7 @@ def _serve(requests):
 
 def _answer(request, given, out, err, answers):
     """Wait for the command and tell its exit code; comes back in the command."""
-    command = os.fork()
+    command = fork()
     if command:
         code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
         os.write(answers, str(code).encode())
