@@ -54,6 +54,7 @@ def test_absolute_links_and_links_that_climb_end_inside(root, tmp_path):
     assert root.locate("d/e/away/new") == "d/new"
 
 
+@pytest.mark.linux("folder handles")
 def test_a_link_behind_a_path_that_is_longer_than_the_kernel_takes_is_followed(root, tmp_path):
     deep = "/".join(["d" * 250] * 17)
     here = os.open(tmp_path, os.O_RDONLY)
