@@ -138,7 +138,9 @@ class WorkspaceStore:
         with self._lock:
             if name not in self._owned:
                 self._open(self.get(name))
-            elif (record := self.get(name)).kind == "overlay" and not is_mounted(self.root(name)):
+            elif (record := self.get(name)).kind == "overlay" and not (
+                self._is_frozen(record) and is_mounted(self.root(name))
+            ):
                 with self._mounting():
                     self._mount(record)  # a disk that refused midway through a fork has left it so
             return self.root(name)
@@ -382,11 +384,15 @@ class WorkspaceStore:
         unnamed.chmod(stat.S_IMODE(like.st_mode))
         os.rename(unnamed, place / "upper")
 
+    def _is_frozen(self, record: WorkspaceRecord) -> bool:
+        """Whether all layers that a workspace names are there: the last one is named before it is made."""
+        return not record.layers or os.path.exists(self._layer(record.layers[-1]))
+
     def _mount(self, record: WorkspaceRecord) -> None:
         place = self._place(record.id)
         unmount(place / "root")  # a process that was killed leaves its mounts
-        if record.layers and not Path(frozen := self._layer(record.layers[-1])).exists():
-            os.rename(place / "upper", frozen)
+        if not self._is_frozen(record):
+            os.rename(place / "upper", self._layer(record.layers[-1]))
         if not (place / "upper").exists():
             self._new_upper(record)
         if (place / "work" / "work" / "incompat").exists() and not reset_work_folder(place / "work"):

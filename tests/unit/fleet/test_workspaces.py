@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -6,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from handtools.core.errors import Busy, NotFound, TooLarge, UsageError
+from handtools.core.errors import Busy, NotFound, StorageFault, TooLarge, UsageError
 from handtools.fleet.fork_merge import merge_fork, promote_fork
 from handtools.fleet.templates import content_digest
 from handtools.fleet.workspaces import MOST_LAYERS, WorkspaceQuota, WorkspaceStore
@@ -88,6 +89,30 @@ def test_forks_begin_as_their_parent_is_and_go_on_apart(store: WorkspaceStore, t
     texts = [(store.root(each) / "new.txt").read_text() for each in (name, one, two)]
     assert texts == ["parent\n", "one\n", "before the fork\n"]
     assert not any((store.root(each) / "gone.txt").exists() for each in (name, one, two))
+
+
+@pytest.mark.parametrize("store", ["overlay"], indirect=True)
+def test_a_workspace_whose_fork_the_disk_refused_midway_can_be_forked_later(
+    store: WorkspaceStore, template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = store.create(template).id
+    (store.root(name) / "new.txt").write_text("mine\n")
+    look, looks = os.lstat, []
+
+    def refused(path: str | Path) -> os.stat_result:
+        if os.fspath(path).endswith("root/.."):
+            looks.append(path)
+            if len(looks) > 1:  # it was there when the fork began
+                raise OSError(errno.EIO, "Input/output error")
+        return look(path)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "lstat", refused)
+        with pytest.raises(StorageFault):
+            store.fork(name)
+    assert (store.root(name) / "new.txt").read_text() == "mine\n"
+    [fork] = store.fork(name)
+    assert [(store.root(each) / "new.txt").read_text() for each in (name, fork.id)] == ["mine\n", "mine\n"]
 
 
 @pytest.mark.linux("overlay", "folder handles")
