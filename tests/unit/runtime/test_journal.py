@@ -37,6 +37,14 @@ def recorded(journal, number, **facts):
     journal.calls.record(call, Result(f"result {number}", None), 0.0)
 
 
+def closed_after_one_call(folder):
+    path = folder / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    journal.close()
+    return path, journal
+
+
 def test_the_log_pages_backwards_without_gaps_or_repeats():
     journal = Journal(":memory:", MemoryStore())
     for number in range(50):
@@ -649,10 +657,7 @@ def test_a_backup_goes_with_the_change_that_it_was_kept_for(tmp_path, way):
 
 
 def test_a_journal_cut_short_after_it_was_closed_is_noticed_by_the_same_process(tmp_path):
-    path = tmp_path / "j.sqlite"
-    journal = Journal(str(path), MemoryStore())
-    recorded(journal, 1)
-    journal.close()
+    path, journal = closed_after_one_call(tmp_path)
     os.truncate(path, path.stat().st_size - 4096)
     recorded(journal, 2)
     assert "shorter than it should be" in journal.healed
@@ -741,10 +746,7 @@ def test_of_what_failed_halfway_nothing_is_recorded_and_all_that_follows_is(tmp_
 
 
 def test_a_journal_of_a_newer_version_is_left_alone_and_that_is_said(tmp_path):
-    path = tmp_path / "j.sqlite"
-    journal = Journal(str(path), MemoryStore())
-    recorded(journal, 1)
-    journal.close()
+    path, journal = closed_after_one_call(tmp_path)
     with closing(sqlite3.connect(path)) as newer:
         newer.execute("PRAGMA user_version = 999")
     with pytest.raises(HostError, match=r"was written by a newer handtools\. Update"):
@@ -776,10 +778,7 @@ def damage(path, table):
 
 
 def test_damage_that_only_some_calls_meet_is_told_and_costs_the_others_nothing(tmp_path):
-    path = tmp_path / "j.sqlite"
-    journal = Journal(str(path), MemoryStore())
-    recorded(journal, 1)
-    journal.close()
+    path, journal = closed_after_one_call(tmp_path)
     damage(path, "sqlite_autoindex_holds_1")
     with pytest.raises(JournalDamaged, match="is damaged, or its disk could not read it"):
         journal.holds.find("x")
@@ -793,10 +792,7 @@ def test_damage_that_only_some_calls_meet_is_told_and_costs_the_others_nothing(t
 
 @pytest.mark.parametrize("table", ["calls", "entries", "touches", "blobs"])
 def test_a_journal_in_which_nothing_more_can_be_recorded_is_set_aside_at_the_next_start(tmp_path, table):
-    path = tmp_path / "j.sqlite"
-    journal = Journal(str(path), MemoryStore())
-    recorded(journal, 1)
-    journal.close()
+    path, journal = closed_after_one_call(tmp_path)
     damage(path, table)
     recorded(journal, 2)
     assert "was damaged" in journal.healed
@@ -1008,10 +1004,7 @@ def test_what_a_large_file_had_in_it_is_known_by_its_digest():
 
 @pytest.mark.parametrize("length", [1, 17, 50, 99, 100, 101, 4095, 4097])
 def test_a_journal_of_which_little_is_left_is_set_aside_and_that_is_said(tmp_path, length):
-    path = tmp_path / "j.sqlite"
-    journal = Journal(str(path), MemoryStore())
-    recorded(journal, 1)
-    journal.close()
+    path, journal = closed_after_one_call(tmp_path)
     os.truncate(path, length)
     recorded(journal, 2)
     assert "was damaged" in journal.healed
@@ -1021,10 +1014,7 @@ def test_a_journal_of_which_little_is_left_is_set_aside_and_that_is_said(tmp_pat
 
 
 def test_a_header_that_says_nonsense_is_damage(tmp_path):
-    path = tmp_path / "j.sqlite"
-    journal = Journal(str(path), MemoryStore())
-    recorded(journal, 1)
-    journal.close()
+    path, journal = closed_after_one_call(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[:16] + bytes(2) + whole[18:])
     recorded(journal, 2)
@@ -1071,10 +1061,7 @@ def test_a_journal_that_could_only_be_read_is_written_when_it_can_be():
 
 
 def test_what_could_not_be_read_once_is_read_again_at_the_next_use(tmp_path):
-    path = tmp_path / "j.sqlite"
-    journal = Journal(str(path), MemoryStore())
-    recorded(journal, 1)
-    journal.close()
+    path, journal = closed_after_one_call(tmp_path)
     whole = path.read_bytes()
     damage(path, "sqlite_autoindex_holds_1")
     with pytest.raises(JournalDamaged):

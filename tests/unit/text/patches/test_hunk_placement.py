@@ -5,10 +5,13 @@ import pytest
 from handtools.text.patches import HunkMisfit, PatchedText, apply_hunks, parse_patch
 
 
+def applied(body: str, hunks: str) -> PatchedText | HunkMisfit:
+    patch = f"*** Begin Patch\n*** Update File: f\n{hunks}\n*** End Patch"
+    return apply_hunks(body, parse_patch(patch)[0].hunks)
+
+
 def patched(body: str, hunks: str) -> PatchedText:
-    outcome = apply_hunks(
-        body, parse_patch(f"*** Begin Patch\n*** Update File: f\n{hunks}\n*** End Patch")[0].hunks
-    )
+    outcome = applied(body, hunks)
     assert isinstance(outcome, PatchedText), outcome
     return outcome
 
@@ -18,9 +21,7 @@ def laid(body: str, hunks: str) -> str:
 
 
 def refused(body: str, hunks: str) -> HunkMisfit:
-    outcome = apply_hunks(
-        body, parse_patch(f"*** Begin Patch\n*** Update File: f\n{hunks}\n*** End Patch")[0].hunks
-    )
+    outcome = applied(body, hunks)
     assert isinstance(outcome, HunkMisfit), outcome
     return outcome
 
@@ -82,9 +83,7 @@ def test_lines_below_kept_ones_that_open_nothing_may_be_meant_anywhere():
 )
 def test_lines_that_a_hunk_only_adds_are_added_once(hunk):
     body = "a\nb\nnew\na long sentence about something new\nc = 'the very end of this small file'\n"
-    outcome = apply_hunks(
-        body, parse_patch(f"*** Begin Patch\n*** Update File: f\n{hunk}\n*** End Patch")[0].hunks
-    )
+    outcome = applied(body, hunk)
     assert isinstance(outcome, PatchedText)
     assert (outcome.text, outcome.there) == (body, 1)
 
@@ -325,9 +324,7 @@ def test_hunks_that_match_loosely_come_in_any_order():
 def test_a_change_that_was_made_already_is_told_and_counted():
     body = "def area(width):\n    return width * width\n"
     hunk = "-    return width + width\n+    return width * width"
-    outcome = apply_hunks(
-        body, parse_patch(f"*** Begin Patch\n*** Update File: f\n{hunk}\n*** End Patch")[0].hunks
-    )
+    outcome = applied(body, hunk)
     told = "hunk 1 has nothing to do: it is already there, at line 2"
     assert outcome == PatchedText(body, (told,), there=1)
 
@@ -452,10 +449,7 @@ def test_lines_that_locate_the_next_hunk_are_known_without_their_blanks():
 @pytest.mark.parametrize(("letters", "there"), [(24, 1), (23, None)])
 def test_so_many_letters_are_no_coincidence_wherever_they_stand(letters, there):
     body = "a\n" + "x" * letters + "\nb\n"
-    outcome = apply_hunks(
-        body,
-        parse_patch(f"*** Begin Patch\n*** Update File: f\n@@\n+{'x' * letters}\n*** End Patch")[0].hunks,
-    )
+    outcome = applied(body, f"@@\n+{'x' * letters}")
     assert getattr(outcome, "there", None) == there
 
 
