@@ -44,12 +44,10 @@ class CharSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchHint:
-    """What the caller knows about the place of an edit (line, scope, count), to choose among several matches."""
+    """The line at which the caller expects an edit, and how far from it the place may be."""
 
-    line: int | None = None
+    line: int
     within: int = 3
-    scope: str | None = None
-    occurrence: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +128,8 @@ EditOutcome: TypeAlias = EditApplied | AlreadyApplied | EditRefused
 class UnclearEdit(Exception):
     """Raised when the place of an edit is known but not what to write there, such as how deep to indent."""
 
-    def __init__(self, code: RefusalCode, message: str) -> None:
+    def __init__(self, code: RefusalCode, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.code: RefusalCode = code
+        self.hint = hint
+        """What to do, where other text in the arguments would not help."""

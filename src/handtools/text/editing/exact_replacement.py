@@ -1,6 +1,6 @@
 """Exact replacement: `old_string` stands in the file letter for letter, and is replaced once or everywhere.
 
-ADR 180.
+ADR 180, 293.
 """
 
 import re
@@ -8,15 +8,21 @@ import unicodedata
 
 from handtools.text import lines
 from handtools.text.editing import already_applied, refusals
-from handtools.text.editing.edit_outcome import CharSpan, EditApplied, EditOutcome, EditRefused, MatchHint
+from handtools.text.editing.edit_outcome import (
+    CharSpan,
+    EditApplied,
+    EditOutcome,
+    EditRefused,
+    MatchHint,
+    UnclearEdit,
+)
 from handtools.text.editing.normalized_lines import BLOCK_OPENERS, LineIndex, MatchLoss, substring_offsets
-from handtools.text.editing.normalized_matches import LineMatch, narrowed_by_hint
+from handtools.text.editing.normalized_matches import LineMatch
 from handtools.text.editing.rewrite_of_matched_lines import replay_edit_on_lines
 from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import leading_blanks
 
 MOST_OCCURRENCES = 20
-MOST_HINTED_OCCURRENCES = 1000
 _HEAD = re.compile(r"\.?\w+|.", re.DOTALL)
 _TAIL = re.compile(r"\w+\.?\Z|.\Z", re.DOTALL)
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
@@ -46,21 +52,29 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
         )
     else:
         text, needle, wanted = body, lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
-    most = MOST_OCCURRENCES if hint is None else MOST_HINTED_OCCURRENCES
-    found = substring_offsets(text, needle, most=most)
+    found = substring_offsets(text, needle, most=MOST_OCCURRENCES)
     if not found:
         return None
-    left = (
-        narrowed_by_hint(page, [lines.line_number_at(text, at) for at in found], hint)
-        if hint
-        else list(range(len(found)))
-    )
-    if not left:
-        return refusals.refuse_elsewhere(page, [lines.line_number_at(text, at) for at in found], hint)
-    if len(left) > 1:
-        places = [lines.line_number_at(text, found[i]) for i in left]
-        return refusals.refuse_ambiguous(page, places, needle, or_more=len(found) == most)
-    return _replace_at(page, text, found[left[0]], needle, wanted)
+    near = found if hint is None else _offsets_near(text, needle, hint)
+    if len(near) == 1:
+        return _replace_at(page, text, near[0], needle, wanted)
+    places = [lines.line_number_at(text, at) for at in near or found]
+    if hint is not None and not near:
+        return refusals.refuse_elsewhere(page, places, hint)
+    return refusals.refuse_ambiguous(page, places, needle, or_more=len(near) == MOST_OCCURRENCES)
+
+
+def _offsets_near(text: str, needle: str, hint: MatchHint) -> list[int]:
+    """Give the offsets of a substring at the line of a hint; if it is not there, within the hint's reach."""
+    for within in (0, hint.within):
+        start, stop = (
+            lines.offset_of_line(text, max(line, 1))
+            for line in (hint.line - within, hint.line + within + 1)
+        )
+        near = substring_offsets(text[start : stop + len(needle) - 1], needle, most=MOST_OCCURRENCES)
+        if near:
+            return [start + at for at in near]
+    return []
 
 
 def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -> EditOutcome | None:
@@ -74,6 +88,8 @@ def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -
         return refusal
     if _runs_on(text, at + len(needle), needle, wanted) or _joins_lines(text, at, needle, wanted):
         return refusals.refuse_line_cut_in_two(page, lines.line_number_at(text, at), needle)
+    if _forgets_line_end(text, at, needle, wanted):
+        return refusals.refuse_forgotten_line_end(page, lines.line_number_at(text, at + len(needle)))
     if _is_cut_deletion(text, at, needle, wanted):
         start = lines.line_start_offset(text, at)
         at, needle = start, text[start : at + len(needle)]
@@ -88,16 +104,17 @@ def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -
 def replace_all_exact(page: LineIndex, old: str, new: str) -> EditApplied | EditRefused | None:
     """Replace all exact occurrences; refuse if other line ends hide some, None when there is none."""
     body = page.text
-    end = uniform_ending(body) or page.dominant_line_end
+    mixed = uniform_ending(body) is None
+    end = page.dominant_line_end
     needle, wanted = lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
     spans = []
     at = body.find(needle)
     while at >= 0:
         spans.append(CharSpan(at, at + len(needle)))
         at = body.find(needle, at + len(needle))
-    if "\n" in lines.convert_line_ends(old, "\n") and page.text_with_line_feeds.count(
-        lines.convert_line_ends(old, "\n")
-    ) > len(spans):
+    start, stop = (spans[0].start, spans[-1].end) if spans else (0, 0)
+    result = SplicedText(body, start, stop, body[start:stop].replace(needle, wanted))
+    if mixed and not _reads_as_replaced(page, result.whole, old, new):
         return EditRefused(
             code="unclear",
             message="Not all places have the same line ends.",
@@ -105,13 +122,15 @@ def replace_all_exact(page: LineIndex, old: str, new: str) -> EditApplied | Edit
         )
     if not spans:
         return None
-    start, stop = spans[0].start, spans[-1].end
     return EditApplied(
-        result=SplicedText(body, start, stop, body[start:stop].replace(needle, wanted)),
-        tier="exact",
-        spans=tuple(spans),
-        notes=tuple(_inside_words(body, spans)),
+        result=result, tier="exact", spans=tuple(spans), notes=tuple(_inside_words(body, spans))
     )
+
+
+def _reads_as_replaced(page: LineIndex, after: str, old: str, new: str) -> bool:
+    """Whether a text has the lines that it should: no occurrence left out, no line end cut in two or joined."""
+    mine, theirs = (lines.convert_line_ends(text, "\n") for text in (old, new))
+    return lines.convert_line_ends(after, "\n") == page.text_with_line_feeds.replace(mine, theirs)
 
 
 def uniform_ending(text: str) -> str | None:
@@ -168,7 +187,8 @@ def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> Edit
     """Refuse an edit that adds lines below one quoted without its indentation; None where their depth is clear."""
     start = lines.line_start_offset(text, at)
     lost = text[start:at]
-    added = [leading_blanks(line) for line in lines.split_lines(new)[1:] if line.strip()]
+    first, *below = lines.split_lines(new) or [""]
+    added = [leading_blanks(line) for line in below if line.strip()]
     if not lost or lost.strip(" \t") or not added or len(lines.split_lines(old)) > 1:
         return None
     if leading_blanks(old):
@@ -176,7 +196,8 @@ def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> Edit
         return None
     # Blanks in a file of tabs, or the reverse, are not counted as the file counts.
     deep = all(blanks.startswith(lost) for blanks in added)
-    if deep and not (lost in added and old.rstrip().endswith(BLOCK_OPENERS)):
+    opened = (upper.rstrip().endswith(BLOCK_OPENERS) for upper in (old, first))
+    if deep and first.strip() and not (lost in added and any(opened)):
         return None
     return refusals.refuse_old_without_indentation(page, lines.line_number_at(text, at), old)
 
@@ -194,6 +215,14 @@ def _joins_lines(text: str, at: int, old: str, new: str) -> bool:
     """Whether an edit deletes the end of a line and its line end, so that the next line would be joined to it."""
     kept = text[lines.line_start_offset(text, at) : at].strip(" \t")
     return not new and bool(kept) and bool(old.strip()) and old.endswith(("\n", "\r"))
+
+
+def _forgets_line_end(text: str, at: int, old: str, new: str) -> bool:
+    """Whether `new` lacks the line end of whole old lines, and no blank at its end shows that lines are joined."""
+    if not new or new[-1] in "\r\n \t" or not old.strip() or old[-1] not in "\r\n":
+        return False
+    kept = text[lines.line_start_offset(text, at) : at].strip(" \t")
+    return not kept and text[at + len(old) : at + len(old) + 1] not in ("", "\r", "\n")
 
 
 def _cuts_edge_blanks(text: str, at: int, old: str, new: str) -> bool:
@@ -220,10 +249,13 @@ def _cuts_indentation(text: str, at: int, mine: list[str], theirs: list[str]) ->
     first = theirs[0] if theirs else ""
     if not first.strip() or leading_blanks(first) != leading_blanks(mine[0]):
         return True
+    deep = lost + leading_blanks(mine[0])
+    if any(line.strip() == first.strip() and leading_blanks(line) != deep for line in mine[1:]):
+        # The first line goes, and one of those below it lost its indentation by coming first.
+        return first.strip() != mine[0].strip()
     # Only the depths that the other old lines show are sure to be counted as the file counts them.
     sure = {leading_blanks(line) for line in mine[1:] if line.strip()}
     added = [leading_blanks(line) for line in theirs[1:] if line.strip()]
-    deep = lost + leading_blanks(mine[0])
     return any(depth not in sure and not depth.startswith(deep) for depth in added)
 
 
@@ -243,7 +275,7 @@ def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
     return _MORE.match(text, stop) is not None
 
 
-def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied:
+def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied | EditRefused:
     """Replace an exact match in a file of mixed line ends, so that every kept line keeps its own line end."""
     view = page.text_with_line_feeds
     start = lines.line_start_offset(view, at)
@@ -263,9 +295,10 @@ def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied:
     first = view.count("\n", 0, start)
     match = LineMatch(tuple(range(first, first + len(mine))), first, first + len(mine), MatchLoss.NOTHING)
     span = page.span(first, match.last)
-    rows = lines.split_lines(replay_edit_on_lines(page, match, mine, theirs))
-    # The rows tell the line ends; the rest is as it was sent, blanks at the ends of lines too.
-    written = "".join(text + lines.line_ending_of(row) for text, row in zip(theirs, rows, strict=False))
+    try:
+        written = replay_edit_on_lines(page, match, mine, theirs)
+    except UnclearEdit as why:
+        return refusals.refuse_unclear(page, why, first, match.last, old)
     if ended and not closed:
         # The last line end goes, for old has it and new has not.
         written = written.removesuffix(lines.line_ending_of(written))

@@ -1,6 +1,6 @@
 """Candidate places of an edit: where the old lines match the file with the least normalization.
 
-A hint, such as a line number or a scope, narrows them. ADR 108.
+A line number as a hint narrows them. ADR 108.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,6 @@ from handtools.text.editing.normalized_lines import (
     normalize_for_matching,
     substring_offsets,
 )
-from handtools.text.lines import leading_blanks
 
 MOST_CANDIDATES = 1000
 TIER_NAMES: dict[MatchLoss, MatchTier] = {
@@ -68,21 +67,36 @@ class LineMatch:
         return "blank lines" if self.blanks_differ or at_its_ends else TIER_NAMES[self.loss]
 
 
-def find_match_candidates(page: LineIndex, old: list[str]) -> list[LineMatch]:
-    """Find the places where the non-blank old lines follow each other in the file, however loosely; limited."""
+def find_match_candidates(
+    page: LineIndex, old: list[str], hint: MatchHint | None = None
+) -> list[LineMatch]:
+    """Find the places where the non-blank old lines follow each other in the file, however loosely.
+
+    The first thousand, or all that a hint allows.
+    """
     filled = [index for index, line in enumerate(old) if not is_blank(line)]
     if not filled:
         return []
     needle = "\n" + "\n".join(normalize_for_matching(old[index]) for index in filled) + "\n"
     found = []
     count = at = 0
-    for hit in substring_offsets(page.normalized_text, needle, most=MOST_CANDIDATES):
+    most = MOST_CANDIDATES if hint is None else len(page.filled)
+    for hit in substring_offsets(page.normalized_text, needle, most=most):
         count += page.normalized_text.count("\n", at, hit)
         at = hit
         rows = page.filled[count : count + len(filled)]
+        # Blank old lines before the first filled one may match above it.
+        if hint is not None and not -hint.within <= rows[0] + 1 - hint.line <= hint.within + filled[0]:
+            continue
         if (match := _laid(page, old, filled, rows)) is not None:
             found.append(match)
-    return found
+    return found if hint is None else _nearest_to_hint(found, hint)
+
+
+def _nearest_to_hint(found: list[LineMatch], hint: MatchHint) -> list[LineMatch]:
+    """Give the matches within reach of the hint's line; the one at that line alone, if there is one."""
+    at_line = [match for match in found if match.first + 1 == hint.line]
+    return at_line or [match for match in found if abs(match.first + 1 - hint.line) <= hint.within]
 
 
 def least_lossy_matches(found: list[LineMatch]) -> list[LineMatch]:
@@ -143,31 +157,4 @@ def _lay_edges(page: LineIndex, old: list[str], filled: list[int], places: list[
             if not 0 <= row < len(page.lines_without_ends) or not is_blank(page.lines_without_ends[row]):
                 return True
             places[index] = row
-    return False
-
-
-def narrowed_by_hint(page: LineIndex, found: list[int], hint: MatchHint) -> list[int]:
-    """Give the indexes of the candidates that a hint allows; `found` are the candidates' first lines."""
-    left = list(range(len(found)))
-    if hint.scope is not None:
-        left = [index for index in left if _within(page.lines_without_ends[: found[index]], hint.scope)]
-    if hint.occurrence is not None:
-        left = [index for number, index in enumerate(left, 1) if number == hint.occurrence]
-    if hint.line is not None:
-        left = [index for index in left if abs(found[index] - hint.line) <= hint.within]
-        exact = [index for index in left if found[index] == hint.line]
-        left = exact or left
-    return left
-
-
-def _within(rows: list[str], scope: str) -> bool:
-    """Whether the last row lies in the block that the line `scope` opens, judged by indentation."""
-    depth: int | None = None
-    for row in reversed(rows):
-        if is_blank(row):
-            continue
-        if depth is None or len(leading_blanks(row)) <= depth:
-            depth = len(leading_blanks(row))
-            if row.strip().startswith(scope.strip()):
-                return True
     return False

@@ -81,10 +81,13 @@ def reading_most_like_file(page: LineIndex, olds: list[str]) -> str:
 def refuse_unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old: str) -> EditRefused:
     """Refuse an edit whose place is known but not what to write there, quoting the lines at that place."""
     window = page.excerpt_of_lines(first, last)
+    message = f"{why} (lines {window.line}-{window.end_line})"
+    if why.hint:
+        return EditRefused(code=why.code, message=message, hint=why.hint)
     form = _form(page, first, last) if why.code == "indent_conflict" else ""
     return EditRefused(
         code=why.code,
-        message=f"{why} (lines {window.line}-{window.end_line})",
+        message=message,
         hint=f"Send old_string as above, and new_string in the same form.{form}",
         nearest=window,
         differences=difference_rows(old, window),
@@ -166,13 +169,12 @@ def refuse_ambiguous_elision(page: LineIndex, spans: list[tuple[int, int]]) -> E
     )
 
 
-def refuse_elsewhere(page: LineIndex, found: list[int], hint: MatchHint | None) -> EditRefused:
-    """Refuse an edit whose old text occurs, but not at the line or scope that the hint names."""
-    said = f"line {hint.line}" if hint and hint.line is not None else "the place named"
+def refuse_elsewhere(page: LineIndex, found: list[int], hint: MatchHint) -> EditRefused:
+    """Refuse an edit whose old text occurs, but not near the line that the hint names."""
     where = ", ".join(map(str, found[:_MOST_SHOWN]))
     return EditRefused(
         code="not_found",
-        message=f"old_string is not within reach of {said}; it occurs at line {where}.",
+        message=f"old_string is not within reach of line {hint.line}; it occurs at line {where}.",
         places=tuple(EditCandidate(line, _title(page, line)) for line in found[:_MOST_SHOWN]),
     )
 
@@ -187,6 +189,16 @@ def refuse_line_cut_in_two(page: LineIndex, line: int, old: str) -> EditRefused:
     """Refuse an edit that adds lines below a line which goes on in the file, and so would cut it in two."""
     why = "The last line of old_string goes on in the file, and the added lines would cut it in two."
     return _whole_lines(page, line, old, "unclear", why)
+
+
+def refuse_forgotten_line_end(page: LineIndex, line: int) -> EditRefused:
+    """Refuse an edit whose `new_string` lacks the line end of `old_string`, so that two lines would be joined."""
+    return EditRefused(
+        code="unclear",
+        message=f"old_string ends with a line end and new_string does not: line {line} would be joined to it.",
+        hint="End both or neither with a line end; to join the lines, send both of them in old_string.",
+        nearest=page.excerpt_of_lines(line - 1, line),
+    )
 
 
 def refuse_old_without_indentation(page: LineIndex, line: int, old: str) -> EditRefused:

@@ -30,7 +30,6 @@ from handtools.text.editing.normalized_matches import (
     find_match_candidates,
     is_recognizable,
     least_lossy_matches,
-    narrowed_by_hint,
 )
 from handtools.text.editing.old_string_repair import ArgumentReading
 from handtools.text.editing.rewrite_of_matched_lines import replay_edit_on_lines
@@ -129,9 +128,10 @@ def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> 
         if outcome is not None:
             return replaced(outcome, notes=reading.notes) if isinstance(outcome, EditApplied) else outcome
     old, new = split_argument_lines(reading.old, reading.new)
-    found = _allowed(page, find_match_candidates(page, old), hint)
-    if reading.line is not None:
-        found = [match for match in found if match.first + 1 == reading.line]
+    numbered = None if reading.line is None else MatchHint(line=reading.line, within=0)
+    found = find_match_candidates(page, old, hint or numbered)
+    if numbered is not None:
+        found = [match for match in found if match.first + 1 == numbered.line]
     best = least_lossy_matches(found)
     if not best:
         return None
@@ -158,12 +158,6 @@ def _keeps_lines_of_another_depth(match: LineMatch, old: list[str], new: list[st
     """Whether old lines match only at another indentation, while the edit keeps some of them as they are."""
     kept = {line for line in old if not is_blank(line)}.intersection(new)
     return match.loss >= MatchLoss.INDENTATION and bool(kept)
-
-
-def _allowed(page: LineIndex, found: list[LineMatch], hint: MatchHint | None) -> list[LineMatch]:
-    if hint is None or not found:
-        return found
-    return [found[index] for index in narrowed_by_hint(page, [match.first + 1 for match in found], hint)]
 
 
 def split_argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:

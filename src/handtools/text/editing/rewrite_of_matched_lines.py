@@ -8,7 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 from rapidfuzz.fuzz import ratio
 
@@ -207,6 +208,13 @@ def replay_edit_on_lines(page: LineIndex, match: LineMatch, old: list[str], new:
     return _Replay(page, match, old, new).text()
 
 
+class _WrittenLine(NamedTuple):
+    text: str
+    end: str
+    is_kept: bool = False
+    """Whether it is a line of the file, with its own line end."""
+
+
 class _Replay:
     """The state of writing one loosely matched edit: the position in the file, and the lines written so far."""
 
@@ -221,7 +229,7 @@ class _Replay:
         # Depths are compared even when none is needed: the same lines nested otherwise are other code.
         self.indents = self._depths() if match.loss >= MatchLoss.INDENTATION else None
         self.at = match.first
-        self.rows: list[tuple[str, str]] = []
+        self.rows: list[_WrittenLine] = []
         self.freed: list[str] = []
 
     def text(self) -> str:
@@ -235,16 +243,43 @@ class _Replay:
         if self.match.loss > MatchLoss.NOTHING or None in self.match.places:
             self._check_slides()
             self._check_moves()
-        ends = [end for _, end in self.rows]
         rows = self.page.rows
-        if ends and self.at == len(rows) and not lines.line_ending_of(rows[-1]):
-            ends = [end or self.page.dominant_line_end for end in ends[:-1]] + [""]
-        return "".join(text + end for (text, _), end in zip(self.rows, ends, strict=True))
+        if self.rows and not self.rows[-1].is_kept:
+            # What was sent ends before the line end of its last line.
+            self.rows[-1] = self.rows[-1]._replace(end=lines.line_ending_of(rows[self.match.last - 1]))
+        if self.rows and self.at == len(rows) and not lines.line_ending_of(rows[-1]):
+            usual = self.page.dominant_line_end
+            ended = [row._replace(end=row.end or usual) for row in self.rows[:-1]]
+            self.rows = [*ended, self.rows[-1]._replace(end="")]
+        self._keep_apart()
+        return "".join(row.text + row.end for row in self.rows)
+
+    def _keep_apart(self) -> None:
+        r"""Give a written line that ends in `\r`, above an empty one that ends in `\n`, a line end of its own.
+
+        Raises `UnclearEdit` if the line above is the file's own: nothing then is left to tell the two lines apart.
+        """
+        above, below = self.page.rows[: self.match.first][-1:], self.page.rows[self.match.last :][:1]
+        rows = [*map(_kept, above), *self.rows, *map(_kept, below)]
+        for number, (upper, lower) in enumerate(pairwise(rows), -len(above)):
+            if upper.end == "\r" and lower[:2] == ("", "\n"):
+                if upper.is_kept:
+                    raise UnclearEdit(
+                        "unclear",
+                        "A line that ends in a carriage return alone would join the empty line below it",
+                        "Give the file one kind of line end first, with a command, and send the edit again.",
+                    )
+                self.rows[number] = upper._replace(end="\n")
 
     def _keep(self, _: int, op: EditScriptStep) -> None:
         place = self.match.places[op.old]
-        if place is not None:
-            self._copy_to(place + 1)
+        if place is None:
+            return
+        self._copy_to(place + 1)
+        mine, wanted = self.old[op.old], self.new[op.new]
+        if mine != wanted and mine == self.rows[-1].text:
+            # Blanks at its end alone change, and the file has them as they were sent.
+            self.rows[-1] = _WrittenLine(wanted, self.rows[-1].end)
 
     def _change(self, number: int, op: EditScriptStep) -> None:
         place = self.match.places[op.old]
@@ -256,7 +291,7 @@ class _Replay:
             leading_blanks(filed) if leading_blanks(wanted) == leading_blanks(mine) else self._depth(wanted)
         )
         text = depth + merge_words(*(line[len(leading_blanks(line)) :] for line in (mine, filed, wanted)))
-        self.rows.append((text, lines.line_ending_of(self.page.rows[place])))
+        self.rows.append(_WrittenLine(text, lines.line_ending_of(self.page.rows[place])))
         self.at = place + 1
 
     def _drop(self, number: int, op: EditScriptStep) -> None:
@@ -275,11 +310,12 @@ class _Replay:
     def _add(self, number: int, op: EditScriptStep) -> None:
         line = self.new[op.new]
         text = self._added(line)
+        self._check_first_depth(op, line, text)
         following = self._following(number)
         if following is not None and following > self.at and any(op.old >= 0 for op in self.ops[:number]):
             self._choose_side(number, text, following)
         self._check_phantoms(number, line)
-        self.rows.append((text, self._near_end()))
+        self.rows.append(_WrittenLine(text, self._near_end()))
 
     def _added(self, line: str) -> str:
         """Give an added line with the file's indentation; a line that was only moved is copied from the file."""
@@ -307,6 +343,7 @@ class _Replay:
             for line, place in zip(self.old, self.match.places, strict=True)
             if place is not None and not is_blank(line)
         ]
+        self._check_only_depth(pairs)
         above = self.page.lines_without_ends[
             max(0, self.match.first - INDENT_SAMPLE_LINES) : self.match.first
         ]
@@ -316,6 +353,18 @@ class _Replay:
         ]
         return IndentationMap(pairs, [*self.old, *self.new], near, above[::-1])
 
+    def _check_only_depth(self, pairs: list[tuple[str, str]]) -> None:
+        """Raise `UnclearEdit` if the only old line lost its indentation and added lines may be as deep as sent."""
+        if len(pairs) > 1 or pairs[0][0] or not pairs[0][1]:
+            return
+        first, *below = [leading_blanks(line) for line in self.new if not is_blank(line)] or [""]
+        below = [first, *below] if first else below
+        if below and all(depth.startswith(pairs[0][1]) for depth in below):
+            raise UnclearEdit(
+                "indent_conflict",
+                "old_string leaves out the indentation, so that of the added lines is unclear.",
+            )
+
     def _places(self) -> list[int]:
         """Give the file's line numbers of the matched old lines if the edit adds lines; else none."""
         if not any(op.kind == "add" for op in self.ops):
@@ -323,17 +372,15 @@ class _Replay:
         return [place for place in self.match.places if place is not None]
 
     def _copy_to(self, row: int) -> None:
-        for line in self.page.rows[self.at : row]:
-            bare = lines.without_line_ending(line)
-            self.rows.append((bare, line[len(bare) :]))
+        self.rows += map(_kept, self.page.rows[self.at : row])
         self.at = max(self.at, row)
 
     def _near_end(self) -> str:
         """Give a line end for a new line: of the line it replaces, else of a neighbour, else the usual one."""
         if self.freed and self.freed[0]:
             return self.freed.pop(0)
-        if self.rows and self.rows[-1][1]:
-            return self.rows[-1][1]
+        if self.rows and self.rows[-1].end:
+            return self.rows[-1].end
         near = self.page.rows[max(0, self.at - 1) : self.at + 2]
         return next(filter(None, map(lines.line_ending_of, near)), self.page.dominant_line_end)
 
@@ -369,6 +416,17 @@ class _Replay:
             )
         if leading_blanks(text) == below:
             self._copy_to(following)
+
+    def _check_first_depth(self, op: EditScriptStep, line: str, text: str) -> None:
+        """Raise `UnclearEdit` if the first line, sent as deep as the first old one, would not stand as deep."""
+        filed = self._filed(0) or ""
+        if op.new or is_blank(line) or is_blank(filed) or not self.indents:
+            return
+        as_deep = leading_blanks(line) == leading_blanks(self.old[0])
+        if as_deep and leading_blanks(text) != leading_blanks(filed):
+            raise UnclearEdit(
+                "indent_conflict", "New lines at the margin may be as deep as the first old line."
+            )
 
     def _check_phantoms(self, number: int, line: str) -> None:
         """Raise `UnclearEdit` if a blank line is added beside a blank line of `old_string` that the file lacks."""
@@ -414,6 +472,11 @@ class _Replay:
     def _filed(self, index: int) -> str | None:
         place = self.match.places[index]
         return None if place is None else self.page.lines_without_ends[place]
+
+
+def _kept(line: str) -> _WrittenLine:
+    bare = lines.without_line_ending(line)
+    return _WrittenLine(bare, line[len(bare) :], is_kept=True)
 
 
 def _runs(ops: list[EditScriptStep], kind: str) -> list[tuple[int, int]]:

@@ -110,8 +110,10 @@ def is_locator_for_next_hunk(hunk: Hunk) -> bool:
 def find_hunk(sheet: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tuple[list[int], bool]:
     """Find the rows where the old lines of a hunk occur, and whether they match exactly or but for line ends.
 
-    Loosely, blanks around a line do not count: lines that stay as they are need no more to be recognised.
+    Lines at the row that the hunk names go before any elsewhere. Loosely, blanks around a line do not count:
+    lines that stay as they are need no more to be recognised.
     """
+    first: tuple[list[int], bool] = [], False
     keys: list[RowNormalizer] = (
         [str, row_without_line_end, str.strip] if loosely else [str, row_without_line_end]
     )
@@ -122,9 +124,14 @@ def find_hunk(sheet: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tup
         if hunk.at_end:
             # Of blank lines at the end of a file a patch says nothing.
             found = [at for at in found if not any(map(str.strip, rows[at + len(wanted) :]))][-1:]
-        if found:
-            return found, key is str
-    return [], False
+        elif hunk.is_open_ended:
+            found = [at for at in found if at + len(wanted) == len(rows)]
+        if hunk.line is None or hunk.line + sheet.shift - 1 in found:
+            if found:
+                return found, key is str
+        elif not first[0]:
+            first = found, key is str
+    return first
 
 
 def _places(rows: list[str], wanted: list[str]) -> Iterator[int]:
@@ -318,7 +325,7 @@ def _nowhere(sheet: PatchingState, hunk: Hunk) -> EditRefused:
 
 
 def find_added_lines(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | None:
-    """Find the row where the lines that a hunk adds already stand: at its place, or anywhere if it has none.
+    """Find the row where the lines that a hunk adds already stand: at its place, or anywhere if it names none.
 
     Gives None otherwise.
     """
@@ -332,6 +339,9 @@ def find_added_lines(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | 
     if letters < _FEWEST_LETTERS:
         return None
     found = list(_places(rows, added))
+    if at is None and hunk.line is not None:
+        expected = hunk.line + sheet.shift
+        found = [start for start in found if abs(start - expected) <= MOST_HUNK_DRIFT]
     if at is not None:
         found = [start for start in found if not any(row.strip() for row in rows[start + len(added) :])]
     return found[-1] if found else None
@@ -414,7 +424,7 @@ def _pass_by(sheet: PatchingState, number: int, at: int, height: int) -> None:
 
 def _stated_row(sheet: PatchingState, hunk: Hunk) -> int | None:
     """Give the row that a hunk names by its line number alone, if its lines stand there."""
-    if hunk.line is None or hunk.scopes or hunk.at_end:
+    if hunk.line is None or hunk.scopes or hunk.at_end or hunk.is_open_ended:
         return None
     at, wanted = hunk.line + sheet.shift - 1, [row.full for row in hunk.old]
     return at if at >= sheet.cursor and sheet.rows[at : at + len(wanted)] == wanted else None
@@ -475,6 +485,13 @@ def _lay_loosely(
     sheet: PatchingState, hunk: Hunk, number: int, reaches: list[ScopeRows] | None
 ) -> EditRefused | None:
     """Apply a hunk that does not match exactly by loose matching, limited to whole lines below its scope."""
+    if any("\r" in row.bare for row in hunk.rows):
+        # To loose matching it would be a line end.
+        return EditRefused(
+            code="not_found",
+            message="The hunk's lines are not in the file as they are, and some have a carriage return within.",
+            hint="Read the file again and copy its lines exactly, or change them with a command.",
+        )
     text = "".join(sheet.rows)
     line = None if hunk.line is None else hunk.line + sheet.shift
     hint = None if line is None else MatchHint(line=line, within=MOST_HUNK_DRIFT)
@@ -495,6 +512,14 @@ def _lay_loosely(
             hint="Hunks have whole lines.",
             places=(EditCandidate(first, row),),
         )
+    last = lines.line_number_at(text, outcome.spans[-1].end - 1)
+    if hunk.is_open_ended and last < lines.count_lines(text):
+        return EditRefused(
+            code="not_found",
+            message=f"The hunk says that the file ends with its lines, but they stand at line {first}.",
+            hint="Leave `\\ No newline at end of file` out if that is the place.",
+            places=(sheet.edit_candidate_at(first - 1),),
+        )
     if not sheet.rows_below_scope(
         [first - 1], reaches, strictly=hunk.line is not None or reaches is not None
     ):
@@ -505,7 +530,14 @@ def _lay_loosely(
 
 def _take(sheet: PatchingState, outcome: EditApplied, hunk: Hunk, number: int, first: int) -> None:
     height, before = len(hunk.new), len(sheet.rows)
-    sheet.rows = split_at_line_feeds(outcome.text)
+    text = outcome.text
+    if hunk.new and hunk.is_open_ended:
+        was_open = not sheet.rows[-1].endswith("\n")
+        if was_open and hunk.new[-1].ended:
+            text += _ending(sheet.rows, first - 1, len(hunk.old))
+        elif not was_open and not hunk.new[-1].ended:
+            text = lines.without_line_ending(text)
+    sheet.rows = split_at_line_feeds(text)
     said = "" if outcome.tier == "exact" else f" except for {outcome.tier}"
     notes = "".join(f"; {note}" for note in outcome.notes)
     sheet.notes.append(f"hunk {number} matched at line {first}{said}{notes}")

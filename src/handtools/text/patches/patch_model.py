@@ -57,6 +57,11 @@ class Hunk:
         return [row for row in self.rows if row.sign != "-"]
 
     @property
+    def is_open_ended(self) -> bool:
+        """Whether the hunk says that the file ends with its lines, and without a line end."""
+        return any(not row.ended for row in self.rows)
+
+    @property
     def growth(self) -> int:
         """How many lines the hunk adds minus how many it removes."""
         return sum(row.sign == "+" for row in self.rows) - sum(row.sign == "-" for row in self.rows)

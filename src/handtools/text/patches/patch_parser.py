@@ -197,12 +197,17 @@ class _UnifiedDiffReader:
             rows.append(read)
             old -= read.sign != "+"
             new -= read.sign != "-"
-        more = self.rows[at] if at < len(self.rows) else ""
-        goes_on = more[:1] in (" ", "+", "-") and more.strip() and not self._starts_file(at)
-        if old or new or (goes_on and not _MAIL_SIGNATURE.fullmatch("\n".join(self.rows[at : at + 2]))):
+        if old or new or self._goes_on(at):
             return None
         self.at = at
         return rows
+
+    def _goes_on(self, at: int) -> bool:
+        """Whether rows of a hunk follow, perhaps below blank ones: then its header counts too few."""
+        at = next((below for below in range(at, len(self.rows)) if self.rows[below].strip()), at)
+        more = "\n".join(self.rows[at : at + 2])
+        is_row = more[:1] in (" ", "+", "-") and bool(more.strip())
+        return is_row and not self._starts_file(at) and not _MAIL_SIGNATURE.fullmatch(more)
 
     def _signed(self) -> list[HunkRow]:
         """Take the rows that look like a hunk's, up to the next header, regardless of the header's counts."""

@@ -142,7 +142,7 @@ def test_the_last_line_end_of_a_file_of_mixed_ends_can_go():
         ("\none\r\ntwo\nthree\n", "two", "2", "\none\r\n2\nthree\n"),
         ("one\ntwo\r\nthree\n", "two\n", "", "one\nthree\n"),
         ("one\r\ntwo\nthree\n", "one\n", "", "two\nthree\n"),
-        ("one\r\ntwo\nthree\n", "one\n", "1", "1two\nthree\n"),
+        ("one\r\ntwo\nthree\n", "one\n", "1 ", "1 two\nthree\n"),
         ("one\r\ntwo\nthree\n", "one\ntwo", "1\n2\n", "1\r\n2\n\nthree\n"),
         ("one\r\ntwo\nthree", "three", "3\nfour", "one\r\ntwo\n3\nfour"),
         ("one x\r\ntwo\nthree\n", "x\ntwo", "y\n2", "one y\r\n2\nthree\n"),
@@ -164,7 +164,7 @@ def test_line_ends_stay_the_files_unless_nothing_else_is_changed(body, old, new,
     ("old", "new", "span"),
     [
         ("one\n", "", CharSpan(0, 5)),
-        ("one\n", "1", CharSpan(0, 5)),
+        ("one\n", "1\t", CharSpan(0, 5)),
         ("two", "2", CharSpan(5, 9)),
         ("two\n", "", CharSpan(5, 9)),
         ("three", "3", CharSpan(9, 15)),
@@ -357,7 +357,7 @@ def test_only_the_text_that_was_quoted_is_said_to_be_replaced(end):
         ("one\r\ntwo\n", "two\n", "2\n", "one\r\n2\n"),
         ("one\r\ntwo\n", "two\n", "", "one\r\n"),
         ("one\r\ntwo\n", "two", "", "one\r\n\n"),
-        ("one\ntwo\r\nthree\n", "one\ntwo\n", "1\n", "1\nthree\n"),
+        ("one\ntwo\r\nthree\n", "one\ntwo\n", "1\n", "1\r\nthree\n"),
         ("\nalpha one\r\ntwo\n", "\nalpha one\n", "alpha two\n", "alpha two\r\ntwo\n"),
         ("\none\r\ntwo\n", "one", "1", "\n1\r\ntwo\n"),
         ("one\r\ntwo three\nfour", "two", "2", "one\r\n2 three\nfour"),
@@ -424,3 +424,103 @@ def test_a_line_hint_finds_its_place_among_hundreds_alike():
     outcome = replace_text("step()\n" * 900, "step()", "stop()", hint=MatchHint(line=900, within=0))
     assert isinstance(outcome, EditApplied)
     assert outcome.text == "step()\n" * 899 + "stop()\n"
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_line_in_the_place_of_one_that_ended_in_a_carriage_return_stays_apart_from_an_empty_one(end):
+    outcome = replace_text("a\rb\n\nc\n", f"a\nb{end}", f"x{end}")
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "x\n\nc\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("b\n", ""), ("b", ""), ("b\n", "\n"), ("b\n\nc", "\n\nc"), ("a\nb", "a\n")]
+)
+def test_a_line_that_ends_in_a_carriage_return_is_not_joined_with_an_empty_one(old, new):
+    outcome = replace_text("a\rb\n\nc\n", old, new)
+    assert isinstance(outcome, EditRefused)
+    assert "one kind of line end" in outcome.hint
+
+
+def test_blanks_alone_at_the_end_of_a_line_are_changed_among_mixed_line_ends():
+    outcome = replace_text("a\r\nb  \nc\n", "a\nb  \nc", "a\nb\nd")
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "a\r\nb\nd\n"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("start", ["", "  "])
+def test_whole_lines_whose_new_text_lacks_the_line_end_are_not_joined_with_the_next(start, end):
+    outcome = replace_text("  foo()\n  next()\n".replace("\n", end), f"{start}foo()\n", "  bar()")
+    assert isinstance(outcome, EditRefused)
+    assert "line 2 would be joined" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new", "after"),
+    [
+        ("foo()\n\nnext()\n", "foo()\n", "bar()", "bar()\nnext()\n"),
+        ("x\nfoo()\n", "foo()\n", "bar()", "x\nbar()"),
+        ("a +\nb\n", "a +\n", "a + ", "a + b\n"),
+        ("a = [\nb]\n", " [\n", " [", "a = [b]\n"),
+    ],
+)
+def test_a_line_end_goes_where_no_line_is_joined_or_the_arguments_show_that_one_is(body, old, new, after):
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == after
+
+
+@pytest.mark.parametrize("new", ["if x:\n    foo()", "\n    foo()", "\n    foo()\n    bar()"])
+def test_lines_below_one_without_indentation_are_refused_where_they_may_be_sent_as_deep_or_deeper(new):
+    outcome = replace_text("def f():\n    foo()\n", "foo()", new)
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "indent_conflict"
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new", "after"),
+    [
+        ("\n\naax\r\n\n \n", "\n\naax", "\nQ", "\nQ\r\n\n \n"),
+        ("\r\n\r\nb\r", "\n\nb", "Q", "Q\r"),
+        ("a\rxa\r\n  bx\n\r", "xa\n  b", "q  b", "a\rq  bx\n\r"),
+    ],
+)
+def test_the_line_end_behind_the_old_text_stays_in_a_file_of_mixed_ends(body, old, new, after):
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == after
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new"),
+    [
+        ("\r\n\n", "\n", "Q\n"),
+        ("a\r\nb\ra\rc\r", "a\n", ""),
+        ("ba\raa bb\nx\n", "a", "\nQ"),
+        ("a\rx\ny\n", "x", ""),
+    ],
+)
+def test_every_place_is_not_replaced_where_a_line_end_would_be_cut_in_two_or_joined(body, old, new):
+    outcome = replace_text(body, old, new, every=True)
+    assert isinstance(outcome, EditRefused)
+    assert "one by one" in outcome.hint
+
+
+def test_every_place_is_replaced_in_a_file_of_mixed_ends_where_lines_stay_lines():
+    outcome = replace_text("a\r\nb\na\nb\r", "b", "c", every=True)
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "a\r\nc\na\nc\r"
+
+
+def test_a_line_that_comes_first_does_not_take_the_depth_of_the_line_before_it():
+    block = "finally:\n        if healed(one):\n            tell()\n        close()"
+    outcome = replace_text(f"try:\n    {block}\n", block, block.removeprefix("finally:\n        "))
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "indent_conflict"
+
+
+def test_a_first_line_that_stays_is_in_place_though_one_below_is_the_same():
+    outcome = replace_text("if a:\n    end\nend\nx\n", "end\nend\nx", "end\nend\ny")
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "if a:\n    end\nend\ny\n"

@@ -325,3 +325,34 @@ def test_a_second_width_in_the_file_leaves_open_how_deep_a_line_is(below, kind):
     body = f"if a:\n    b()\n    c()\nelse:\n        value = compute(1)\n{below}"
     old = " " * 16 + "value = compute(1)"
     assert isinstance(replace_text(body, old, f"{old}\n{' ' * 20}store(value)"), kind)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "if x:\n        total_foo()",
+        "if x:\n    total_foo()",
+        "total_foo()\n    total_bar()",
+        "\n    total_bar()",
+        "    total_bar()",
+    ],
+)
+def test_a_lone_line_without_its_indentation_does_not_tell_whether_added_lines_have_theirs(new):
+    outcome = replace_text("def f():\n    total_foo( )\n", "total_foo()", new)
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "indent_conflict"
+
+
+@pytest.mark.parametrize("added", ["total_bar()", "if x:\n        total_bar()"])
+def test_added_lines_at_the_margin_show_that_a_lone_line_and_they_were_sent_less_deep(added):
+    outcome = replace_text("def f():\n    total_foo( )\n", "total_foo()", f"total_foo()\n{added}")
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text.startswith("def f():\n    total_foo( )\n    ")
+
+
+@pytest.mark.parametrize("new", ["pass\n    bar(1)\nend = 2", "pass\nend = 2"])
+def test_a_new_first_line_without_its_indentation_does_not_go_to_the_margin(new):
+    body = "def f():\n    foo(save, compute)\n    bar(1)  \nend = 2\n"
+    outcome = replace_text(body, "foo(save, compute)\n    bar(1)\nend = 2", new)
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "indent_conflict"

@@ -166,20 +166,12 @@ def last():
 @pytest.mark.parametrize(
     ("hint", "line"),
     [
-        (MatchHint(occurrence=0), None),
-        (MatchHint(occurrence=1), 4),
-        (MatchHint(occurrence=4), 12),
-        (MatchHint(occurrence=5), None),
-        (MatchHint(scope="    def serve(self):"), 6),
-        (MatchHint(scope="def serve"), 6),
-        (MatchHint(scope="def last():"), None),
-        (MatchHint(scope="class Tea:", occurrence=1), 4),
-        (MatchHint(scope="def pour(self):", line=4), 4),
-        (MatchHint(scope="int brew()", occurrence=1), 10),
         (MatchHint(line=4, within=2), 4),
         (MatchHint(line=9, within=1), 10),
         (MatchHint(line=9, within=0), None),
         (MatchHint(line=11, within=1), None),
+        (MatchHint(line=-9), None),
+        (MatchHint(line=99), None),
     ],
 )
 def test_a_hint_chooses_among_equal_lines(hint, line):

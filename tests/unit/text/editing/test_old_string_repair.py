@@ -394,3 +394,20 @@ def test_the_blank_after_a_number_is_told_by_the_new_text_where_the_file_has_oth
     body = BODY.replace(" + name", " +  name")
     old = "\n".join(f"{number}: {line}" for number, line in enumerate(OLD.split("\n"), 2))
     assert applied(old, NEW, body).text == RESULT.replace(" + name", " +  name")
+
+
+def test_a_part_of_a_line_is_replaced_after_a_repair():
+    outcome = replace_text(
+        "x = f(compute(alpha)) + 1\n", "```\ncompute(alpha)\n```", "```\ncompute(beta)\n```"
+    )
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "x = f(compute(beta)) + 1\n"
+
+
+def test_lines_that_match_loosely_are_replaced_after_a_repair():
+    body = "total_width = compute( alpha )\nother\n"
+    outcome = replace_text(
+        body, "```\ntotal_width = compute(alpha)\n```", "```\ntotal_width = compute(beta)\n```"
+    )
+    assert isinstance(outcome, EditApplied)
+    assert outcome.text == "total_width = compute( beta )\nother\n"

@@ -459,3 +459,75 @@ def test_a_line_below_the_only_one_begins_a_new_line():
 
 def test_a_line_below_the_first_ends_as_that_one():
     assert laid("a\r\nb\n", "@@ a\n+new") == "a\r\nnew\r\nb\n"
+
+
+def diffed(body: str, hunks: str) -> PatchedText | HunkMisfit:
+    return apply_hunks(body, parse_patch(f"--- a/f\n+++ b/f\n{hunks}")[0].hunks)
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("\n}\ns\n}\ns\n}\ns", "\n}\ns\n}\ns\n}\nnew"),
+        ("\n}\ns\n}\ns\n}\r\ns\r\n", "\n}\ns\n}\ns\n}\r\nnew\n"),
+    ],
+)
+def test_a_line_number_goes_before_line_ends_that_are_the_same_nearby(body, after):
+    outcome = diffed(body, "@@ -4,4 +4,4 @@\n }\n s\n }\n-s\n+new\n")
+    assert isinstance(outcome, PatchedText)
+    assert outcome.text == after
+
+
+@pytest.mark.parametrize("blank", [" ", ""])
+def test_no_line_of_a_hunk_that_counts_too_few_is_left_out(blank):
+    outcome = diffed("a\n\nb\nc\n", f"@@ -1,1 +1,1 @@\n a\n{blank}\n-b\n+x\n c\n")
+    assert isinstance(outcome, PatchedText)
+    assert outcome.text == "a\n\nx\nc\n"
+
+
+NO_END = "\\ No newline at end of file\n"
+
+
+@pytest.mark.parametrize("last", ["", "\n", "\n\n"])
+def test_the_final_line_end_goes_as_a_patch_says_though_its_lines_match_loosely(last):
+    outcome = diffed(
+        f"value = one(  )  \nlast = 2{last}", f"@@\n value = one()\n-last = 2\n+last = 3\n{NO_END}"
+    )
+    assert isinstance(outcome, HunkMisfit if last == "\n\n" else PatchedText), outcome
+    assert isinstance(outcome, HunkMisfit) or outcome.text == "value = one(  )  \nlast = 3"
+
+
+@pytest.mark.parametrize(("top", "more", "below"), [("", "", ""), ("", "+\n", "\r\n"), ("top\n", "", "")])
+def test_the_final_line_end_comes_as_a_patch_says_though_its_lines_match_loosely(top, more, below):
+    body = f"{top}value = one(  )\r\nlast = 2"
+    outcome = diffed(body, f"@@\n value = one()\n-last = 2\n{NO_END}+last = 3\n{more}")
+    assert isinstance(outcome, PatchedText)
+    assert outcome.text == body.replace("2", "3\r\n") + below
+
+
+@pytest.mark.parametrize("old", ["a", "a "])
+def test_lines_with_which_the_file_is_said_to_end_stand_nowhere_else(old):
+    outcome = diffed("alpha\nb\nalpha\nc\n", f"@@ -1,2 +1,2 @@\n {old}lpha\n-b\n+x\n{NO_END}")
+    assert isinstance(outcome, HunkMisfit)
+    assert "No newline" in outcome.refused.hint or old == "a "
+
+
+def test_the_place_at_the_end_is_taken_for_lines_with_which_the_file_is_said_to_end():
+    outcome = diffed("a\nb\na\nb\n", f"@@ -1,2 +1,2 @@\n a\n-b\n+x\n{NO_END}")
+    assert isinstance(outcome, PatchedText)
+    assert outcome.text == "a\nb\na\nx"
+
+
+def test_a_carriage_return_within_a_line_is_not_read_as_a_line_end():
+    outcome = diffed("total = 1  \nother\n", "@@ -1,2 +1,2 @@\n total = 1\n-other\n+x\ry\n")
+    assert isinstance(outcome, HunkMisfit)
+    assert "carriage return" in outcome.refused.message
+
+
+def test_lines_to_be_added_at_a_line_are_not_there_already_where_they_stand_far_from_it():
+    block = "".join(f"row number {number}\n" for number in range(9))
+    hunk = "@@ -1,0 +2,9 @@\n" + "".join(f"+{row}\n" for row in block.splitlines())
+    assert isinstance(diffed("one\n" + "x\n" * 9 + f"{block}two\n", hunk), HunkMisfit)
+    outcome = diffed(f"one\n{block}two\n", hunk)
+    assert isinstance(outcome, PatchedText)
+    assert outcome.there == 1
