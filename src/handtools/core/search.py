@@ -101,7 +101,7 @@ class SearchGaps:
                 number_with_noun(self.withheld, "path"),
                 inflect_for_number(self.withheld, "needs"),
             )
-            notes.append(f"{paths} {need} a person's approval: left out.")
+            notes.append(f"{paths} {need} a person's approval by name: left out.")
         if self.unparsed:
             files, were = number_with_noun(self.unparsed, "file"), inflect_for_number(self.unparsed, "was")
             notes.append(f"{files} that may hold it {were} not parsed: too large, or gone by now.")

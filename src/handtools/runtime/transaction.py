@@ -39,16 +39,42 @@ def commit_transaction(
     """
     entries, changes = workspace.journal.entries, transaction.changes
     steps = [_with_known_ref(entries, step) for step in workspace.files.plan(changes)]
-    with _failure_says("It had happened already." if transaction.happened else "Nothing was changed."):
-        entry = entries.intend(call, transaction, steps, ordinal=ordinal)
+    if transaction.happened:
+        # Written at once: what is only intended is taken back where a file changed since.
+        with _failure_says("It had happened already."), workspace.journal.together():
+            entry = _intended(entries, call, transaction, steps, ordinal)
+            entries.finish(entry)
+    else:
+        with _failure_says("Nothing was changed."):
+            entry = _intended(entries, call, transaction, steps, ordinal)
+        _perform(workspace, entry, steps)
+        with _failure_says(f"{_few(changes.paths)} did change: the record is completed by the next call."):
+            _close(entries.finish, entries, entry)
+    workspace.journal.contents.queue_digests(steps)
+    touched = tuple(TouchedPath(c.path, action_of(c.before, c.after)) for c in changes)
+    return RecordedChanges(entry, touched, transaction.coverage, transaction.omitted)
+
+
+def _intended(
+    entries: ChangeEntries,
+    call: Call,
+    transaction: Transaction,
+    steps: Sequence[PlannedWrite],
+    ordinal: int,
+) -> int:
+    entry = entries.intend(call, transaction, steps, ordinal=ordinal)
     if entry is None:
         raise Stale(
             "This call id has already changed files, in another process or before a restart.",
             hint="Look at the files, then make a new call with a new id.",
         )
+    return entry
+
+
+def _perform(workspace: Workspace, entry: int, steps: Sequence[PlannedWrite]) -> None:
+    entries = workspace.journal.entries
     try:
-        if not transaction.happened:
-            workspace.files.perform(steps)
+        workspace.files.perform(steps)
     except BaseException as failure:
         if isinstance(failure, ToolError) and failure.unsettled:
             entries.unsettled.add(entry)
@@ -57,11 +83,6 @@ def commit_transaction(
             with contextlib.suppress(HostError):
                 _close(entries.void, entries, entry)
         raise
-    with _failure_says(f"{_few(changes.paths)} did change: the record is completed by the next call."):
-        _close(entries.finish, entries, entry)
-    workspace.journal.contents.queue_digests(steps)
-    touched = tuple(TouchedPath(c.path, action_of(c.before, c.after)) for c in changes)
-    return RecordedChanges(entry, touched, transaction.coverage, transaction.omitted)
 
 
 def _close(how: Callable[[int], None], entries: ChangeEntries, entry: int) -> None:

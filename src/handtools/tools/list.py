@@ -202,7 +202,8 @@ def _entries(page: FolderListing, below: Mapping[str, FolderListing]) -> list[Li
 
 
 def _notes(details: ListDetails, *, resumed: bool) -> list[str]:
-    nothing = "Nothing comes after this cursor." if resumed else "The folder is empty."
+    empty = "The folder is empty." if details.complete else "Nothing is shown."
+    nothing = "Nothing comes after this cursor." if resumed else empty
     notes = [] if details.entries else [nothing]
     if details.ignored:
         entries, are = (

@@ -1,12 +1,15 @@
 """What a crash leaves, and what the next start makes of it."""
 
+import sqlite3
+
 import pytest
 
 from handtools import Call, Change, ChangeSet
 from handtools.runtime.journal.change_entries import Transaction
-from handtools.runtime.transaction import recover_transactions
+from handtools.runtime.transaction import commit_transaction, recover_transactions
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING, Toolbox, local_workspace
+from tests.unit.runtime.test_undo import by_hand
 
 
 def interrupted(box, changes, landed):
@@ -87,3 +90,22 @@ async def test_what_can_be_neither_finished_nor_taken_back_is_named_once_and_sto
     assert await recover_transactions(box.workspace) == []
     assert (await box.call("read", {"path": "e/f"})).ok
     assert (root / "e" / "f").read_text() == "old"
+
+
+async def test_what_a_command_had_done_is_not_taken_back_where_it_could_not_be_recorded():
+    box = memory_toolbox(NEW)
+    journal, call = box.workspace.journal, Call(tool="bash", args={})
+    with journal.together() as connection:
+        connection.execute(
+            "CREATE TRIGGER refused BEFORE UPDATE OF state ON entries BEGIN SELECT RAISE(ABORT, 'full'); END"
+        )
+    done = Transaction(ChangeSet(tuple(CHANGES)), coverage="scan", happened=True)
+    with pytest.raises(sqlite3.IntegrityError, match="full"):
+        commit_transaction(box.workspace, call, done, ordinal=0)
+    with journal.together() as connection:
+        connection.execute("DROP TRIGGER refused")
+    by_hand(box, "a", b"a3")
+    await box.call("think", {"thought": "the next call"})
+    assert contents(box) == NEW | {"a": b"a3"}
+    commit_transaction(box.workspace, call, done, ordinal=0)
+    assert [entry.state for entry in journal.entries.of_call(call.id)] == ["done"]

@@ -282,7 +282,7 @@ async def test_paths_that_need_a_yes_are_left_out_and_counted():
     policy = Policy(rules=(PRIVATE_RULE, rule))
     result = await grep({"plans/a": b"x\n", "b": b"x\n"}, policy=policy, pattern="x")
     assert places(result) == [("b", 1)]
-    assert "1 path needs a person's approval" in result.text
+    assert "1 path needs a person's approval by name: left out." in result.text
     assert not result.details.complete
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from handtools.core.changes import BackupRef, FolderItem, Node, folder_node, sha256_hex, unpack_folder
 from handtools.host.files import syscalls
 from handtools.host.files.folder_handle import FolderHandle, TreeEntry, kind_of_mode, walk_tree
+from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
 MOST_HASHED_FILE_BYTES = 256 << 10
 """Files up to this many bytes are compared by digest, larger ones by size and modification time."""
@@ -53,7 +54,7 @@ def content_mark(fd: int) -> str:
     """The digest of an open file's contents, read in pieces."""
     seen = hashlib.sha256()
     start = 0
-    while part := os.pread(fd, _HASH_CHUNK_BYTES, start):
+    while part := read_bytes_at(fd, _HASH_CHUNK_BYTES, start):
         seen.update(part)
         start += len(part)
     return seen.hexdigest()
@@ -91,7 +92,9 @@ def _held_file_node(folder: FolderHandle, name: str, like: Node) -> Node:
         found = os.fstat(fd)
         wanted = like.held.mark if like.held and like.kind == "file" else ""
         data = (
-            os.pread(fd, MOST_RECORDED_FILE_BYTES, 0) if found.st_size <= MOST_RECORDED_FILE_BYTES else b""
+            read_bytes_at(fd, MOST_RECORDED_FILE_BYTES, 0)
+            if found.st_size <= MOST_RECORDED_FILE_BYTES
+            else b""
         )
         mark = (
             sha256_hex(data)

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from handtools.host import programs
 from handtools.host.files import syscalls
-from handtools.host.files.kernel_leases import read_bytes_at
 from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
+from handtools.host.files.whole_reads_and_writes import read_bytes_at
 from handtools.text.git_config import BadGitConfig, parse_git_config
 
 _GITDIR_PREFIX = "gitdir: "

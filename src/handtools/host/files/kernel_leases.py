@@ -16,6 +16,7 @@ from handtools.core.errors import Busy
 from handtools.host.files import syscalls
 from handtools.host.files.change_detection import file_mark, is_stat_mark, observe_node, stat_mark
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
+from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
 WRITER_WAIT_SECONDS = 0.2
 """Seconds to wait for another process that has the file open for writing."""
@@ -197,21 +198,6 @@ def file_has_bytes(fd: int, data: bytes) -> bool:
             return False
         start += len(part)
     return start == len(data)
-
-
-def read_bytes_at(fd: int, size: int, start: int) -> bytes:
-    """Read `size` bytes of an open file from position `start`; fewer only where it ends."""
-    found = _read_some(fd, size, start)
-    while len(found) < size and (more := _read_some(fd, size - len(found), start + len(found))):
-        found += more
-    return found
-
-
-def _read_some(fd: int, size: int, start: int) -> bytes:
-    if hasattr(os, "pread"):
-        return os.pread(fd, size, start)
-    os.lseek(fd, start, os.SEEK_SET)
-    return os.read(fd, size)
 
 
 def _take_lease(fd: int, name: str) -> bool:

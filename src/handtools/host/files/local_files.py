@@ -18,12 +18,12 @@ from handtools.host.files import git_repository, transaction
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.change_detection import observe_node, planned_stat_mark, stat_mark
 from handtools.host.files.folder_handle import FolderHandle, join_path, kind_of_mode, not_a_file_error
-from handtools.host.files.kernel_leases import read_bytes_at
 from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.host.files.transaction_steps import OpenFolders, StepTarget
+from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
 LEAST_BYTES_MOVED_TO_BACKUPS = 1 << 20
 """Files smaller than this many bytes are copied for undo and not moved to the backups."""

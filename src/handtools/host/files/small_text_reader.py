@@ -3,7 +3,7 @@
 import os
 import stat
 
-from handtools.host.files.kernel_leases import read_bytes_at
+from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
 SMALL_FILE_BYTES = 64 << 10
 SETTINGS_BYTES = 1 << 20

@@ -10,6 +10,7 @@ from handtools.core.changes import Node
 from handtools.host.files.change_detection import stat_mark_time
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.kernel_leases import LeasedFile
+from handtools.host.files.whole_reads_and_writes import write_all
 
 TEMPORARY_PREFIX = ".handtools-"
 _TOKEN_BYTES = 12
@@ -28,8 +29,17 @@ def temporary_name() -> str:
 
 def spare_name(temporary: str) -> str:
     """The name of an old file while names are exchanged in several calls, to be found after a crash."""
+    return _other_name(temporary, 8)
+
+
+def unfinished_name(temporary: str) -> str:
+    """The name of a large new file until it is complete: what is under it after a crash is nobody else's."""
+    return _other_name(temporary, 4)
+
+
+def _other_name(temporary: str, bit: int) -> str:
     first, rest = temporary[len(TEMPORARY_PREFIX)], temporary[len(TEMPORARY_PREFIX) + 1 :]
-    return f"{TEMPORARY_PREFIX}{int(first, 16) ^ 8:x}{rest}"
+    return f"{TEMPORARY_PREFIX}{int(first, 16) ^ bit:x}{rest}"
 
 
 def is_temporary_name(name: str) -> bool:
@@ -66,8 +76,9 @@ def write_node_under_temporary_name(
 def _create_temporary_file(
     folder: FolderHandle, name: str, node: Node, like: LeasedFile | None
 ) -> os.stat_result:
+    writing = unfinished_name(name) if node.held else name
     # A new file takes the user's mask, as with any editor; one that replaces is private until it is alike.
-    fd = folder.create_file(name, 0o666 if like is None else 0o600)
+    fd = folder.create_file(writing, 0o666 if like is None else 0o600)
     try:
         made = os.fstat(fd)
         write_all(fd, node.data)
@@ -80,9 +91,11 @@ def _create_temporary_file(
         elif like is not None and len(node.data) == like.found.st_size:
             _set_later_second(fd, like.found)
         os.fsync(fd)
-        return made
     finally:
         os.close(fd)
+    if writing != name:
+        folder.move_new(writing, name)
+    return made
 
 
 def copy_metadata(folder: FolderHandle, name: str, like: LeasedFile) -> None:
@@ -92,13 +105,6 @@ def copy_metadata(folder: FolderHandle, name: str, like: LeasedFile) -> None:
         _copy_metadata_to(like, fd, os.fstat(fd), None)
     finally:
         os.close(fd)
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Write all of it, however little the system takes at once."""
-    done = os.write(fd, data)
-    while done < len(data):
-        done += os.write(fd, memoryview(data)[done:])
 
 
 def _copy_metadata_to(like: LeasedFile, fd: int, made: os.stat_result, mode: int | None) -> None:

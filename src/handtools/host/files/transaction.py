@@ -28,6 +28,7 @@ from handtools.host.files.transaction_steps import (
     StepTarget,
     TransactionStep,
     discard_temporary,
+    discard_unfinished,
     finish_swap,
     keep_beside_target,
     return_unplaced,
@@ -164,16 +165,13 @@ def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | N
     """
     folder, _, temporary = place.folder_and_names
     note = finish_swap(place)
+    discard_unfinished(place)
     if folder.find(temporary) is None:
         return note
     known = next((node for node in (before, after) if _is_recorded(place, node)), None)
     if known is not None and known.held:
         return_unplaced(place, known)
-    elif (
-        known
-        or any(_is_unfinished(place, node) for node in (before, after))
-        or _is_cut_off(place, before, after)
-    ):
+    elif known or any(_is_unfinished(place, node) for node in (before, after)):
         if not discard_temporary(place):
             note = keep_beside_target(place)
     elif place.is_temporary_copy(after) or place.is_temporary_copy(before):
@@ -213,15 +211,3 @@ def _is_unfinished(place: StepTarget, node: Node | None) -> bool:
         return file_has_bytes(fd, node.data[: found.st_size])
     finally:
         os.close(fd)
-
-
-def _is_cut_off(place: StepTarget, before: Node | None, after: Node | None) -> bool:
-    """Whether the temporary is a large file whose writing was interrupted: too short, and the target unchanged."""
-    if after is None or after.held is None or after.kind != "file":
-        return False
-    found = place.folder.stat(place.temporary)
-    if kind_of_mode(found.st_mode) != "file" or found.st_size >= after.held.bytes:
-        return False
-    if before is None:
-        return place.folder.find(place.name) is None
-    return _is_at(place, place.name, before)

@@ -466,6 +466,8 @@ class PlaceFile(TransactionStep):
             if ours is None:
                 return keep_beside_target(self.place)
             ours.close()
+        if self._after is not None and self._after.held:
+            discard_unfinished(self.place)
         if self._state == "staged" and self.place.folder.find(self.place.temporary) is not None:
             return_unplaced(self.place, self._after)
         return None
@@ -560,6 +562,12 @@ def discard_temporary(place: StepTarget) -> bool:
             raise
         return False
     return True
+
+
+def discard_unfinished(place: StepTarget) -> None:
+    """Delete a large new file whose writing was interrupted, if there is one."""
+    with contextlib.suppress(FileNotFoundError):
+        place.folder.unlink(temporary_file.unfinished_name(place.temporary))
 
 
 def store_displaced(place: StepTarget, node: Node | None) -> bool:

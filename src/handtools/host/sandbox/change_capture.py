@@ -18,6 +18,7 @@ from handtools.host.files.change_detection import (
     stat_mark,
 )
 from handtools.host.files.folder_handle import kind_of_mode
+from handtools.host.files.whole_reads_and_writes import read_bytes_at
 from handtools.host.sandbox.launch import Launch
 
 
@@ -142,6 +143,6 @@ class NodeReader:
         self.hashed_bytes -= found.st_size
         if found.st_size > min(MOST_RECORDED_FILE_BYTES, self.known_bytes):
             return file_mark(fd, found, like="sha256"), b""
-        data = os.pread(fd, found.st_size, 0)
+        data = read_bytes_at(fd, found.st_size, 0)
         self.known_bytes -= len(data)
         return sha256_hex(data), data

@@ -39,6 +39,7 @@ from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
 from handtools.host.files.temporary_file import is_temporary_name
+from handtools.host.files.whole_reads_and_writes import read_bytes_at
 from handtools.host.search.ripgrep_process import VERSION_CONTROL_FOLDERS
 from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, ignored_paths, is_skipped_by_walk
 from handtools.text.search.glob import PathSelection
@@ -419,7 +420,7 @@ def _read_text(folder: FolderHandle, name: str) -> str:
             return _read_text(below, rest)
     fd = folder.open_file(name)
     try:
-        return os.read(fd, IGNORE_FILE_BYTES).decode("utf-8", "replace")
+        return read_bytes_at(fd, IGNORE_FILE_BYTES, 0).decode("utf-8", "replace")
     finally:
         os.close(fd)
 

@@ -36,6 +36,7 @@ from handtools.host.files.folder_handle import join_path
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
 from handtools.host.files.temporary_file import TEMPORARY_PREFIX, is_temporary_name
+from handtools.host.files.whole_reads_and_writes import read_bytes_at
 from handtools.host.programs import Program
 from handtools.host.search import ripgrep_process as argv
 from handtools.host.search.folder_walk import FolderWalker
@@ -152,22 +153,14 @@ def open_regular_files(root: WorkspaceRoot, paths: Sequence[str]) -> Iterator[di
 
 
 def _has_line_at(fd: int, line: bytes, offset: int) -> bool:
-    if os.pread(fd, len(line), offset) == line:
+    if read_bytes_at(fd, len(line), offset) == line:
         return True
-    mark = os.pread(fd, len(_UTF8_MARK), 0)
+    mark = read_bytes_at(fd, len(_UTF8_MARK), 0)
     if mark == _UTF8_MARK:
-        return os.pread(fd, len(line), offset + len(mark)) == line
+        return read_bytes_at(fd, len(line), offset + len(mark)) == line
     if not mark.startswith(_UTF16_MARKS) or os.fstat(fd).st_size > MOST_UTF16_BYTES:
         return False
-    return line.decode("utf-8", "replace") in decode(_read_whole(fd)).body
-
-
-def _read_whole(fd: int) -> bytes:
-    parts, start = [], 0
-    while part := os.pread(fd, 1 << 20, start):
-        parts.append(part)
-        start += len(part)
-    return b"".join(parts)
+    return line.decode("utf-8", "replace") in decode(read_bytes_at(fd, MOST_UTF16_BYTES, 0)).body
 
 
 T = TypeVar("T")

@@ -254,7 +254,11 @@ class GuardedFiles:
 
     async def apply(self, changes: ChangeSet) -> RecordedChanges:
         """Apply changes: judge, ask if needed, compare with the content read, write, record, announce."""
-        done = await to_thread.run_sync(self._apply_if_plain, changes)
+        return await self.apply_transaction(Transaction(changes))
+
+    async def apply_transaction(self, transaction: Transaction) -> RecordedChanges:
+        """Apply changes as `apply` does, with more known about them."""
+        done = await to_thread.run_sync(self._apply_if_plain, transaction)
         if isinstance(done, Transaction):
             return await self.land(done, question=await to_thread.run_sync(self.question, done.changes))
         return self._announced(done)
@@ -285,17 +289,17 @@ class GuardedFiles:
         self.announce(Changed(self.call.id, done))
         return done
 
-    def _apply_if_plain(self, changes: ChangeSet) -> RecordedChanges | Transaction:
+    def _apply_if_plain(self, transaction: Transaction) -> RecordedChanges | Transaction:
         """Land at once what is allowed and locked; hand back, completed, what needs a question or a wait."""
-        full = self._complete(changes)
+        full = self._complete(transaction.changes)
         plain = (
             self.held.issuperset(full.paths)
-            and self.gate.policy.decide(full, self.call.tool).verdict == "allow"
             and self.workspace.journal.entries.has_only_finished_entries
             and not self.question(full)
+            and self.gate.allows(full)
         )
-        transaction = Transaction(full)
-        return self._commit(transaction) if plain else transaction
+        completed = replace(transaction, changes=full)
+        return self._commit(completed) if plain else completed
 
     def question(self, changes: ChangeSet) -> str:
         """Return why changes need approval although rules allow them (such as links that lead out), or empty."""
@@ -366,7 +370,7 @@ class GuardedFiles:
 
         def look() -> bytes | str:
             located = self.workspace.files.locate(path)
-            if self.gate.judge(ReadEffect((located,))).verdict != "allow":
+            if not self.gate.allows(ReadEffect((located,))):
                 return located
             return self._read(located, start, size)
 

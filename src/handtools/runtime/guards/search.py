@@ -4,8 +4,8 @@ ADR 10.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from anyio import to_thread
@@ -45,6 +45,8 @@ class GuardedSearch:
 
     workspace: Workspace
     gate: ApprovalGate
+    admitted: set[str] = field(default_factory=set)
+    """Located roots of this call's searches: a file that a person let be searched is among them by name."""
 
     async def hits(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> Hits:
         """Search file contents and return up to `most` hits, sorted by path."""
@@ -121,8 +123,12 @@ class GuardedSearch:
         return self._inside(scope, located)
 
     def _inside(self, scope: SearchScope, located: str) -> tuple[SearchScope, "SearchResultFilter"]:
-        sieve = SearchResultFilter(self.gate.policy, self.gate.call.tool)
+        self.admitted.add(located)
+        sieve = self._filter()
         return replace(scope, root=located, exclude=(*scope.exclude, *sieve.hiding.globs)), sieve
+
+    def _filter(self) -> "SearchResultFilter":
+        return SearchResultFilter(self.gate.policy, self.gate.call.tool, self.admitted)
 
     def _facts(self, path: str) -> tuple[str, FileFacts | None]:
         def look() -> tuple[str, FileFacts | None]:
@@ -132,7 +138,7 @@ class GuardedSearch:
         return retry_while_links_change(look)
 
     def _read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        allowed = SearchResultFilter(self.gate.policy, self.gate.call.tool).admit(paths)
+        allowed = self._filter().admit(paths)
         found = {}
         room = HIT_CONTEXT_TOTAL_BYTES
         for path in allowed:
@@ -179,9 +185,10 @@ class PolicyHiddenPaths:
 class SearchResultFilter:
     """Filter for search results: hides denied paths, and counts as withheld those that need approval."""
 
-    def __init__(self, policy: Policy, tool: str) -> None:
+    def __init__(self, policy: Policy, tool: str, admitted: Collection[str]) -> None:
         self._policy = policy
         self._tool = tool
+        self._admitted = admitted
         self.hiding = PolicyHiddenPaths.of(policy, tool)
         self._withheld = 0
 
@@ -197,6 +204,8 @@ class SearchResultFilter:
         return replace(gaps, withheld=self._withheld) if self._withheld else gaps
 
     def _allows(self, path: str) -> bool:
+        if path in self._admitted:
+            return True
         verdict = self._policy.decide(ReadEffect((path,)), self._tool).verdict
         self._withheld += verdict == "ask"
         return verdict == "allow"

@@ -12,6 +12,7 @@ from handtools.core.changes import Change, Node
 from handtools.core.files import PlannedWrite
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.local_files import LocalFiles
+from handtools.host.files.temporary_file import unfinished_name
 
 TEMPORARY = ".handtools-" + "0" * 24
 EDIT = Change.of("a", before=b"old", after=b"brand new")
@@ -238,13 +239,24 @@ def written(path, step):
     os.utime(path, ns=(time, time))
 
 
-@pytest.mark.parametrize("share", [0, 5])
+@pytest.mark.parametrize("share", [0, 5, 9])
 def test_a_large_file_that_was_being_written_is_removed(tmp_path, share):
     root, files = large(tmp_path)
     (step,) = files.plan([EDIT])
-    (root / step.temporary).write_bytes(b"brand new"[:share])
+    (root / unfinished_name(step.temporary)).write_bytes(b"brand new"[:share])
     assert files.sweep(recorded(step)) is None
     assert {path.name: path.read_bytes() for path in root.iterdir()} == {"a": b"old"}
+
+
+@pytest.mark.parametrize("theirs", [b"their", b"their own"])
+def test_what_another_program_wrote_in_place_of_a_large_file_is_kept_beside_it(tmp_path, theirs):
+    root, files = large(tmp_path)
+    (step,) = files.plan([EDIT])
+    (root / step.temporary).write_bytes(theirs)
+    note = files.sweep(recorded(step))
+    kept = next(path for path in root.iterdir() if path.name != "a")
+    assert (kept.read_bytes(), (root / "a").read_bytes()) == (theirs, b"old")
+    assert kept.name in note
 
 
 def test_a_large_file_that_had_yet_to_land_is_out_of_the_way(tmp_path):

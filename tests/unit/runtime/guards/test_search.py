@@ -60,7 +60,27 @@ async def test_a_person_who_lets_a_search_begin_has_not_allowed_every_file_in_it
     box = memory_toolbox(OURS, policy=Policy(rules=(rule,)), approver=yes)
     found = await box.call("grep", {"pattern": "hit", "path": "ours"})
     assert [path for path in OURS if path in found.text] == shown
-    assert "person's approval: left out." in found.text
+    assert f"{2 - len(shown)} path" in found.text
+    assert "a person's approval by name: left out." in found.text
+
+
+async def test_a_file_that_a_person_lets_be_searched_is_searched_and_no_other():
+    async def yes(_):
+        return Reply(allow=True)
+
+    box = memory_toolbox(OURS, policy=Policy(rules=(ASK_ABOUT_ALL,)), approver=yes)
+    found = await box.call("grep", {"pattern": "hit", "path": "ours/b.txt", "context": 1})
+    assert [hit.path for hit in found.details.hits] == ["ours/b.txt"]
+    assert "left out" not in found.text
+
+
+async def test_a_folder_of_which_nothing_may_be_shown_is_not_said_to_be_empty():
+    async def yes(_):
+        return Reply(allow=True)
+
+    box = memory_toolbox(OURS, policy=Policy(rules=(ASK_ABOUT_ALL,)), approver=yes)
+    listed = await box.call("list", {"path": "ours"})
+    assert listed.text == "(Nothing is shown. 2 paths need a person's approval by name: left out.)"
 
 
 SEARCHES = [("grep", {"pattern": "hit"}), ("find", {"pattern": "*"}), ("list", {})]
