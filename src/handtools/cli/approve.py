@@ -1,4 +1,7 @@
-"""CLI commands `handtools pending`, `approve` and `deny`: list calls that wait for approval, and answer them."""
+"""CLI commands `handtools pending`, `approve` and `deny`: list calls that wait for approval, and answer them.
+
+ADR 291.
+"""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handtools.cli import completed_values, options
-from handtools.cli.call import stream_output
+from handtools.cli.call import starts_job, stream_output
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at, open_toolbox_at
 from handtools.cli.results import exit_code, print_result
 from handtools.cli.terminal import (
@@ -96,6 +99,14 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, as_json: bo
         call_id = record.find_call_id(name) if name is not None else _only_waiting(record)
         kept = _waiting_call(record, call_id)
         asked = kept.approval
+        out_of_reach = reply.allow and _is_out_of_reach(record, kept)
+        if out_of_reach and reply.remember == "once":
+            short = record.calls.short(call_id)
+            again = record.suggested_command("approve", short, "--remember", "session")
+            raise CliCommandError(
+                "Its job belongs to the agent's own process, which does not wait for this answer.",
+                f"`{again}` allows it when the agent asks again; an answer in `handtools watch` reaches it.",
+            )
         if reply.allow and not as_json:
             print_approval(
                 stderr_console(), asked, record.suggested_command("show", record.calls.short(call_id))
@@ -108,15 +119,34 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, as_json: bo
         ):
             step = f"To say no: {record.suggested_command('deny', record.calls.short(call_id))}"
             raise CliCommandError("It still waits for an answer.", step)
+        if out_of_reach:
+            reply = _store_for_next_call(record, kept, reply)
         streamed = None if as_json else stream_output(toolbox, kept.call.tool)
         result = toolbox.resume(call_id, replace(reply, fingerprint=asked.fingerprint))
         refused = not reply.allow and result.status == "denied"
-        if refused and not as_json:
-            print_remark(f"Denied; nothing was changed. Call {record.calls.short(call_id)} is told so.")
-        else:
+        if as_json or not refused:
             print_result(result, call_id, record, as_json=as_json, streamed=streamed)
+        elif out_of_reach:
+            print_remark("Stored; nothing was done yet. You are not asked when the agent calls again.")
+        else:
+            print_remark(f"Denied; nothing was changed. Call {record.calls.short(call_id)} is told so.")
     # A denial is what `deny` is for: it did what was asked of it.
     raise typer.Exit(0 if refused else exit_code(result))
+
+
+def _is_out_of_reach(record: WorkspaceJournal, kept: "PendingCall") -> bool:
+    """Whether a call is about a job, which lives in the process of its agent, and that one does not wait."""
+    waited_for = record.journal.answers.calls_with_waiting_process()
+    about_job = kept.call.tool == "jobs" or starts_job(kept.call.tool, kept.call.args)
+    return about_job and kept.call.id not in waited_for
+
+
+def _store_for_next_call(record: WorkspaceJournal, kept: "PendingCall", reply: Reply) -> Reply:
+    """Store a lasting yes; returns the answer with which this call ends without being run here."""
+    from handtools.runtime.approval.gate import settle_reply
+
+    settle_reply(record.journal, kept.call, kept.approval, reply)
+    return Reply(allow=False, message="It is allowed from now on: send the call again.")
 
 
 def _only_waiting(record: WorkspaceJournal) -> str:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from handtools.core.errors import Cancelled, UsageError, exception_raised_by
+from handtools.text.encoding import without_surrogates
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
@@ -76,6 +77,9 @@ class Call:
             )
         if "\n" in self.owner:
             raise UsageError("The name of an owner is one line.")
+        names = (self.id, self.session, self.turn, self.agent, self.owner, self.parent)
+        if any(without_surrogates(name) != name for name in names):
+            raise UsageError("The id and the names of a call hold no half of a surrogate pair.")
 
     @property
     def session_key(self) -> str:

@@ -73,7 +73,9 @@ class History(Protocol):
         """Undo the changes of a call, a turn or a session, or the last change of a path; `dry_run` only tells."""
         ...
 
-    async def redo(self, scope: UndoScope, name: str, *, merge: bool, dry_run: bool) -> UndoOutcome:
+    async def redo(
+        self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
+    ) -> UndoOutcome:
         """Redo: revert the last undo with the same scope and name."""
         ...
 
@@ -81,7 +83,7 @@ class History(Protocol):
         """List the recorded versions of a path, newest first."""
         ...
 
-    async def restore(self, path: str, number: int, *, dry_run: bool) -> UndoOutcome:
+    async def restore(self, path: str, number: int, *, dry_run: bool = False) -> UndoOutcome:
         """Restore a path to one of its recorded versions."""
         ...
 

@@ -81,9 +81,10 @@ def _is_known_file(change: Change) -> bool:
 async def format_files(files: GuardedFiles, deadline: float) -> str:
     """Run the project's formatter on the files that a tool wrote, record that as a change and return its diff.
 
-    Files written by commands or restored by an undo are not formatted.
+    Files written by commands, or brought back by an undo or a review, are not formatted.
     """
-    written = [each for each in files.changed if each.kind == "change" and each.coverage == "declared"]
+    own = [each for each in files.changed if each.kind == "change" and each.coverage == "declared"]
+    written = [each for each in own if not each.exact]
     said: list[str] = []
     until = min(deadline, time.monotonic() + FORMAT_SECONDS)
     for change in net_changes(change for each in written for change in each.changes):

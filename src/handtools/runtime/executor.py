@@ -250,9 +250,10 @@ class Executor:
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool) -> Reply | None:
         """Wait until a person answers a pending call in another process; the caller then resumes it with that.
 
-        With `only_if_watched` it returns None as soon as nobody watches.
+        None if it was answered just before that, and has ended; with `only_if_watched` also as soon as
+        nobody watches.
         """
-        answers = self.workspace.journal.answers
+        answers, calls = self.workspace.journal.answers, self.workspace.journal.calls
         if only_if_watched and not answers.is_watched():
             return None
         try:
@@ -263,6 +264,8 @@ class Executor:
                     if reply := answers.given(call_id):
                         return reply
                     await anyio.sleep(ANSWER_POLL_SECONDS)
+                if await to_thread.run_sync(calls.suspended, call_id) is None:
+                    return None
                 if only_if_watched and not answers.is_watched():
                     return None
         finally:

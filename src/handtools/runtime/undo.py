@@ -90,7 +90,9 @@ class GuardedHistory:
             return replace(await self._revert_within(touches[0], located, how), changed_at=at)
         return replace(await self._revert(touches, how), changed_at=at)
 
-    async def redo(self, scope: UndoScope, name: str, *, merge: bool, dry_run: bool) -> UndoOutcome:
+    async def redo(
+        self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
+    ) -> UndoOutcome:
         """Redo: revert the newest undo of the named changes."""
         how = ReversalOptions(f"redo {scope} {name}".rstrip(), kind="redo", merge=merge, dry_run=dry_run)
         scope, name = await to_thread.run_sync(self._named, scope, name, "redo")
@@ -102,13 +104,15 @@ class GuardedHistory:
         located = await to_thread.run_sync(self.workspace.files.locate, path)
         return await to_thread.run_sync(self.workspace.journal.entries.versions, located)
 
-    async def restore(self, path: str, number: int, *, dry_run: bool) -> UndoOutcome:
+    async def restore(self, path: str, number: int, *, dry_run: bool = False) -> UndoOutcome:
         """Restore a path to a recorded version; 0 is its state before the first recorded change."""
         changes = await to_thread.run_sync(self._to_version, path, number)
         if not changes:
             return UndoOutcome(None, (), ())
         restored = ChangeSet(tuple(sorted(changes, key=change_apply_order)), f"restore version {number}")
-        done = None if dry_run else await self.files.apply(restored)
+        if dry_run:
+            return _outcome(None, restored, ())
+        done = await self.files.apply_transaction(Transaction(restored, exact=True))
         return _outcome(done, restored, ())
 
     async def reject(
@@ -124,7 +128,8 @@ class GuardedHistory:
             return UndoOutcome(None, (), tuple(plan.conflicts))
         planned = ChangeSet(tuple(plan.changes), "review")
         changes, question = await to_thread.run_sync(self._judged, planned)
-        done = await self.files.land(Transaction(changes, reverts=tuple(plan.reverts)), question=question)
+        transaction = Transaction(changes, reverts=tuple(plan.reverts), exact=True)
+        done = await self.files.land(transaction, question=question)
         return _outcome(done, changes, tuple(plan.conflicts))
 
     async def find_removing_call(self, path: str, text: str) -> TextRemovingCall | None:

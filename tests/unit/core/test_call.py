@@ -52,6 +52,12 @@ def test_an_unregistered_callback_is_not_called():
     token_two.check()
 
 
+@pytest.mark.parametrize("name", ["id", "session", "turn", "agent", "owner", "parent"])
+def test_a_name_that_no_record_can_hold_is_refused(name):
+    with pytest.raises(UsageError, match="surrogate"):
+        Call(tool="read", args={}, **{name: "half \ud83d"})
+
+
 def test_an_empty_id_is_refused_as_it_would_be_the_id_of_every_call():
     with pytest.raises(UsageError, match="leave it out"):
         Call(tool="read", args={}, id="")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from handtools.cli import reject
 from handtools.core.language import (
     Diagnostic,
     DiagnosticDelta,
@@ -12,10 +13,13 @@ from handtools.core.language import (
     DiagnosticReview,
     FormattingOutcome,
 )
+from handtools.core.undo_history import ReviewPoint
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Rule
+from handtools.runtime.review import ChangeReview
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.testing.stubs import MemoryLanguage
+from handtools.toolbox import CODING
 
 pytestmark = pytest.mark.anyio
 
@@ -141,6 +145,30 @@ async def test_an_undo_is_reviewed_and_not_formatted():
     assert "Errors: 1 new" in result.text
     assert len(formatters.asked) == asked
     assert tools.workspace.files.files["a.py"] == b"ERROR old\n"
+
+
+@pytest.mark.parametrize("rule", ["free", "asked"])
+async def test_a_version_that_is_brought_back_has_exactly_its_bytes(rule):
+    policy = Policy(
+        rules=(Rule("mine", "ask", "why", tools=("undo",)),) if rule == "asked" else (), unattended="allow"
+    )
+    tools = box({"a.py": b"one\n"}, formatters=Upper(), policy=policy)
+    await edit(tools, "one", "two")
+    await edit(tools, "TWO", "three")
+    for version, data in ((0, b"one\n"), (1, b"two\n"), (2, b"TWO\n")):
+        result = await tools.call("undo", {"scope": "path", "name": "a.py", "version": version})
+        assert "formatted" not in result.text
+        assert tools.workspace.files.files["a.py"] == data
+
+
+async def test_what_a_review_leaves_is_exactly_what_the_person_saw():
+    tools = box({"a.py": b"one\n"}, formatters=Upper(), tools=[*CODING, reject.review])
+    await edit(tools, "one", "two")
+    point = ReviewPoint("session", "default")
+    parts = ChangeReview(tools.workspace.journal, tools.workspace.files, point).file("a.py").parts
+    args = {"scope": point.scope, "name": point.name, "parts": {"a.py": [part.id for part in parts]}}
+    assert "formatted" not in (await tools.call("review", args)).text
+    assert tools.workspace.files.files["a.py"] == b"one\n"
 
 
 async def test_what_a_formatter_does_is_a_change_of_its_own_that_the_model_sees_and_can_use():

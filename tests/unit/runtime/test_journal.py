@@ -25,7 +25,7 @@ from handtools.core.errors import HostError, JournalDamaged
 from handtools.core.files import PlannedWrite
 from handtools.host.files.backups import UPPER_LAYER_NAME, FolderBackups
 from handtools.host.files.named_blobs import FolderBlobStore
-from handtools.runtime.journal import CallRecord, Journal, RetentionLimits
+from handtools.runtime.journal import CallRecord, Journal, RetentionLimits, database
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.journal.database import CHECKPOINT_WRITES, JournalPosition, write_copied_journal
@@ -178,7 +178,8 @@ def test_a_record_is_written_in_a_moment_though_nobody_asks(tmp_path):
     other.close()
 
 
-def test_not_more_than_256_records_wait(tmp_path):
+def test_not_more_than_256_records_wait(tmp_path, monkeypatch):
+    monkeypatch.setattr(database, "WRITE_DELAY_SECONDS", 60.0)  # on a busy machine the thread comes between
     path = tmp_path / "j.sqlite"
     journal, other = Journal(str(path), MemoryStore()), Journal(str(path), MemoryStore())
     for number in range(256):
@@ -709,17 +710,44 @@ def test_two_gibibytes_are_kept_unless_told_otherwise():
     assert journal.retention.prunable(RetentionLimits()).excess_bytes == 5
 
 
-def test_numbers_that_are_given_again_after_a_prune_bring_nothing_of_the_old_back():
+def numbers_given(journal, name):
+    """Record a call with one change; return the numbers of the call, the change and the version."""
+    entry = changed(journal, name, Change(name, None, Node("file", b"one")))
+    journal.calls.record(Call(tool="write", args={}, id=name), Result("x", None), 0.0)
+    [touch] = journal.entries.touches(entry)
+    return (journal.calls.newest_seq(), entry, touch.id)
+
+
+def test_numbers_go_on_where_they_were_when_everything_was_pruned(tmp_path):
+    everything = RetentionLimits(max_age=-3600)
+    for number in (1, 2, 3):
+        journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+        assert numbers_given(journal, f"{number}") == (number, number, number)
+        journal.retention.prune(everything)
+        journal.retention.prune(everything)
+        assert journal.calls.page() == []
+        assert journal.call_of_change(f"{number}") == ""
+        journal.close()
+
+
+def test_the_number_of_a_forgotten_version_is_not_given_again():
     journal = Journal(":memory:", MemoryStore())
-    node = Node("file", b"one")
-    first = changed(journal, "old", Change("a", None, node))
-    [touch] = journal.entries.touches(first)
+    numbers_given(journal, "a")
+    journal.retention.forget("a")
+    assert numbers_given(journal, "b") == (2, 2, 2)
+    assert journal.entries.find_touch(1) is None
+
+
+def test_nothing_is_left_of_a_change_and_its_undo_when_they_were_pruned(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal, node = Journal(str(path), MemoryStore()), Node("file", b"one")
+    [touch] = journal.entries.touches(changed(journal, "old", Change("a", None, node)))
     changed(journal, "undo", Change("a", node, None), kind="undo", reverts=(touch.id,))
     journal.retention.prune(RetentionLimits(max_age=-3600))
-    for name in ("b", "c"):
-        changed(journal, name, Change(name, None, node))
-    assert [touch.path for touch in journal.entries.selected("session", "default")] == ["c", "b"]
-    assert journal.entries.counted("b", most=1).undone == "no"
+    journal.close()
+    with closing(sqlite3.connect(path)) as database:
+        for table in ("entries", "touches", "reversals", "blobs"):
+            assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
 
 
 def test_a_file_that_was_forgotten_is_remembered_again_when_it_is_read_again():
@@ -908,6 +936,8 @@ def test_a_log_without_all_that_a_cut_journal_lacks_is_no_help(tmp_path, pages, 
     (tmp_path / "j.sqlite-wal").write_bytes(log[:end] + behind)
     recorded(journal, 2)
     assert "shorter than it should be" in journal.healed
+    [kept] = tmp_path.glob("j.sqlite.damaged-*-wal")
+    assert kept.read_bytes() == log[:end] + behind
     journal.close()
 
 
@@ -1119,6 +1149,132 @@ def test_what_is_forgotten_is_in_no_file_of_the_journal_any_more(tmp_path):
         False,
         True,
     ]
+    with journal.together() as connection:
+        connection.execute("PRAGMA secure_delete = OFF")  # as SQLite is unless a system builds it otherwise
     journal.retention.forget("a")
     assert not any(SECRET.encode() in file.read_bytes() for file in tmp_path.iterdir())
     journal.close()
+
+
+def test_a_disk_that_refuses_one_read_costs_no_journal(tmp_path, monkeypatch):
+    path, _ = closed_after_one_call(tmp_path)
+    connect, refusals = sqlite3.connect, [sqlite3.DatabaseError("file is not a database")]
+
+    def refuse_once(*args, **options):
+        if refusals:
+            raise refusals.pop()
+        return connect(*args, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", refuse_once)
+    journal = Journal(str(path), MemoryStore())
+    assert [call.id for call in journal.calls.page()] == ["0001"]
+    assert (refusals, journal.healed) == ([], "")
+    journal.close()
+
+
+def test_a_transaction_that_can_not_be_taken_back_swallows_nothing_of_what_follows(tmp_path):
+    def refuse(action, what, *_):
+        is_rollback = (action, what) == (sqlite3.SQLITE_TRANSACTION, "ROLLBACK")
+        return sqlite3.SQLITE_DENY if is_rollback else sqlite3.SQLITE_OK
+
+    journal = Journal(str(tmp_path / "j.sqlite"), MemoryStore())
+    with pytest.raises(KeyboardInterrupt), journal.together() as connection:
+        recorded(journal, 1)
+        connection.set_authorizer(refuse)
+        raise KeyboardInterrupt
+    recorded(journal, 2)
+    other = Journal(journal.path, MemoryStore())
+    assert [call.id for call in other.calls.page()] == ["0002"]
+    journal.close()
+    other.close()
+
+
+def test_the_folders_above_a_journal_are_made(tmp_path):
+    journal = Journal(str(tmp_path / "some" / "state" / "j.sqlite"), MemoryStore())
+    recorded(journal, 1)
+    assert journal.calls.has("0001")
+    journal.close()
+
+
+def test_a_cut_journal_is_noticed_also_after_it_could_not_be_opened(tmp_path):
+    path, journal = closed_after_one_call(tmp_path)
+    for version in (999, 6):
+        with closing(sqlite3.connect(path)) as newer:
+            newer.execute(f"PRAGMA user_version = {version}")
+        if version == 999:
+            with pytest.raises(HostError, match="newer handtools"):
+                recorded(journal, 2)
+    os.truncate(path, path.stat().st_size - 4096)
+    recorded(journal, 3)
+    assert "shorter than it should be" in journal.healed
+    journal.close()
+
+
+@pytest.mark.parametrize("length", [1, 50, 99])
+def test_a_journal_cut_within_its_header_is_kept_and_said_to_be_damaged(tmp_path, length):
+    path, journal = closed_after_one_call(tmp_path)
+    os.truncate(path, length)
+    recorded(journal, 2)
+    assert "it has no whole header" in journal.healed
+    [kept] = tmp_path.glob("j.sqlite.damaged-*")
+    assert kept.stat().st_size == length
+    journal.close()
+
+
+def test_a_file_that_is_no_journal_is_kept_and_said_to_be_damaged(tmp_path):
+    path = tmp_path / "j.sqlite"
+    path.write_bytes(b"no database " * 1000)
+    journal = Journal(str(path), MemoryStore())
+    recorded(journal, 1)
+    assert journal.healed.startswith("The journal was damaged (")
+    [kept] = tmp_path.glob("j.sqlite.damaged-*")
+    assert kept.read_bytes() == b"no database " * 1000
+    journal.close()
+
+
+def test_a_journal_is_copied_after_something_was_forgotten_and_its_log_emptied(tmp_path):
+    journal, copies = Journal(str(tmp_path / "j.sqlite"), MemoryStore()), []
+    recorded(journal, 1)
+    journal.retention.forget("a")
+    assert (tmp_path / "j.sqlite-wal").stat().st_size == 0
+    position = copied(journal, copies, JournalPosition())
+    recorded(journal, 2)
+    copied(journal, copies, position)
+    journal.close()
+    assert calls_in_copies(tmp_path, copies) == ["0002", "0001"]
+
+
+def test_a_record_of_which_a_part_was_written_is_not_copied(tmp_path):
+    journal, copies = Journal(str(tmp_path / "j.sqlite"), MemoryStore()), []
+    recorded(journal, 1)
+    log = tmp_path / "j.sqlite-wal"
+    # As a process leaves it that is killed while it writes: the last frame, but for its end.
+    last = log.read_bytes()[-(24 + 4096) :]
+    with log.open("ab") as file:
+        file.write(last[:-1])
+    position = copied(journal, copies, JournalPosition())
+    recorded(journal, 2)
+    copied(journal, copies, position)
+    journal.close()
+    assert calls_in_copies(tmp_path, copies) == ["0002", "0001"]
+
+
+def test_what_agents_only_read_makes_room_before_a_change_can_not_be_undone_any_more():
+    journal, call = Journal(":memory:", MemoryStore()), Call(tool="read", args={})
+    changed(journal, "old", Change("a", None, Node("file", b"one")))
+    needed = journal.retention.kept_bytes()
+    chance = random.Random(1)
+    reads = [Node("file", chance.randbytes(1000)) for _ in range(3)]
+    for number, node in enumerate([*reads, Node("file", b"one")]):
+        journal.entries.record_reads(call, {f"{number}": node})
+    each = (journal.retention.kept_bytes() - needed) // 3
+    assert journal.retention.prune(RetentionLimits(max_bytes=needed + each)) == 2 * each
+    assert [journal.entries.seen_bytes(call, f"{number}") for number in range(4)] == [
+        None,
+        None,
+        reads[2].data,
+        b"one",
+    ]
+    assert journal.retention.prune(RetentionLimits(max_bytes=needed)) == each
+    assert [change.after.data for change in journal.entries.changes_of_call("old")] == [b"one"]
+    assert journal.entries.seen_bytes(call, "3") == b"one"

@@ -3,7 +3,9 @@
 import sqlite3
 from contextlib import closing
 
-from handtools import Call, Change, Node, Toolbox
+from pydantic import BaseModel
+
+from handtools import Call, Change, Node, Result, Toolbox, tool
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING, local_workspace
 
@@ -409,3 +411,32 @@ async def test_text_is_traced_through_the_last_twenty_changes_of_a_file():
     assert "until edit replaced it" in await looked_for(box, "apples")
     await edited(box, "a", "plums", "grapes")
     assert "until" not in await looked_for(box, "apples")
+
+
+class Nothing(BaseModel):
+    """What a tool takes or gives that needs no more."""
+
+
+async def test_a_tool_of_ones_own_undoes_redoes_and_restores_what_it_names():
+    one, two = b"one\n\n\n\nend\n", b"two\n\n\n\nend\n"
+    seen = []
+
+    @tool
+    async def back_and_forth(ctx, params: Nothing) -> Result[Nothing]:
+        for revert in (
+            lambda: ctx.history.undo("path", "a"),
+            lambda: ctx.history.redo("path", "a"),
+            lambda: ctx.history.restore("a", 0),
+            lambda: ctx.history.undo("path", "a"),
+        ):
+            assert (await revert()).restored == ("a",)
+            seen.append(await ctx.files.read("a"))
+        by_hand(box, "a", two.replace(b"end", b"END"))
+        seen.extend(each.reason for each in (await ctx.history.redo("path", "a")).conflicts)
+        return Result("", Nothing())
+
+    box = memory_toolbox({"a": one}, tools=[*CODING, back_and_forth])
+    await edited(box, "a", "one", "two")
+    result = await box.call("back_and_forth", {})
+    assert result.ok, result.text
+    assert seen == [one, two, one, two, "It changed since; the changes can be merged."]

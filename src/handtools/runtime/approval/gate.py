@@ -94,11 +94,21 @@ class ApprovalGate:
         A verdict of "ask" is only returned.
         """
         decision = self.policy.decide(effect, self.call.tool)
-        if decision.verdict != "allow" or effect.kind != "read":
-            self.announce(Decided(self.call.id, decision.verdict, decision.rule, effect_targets(effect)))
+        self._tell(effect, decision)
         if decision.verdict == "deny":
             raise Denied(f"`{decision.target}` is off limits ({decision.rule}).", hint=decision.reason)
         return decision
+
+    def allows(self, effect: Effect) -> bool:
+        """Whether the policy allows an effect; one that it does not allow is still to be admitted."""
+        decision = self.policy.decide(effect, self.call.tool)
+        if decision.verdict == "allow":
+            self._tell(effect, decision)
+        return decision.verdict == "allow"
+
+    def _tell(self, effect: Effect, decision: Decision) -> None:
+        if decision.verdict != "allow" or effect.kind != "read":
+            self.announce(Decided(self.call.id, decision.verdict, decision.rule, effect_targets(effect)))
 
     async def admit(self, effect: Effect, *, question: str = "") -> None:
         """Return if the effect is allowed or approved; raise `Denied` or `ApprovalPending` if not.

@@ -13,7 +13,7 @@ from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.result import Result, logged_status, result_to_bytes, result_to_json
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
-from handtools.runtime.journal.database import Database, path_to_column, rows_of_owner
+from handtools.runtime.journal.database import Database, next_number, path_to_column, rows_of_owner
 
 RESULT_HEADER_BYTES = 4
 """Before a packed result its length, which an older handtools needs to unpack it."""
@@ -129,11 +129,11 @@ class Calls:
         )  # fmt: skip
         with self._database.writing() as connection:
             connection.execute(
-                f"INSERT INTO calls ({CALL_COLUMNS.removeprefix('seq, ')}, result, owner) "
-                f"VALUES ({', '.join('?' * len(row))}) ON CONFLICT (id) DO UPDATE SET "
+                f"INSERT INTO calls ({CALL_COLUMNS}, result, owner) "
+                f"VALUES (?, {', '.join('?' * len(row))}) ON CONFLICT (id) DO UPDATE SET "
                 "ended = excluded.ended, status = excluded.status, code = excluded.code, "
                 "result = excluded.result WHERE status IN ('pending', 'cancelled') AND owner = excluded.owner",
-                row,
+                (next_number(connection, "calls"), *row),
             )
             if result.status != "pending":
                 for table in ("approvals", "answers"):

@@ -21,7 +21,13 @@ from handtools.core.files import PlannedWrite
 from handtools.core.undo_history import FileVersion, UndoScope
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs, is_stored_in_journal
-from handtools.runtime.journal.database import Database, path_from_column, path_to_column, rows_of_owner
+from handtools.runtime.journal.database import (
+    Database,
+    next_number,
+    path_from_column,
+    path_to_column,
+    rows_of_owner,
+)
 
 ChangeEntryKind = Literal["change", "undo", "redo"]
 TOUCH_COLUMNS = (
@@ -54,6 +60,8 @@ class Transaction:
     """Paths that changed but could not be kept for undo."""
     happened: bool = False
     """Already done by a command: it is only recorded."""
+    exact: bool = False
+    """Exactly these bytes are wanted, such as those of an earlier version: no formatter follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +151,20 @@ class ChangeEntries:
                 self._refs.put(connection, held)
             facts = (call.id, ordinal, call.session, call.turn, transaction.kind)
             row = (*facts, "intent", transaction.coverage, mark, transaction.changes.note)
-            entry = connection.execute(
+            entry = next_number(connection, "entries")
+            connection.execute(
                 "INSERT INTO entries "
-                "(call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at, owner) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*row, time.time(), call.owner),
-            ).lastrowid
-            assert entry is not None
+                "(id, call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at, owner) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (entry, *row, time.time(), call.owner),
+            )
+            numbered = enumerate(steps, next_number(connection, "touches"))
             connection.executemany(
-                "INSERT INTO touches (entry, path, temporary, "
+                "INSERT INTO touches (id, entry, path, temporary, "
                 "before_kind, before_digest, before_mode, before_ref, before_bytes, "
                 "after_kind, after_digest, after_mode, after_ref, after_bytes) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [_touch_row(entry, step) for step in steps],
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [(number, *_touch_row(entry, step)) for number, step in numbered],
             )
             if taken := [(entry, touch) for touch in transaction.reverts]:
                 connection.executemany("INSERT INTO reversals VALUES (?, ?)", taken)

@@ -1,10 +1,11 @@
 """The journal's SQLite database: WAL mode, shared by processes, with write-behind for calls without changes.
 
-ADR 35, 120, 270.
+ADR 35, 120, 270, 295.
 """
 
 import atexit
 import errno
+import math
 import sqlite3
 import threading
 import time
@@ -213,6 +214,27 @@ def rows_of_owner(table: str, owner: str) -> str:
     return (
         f"(SELECT * FROM {table} WHERE owner = CAST(x'{owner.encode().hex()}' AS TEXT))" if owner else table
     )
+
+
+_NUMBERS_GIVEN = "numbers given"
+"""Scope in the table `once` of the highest number that each table had given when rows were last deleted."""
+
+
+def next_number(connection: sqlite3.Connection, table: str) -> int:
+    """Return the number of a table's next row, which no row had before, also none that was deleted."""
+    numbers = connection.execute(
+        f"SELECT coalesce(max(rowid), 0), coalesce((SELECT value FROM once WHERE scope = ? AND name = ?), 0) "
+        f"FROM {table}",
+        (_NUMBERS_GIVEN, table),
+    ).fetchone()
+    return max(map(int, numbers)) + 1
+
+
+def keep_numbers_given(connection: sqlite3.Connection, *tables: str) -> None:
+    """Note the highest numbers given, before rows of these tables are deleted; no age ends such a note."""
+    for table in tables:
+        row = (_NUMBERS_GIVEN, table, str(next_number(connection, table) - 1), math.inf)
+        connection.execute("INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)", row)
 
 
 def path_to_column(name: str) -> str | bytes:
@@ -499,8 +521,6 @@ def _prepared_connection(path: str) -> sqlite3.Connection:
 
 def _committed(header: bytes, data: bytes, first: int) -> bytes:
     """The part of a write-ahead log, with frames from `first` on, that was committed."""
-    if not header:
-        return b""
     size = _WAL_FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
     end = at = first
     # Behind the newest frame there may be some of an earlier log, with other salts.
@@ -530,8 +550,9 @@ def _make_private(path: str) -> None:
     with suppress(PermissionError):  # another user's: then it is theirs to close
         Path(path).touch(PRIVATE_FILE_MODE)
         for file in (Path(path), *(Path(path + suffix) for suffix in WAL_SUFFIXES)):
-            if file.exists() and file.stat().st_mode & 0o077:
-                file.chmod(PRIVATE_FILE_MODE)
+            with suppress(FileNotFoundError):  # whoever closes it last deletes its WAL files
+                if file.stat().st_mode & 0o077:
+                    file.chmod(PRIVATE_FILE_MODE)
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -554,7 +575,7 @@ def _check_length(path: str) -> None:
         return
     with file.open("rb") as opened:
         header = opened.read(100)
-    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+    if len(header) < 100:  # SQLite would take it for an empty file
         raise sqlite3.DatabaseError("it has no whole header")
     # 1 stands for 65,536, a size that no journal has: SQLite looks at such a file by itself.
     page = int.from_bytes(header[16:18]) or 1

@@ -12,7 +12,8 @@ from handtools.core.call import output_file_name
 from handtools.runtime.journal.backup_refs import BackupRefs
 from handtools.runtime.journal.blobs import Blobs, decompress_blob
 from handtools.runtime.journal.calls import RESULT_HEADER_BYTES, question_scope
-from handtools.runtime.journal.database import Database, path_from_column
+from handtools.runtime.journal.change_entries import SEEN_ROW_CONDITION
+from handtools.runtime.journal.database import Database, keep_numbers_given, path_from_column
 from handtools.runtime.journal.forgotten_paths import FileTraces, ForgottenPath
 
 PRUNE_BATCH_ENTRIES = 500
@@ -27,7 +28,7 @@ class RetentionLimits:
 
 
 class Retention:
-    """Prunes and forgets what the journal keeps; pruned changes can't be undone, but stay in the log."""
+    """Prunes and forgets what the journal keeps; pruned changes can't be undone any more."""
 
     def __init__(self, database: Database, blobs: Blobs, refs: BackupRefs) -> None:
         self._database = database
@@ -59,12 +60,16 @@ class Retention:
         return PrunableRecords(entries, calls, kept, max(0, self.kept_bytes() - limits.max_bytes))
 
     def prune(self, limits: RetentionLimits) -> int:
-        """Delete the oldest change entries until both limits hold; return the bytes freed."""
+        """Delete the oldest records until both limits hold; return the bytes freed.
+
+        For the limit of bytes, what agents only read goes before what an undo needs.
+        """
         horizon = time.time() - limits.max_age
         excess = self.kept_bytes() - limits.max_bytes
-        freed, more = 0, True
+        freed, more = self._drop_reads(excess), True
         while more:
             with self._database.writing() as connection:
+                keep_numbers_given(connection, "entries", "touches")
                 rows = connection.execute(
                     f"SELECT id, at FROM entries WHERE state != 'intent' ORDER BY id LIMIT {PRUNE_BATCH_ENTRIES}"
                 ).fetchall()
@@ -75,12 +80,31 @@ class Retention:
                         break
                 more = bool(rows) and (len(old) == PRUNE_BATCH_ENTRIES or freed < excess)
         with self._database.writing() as connection:
+            keep_numbers_given(connection, "calls")
             connection.execute("DELETE FROM calls WHERE ended < ?", (horizon,))
             connection.execute("DELETE FROM once WHERE at < ?", (horizon,))
             seen = connection.execute(
                 "DELETE FROM seen WHERE at < ? RETURNING digest", (horizon,)
             ).fetchall()
             freed += self._blobs.release(connection, [row[0] for row in seen])
+        return freed
+
+    def _drop_reads(self, excess: int) -> int:
+        """Delete the oldest contents that agents read, and no change has, until so many bytes are freed."""
+        changed = " UNION ".join(
+            f"SELECT {side}_digest FROM touches WHERE {side}_digest IS NOT NULL"
+            for side in ("before", "after")
+        )
+        freed = 0
+        with self._database.writing() as connection:
+            rows = connection.execute(
+                f"SELECT session, agent, path, digest FROM seen WHERE digest NOT IN ({changed}) ORDER BY at"
+            )
+            for *key, digest in rows.fetchall():
+                if freed >= excess:
+                    break
+                connection.execute(f"DELETE FROM seen WHERE {SEEN_ROW_CONDITION}", key)
+                freed += self._blobs.release(connection, [digest])
         return freed
 
     def _drop(self, connection: sqlite3.Connection, entry: int) -> int:
@@ -97,6 +121,7 @@ class Retention:
         `now` is the file's current content, which may not be recorded; its traces are searched too.
         """
         with self._database.writing() as connection:
+            keep_numbers_given(connection, "touches")
             connection.execute("PRAGMA secure_delete = ON")
             digests = _digests(connection, "path = ?", path)
             digests += [r[0] for r in connection.execute("SELECT digest FROM seen WHERE path = ?", (path,))]
@@ -114,7 +139,6 @@ class Retention:
             self._blobs.make_whole(connection, set(digests))
         with self._database.reading() as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            connection.execute("PRAGMA secure_delete = OFF")
         return ForgottenPath(len(digests), calls, copies, sampled=traces.sampled)
 
     def _forget_calls(
@@ -126,14 +150,12 @@ class Retention:
             "SELECT c.id, c.args, c.result, a.approval, h.ran FROM calls c "
             "LEFT JOIN approvals a ON a.call_id = c.id LEFT JOIN holds h ON h.call_id = c.id"
         )
-        ids = [str(row[0]) for row in connection.execute("SELECT id FROM calls")]
-        by_output = {output_file_name(call_id, ""): call_id for call_id in ids}
-        found = {
-            str(call_id)
-            for call_id, args, result, approval, ran in rows
-            if named.search(args)
-            or any(traces.in_json(part) for part in _parts_of_call(args, result, approval, ran))
-        }
+        by_output, found = dict[str, str](), set[str]()
+        for call_id, args, result, approval, ran in rows:
+            by_output[output_file_name(call_id, "")] = call_id
+            parts = _parts_of_call(args, result, approval, ran)
+            if named.search(args) or any(traces.in_json(part) for part in parts):
+                found.add(call_id)
         found |= {
             str(row[0])
             for row in connection.execute(

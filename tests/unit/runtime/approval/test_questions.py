@@ -394,11 +394,24 @@ async def test_listeners_hear_what_was_decided_and_asked_and_nothing_of_reads_th
     await box.call("write", {"path": "hidden", "content": "y"})
     await box.aclose()
     decided = [(event.verdict, event.targets) for event in heard if isinstance(event, Decided)]
-    assert decided == [("allow", ("b",)), ("ask", (".envrc",)), ("deny", ("hidden",))]
+    written, undone = [("allow", ("b",))] * 2
+    assert decided == [written, undone, ("ask", (".envrc",)), ("deny", ("hidden",))]
     [asked] = [event for event in heard if isinstance(event, ApprovalAsked)]
     assert ".envrc" in asked.approval.title
     assert asked.reply is not None
     assert not asked.reply.allow
+
+
+async def test_listeners_hear_once_that_a_read_is_asked_about():
+    heard = []
+    policy = Policy(
+        rules=(Rule("look", "ask", "why", effects=frozenset({"read"}), paths=("a",)),), unattended="allow"
+    )
+    box = memory_toolbox({"a": b"one"}, policy=policy, listeners=[heard.append])
+    assert (await box.call("read", {"path": "a"})).status == "ok"
+    await box.aclose()
+    decided = [(event.verdict, event.targets) for event in heard if isinstance(event, Decided)]
+    assert decided == [("ask", ("a",))]
 
 
 async def test_a_yes_for_good_to_one_script_is_none_to_another_that_begins_like_it():
