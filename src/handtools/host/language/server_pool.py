@@ -95,6 +95,7 @@ class ServerPool:
         self._memory = memory_bytes
         self._idle = idle_seconds
         self._keeper: asyncio.Task[None] | None = None
+        self._closed = False
 
     def seat(self, key: ServerKey, name: str, start: StartServer, owner: object) -> ServerSlot:
         """The slot of a server and project, created if needed; shared by all owners that ask for the same one."""
@@ -108,8 +109,11 @@ class ServerPool:
     async def client(self, seat: ServerSlot, deadline: float) -> LspClient:
         """A running client for a slot, started if necessary.
 
-        Raises `ServerNotReady` when none is ready in time.
+        Raises `ServerNotReady` when none is ready in time, or the pool is closed.
         """
+        if self._closed:
+            # Whoever lost a server to the end of the process asks for it once more.
+            raise ServerNotReady("it was ended")
         seat.used = time.monotonic()
         if seat.client is not None and seat.client.alive:
             return seat.client
@@ -144,7 +148,8 @@ class ServerPool:
                 await self._stop(seat)
 
     async def close(self) -> None:
-        """End all language servers."""
+        """End all language servers; none is started any more."""
+        self._closed = True
         if self._keeper is not None:
             self._keeper.cancel()
         seats = list(self.seats.values())

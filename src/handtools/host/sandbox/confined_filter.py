@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.core.commands import CommandLimits
-from handtools.host.files.temporary_file import write_all
+from handtools.host.files.whole_reads_and_writes import read_bytes_at, write_all
 from handtools.host.programs import anonymous_file, search_path
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, Runner
@@ -50,7 +50,7 @@ async def run_stdin_filter(
         launch = _filter_launch(program, path, (given, made), seconds, len(data))
         with confined_launch(runner, launch) as confined:
             ended = await run_process(confined, kept)
-        return os.pread(made, os.fstat(made).st_size, 0), _complaint(ended, seconds)
+        return read_bytes_at(made, os.fstat(made).st_size, 0), _complaint(ended, seconds)
 
 
 def _filter_launch(

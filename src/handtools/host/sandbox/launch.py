@@ -8,6 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 from handtools.core.commands import CommandLimits, CommandNetwork, PathPredicate, matches_no_path
 from handtools.host.sandbox.supervisor_messages import SupervisorOrder
 
+NO_HOST_LIST_NOTE = "Hosts can't be listed here: the command had no network."
+
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
@@ -154,6 +156,11 @@ class Launch:
     """Whether the process has its own pid namespace, so that nothing it started outlives it."""
     notes: tuple[str, ...] = field(default=())
     """Sentences for the user or the model about how the command is confined."""
+
+    @property
+    def notes_without_host_list(self) -> tuple[str, ...]:
+        """The notes of a runner that can't tell hosts apart: a command for listed ones has no network there."""
+        return (*self.notes, NO_HOST_LIST_NOTE) if self.network == "listed" else self.notes
 
 
 class Runner(Protocol):

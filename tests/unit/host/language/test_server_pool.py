@@ -53,6 +53,15 @@ async def test_there_are_never_more_than_so_many_and_the_oldest_goes():
     assert running(pool) == []
 
 
+async def test_what_is_lost_to_the_end_is_not_started_again():
+    pool = ServerPool()
+    seat = await started(pool, "a")
+    await pool.close()
+    with pytest.raises(ServerNotReady, match="it was ended"):
+        await pool.client(seat, time.monotonic() + 60)
+    assert seat.client is None
+
+
 async def test_what_is_idle_is_ended():
     pool = ServerPool(idle_seconds=60.0)
     old, _ = await started(pool, "old"), await started(pool, "new")

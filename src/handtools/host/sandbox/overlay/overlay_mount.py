@@ -45,7 +45,9 @@ def mount_overlay(target: str | Path, lowers: Sequence[str], upper: str = "", wo
     flags = MS_NODEV | MS_NOSUID | (0 if upper else MS_RDONLY)
     mount, _ = _calls()
     if mount(b"overlay", os.fsencode(target), b"overlay", flags, options):
-        raise _last_error(target)
+        # The kernel does not say which of them it did not find.
+        folders = [os.fspath(target), *lowers, *filter(None, (upper, work))]
+        raise _last_error(next((each for each in folders if not os.path.isdir(each)), target))
 
 
 def is_mounted(target: str | Path) -> bool:
@@ -150,8 +152,8 @@ def _calls() -> tuple[Callable[..., int], Callable[..., int]]:
     return mount, umount
 
 
-def _last_error(target: str | Path) -> OSError:
+def _last_error(path: str | Path) -> OSError:
     import ctypes
 
     number = ctypes.get_errno()
-    return OSError(number, os.strerror(number), os.fspath(target))
+    return OSError(number, os.strerror(number), os.fspath(path))

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from handtools.host.programs import Process, Program, start_program
+from handtools.host.programs import Process, Program, python_interpreter, start_program
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds, send_message
 from handtools.host.sandbox.processes.kill_tree import KILL_TIMEOUT_SECONDS, TERM_GRACE_SECONDS
 from handtools.host.sandbox.supervisor_messages import (
@@ -33,6 +33,16 @@ _POLL_SECONDS = 0.002
 _BEGIN = 'exec "$@"'
 # Who opens a terminal first in a new session is controlled by it.
 _BEGIN_AT_TERMINAL = 'terminal=$1; shift; exec "$@" <"$terminal" >"$terminal" 2>&1'
+# A shell can't do that: what is ignored when it begins stays so. The variable is set by Python without a locale.
+_WITH_DEFAULT_SIGNALS = """
+import os, signal, sys
+for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+    signal.signal(number, signal.SIG_DFL)
+os.environ.pop("LC_CTYPE", None)
+if sys.argv[1]:
+    os.environ["LC_CTYPE"] = sys.argv[1]
+os.execv(sys.argv[2], sys.argv[3:])
+"""
 _ON_LINUX_ALONE = ("unshare", "mounts", "namespaces", "views", "user", "seccomp", "layers")
 
 
@@ -167,10 +177,15 @@ def _start(order: StartOrder, fds: Sequence[int]) -> Process:
         termios.tcsetwinsize(fds[0], (rows, columns))
         terminal = (os.ttyname(fds[0]),)
     script = "; ".join([*limits, _BEGIN_AT_TERMINAL if terminal else _BEGIN])
+    program, words = _SHELL, ["-c", script, "handtools", *terminal, *order["argv"]]
+    if _ignores_signals():
+        ctype = order["env"].get("LC_CTYPE", "")
+        words = ["-I", "-S", "-c", _WITH_DEFAULT_SIGNALS, ctype, _SHELL.file, _SHELL.name, *words]
+        program = python_interpreter()
     # Descriptors beyond the three are open in this process under the numbers that the command knows.
     return start_program(
-        _SHELL,
-        ["-c", script, "handtools", *terminal, *order["argv"]],
+        program,
+        words,
         cwd=order["cwd"],
         env=order["env"],
         stdin=fds[0],
@@ -179,6 +194,15 @@ def _start(order: StartOrder, fds: Sequence[int]) -> Process:
         pass_fds=order["fds"][3:],
         own_session=True,
     )
+
+
+def _ignores_signals() -> bool:
+    """Whether this process ignores signals that a command would ignore with it, as under `nohup`.
+
+    Two are ignored by Python itself, and restored where it starts a program.
+    """
+    others = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
+    return any(signal.getsignal(number) == signal.SIG_IGN for number in others)
 
 
 def _blocks(size: int | None) -> int | None:

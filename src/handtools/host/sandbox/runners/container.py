@@ -40,7 +40,6 @@ IMAGE_VARIABLE = "HANDTOOLS_IMAGE"
 _DEFAULT_IMAGE = "debian:stable-slim"
 _HOST_PATH_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "VIRTUAL_ENV")
 """Variables with paths of this machine, which don't hold in an image."""
-_NO_HOST_LIST = "Hosts can't be listed in a container: the command had no network."
 _SYSTEM_FOLDERS = (
     "/", "/usr", "/etc", "/proc", "/sys", "/dev", "/run", "/home", "/tmp", "/var", "/bin", "/lib",  # noqa: S108
 )  # fmt: skip
@@ -99,7 +98,7 @@ class ContainerRunner:
             env=_container_environment(launch.env, as_root=shape.user[0] == 0),
             crew=ContainerExecThreads(self._containers, shape),
             allowance=allowance_with_default_limits(launch.allowance),
-            notes=(*launch.notes, *notes),
+            notes=(*launch.notes_without_host_list, *notes),
         )
 
     def release_workspace(self, root: str) -> None:
@@ -114,8 +113,7 @@ class ContainerRunner:
         sockets = [] if launch.overlays else hidden.visible_sockets(launch.root)
         inside = [path for path in sockets if Path(path).is_relative_to(launch.root)]
         files = tuple(dict.fromkeys((*private.files, *inside)))
-        listed = (_NO_HOST_LIST,) if launch.network == "listed" else ()
-        return MaskedPaths(files, private.folders), (*listed, *notes)
+        return MaskedPaths(files, private.folders), tuple(notes)
 
     def _shape(self, launch: Launch, hide: MaskedPaths, kept: tuple[str, ...]) -> ContainerSpec:
         limits = allowance_with_default_limits(launch.allowance)

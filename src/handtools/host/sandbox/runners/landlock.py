@@ -33,7 +33,7 @@ from handtools.host.sandbox.runners.landlock_ruleset import (
     landlock_abi,
     landlock_syscall_filter,
 )
-from handtools.host.sandbox.runners.private_home import NO_HOST_LIST_NOTE, make_private_home
+from handtools.host.sandbox.runners.private_home import make_private_home
 from handtools.host.workspace_folders import workspace_folders
 
 _DEVICE_FILES = ("null", "zero", "full", "random", "urandom")
@@ -123,7 +123,7 @@ class LandlockRunner:
             landlock=self._ruleset(launch),
             seccomp=landlock_syscall_filter(sockets),
             allowance=allowance_with_default_limits(launch.allowance),
-            notes=(*launch.notes, *((NO_HOST_LIST_NOTE,) if launch.network == "listed" else ())),
+            notes=launch.notes_without_host_list,
         )
 
     def _ruleset(self, launch: Launch) -> int:

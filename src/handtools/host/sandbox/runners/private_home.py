@@ -5,9 +5,6 @@ import tempfile
 import weakref
 from pathlib import Path
 
-NO_HOST_LIST_NOTE = "Hosts can't be listed here: the command had no network."
-"""For a command that was to reach listed hosts only, where a runner can't tell hosts apart."""
-
 
 def make_private_home(runner: object) -> str:
     """Make a folder with `home` and `tmp` in it, which exists as long as the runner."""

@@ -14,7 +14,7 @@ from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners.default_user_and_limits import allowance_with_default_limits
 from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
-from handtools.host.sandbox.runners.private_home import NO_HOST_LIST_NOTE, make_private_home
+from handtools.host.sandbox.runners.private_home import make_private_home
 from handtools.host.sandbox.runners.seatbelt_profile import PathAccess, PathGrant, seatbelt_profile
 from handtools.host.workspace_folders import workspace_folders
 
@@ -74,7 +74,7 @@ class SeatbeltRunner:
             argv=(_PROGRAM, "-p", text, *launch.argv),
             env=env | {"TMPDIR": temporary},
             allowance=allowance_with_default_limits(launch.allowance),
-            notes=(*launch.notes, *((NO_HOST_LIST_NOTE,) if launch.network == "listed" else ())),
+            notes=launch.notes_without_host_list,
         )
 
     def _grants(self, launch: Launch, home: str, temporary: str) -> Iterator[PathGrant]:

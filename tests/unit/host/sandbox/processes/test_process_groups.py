@@ -1,6 +1,7 @@
 """Commands where there are no supervisors: run here, on Linux, by a thread and a process group."""
 
 import os
+import signal
 import time
 from dataclasses import replace
 
@@ -58,6 +59,19 @@ def test_a_command_prints_and_ends_with_its_code(run):
 def test_the_signal_that_ended_a_command_is_told(run):
     ended, _ = run("kill -SEGV $$")
     assert (ended.code, ended.signal) == (None, 11)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_signals_that_our_process_ignores_are_not_ignored_by_a_command(run, number):
+    _, usual = run("env | grep -v ^HANDTOOLS_RUN= | sort")
+    before = signal.signal(number, signal.SIG_IGN)  # as under nohup, or in the background of a script
+    try:
+        ended, _ = run(f"kill -{int(number)} $$; echo ignored")
+        _, same = run("env | grep -v ^HANDTOOLS_RUN= | sort")
+    finally:
+        signal.signal(number, before)
+    assert (ended.code, ended.signal) == (None, number)
+    assert same == usual
 
 
 @pytest.mark.linux("supervisors")
