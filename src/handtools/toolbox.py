@@ -217,7 +217,8 @@ class Toolbox:
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:
         """Wait for the answer that a person gives to a pending call in another process, to `resume` it with.
 
-        With `only_if_watched` it returns None as soon as nobody watches (`handtools watch`).
+        None if it was answered just before that, and has ended; with `only_if_watched` also as soon as
+        nobody watches (`handtools watch`).
         """
         return await self._executor.answer_from_elsewhere(call_id, only_if_watched=only_if_watched)
 

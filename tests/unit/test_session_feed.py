@@ -203,6 +203,17 @@ async def test_an_agent_that_waits_goes_on_with_an_answer_from_elsewhere(bench):
     assert feed.news(FeedCursor()).pending == ()
 
 
+async def test_an_agent_does_not_wait_for_an_answer_that_was_given_just_before(bench):
+    await asking(bench)
+    feed = bench.feed()
+    await anyio.to_thread.run_sync(feed.answer, "q", Reply(allow=True))
+    feed.attend()
+    with anyio.fail_after(PATIENCE):
+        assert await bench.toolbox.answer_from_elsewhere("q", only_if_watched=True) is None
+        assert await bench.toolbox.answer_from_elsewhere("q") is None
+    assert bench.text(".envrc") == "export A=1\n"
+
+
 async def test_of_two_answers_the_first_counts_and_the_second_is_told(bench):
     await asking(bench)
     outcomes, start = {}, threading.Barrier(2)

@@ -103,7 +103,7 @@ async def _serve(server: "ViewServer", listening: socket.socket, link: str) -> N
 
     from handtools.mcp.http_access import REQUEST_HEADER_SECONDS, limited_server
 
-    web = limited_server(server, "", 0, knows=server.knows, header_seconds=REQUEST_HEADER_SECONDS)
+    web = limited_server(server, "", 0, knows=server.has_cookie, header_seconds=REQUEST_HEADER_SECONDS)
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_when_told, web, server)
         if link:

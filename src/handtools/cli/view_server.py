@@ -93,13 +93,6 @@ class ViewServer:
         except HttpRefusal as refusal:
             await self._send(send, refusal.status, outcome_page(refusal.reason))
 
-    def knows(self, scope: AsgiScope) -> bool:
-        """Whether a request carries the cookie."""
-        try:
-            return self._has_cookie(single_headers(scope))
-        except HttpRefusal:
-            return False
-
     @property
     def cookie_name(self) -> str:
         """The name of the cookie; with the port, since cookies of one address are shared by all of its ports."""
@@ -116,7 +109,7 @@ class ViewServer:
         # The cookie goes to every port of an address: another page there may not use it.
         if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
             raise HttpRefusal(403, "Only this server's own page may call.")
-        if not self._has_cookie(headers):
+        if not self.has_cookie(headers):
             raise HttpRefusal(401, TOKEN_IS_USED)
         if method == "GET" and path == "/":
             await self._send(send, 200, await to_thread.run_sync(self._page, query))
@@ -129,7 +122,7 @@ class ViewServer:
 
     async def _exchange(self, token: str, headers: Mapping[str, str], send: AsgiSend) -> None:
         """Give the cookie for the token, once; who has the cookie may follow the link again."""
-        if not self._has_cookie(headers):
+        if not self.has_cookie(headers):
             if not self.token or not hmac.compare_digest(token_digest(token), token_digest(self.token)):
                 raise HttpRefusal(401, TOKEN_IS_USED)
             self.token = ""
@@ -137,7 +130,8 @@ class ViewServer:
         # Not a redirect: after a link of another page, a browser would send no strict cookie with it.
         await self._send(send, 200, outcome_page("Welcome."), refresh="0; url=/", **{"set-cookie": cookie})
 
-    def _has_cookie(self, headers: Mapping[str, str]) -> bool:
+    def has_cookie(self, headers: Mapping[str, str]) -> bool:
+        """Whether a request carries the cookie."""
         pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
         given = [value for name, _, value in pairs if name == self.cookie_name]
         return len(given) == 1 and hmac.compare_digest(token_digest(given[0]), token_digest(self._cookie))

@@ -103,12 +103,12 @@ def _without_port(host: str) -> str:
 
 
 def header_timeout_protocol(
-    seconds: float, *, strangers: int, knows: Callable[[AsgiScope], bool]
+    seconds: float, *, strangers: int, knows: Callable[[Mapping[str, str]], bool]
 ) -> type[Any]:
     """Make a subclass of uvicorn's HTTP protocol that closes connections whose headers take too long.
 
-    At most `strangers` connections without a valid token (`knows`) stay open: a new one closes the oldest of them,
-    and never an authenticated one.
+    At most `strangers` connections stay open of which no request has brought headers that `knows` takes: a new one
+    closes the oldest of them, and never an authenticated one.
     """
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -131,7 +131,7 @@ def header_timeout_protocol(
 
         def hear(self, data: bytes) -> None:
             super().data_received(data)
-            if self in unknown and self.scope is not None and knows(dict(self.scope)):
+            if self in unknown and self.scope is not None and _is_known(dict(self.scope), knows):
                 del unknown[self]
             waiting = self.conn.their_state is h11.IDLE
             if waiting and self._late is None:
@@ -157,8 +157,20 @@ def header_timeout_protocol(
     return HastyProtocol
 
 
+def _is_known(scope: AsgiScope, knows: Callable[[Mapping[str, str]], bool]) -> bool:
+    try:
+        return knows(single_headers(scope))
+    except HttpRefusal:
+        return False
+
+
 def limited_server(
-    app: AsgiApp, host: str, port: int, *, knows: Callable[[AsgiScope], bool], header_seconds: float
+    app: AsgiApp,
+    host: str,
+    port: int,
+    *,
+    knows: Callable[[Mapping[str, str]], bool],
+    header_seconds: float,
 ) -> "uvicorn.Server":
     """Make a uvicorn server within our limits, which leaves signals alone; `knows` as for the protocol."""
     import uvicorn

@@ -186,13 +186,6 @@ class AccessControl:
                 send, refusal.status, json.dumps({"error": refusal.reason}).encode(), refusal.headers
             )
 
-    def knows(self, scope: AsgiScope) -> bool:
-        """Whether a request carries a valid bearer token."""
-        try:
-            return bool(self._grant(single_headers(scope)))
-        except HttpRefusal:
-            return False
-
     async def _answer(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
         path, headers = scope["path"], single_headers(scope)
         if path == "/health" and scope["method"] == "GET":
@@ -200,13 +193,21 @@ class AccessControl:
             await send_json(send, 503 if self.draining else 200, json.dumps({"status": status}).encode())
             return
         check_host_and_origin(headers, self.hosts, self.origins)
-        grant = self._grant(headers)
+        grant = self._find_grant(headers)
+        if grant is None:
+            raise HttpRefusal(
+                401, "A bearer token that this server knows is needed.", **{"www-authenticate": "Bearer"}
+            )
         if path == "/metrics" and scope["method"] == "GET":
             await send_response(send, 200, "text/plain; version=0.0.4", self.metrics.text().encode())
         elif path == "/mcp":
             await self._forward(grant, scope, receive, send, headers)
         else:
             raise HttpRefusal(404, "There is /mcp, /health and /metrics.")
+
+    def knows(self, headers: Mapping[str, str]) -> bool:
+        """Whether a request carries a valid bearer token."""
+        return self._find_grant(headers) is not None
 
     async def _forward(
         self,
@@ -229,12 +230,9 @@ class AccessControl:
         finally:
             self.answering -= counted
 
-    def _grant(self, headers: Mapping[str, str]) -> TokenGrant:
+    def _find_grant(self, headers: Mapping[str, str]) -> TokenGrant | None:
         kind, _, token = headers.get("authorization", "").partition(" ")
-        grant = self.grants.find(token.strip()) if kind.lower() == "bearer" else None
-        if grant is None:
-            raise HttpRefusal(401, "A bearer token is needed.", **{"www-authenticate": "Bearer"})
-        return grant
+        return self.grants.find(token.strip()) if kind.lower() == "bearer" else None
 
 
 def _replay_body(body: bytes, receive: AsgiReceive) -> AsgiReceive:

@@ -5,6 +5,7 @@ A policy that comes with a call may narrow the policy of its token, and never wi
 
 import json
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
@@ -126,7 +127,13 @@ class RemoteMethods:
 
         A lost connection does not end it: the same id later gets the same result.
         """
-        return _result_json(await _refusing_errors(self._run(asked)))
+        began, status = time.perf_counter(), "error"
+        try:
+            result = await _refusing_errors(self._run(asked))
+            status = result.status
+        finally:
+            self._desk.count(asked.tool, status, time.perf_counter() - began)
+        return _result_json(result)
 
     async def _run(self, asked: RemoteParams) -> Result[Any]:
         call = Call(
@@ -248,12 +255,17 @@ class RemoteToolbox:
         self._cancels: dict[str, CancelToken] = {}
         self._announcer = EventAnnouncer()
         self._approver: Approver | None = None
-        self.policy = Policy()
-        """By what its calls are narrowed below the server's own policy: by nothing, unless `under` made it."""
+        self._policy: Policy | None = None
         self._narrowing: dict[str, Any] = {}
+        """The policy as every request carries it."""
         self._offered: dict[str, list[ToolDefinition]] = {}
         self._meant: dict[str, str] = {}
         """The server's names of tools by those under which they are offered."""
+
+    @property
+    def policy(self) -> Policy:
+        """By what its calls are narrowed below the server's own policy: by nothing, unless `under` made it."""
+        return self._policy or Policy()
 
     async def call(
         self,
@@ -358,11 +370,7 @@ class RemoteToolbox:
             ]
             for dialect, listed in self._offered.items()
         }
-        view = self._unopened().set_view(
-            offered, self._meant, {"policy": policy_to_json(policy)}, approver, EventAnnouncer()
-        )
-        view.policy = policy
-        return view
+        return self._unopened().set_view(offered, self._meant, policy, approver, EventAnnouncer())
 
     def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> Self:
         """The same remote tools under other names for the model, such as with a prefix; `call` takes them."""
@@ -375,22 +383,22 @@ class RemoteToolbox:
             for dialect, listed in self._offered.items()
         }
         meant = {later: self._own_name(name) for name, later in shown.items()}
-        view = self._unopened().set_view(
-            offered, meant, self._narrowing, self._approver, self._announcer.copy()
+        return self._unopened().set_view(
+            offered, meant, self._policy, self._approver, self._announcer.copy()
         )
-        view.policy = self.policy
-        return view
 
     def set_view(
         self,
         offered: dict[str, list[ToolDefinition]],
         meant: dict[str, str],
-        narrowing: dict[str, Any],
+        policy: Policy | None,
         approver: Approver | None,
         announcer: EventAnnouncer,
     ) -> Self:
         """Set what is offered and how it is asked for; `under` and `renamed` make views with it."""
-        self._offered, self._meant, self._narrowing = offered, meant, narrowing
+        self._offered, self._meant = offered, meant
+        self._policy = policy
+        self._narrowing = {} if policy is None else {"policy": policy_to_json(policy)}
         self._approver, self._announcer = approver, announcer
         return self
 
@@ -436,8 +444,10 @@ class RemoteToolbox:
         """
         import httpx2
 
-        pause, lost = FIRST_RETRY_PAUSE_SECONDS, ""
-        for _ in range(MOST_REMOTE_ATTEMPTS):
+        lost = ""
+        for attempt in range(MOST_REMOTE_ATTEMPTS):
+            if attempt:
+                await anyio.sleep(FIRST_RETRY_PAUSE_SECONDS * 2 ** (attempt - 1))
             try:
                 answered = await self._http().post(
                     self.url, json=_request_json(method, params), headers=_request_headers(method)
@@ -447,8 +457,6 @@ class RemoteToolbox:
                 lost = "it is shutting down"
             except httpx2.TransportError as failure:
                 lost = str(failure) or type(failure).__name__
-            await anyio.sleep(pause)
-            pause *= 2
         raise HostError(f"{self.url} can't be reached: {lost}.")
 
     def _http(self) -> "httpx2.AsyncClient":
@@ -541,7 +549,8 @@ def _request_headers(method: str) -> dict[str, str]:
 
 def _result_from_response(status: int, text: str) -> dict[str, Any]:
     # A long answer comes as a stream of events, with pings before it: the last line that is data is the answer.
-    lines = [line.removeprefix("data:") for line in text.splitlines() if line.startswith("data:")]
+    # Not splitlines(): a string in the answer may hold what that takes for the end of a line, such as U+2028.
+    lines = [line.removeprefix("data:") for line in text.split("\n") if line.startswith("data:")]
     try:
         answer = json.loads(lines[-1] if lines else text)
     except ValueError:

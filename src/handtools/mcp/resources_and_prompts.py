@@ -15,6 +15,7 @@ from handtools.core.result import Document, Result
 from handtools.core.tool import tool
 from handtools.mcp.tool_and_result_json import LIST_TTL_MS, Json, mark_result_complete
 from handtools.mcp.tool_calls import ConnectionTools
+from handtools.recorded_changes import call_target_summary, file_changes_of_call, undone_state
 from handtools.text.encoding import is_binary, without_surrogates
 from handtools.toolbox import Toolbox
 
@@ -146,6 +147,7 @@ def _resource_missing(message: str) -> Exception:
 
 INVALID_PARAMS_CODE = -32602
 REVIEWED_CALLS = 40
+UNDONE_WORDS = {"no": "", "partly": ", partly undone", "yes": ", undone"}
 PROMPTS: dict[str, str] = {
     "review": "Check what was changed in this workspace lately, and undo what should not stay.",
     "pending": "Explain the calls that wait for a person's answer.",
@@ -180,12 +182,12 @@ class PromptMethods:
         return mark_result_complete({"description": PROMPTS[params.name], "messages": [message]})
 
     def _review(self) -> str:
-        page = self._desk.toolbox.workspace.journal.calls.page(limit=REVIEWED_CALLS)
-        changing = {name for name, tool in self._desk.toolbox.tools.items() if not tool.reads_only}
+        journal = self._desk.toolbox.workspace.journal
         lines = [
-            f"- {call.id[:8]} {call.tool} {call.args.get('path', '')} ({call.status})"
-            for call in page
-            if call.tool in changing
+            f"- {call.id[:8]} {call.tool} {call_target_summary(call, touches)} "
+            f"({call.status}{UNDONE_WORDS[undone_state(touches)]})"
+            for call in journal.calls.page(limit=REVIEWED_CALLS)
+            if (touches := file_changes_of_call(journal, call.id))
         ]
         listed = "\n".join(lines) or "(nothing was changed)"
         return (

@@ -27,7 +27,7 @@ class ServedToolbox(Protocol):
         ...
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:
-        """Wait for the answer of a person who watches; None if there is nobody."""
+        """Wait for the answer of a person who watches; None if there is nobody, or the call has ended."""
         ...
 
     def definitions(self) -> list[ToolDefinition]:

@@ -10,6 +10,7 @@ import contextlib
 import gc
 import logging
 import os
+import re
 import secrets
 import signal
 import stat
@@ -326,7 +327,7 @@ def _load_sdk_loop(
     return partial(serve_dual_era_loop, registry, lifespan_state={})
 
 
-_TOOL_LIST_WORDS = ("preset", "tools", "allow", "block")
+_TOOL_LIST_KEY = re.compile(r"""^[ \t]*["']?(preset|tools|allow|block)["']?[ \t]*=""", re.MULTILINE)
 
 
 def _may_change_tools(root: Path) -> bool:
@@ -336,7 +337,7 @@ def _may_change_tools(root: Path) -> bool:
     """
     file = config_file(root)
     text = "" if file is None else read_config_file(file)
-    return any(word in text for word in _TOOL_LIST_WORDS)
+    return _TOOL_LIST_KEY.search(text) is not None
 
 
 def serve_folders_over_stdio(

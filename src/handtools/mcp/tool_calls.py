@@ -126,10 +126,15 @@ class ProgressRelay:
         self._followed[call_id] = send
         told, count = anyio.Event(), [0]
         outcome: list[Result[Any]] = []
+        problem: list[HandtoolsError] = []
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_relay_progress, receive, report, told, count)
-                outcome.append(await run())
+                try:
+                    outcome.append(await run())
+                except HandtoolsError as failure:  # by itself: the group would wrap it
+                    problem.append(failure)
+                    told.set()
                 # The end of the call closes the stream, behind the last of its progress.
                 with anyio.move_on_after(LAST_PROGRESS_SECONDS):
                     await told.wait()
@@ -139,6 +144,8 @@ class ProgressRelay:
         finally:
             self._followed.pop(call_id, None)
             send.close()
+        if problem:
+            raise problem[0]
         return outcome[0]
 
     def _hear(self, event: Event) -> None:
@@ -187,6 +194,7 @@ class _InFlightCall:
 
     done: anyio.Event = field(default_factory=anyio.Event)
     result: Result[Any] | None = None
+    problem: HandtoolsError | None = None
 
 
 ToolboxT = TypeVar("ToolboxT", bound=ServedToolbox)
@@ -298,9 +306,12 @@ class ConnectionTools(Generic[ToolboxT]):
             return failure_result(str(problem), call_id)
         finally:
             self.metrics.running -= 1
-            # A name that no tool has is the client's word, and there is no end of those.
-            name = params.name if params.name in self._tool_names else "unknown"
-            self.metrics.called(name, status, time.perf_counter() - began)
+            self.count(params.name, status, time.perf_counter() - began)
+
+    def count(self, tool: str, status: str, seconds: float) -> None:
+        """Count a finished call in the metrics."""
+        # A name that no tool has is the client's word, and there is no end of those.
+        self.metrics.called(tool if tool in self._tool_names else "unknown", status, seconds)
 
     async def run(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
         """Run a call that goes on if its client disconnects, so that asking again by its id gets the result.
@@ -314,6 +325,8 @@ class ConnectionTools(Generic[ToolboxT]):
             flight = self._flights[call.id] = _InFlightCall()
             self._group.start_soon(self._run_in_flight, call, flight, box)
         await flight.done.wait()
+        if flight.problem is not None:
+            raise flight.problem
         return flight.result or await self._once(call, box)
 
     async def resume(self, call_id: str, reply: Reply, box: ToolboxT | None = None) -> Result[Any]:
@@ -340,6 +353,8 @@ class ConnectionTools(Generic[ToolboxT]):
         self.metrics.running += 1
         try:
             flight.result = await self._once(call, box)
+        except HandtoolsError as problem:  # for those who wait: in this task it would end the server
+            flight.problem = problem
         finally:
             self.metrics.running -= 1
             self._flights.pop(call.id, None)
@@ -401,10 +416,17 @@ class ConnectionTools(Generic[ToolboxT]):
         """While a result is pending, get a reply from the client or the policy, and resume the call."""
         while result.request is not None:
             reply = await self._reply(ctx, params, result.request)
+            if reply is None and self._is_over(call_id):
+                same = Call(tool=params.name, args=params.arguments or {}, id=call_id)
+                return await self.attended_toolbox.call(same)
             if reply is None:
                 break
             result = await self.resume(call_id, reply)
         return result
+
+    def _is_over(self, call_id: str) -> bool:
+        """Whether a call that waited for an answer got one in another process, and ended there."""
+        return self.journal is not None and self.journal.calls.suspended(call_id) is None
 
     async def _reply(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
@@ -432,7 +454,7 @@ class ConnectionTools(Generic[ToolboxT]):
         async def ask_watchers() -> None:
             with suppress(HostError):  # then it is the client's person alone
                 reply = await self.attended_toolbox.answer_from_elsewhere(approval.call_id)
-                if reply is not None:
+                if reply is not None or self._is_over(approval.call_id):
                     replies.append(reply)
                     group.cancel_scope.cancel()
 

@@ -178,7 +178,8 @@ for(const button of form.querySelectorAll("button"))button.disabled=false});
 function showQuestions(given){
 for(const card of [...questions.children])if(given[card.id]===undefined||
 !given[card.id].includes('data-question="'+card.dataset.question+'"'))card.remove();
-for(const[id,html]of Object.entries(given))if(!document.getElementById(id))questions.append(made(html));
+for(const[id,html]of Object.entries(given)){const card=document.getElementById(id),now=made(html);
+if(card)card.querySelector("small").replaceWith(now.querySelector("small"));else questions.append(now)}
 document.title=(questions.children.length?"("+questions.children.length+") ":"")+
 document.querySelector("h1").textContent}
 function showCalls(given){

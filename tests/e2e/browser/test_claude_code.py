@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from handtools.session_feed import SessionFeed
 from tests.e2e.clients.agents.claude_code import ClaudeCode
 from tests.e2e.clients.client import HANDTOOLS, Place
 from tests.e2e.clients.processes import wait
@@ -43,7 +44,10 @@ def running(command, **options):
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_what_claude_code_asks_is_answered_in_the_browser_and_the_model_goes_on(browser, place):
+def test_what_claude_code_asks_is_answered_in_the_browser_and_the_model_goes_on(
+    browser, place, monkeypatch
+):
+    monkeypatch.setenv("HANDTOOLS_STATE", place.own_env["HANDTOOLS_STATE"])
     client = ClaudeCode()
     if not client.folder.exists():
         pytest.skip("Claude Code is missing: run .ci/coding-clients")
@@ -67,15 +71,21 @@ def test_what_claude_code_asks_is_answered_in_the_browser_and_the_model_goes_on(
         # Nobody is at the client, which closes its own form; the person is at the browser.
         place.write(".claude/settings.json", {})
         started = [*client.command, *words]
-        with running(
-            started, env=place.env | env, cwd=place.work,
-            stdin=subprocess.DEVNULL, stdout=printed, stderr=printed,
-        ) as agent:  # fmt: skip
-            answer(page, "src/tea.py", "text=Allow once")
-            page.waitForSelector("article:has-text('rm -rf src')", {"timeout": 120_000})
+        options = {"stdin": subprocess.DEVNULL, "stdout": printed, "stderr": printed}
+        with (
+            contextlib.closing(SessionFeed(place.work)) as feed,
+            running(started, env=place.env | env, cwd=place.work, **options) as agent,
+        ):
+            awaited(feed, agent, page, "src/tea.py")
+            page.click("article >> text=Allow once")
+            page.waitForSelector("#status:has-text('You allowed it, and the agent goes on')")
+            awaited(feed, agent, page, "rm -rf src")
             page.fill("article input[name=message]", "Keep the sources.")
             page.click("article >> text=Deny")
-            answer(page, "python3 src/tea.py", "text=Allow once")
+            page.waitForSelector("#status:has-text('You denied it, and the agent goes on')")
+            awaited(feed, agent, page, "python3 src/tea.py")
+            page.click("article >> text=Allow once")
+            page.waitForSelector("#status:has-text('You allowed it, and the agent goes on')")
             assert wait(lambda: len(model.returned) == len(steps), ENDS_SECONDS, agent), (
                 f"{model.report()}\n{(place.root / 'printed').read_text()}"
             )
@@ -89,7 +99,16 @@ def test_what_claude_code_asks_is_answered_in_the_browser_and_the_model_goes_on(
         assert 'brew("green", 3)' in (place.work / "src/tea.py").read_text()
 
 
-def answer(page, about, button):
-    page.waitForSelector(f"article:has-text('{about}'):has-text('the agent waits')", {"timeout": 120_000})
-    page.click(f"article >> {button}")
-    page.waitForSelector("#status:has-text('the agent goes on')")
+def awaited(feed, agent, page, about):
+    """Return when the question is on the page and the agent waits for its answer.
+
+    The client closes its own form first, and the question is on the page before. So the journal is asked: who
+    answers earlier runs the call here, and the words on the page are those of the moment when it was drawn.
+    """
+
+    def is_awaited():
+        pending = feed.news(feed.cursor()).pending
+        return any(asked.is_awaited and about in json.dumps(dict(asked.args)) for asked in pending)
+
+    assert wait(is_awaited, ENDS_SECONDS, agent), f"nobody waits for an answer about {about}"
+    page.waitForSelector(f"article:has-text('{about}')")

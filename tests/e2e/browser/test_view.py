@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from urllib.parse import urlencode, urlsplit
 
+import anyio
 import pytest
 from anyio import to_thread
 
@@ -103,6 +104,28 @@ def test_a_question_is_allowed_in_the_browser(agent, watch, shell):
     assert (shell.folder / ".envrc").read_text() == "export A=1\n"
     page.click(f"[id='call-{call_id}'] summary")
     page.waitForSelector(f"[id='call-{call_id}'] ul:has-text('allowed once')")
+
+
+async def test_a_question_says_when_the_agent_begins_to_wait_and_what_was_typed_stays(agent, watch):
+    page = await to_thread.run_sync(watch)
+    call = await to_thread.run_sync(ask, agent)
+
+    async def wait():
+        await agent.toolbox.answer_from_elsewhere(call)
+
+    def typed():
+        page.waitForSelector("article:has-text('.envrc')")
+        page.fill("article input[name=message]", "typed")
+
+    def shown():
+        page.waitForSelector("article:has-text('the agent waits')")
+        return page.evaluate("document.querySelector('article input[name=message]').value")
+
+    await to_thread.run_sync(typed)
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait)
+        assert await to_thread.run_sync(shown) == "typed"
+        group.cancel_scope.cancel()
 
 
 def test_a_no_tells_the_agent_what_to_do_instead(agent, watch, shell):

@@ -4,6 +4,7 @@ import contextlib
 import threading
 
 import anyio
+import httpx2
 import pytest
 
 from handtools import Call, CancelToken, Policy, Reply, Rule, UsageError
@@ -38,6 +39,26 @@ async def test_calls_give_whole_results(box):
     assert wrong.fault.code == "invalid_input"
     assert (await box.call("undo", {"scope": "call", "name": call.id})).ok
     assert (await box.call("read", {"path": "a.txt"})).fault.code == "not_found"
+
+
+async def test_calls_are_counted_in_the_metrics(box, site):
+    async def counted():
+        headers = {"authorization": f"Bearer {next(iter(site.folders))}"}
+        async with httpx2.AsyncClient(headers=headers) as http:
+            told = (await http.get(f"{site.url.removesuffix('/mcp')}/metrics")).text
+        rows = [row.rpartition(" ") for row in told.splitlines()]
+        return {name: int(count) for name, _, count in rows if "calls_total{" in name}
+
+    before = await counted()
+    assert (await box.call("noop", {})).ok
+    assert not (await box.call("no-such-tool", {})).ok
+    after = await counted()
+    assert {
+        name: count - before.get(name, 0) for name, count in after.items() if count != before.get(name)
+    } == {
+        'handtools_calls_total{tool="noop",status="ok"}': 1,
+        'handtools_calls_total{tool="unknown",status="error"}': 1,
+    }
 
 
 async def test_pending_calls_are_listed_and_resumed(box, site):

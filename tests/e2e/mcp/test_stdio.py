@@ -275,9 +275,18 @@ async def test_files_are_resources_and_rules_hold_for_them(on_stdio, era, folder
 async def test_prompts_are_filled_from_the_record(on_stdio, era):
     async with on_stdio(era) as client:
         await client.call_tool("write", {"path": "new.txt", "content": "x\n"})
+        await client.call_tool("write", {"path": "gone.txt", "content": "x\n"})
+        await client.call_tool("undo", {})
+        await client.call_tool("write", {"path": ".envrc", "content": "x\n"})
+        await client.call_tool("edit", {"path": "new.txt", "old_string": "none", "new_string": "x"})
         assert {prompt.name for prompt in (await client.list_prompts()).prompts} == {"review", "pending"}
         review = await client.get_prompt("review")
-    assert "write new.txt (ok)" in review.messages[0].content.text
+    listed = [
+        line.split(" ", 2)[2]
+        for line in review.messages[0].content.text.splitlines()
+        if line.startswith("- ")
+    ]
+    assert listed == ["undo -gone.txt (ok)", "write +gone.txt (ok, undone)", "write +new.txt (ok)"]
 
 
 async def test_tools_keep_to_the_roots_of_the_client(on_stdio, folder, era):

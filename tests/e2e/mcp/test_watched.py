@@ -1,6 +1,7 @@
 """A client's call asks, a person who watches from another process answers, and the model goes on."""
 
 import select
+from functools import partial
 
 import anyio
 import pytest
@@ -22,17 +23,17 @@ def feed(folder):
     opened.close()
 
 
-def answered_when_awaited(feed, reply):
-    """Watch until a call waits for its answer, and give it."""
+def answered(feed, reply, *, at_once=False):
+    """Watch until a call waits for its answer, and give it; `at_once` as soon as there is a question."""
     while True:
         feed.attend()
         pending = feed.news(FeedCursor()).pending
-        if pending and pending[0].is_awaited:
+        if pending and (at_once or pending[0].is_awaited):
             return feed.answer(pending[0].approval.call_id, reply)
-        select.select([], [], [], 0.02)
+        select.select([], [], [], 0 if at_once else 0.02)
 
 
-async def called_while_watched(client, feed, reply):
+async def called_while_watched(client, feed, reply, **options):
     """What the client gets of a call that asks, and what became of the watcher's answer."""
     results = []
     feed.attend()
@@ -43,7 +44,7 @@ async def called_while_watched(client, feed, reply):
                 results.append(await client.call_tool("write", ASKING))
 
             group.start_soon(call)
-            outcome = await anyio.to_thread.run_sync(answered_when_awaited, feed, reply)
+            outcome = await anyio.to_thread.run_sync(partial(answered, feed, reply, **options))
     return results[0], outcome
 
 
@@ -51,6 +52,13 @@ async def test_a_call_waits_for_who_watches_and_the_model_goes_on(on_stdio, era,
     async with on_stdio(era, "unattended=ask") as client:
         result, outcome = await called_while_watched(client, feed, Reply(allow=True))
     assert outcome.by == "agent"
+    assert not result.is_error, text(result)
+    assert (folder / ".envrc").read_text() == "export A=1\n"
+
+
+async def test_an_answer_counts_whether_the_agent_waits_already_or_not(on_stdio, era, folder, feed):
+    async with on_stdio(era, "unattended=ask") as client:
+        result, _ = await called_while_watched(client, feed, Reply(allow=True), at_once=True)
     assert not result.is_error, text(result)
     assert (folder / ".envrc").read_text() == "export A=1\n"
 

@@ -1,4 +1,7 @@
-"""A server with tools that are easy to watch: `python workshop.py FOLDER [unattended=deny]`."""
+"""A server with tools that are easy to watch: `python workshop.py FOLDER [unattended=deny]`.
+
+`python workshop.py remote URL TOKEN [PORT]` serves what another one has on HTTP: on stdio, or on a port.
+"""
 
 import json
 import sys
@@ -12,7 +15,8 @@ from pydantic import BaseModel, Field
 from handtools import Context, Image, Policy, Result, Toolbox, local_workspace, tool
 from handtools.mcp.http_access import token_digest
 from handtools.mcp.http_server import HttpConfig, McpHttpApp, TokenGrant, TokenGrants, run_http_server
-from handtools.mcp.stdio import serve_stdio
+from handtools.mcp.remote import RemoteToolbox
+from handtools.mcp.stdio import serve_remote_over_stdio, serve_stdio
 from handtools.runtime.policy import DEFAULTS
 from handtools.toolbox import CODING
 
@@ -134,8 +138,22 @@ def serve(port: int, tokens: dict[str, Path], **options: object) -> None:
     anyio.run(run_http_server, site)
 
 
+async def serve_remote(url: str, token: str, port: int) -> None:
+    """The tools of another server on a port here, with the same token."""
+    grant = TokenGrant(name="there", sha256=token_digest(token), workspace=Path("/nowhere"))
+    async with RemoteToolbox(url, token) as toolbox:
+        site = McpHttpApp(TokenGrants([grant]), HttpConfig(port=port, grace=5.0), {"there": toolbox})
+        await run_http_server(site)
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "http":
+    if sys.argv[1] == "remote":
+        url, token, *port = sys.argv[2:]
+        if port:
+            anyio.run(serve_remote, url, token, int(port[0]))
+        else:
+            serve_remote_over_stdio(lambda: RemoteToolbox(url, token))
+    elif sys.argv[1] == "http":
         plan = json.loads(sys.argv[2])
         serve(plan["port"], {t: Path(f) for t, f in plan["tokens"].items()}, **plan.get("options", {}))
     else:

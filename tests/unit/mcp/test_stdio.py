@@ -1,12 +1,38 @@
-"""What goes out over the pipe once the client was greeted."""
+"""What is told to the client at once, and what goes out over the pipe once it was greeted."""
 
 import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
-from handtools.mcp.stdio import StdoutMessages, _WriteFlow
+from handtools.cli.init import CommandsAnswer, NotifyAnswer, init
+from handtools.mcp.stdio import StdoutMessages, _may_change_tools, _WriteFlow
 
-pytestmark = pytest.mark.anyio
+
+def test_what_init_writes_keeps_nobody_waiting_for_the_list_of_tools(tmp_path, monkeypatch):
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("HANDTOOLS_CONFIG", str(file))
+    init(CommandsAnswer.allow, ["docs.python.org"], NotifyAnswer.desktop)
+    assert "tools" in file.read_text()
+    assert not _may_change_tools(tmp_path / "work")
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ('block = ["bash"]\n', True),
+        ('hosts = []\n  "tools"="read_only"\n', True),
+        ('preset\t= "reading"', True),
+        ("'allow' = ['read']", True),
+        ('# tools = "none"\nreadable = ["~/devtools"]\n[[rule]]\nverdict = "allow"\n', False),
+    ],
+)
+def test_a_configuration_is_looked_into_only_where_it_may_change_the_tools(
+    text, changed, tmp_path, monkeypatch
+):
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    monkeypatch.setenv("HANDTOOLS_CONFIG", str(file))
+    assert _may_change_tools(tmp_path / "work") is changed
 
 
 class Written(list):
@@ -18,6 +44,7 @@ class Written(list):
         return False
 
 
+@pytest.mark.anyio
 async def test_an_answer_that_was_given_is_kept_back_and_a_request_of_that_number_is_not():
     written = Written()
     outgoing = StdoutMessages(written, _WriteFlow(), {1})
