@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from handtools.core.call import Call, CancelToken, call_to_json
@@ -28,7 +29,7 @@ class FleetToolbox(RemoteToolbox):
 
     async def call_in_order(self, calls: Sequence[Call]) -> list[Result[Any]]:
         """Run calls one after another in one exchange; a failed one does not stop those after it."""
-        asked = [call_to_json(call) for call in calls]
+        asked = [call_to_json(replace(call, tool=self._own_name(call.tool))) for call in calls]
         answer = await self._ask("batch", {"calls": asked, **self._narrowing})
         return [result_from_json(each) for each in answer["results"]]
 

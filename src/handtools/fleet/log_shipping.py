@@ -4,7 +4,6 @@ ADR 240, 242, 285.
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -141,8 +140,7 @@ class LogShipping:
         """Wait until all is stored that was to be stored later."""
         if self._collecting is not None:
             self._collecting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._collecting
+            await asyncio.wait([self._collecting])
             self._collecting = None
         if self._later:
             await asyncio.gather(*self._later, return_exceptions=True)

@@ -1,7 +1,6 @@
 """The slots of a host: which workspaces it has, who uses them, and which are closed since nobody does. ADR 238."""
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -171,8 +170,7 @@ class WorkspaceSlots:
         """Close every workspace, when its running calls have ended."""
         if self._idle_task is not None:
             self._idle_task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._idle_task
+            await asyncio.wait([self._idle_task])
             self._idle_task = None
         for slot in list(self.by_name.values()):
             async with slot.lock:

@@ -133,6 +133,9 @@ async def test_calls_in_order_come_back_in_order(files: WorkspaceStore) -> None:
         results = await box.call_in_order(calls)
         assert [result.status for result in results] == ["ok", "error", "ok"]
         assert "1" in results[2].text
+        renamed = box.renamed(lambda name: f"ht_{name}")
+        (again,) = await renamed.call_in_order([Call(tool="ht_read", args={"path": "n.txt"})])
+        assert again.text == results[2].text
 
 
 async def test_one_tenant_has_no_way_to_anothers_workspace(files: WorkspaceStore) -> None:

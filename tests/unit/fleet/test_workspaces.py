@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from handtools.core.errors import Busy, NotFound, StorageFault, TooLarge, UsageError
+from handtools.core.errors import Busy, HostError, NotFound, StorageFault, TooLarge, UsageError
 from handtools.fleet.fork_merge import merge_fork, promote_fork
 from handtools.fleet.templates import content_digest
 from handtools.fleet.workspaces import MOST_LAYERS, WorkspaceQuota, WorkspaceStore
@@ -269,6 +269,22 @@ def test_a_disk_that_is_mounted_at_the_store_s_folder_stays_where_it_is(tmp_path
         assert Path("/proc/self/mountinfo").read_text().count(f" {disk} ") == 1
     finally:
         unmount(disk)
+
+
+def test_a_layer_that_is_missing_is_named(tmp_path: Path) -> None:
+    if problem := overlay_mount_problem(tmp_path):
+        pytest.skip(f"machine: {problem}")
+    store = WorkspaceStore(tmp_path / "fleet", kind="overlay")
+    (tmp_path / "source").mkdir()
+    name = store.create(store.templates.add_folder(tmp_path / "source").digest).id
+    for each in ("a.txt", "b.txt"):
+        (store.root(name) / each).write_text(TEXT)
+        store.fork(name)
+    store.close_all()
+    gone, _ = store.get(name).layers
+    shutil.rmtree(store.folder / "layers" / gone / "tree")
+    with pytest.raises(HostError, match=f"layers/{gone}/tree"):
+        store.open(name)
 
 
 def test_a_name_that_is_a_path_is_refused(store: WorkspaceStore, template: str) -> None:
