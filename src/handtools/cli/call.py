@@ -1,5 +1,6 @@
 """CLI command `handtools call`: run one tool, under the same policy and journal as an agent's call."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,11 @@ _NO_JOBS = (
     "do all in one script (`server & …; kill %1`), or start it where the process stays: in a client of "
     "`handtools mcp`, or from Python."
 )
+
+
+def starts_job(tool: str, args: Mapping[str, Any]) -> bool:
+    """Whether a call starts a job, by whichever name `background` was given."""
+    return tool == "bash" and any(map(args.get, _BACKGROUND_NAMES))
 
 
 def call(
@@ -58,7 +64,7 @@ def call(
     Example: handtools call read path=README.md limit=20
     """
     args = parse_tool_arguments(given, pairs)
-    if tool == "bash" and any(map(args.get, _BACKGROUND_NAMES)):
+    if starts_job(tool, args):
         raise typer.BadParameter(_NO_JOBS)
     from handtools.core.call import Call, new_call_id
 

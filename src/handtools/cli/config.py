@@ -131,7 +131,9 @@ def _check(workspace: Path, *, as_json: bool) -> None:
         if problems:
             print_remark("  → `handtools config edit` opens your own file. Until then no call runs.")
         else:
-            print_remark(f"{', '.join(files) or 'There is no file of yours, and that'} can be used.")
+            print_remark(
+                f"{', '.join(files)} can be used." if files else "There is no file: all is as built in."
+            )
     if problems:
         raise typer.Exit(EXIT_FAILED)
 

@@ -349,10 +349,16 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.sandbox.processes.supervisor_client import has_supervisors
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
-    choice = choose_runner(wanted=_wanted_runner(root), root=root)
+    try:
+        choice = choose_runner(wanted=_wanted_runner(root), root=root)
+    except HostError as failure:
+        step = f"Until then no command runs. {_rename_runner_step()}"
+        yield DoctorCheckResult("sandbox", "broken", str(failure), step)
+        yield _container()
+        return
     step = "Install bubblewrap, or allow user namespaces."
     if not has_supervisors():
-        step = "Use a container engine, if there can be one: see docs/how-to/containers.md."
+        step = "Use a container engine, if there can be one: --runner container."
     step = "" if choice.runner.confined else step
     yield DoctorCheckResult(
         "sandbox",
@@ -378,6 +384,14 @@ def _wanted_runner(root: Path) -> str:
         return ""
 
 
+def _rename_runner_step() -> str:
+    from handtools.toolbox import RUNNER_VARIABLE
+
+    if os.environ.get(RUNNER_VARIABLE):
+        return f"Unset {RUNNER_VARIABLE}, or name another runner there."
+    return "Take `runner` out of your configuration, or name another there: `handtools config edit`."
+
+
 def _container() -> DoctorCheckResult:
     """Check whether commands can run in a container (Docker, Podman), which is optional."""
     from handtools.host.sandbox.runners.container import ContainerRunner
@@ -386,7 +400,7 @@ def _container() -> DoctorCheckResult:
     problem = runner.unavailable_reason()
     if problem:
         return DoctorCheckResult(
-            "container", "missing", problem, "Only for those who want it: see docs/how-to/containers.md."
+            "container", "missing", problem, "Only for those who want it: --runner container."
         )
     capture = (
         "layers" if runner.can_mount_overlay else "looking before and after, and writes happen in place"

@@ -57,7 +57,17 @@ def gc(
             else:
                 print_remark(told, f"Next: {again}")
             return
-        if not yes and not (is_interactive() and ask_yes_no(stderr_console(), f"{told} Let go of them?")):
+        if not yes and not (found.entries or found.calls or found.excess_bytes):
+            if as_json:
+                print_json({"dry_run": False, **asdict(found), "freed_bytes": 0})
+            else:
+                print_remark(f"Nothing is older than {days} days or above the limit.")
+            return
+        if not yes and not is_interactive():
+            raise CliCommandError(
+                f"{told} Nobody can be asked here, and nothing was let go of.", f"`{again}` does it."
+            )
+        if not yes and not ask_yes_no(stderr_console(), f"{told} Let go of them?"):
             raise CliCommandError("Nothing was let go of.", f"`{again}` does it.")
         with shown_when_slow("Letting go"):
             freed = record.journal.retention.prune(limits)

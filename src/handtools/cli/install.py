@@ -3,6 +3,7 @@
 ADR 130.
 """
 
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -64,6 +65,8 @@ ReplaceOption = Annotated[
     bool, typer.Option("--replace", help="Take the place of an entry that is for another folder.")
 ]
 OWN_TOOLS_NOTICE = "What {title} does with its own file and shell tools is neither confined nor recorded."
+UVX_FOLDER = re.compile(r"/archive-v\d+/|/\.cache/uv/")
+"""Where uvx keeps what it runs, in whichever cache folder."""
 BY_HAND_STEP = "Change it by hand: --print shows what belongs there."
 
 
@@ -102,7 +105,7 @@ def install(  # noqa: PLR0917
         changes = _planned_changes(known, folder, launch, record, only_ours=off)
     if not changes:
         print_remark(f"{known.title} is set up already: {known.file(folder)}")
-    elif not _confirm_changes(changes, f"Write {_files(changes)}?", yes=yes, shown=not as_json):
+    elif not _confirm_changes(changes, _question(changes), yes=yes, shown=not as_json):
         print_remark("Nothing was changed.")
         return
     if only_ours is None and not off and known.own_tools:
@@ -151,7 +154,7 @@ def uninstall(
         else:
             _print_changes(changes)
         return
-    if not _confirm_changes(changes, f"Write {_files(changes)}?", yes=yes, shown=not as_json):
+    if not _confirm_changes(changes, _question(changes), yes=yes, shown=not as_json):
         print_remark("Nothing was changed.")
         return
     for change in changes:
@@ -184,7 +187,7 @@ def _launch_command(client: "KnownClient", folder: Path) -> "McpServerCommand":
     words = ["mcp", client.folder or str(folder)]
     beside = Path(sys.executable).with_name("handtools")
     found = str(beside) if beside.is_file() else shutil.which("handtools")
-    if found is None or "/uv/archive" in found or "/.cache/uv/" in found:
+    if found is None or UVX_FOLDER.search(found):
         # Run by uvx, out of a folder that may be cleared at any time.
         program, words = shutil.which("uvx") or "uvx", ["handtools", *words]
     else:
@@ -278,8 +281,13 @@ def _show(
         print_untrusted_text(apply_edits(shape, "", edits)[0])
 
 
-def _files(changes: "Sequence[PlannedConfigChange]") -> str:
-    return " and ".join(str(change.file) for change in changes)
+def _question(changes: "Sequence[PlannedConfigChange]") -> str:
+    """Ask for the files by what becomes of them: those that held nothing but ours are deleted."""
+    written = [str(change.file) for change in changes if change.after is not None]
+    deleted = [str(change.file) for change in changes if change.after is None]
+    verbs = {"write": written, "delete": deleted}
+    asked = ", and ".join(f"{verb} {' and '.join(files)}" for verb, files in verbs.items() if files)
+    return f"{asked[0].upper()}{asked[1:]}?"
 
 
 def _print_installed(

@@ -125,8 +125,16 @@ async def approve_all(_: Approval) -> Reply:
 def _nothing_recorded(path: Path, state: Path) -> CliCommandError:
     """The error for a folder without a journal; suggests a parent folder that has one."""
     from handtools.host.files.state_folders import workspace_id
+    from handtools.host.workspace_folders import workspace_folders
 
     real = path.resolve()
+    folders = workspace_folders(path)
+    if "" not in folders:
+        words = [word for folder in folders.values() for word in ("-C", folder)]
+        return CliCommandError(
+            f"No call is recorded for {' and '.join(folders.values())} together.",
+            f"`{shlex.join(['handtools', *words, 'call', 'TOOL'])} …` makes one.",
+        )
     for above in real.parents:
         if (state.parent / workspace_id(above) / JOURNAL_NAME).exists():
             step = shlex.join(["-C", str(above)])

@@ -13,6 +13,7 @@ from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.results import diff_in_details
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, with_progress_bar
+from handtools.core.undo_history import PERSON_AGENT_NAME
 from handtools.recorded_changes import (
     call_target_summary,
     diff_of_changes,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_REPORTED_CALLS = 5_000
 MOST_COMMAND_CHARS = 80
+OWN_CALLS_LOOKED_AT = 100
+"""Newest calls of a session among which one of an agent is looked for."""
 REFUSED_MATCHES = {"no_match", "many_matches"}
 """Codes of edits whose old text is not there, or is there more than once."""
 REMEMBERED_WORDS = {"once": "once", "session": "for this session", "project": "for this project"}
@@ -61,6 +64,10 @@ def report(
 
     with open_journal_at(workspace) as record:
         name = session if session is not None else _last_session(record)
+        if name is None:
+            raise CliCommandError(
+                "No call is recorded here.", f"`{record.suggested_command('call', 'TOOL')} …` makes one."
+            )
         page = record.calls.page(session=name, limit=limit)[::-1]
         if not page:
             raise CliCommandError(
@@ -77,9 +84,14 @@ def report(
         print_remark(f"{file}: {number_with_noun(len(calls), 'call')}, {size / 1000:,.0f} kB.")
 
 
-def _last_session(record: WorkspaceJournal) -> str:
-    found = record.calls.sessions(1)
-    return found[0].name if found else ""
+def _last_session(record: WorkspaceJournal) -> str | None:
+    """The session in which an agent was active last, else the last one; None where nothing is recorded."""
+    names = [each.name for each in record.calls.sessions()]
+    for name in names:
+        calls = record.calls.page(session=name, limit=OWN_CALLS_LOOKED_AT)
+        if any(call.agent != PERSON_AGENT_NAME for call in calls):
+            return name
+    return names[0] if names else None
 
 
 def reported_call(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":

@@ -99,6 +99,16 @@ def test_a_folder_that_is_not_there_is_a_usage_error(shell):
     assert shell.run("log", "-C", "nowhere").code == 2
 
 
+def test_folders_that_have_no_record_together_are_named(shell, tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+    ran = shell.run("-C", str(one), "-C", str(other), "log")
+    assert ran.code == 1
+    assert f"No call is recorded for {one} and {other} together." in " ".join(ran.err.split())
+    assert f"handtools -C {one} -C {other} call TOOL" in " ".join(ran.err.split())
+
+
 def test_why_names_the_rule_and_does_nothing(shell):
     asked = shell.run("why", "write", "--json", '{"path": ".envrc", "content": "x"}', "--output", "json")
     assert (asked.json["verdict"], asked.json["rule"]) == ("ask", "protected")

@@ -163,9 +163,24 @@ def test_gc_lets_go_of_what_is_above_the_limits_and_only_when_told(shell):
     assert len(shell.run("versions", "a.txt", "--json").rows) == 4
     tried = shell.run("gc", "--megabytes", "1", "--dry-run", "--json").json
     assert tried["excess_bytes"] > 0
-    assert shell.run("gc", "--megabytes", "1").code == 1
+    untold = shell.run("gc", "--megabytes", "1")
+    assert untold.code == 1
+    assert "above the limit. Nobody can be asked here" in " ".join(untold.err.split())
+    assert untold.err.splitlines()[-1].startswith("  → ")
     assert len(shell.run("versions", "a.txt", "--json").rows) == 4
     done = shell.run("gc", "--megabytes", "1", "--yes", "--json").json
     assert done["freed_bytes"] >= tried["excess_bytes"]
     assert len(shell.run("versions", "a.txt", "--json").rows) < 4
     assert shell.run("gc", "--megabytes", "1", "--dry-run", "--json").json["excess_bytes"] == 0
+
+
+def test_gc_asks_for_nothing_where_nothing_is_old(shell):
+    shell.write("a.txt", "one\n")
+    ran = shell.run("gc")
+    assert (ran.code, ran.err) == (0, "Nothing is older than 90 days or above the limit.\n")
+    assert shell.run("gc", "--json").json["freed_bytes"] == 0
+
+
+def test_checking_without_a_file_says_that_all_is_as_built_in(shell, tmp_path):
+    ran = shell.run("config", "check", XDG_CONFIG_HOME=str(tmp_path / "config"))
+    assert (ran.code, ran.err) == (0, "There is no file: all is as built in.\n")

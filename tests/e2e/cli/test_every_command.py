@@ -50,7 +50,6 @@ WRONG = {
     "uninstall": ["cursor"],
     "init": [],
     "config": ["explain", "nothing"],
-    "gc": [],
 }
 """What each command that can fail fails by."""
 

@@ -3,9 +3,12 @@
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
+from handtools.cli.install import _launch_command
+from handtools.mcp.clients.client_setup import KNOWN_CLIENTS
 from tests.e2e.cli.conftest import HANDTOOLS
 from tests.e2e.cli.test_asking import at_terminal
 
@@ -75,10 +78,32 @@ def test_a_team_s_file_names_no_machine_and_every_file_comes_back(person, client
     assert everything(person) == before
 
 
+def test_run_by_uvx_the_entry_starts_uvx_wherever_its_cache_is(monkeypatch, tmp_path):
+    program = tmp_path / "cache" / "archive-v0" / "x" / "bin" / "handtools"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    assert _launch_command(KNOWN_CLIENTS["claude"], tmp_path) == ("uvx", ["handtools", "mcp", "."])
+
+
 def test_uninstalling_what_is_not_there_says_so(person):
     ran = person.run("uninstall", "codex", "--yes")
     assert ran.code == 1
     assert "handtools install codex" in ran.err
+
+
+def test_uninstalling_asks_for_files_by_what_becomes_of_them(person):
+    settings = person.folder / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"theme": "dark"}\n')
+    person.run("install", "claude", "--yes", "--only-ours")
+    code, seen = at_terminal(person, "uninstall", "claude", answers=[("[y/N]", "n\n")], COLUMNS="500")
+    assert code == 0, seen
+    assert f"Write {settings}, and delete {person.folder / '.mcp.json'}? [y/N]" in seen
+    person.run("install", "claude", "--yes", "--keep-theirs")
+    _, seen = at_terminal(person, "uninstall", "claude", answers=[("[y/N]", "y\n")], COLUMNS="500")
+    assert f"Delete {person.folder / '.mcp.json'}? [y/N]" in seen
+    assert files(person.folder) == {str(settings): b'{"theme": "dark"}\n'}
 
 
 def test_uninstalling_keeps_what_a_person_changed_since(person):

@@ -30,6 +30,20 @@ def test_without_calls_it_says_what_to_do(shell):
     assert not (shell.folder / "report.html").exists()
 
 
+def test_where_nothing_was_called_it_says_how_to_call(shell):
+    shell.run("undo")
+    ran = shell.run("report")
+    assert ran.code == 1
+    assert "No call is recorded here." in ran.err
+    assert "handtools call TOOL" in ran.err
+
+
+def test_what_a_person_took_back_since_is_not_the_session_it_is_about(shell):
+    shell.write("a.txt", "x", "--session", "monday")
+    assert shell.run("undo").code == 0
+    assert shell.run("report", "--json").json["session"] == "monday"
+
+
 def test_at_a_terminal_it_shows_how_far_it_is(shell):
     shell.write("a.txt", "x")
     code, seen = at_terminal(shell, "report", answers=[])

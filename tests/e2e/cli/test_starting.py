@@ -82,6 +82,21 @@ def test_doctor_leaves_nothing_behind(shell):
     assert [file for file in shell.state.rglob("*") if file.is_file()] == []
 
 
+@pytest.mark.parametrize(
+    ("variable", "step"), [("nonsense", "Unset HANDTOOLS_RUNNER"), ("", "handtools config edit")]
+)
+def test_doctor_says_where_a_runner_is_named_that_can_not_be_had(variable, step, shell, tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text('runner = "nonsense"\n')
+    ran = shell.run("doctor", "--json", HANDTOOLS_RUNNER=variable, HANDTOOLS_CONFIG=str(config))
+    found = {row["name"]: row for row in ran.json["findings"]}
+    assert ran.code == 1
+    assert found["sandbox"]["state"] == "broken"
+    assert "no runner called nonsense" in found["sandbox"]["told"]
+    assert step in found["sandbox"]["step"]
+    assert found["rg"]["state"] == "ok"
+
+
 def test_doctor_calls_a_damaged_journal_broken_once(shell):
     shell.write("a.txt", "x")
     (journal,) = shell.state.rglob("journal.sqlite")
