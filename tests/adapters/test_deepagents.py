@@ -27,6 +27,7 @@ pytestmark = pytest.mark.anyio
 EXAMPLE = Path(__file__).parents[2] / "examples" / "deepagents" / "deepagents_agent.py"
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff\xfe\x00"
 WRITE = Wanted("write_file", {"file_path": "/made.txt", "content": "x\n"}, "call_1")
+UNASKED = pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked about every command
 RUN = Wanted("execute", {"command": "echo x >> made.txt"}, "call_1")
 
 
@@ -62,6 +63,7 @@ CALLS = (
 )
 
 
+@UNASKED
 async def test_the_tools_of_an_agent_work_in_the_toolbox_and_all_of_it_can_be_undone(root):
     async with coding(root) as box:
         state = await agent(box, *CALLS).ainvoke({"messages": "go"})
@@ -86,6 +88,7 @@ async def test_the_tools_of_an_agent_work_in_the_toolbox_and_all_of_it_can_be_un
     assert (root / "src" / "tea.py").read_text().startswith("kind = 'green'")
 
 
+@UNASKED
 def test_a_blocking_agent_works_the_same_way(root):
     with_box = coding(root)
     state = agent(with_box, *CALLS).invoke({"messages": "go"})
@@ -115,6 +118,7 @@ async def test_a_question_interrupts_the_graph_and_is_answered_to_another_toolbo
     assert not yes or (root / "made.txt").read_text() == "x\n"
 
 
+@UNASKED
 async def test_a_tool_that_makes_the_same_call_twice_gets_two_answers_and_once_each_after_an_interrupt(
     root,
 ):
@@ -158,6 +162,7 @@ async def test_a_file_that_changed_since_the_agent_read_it_is_left_alone(root):
     assert path.read_text() == "kind = 'white'\n"
 
 
+@UNASKED
 async def test_what_deep_agents_writes_for_itself_can_be_kept_elsewhere(root):
     async with coding(root) as box:
         backend = CompositeBackend(
@@ -169,6 +174,7 @@ async def test_what_deep_agents_writes_for_itself_can_be_kept_elsewhere(root):
     assert sorted(path.name for path in root.iterdir()) == ["made.txt", "src"]
 
 
+@UNASKED
 async def test_a_path_outside_of_the_workspace_is_one_inside_or_refused(root, tmp_path):
     (tmp_path / "secret.txt").write_text("secret")
     (root / "link").symlink_to(tmp_path)
@@ -224,6 +230,7 @@ async def test_matches_are_literal_and_counted(root):
         assert (await backend.agrep("nowhere")).matches == []
 
 
+@UNASKED
 async def test_what_can_not_be_run_is_told(root):
     async with coding(root, policy=ASK) as box:
         backend = ToolboxBackend(box)
@@ -236,6 +243,7 @@ async def test_what_can_not_be_run_is_told(root):
     assert not (root / "made.txt").exists()
 
 
+@UNASKED
 @pytest.mark.parametrize("yes", [True, False])
 async def test_the_example_mends_a_bug_and_asks_the_person(root, tmp_path, yes):
     edit = {"file_path": "/src/tea.py", "old_string": "green", "new_string": "black"}

@@ -34,9 +34,9 @@ supervisors (`.ci/portable each`, or one row: `.ci/portable each overlay`). Test
 """
 WHOLE_HEAD = """
 `.ci/portable` runs all parts hidden over the suites that say most in a minute, as a stage of `.ci/run`. This is
-what the suites say (`.ci/portable whole`, or one row: `.ci/portable whole tests/e2e/mcp`; of the adapters it
-takes the one for Pydantic AI, with the real SDK). Not in it are the rest of `tests/e2e`, which is for the most
-part about sandboxes, containers, attacks and faults, and the fleet with Ray.
+what the suites say (`.ci/portable whole`, or one row: `.ci/portable whole tests/e2e/mcp`). An adapter has a row of
+its own, `tests/adapters/NAME`, with the newest real SDK or with the oldest (`-floor`). Not in it are the rest of
+`tests/e2e`, which is for the most part about sandboxes, containers, attacks and faults, and the fleet with Ray.
 
 | all parts hidden | pass | fail | about a part | not run for another reason |
 |---|---|---|---|---|

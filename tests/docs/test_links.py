@@ -22,6 +22,21 @@ def test_no_link_of_the_page_is_dead(page: Path) -> None:
     assert dead_links(page) == []
 
 
+def test_the_index_has_every_page_once() -> None:
+    docs = ROOT / "docs"
+    listed = LINK.findall((docs / "index.md").read_text("utf-8"))
+    assert sorted(set(listed)) == sorted(listed)
+    sdks = {
+        f"how-to/{target}"
+        for target in LINK.findall((docs / "how-to" / "agent-sdks.md").read_text("utf-8"))
+    }
+    folders = ("tutorial", "how-to", "explanation", "reference")
+    pages = {
+        path.relative_to(docs).as_posix() for folder in folders for path in (docs / folder).glob("*.md")
+    }
+    assert pages - sdks - set(listed) == set()
+
+
 def test_a_dead_link_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("[there](page.md#part) and [gone](gone.md)", "utf-8")

@@ -77,6 +77,11 @@ def test_a_record_that_could_not_be_completed_is_completed_by_the_next_call(tmp_
     [
         # What was begun can't be taken back while the disk is full: the next call does.
         ("patch four files", "ENOSPC", True, "renameat2", "", -1),
+        # A large file that was complete but for its time is ours, and is not said to be another program's.
+        ("edit a large file", "EIO", True, "utimensat", "/work/.handtools-", 0),
+        # A file that a command wrote is read whole, also where the system gives half of it first.
+        ("land a command", "short", False, "pread64", "upper/a.txt", 0),
+        ("land a command", "short", False, "pread64", "upper/n/new.txt", 0),
         # A checkpoint that stops halfway leaves a file that is shorter than it says: its log has the rest.
         ("append to the journal", "EIO", False, "pread64", "-wal", 2),
         # A read that the disk refuses makes no journal a damaged one.

@@ -18,6 +18,7 @@ from handtools.host.sandbox import published_ports
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 from handtools.host.sandbox.session_network import SessionNetwork
 from handtools.toolbox import CODING, local_workspace
+from tests.e2e.cli.conftest import HANDTOOLS
 from tests.e2e.test_network import identity, interpreter, pythons, variables
 from tests.e2e.test_session_network import SERVE, bash, serving
 
@@ -173,6 +174,45 @@ async def test_nothing_listens_while_the_person_has_not_answered(root, tmp_path)
         await assert_refused(f"http://127.0.0.1:{port}/")
         resumed = await box.resume(call.id, Reply(allow=True))
         assert await fetched(f"{resumed.details.urls[0]}page") == "from the job"
+
+
+async def test_a_yes_from_another_process_is_stored_for_when_the_agent_asks_again(
+    root, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
+
+    async def approved(*words):
+        line = [HANDTOOLS, "approve", call.id, *words, "-C", str(root)]
+        return await anyio.run_process(line, check=False)
+
+    async with Toolbox(CODING, workspace=local_workspace(root)) as box:
+        job, _ = await serving(box)
+        call = Call(tool="jobs", args={"action": "publish", "job": job}, session="s")
+        assert (await box.call(call)).status == "pending"
+        in_vain = await approved()
+        assert in_vain.returncode == 1
+        assert b"--remember session" in in_vain.stderr
+        assert len(await box.waiting()) == 1, "the question stays"
+        stored = await approved("--remember", "session")
+        assert stored.returncode == 0, stored.stderr
+        assert b"Stored" in stored.stderr
+        again = await jobs(box, "publish", job)
+        assert await fetched(f"{again.details.urls[0]}page") == "from the job"
+
+
+async def test_a_job_is_not_started_in_the_process_that_says_yes(root, tmp_path, monkeypatch):
+    monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
+    asking = Policy(defaults={"run": "ask"})
+    args = {"command": "touch started", "background": True}
+    async with Toolbox(CODING, workspace=local_workspace(root), policy=asking) as box:
+        call = Call(tool="bash", args=args, session="s")
+        assert (await box.call(call)).status == "pending"
+        line = [HANDTOOLS, "approve", call.id, "--remember", "session", "-C", str(root)]
+        stored = await anyio.run_process(line, check=False)
+        assert stored.returncode == 0, stored.stderr
+        assert (b"Started" in stored.stdout, b"Stored" in stored.stderr) == (False, True)
+        again = await box.call(Call(tool="bash", args=args, session="s"))
+        assert "Started job1" in again.text
 
 
 async def test_a_number_that_is_taken_outside_becomes_another_that_is_said_and_asked(box, asked):
