@@ -158,6 +158,7 @@ class WorkspaceStore:
                     self._mount(record)
             except BaseException:
                 unlock(self._owned.pop(record.id))
+                self._leave_mount_point()
                 raise
 
     def close(self, name: str) -> None:
@@ -167,10 +168,13 @@ class WorkspaceStore:
             unmount(self.root(name))
             if lock is not None:
                 unlock(lock)
-            if self.mounts_left and not self._owned:
-                with self._mounting():
-                    remove_mount_point(self.mounts_left)
-                    self.mounts_left = ""
+            self._leave_mount_point()
+
+    def _leave_mount_point(self) -> None:
+        if self.mounts_left and not self._owned:
+            with self._mounting():
+                remove_mount_point(self.mounts_left)
+                self.mounts_left = ""
 
     def close_all(self) -> None:
         """Close every workspace that is open in this process."""

@@ -285,6 +285,7 @@ def test_a_layer_that_is_missing_is_named(tmp_path: Path) -> None:
     shutil.rmtree(store.folder / "layers" / gone / "tree")
     with pytest.raises(HostError, match=f"layers/{gone}/tree"):
         store.open(name)
+    assert f" {store.folder} " not in Path("/proc/self/mountinfo").read_text()
 
 
 def test_a_name_that_is_a_path_is_refused(store: WorkspaceStore, template: str) -> None:

@@ -177,17 +177,33 @@ def _replayed(
     parts = list(parts)
     spans: list[CharSpan] = []
     pieces: list[str] = []
-    for match, old, new in parts:
+    notes: dict[str, None] = dict.fromkeys(reading.notes)
+    for match, *sent in parts:
+        span = page.span(match.first, match.last)
+        old, new, repairs = _with_typography_of(page.text[span.start : span.end], *sent)
+        notes |= dict.fromkeys(repairs)
         try:
             written = replay_edit_on_lines(page, match, old, new)
         except UnclearEdit as why:
             return refusals.refuse_unclear(page, why, match.first, match.last, "\n".join(old))
-        span = page.span(match.first, match.last)
         pieces += [page.text[spans[-1].end : span.start] if spans else "", written]
         spans.append(span)
     result = SplicedText(page.text, spans[0].start, spans[-1].end, "".join(pieces))
     tier = max((match for match, _, _ in parts), key=lambda match: match.rank).tier
-    return EditApplied(result=result, tier=tier, spans=tuple(spans), notes=reading.notes)
+    return EditApplied(result=result, tier=tier, spans=tuple(spans), notes=tuple(notes))
+
+
+def _with_typography_of(
+    filed: str, old: list[str], new: list[str]
+) -> tuple[list[str], list[str], tuple[str, ...]]:
+    """Make typographic characters plain that the matched lines have plain: words that are new get them, too.
+
+    Left as sent if nothing of the change would remain.
+    """
+    found = old_string_repair.repair_typography(filed, "\n".join(old), "\n".join(new))
+    if found is None or found.old == found.new:
+        return old, new, ()
+    return found.old.split("\n"), found.new.split("\n"), found.notes
 
 
 def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> EditOutcome | None:

@@ -214,6 +214,33 @@ def test_typographic_characters_of_the_file_stay_on_kept_lines():
     assert changed.text == "say(“hello”)  # it’s — fine\nlast_step()\n"
 
 
+@pytest.mark.parametrize(
+    ("elsewhere", "filed", "old", "new", "result"),
+    [
+        ("# a “note”", 'log("a text")', "log(“a text”)", "log(“a text”, “b”)", 'log("a text", "b")'),
+        (
+            "1.\u00a0x",
+            "at some words, here",
+            "at\u00a0some\u00a0words,\u00a0here",
+            "at\u00a0some(a,\u00a0b)\u00a0words,\u00a0here",
+            "at some(a, b) words, here",
+        ),
+        # Nothing of the change would remain: the characters are what it is about.
+        (
+            "1.\u00a0x",
+            "some words are here",
+            "some\u00a0words are here",
+            "some\u00a0words\u00a0are here",
+            "some words\u00a0are here",
+        ),
+    ],
+)
+def test_typographic_characters_that_the_matched_lines_have_plain_are_plain_in_new_words(
+    elsewhere, filed, old, new, result
+):
+    assert applied(old, new, f"{elsewhere}\n{filed}\n").text == f"{elsewhere}\n{result}\n"
+
+
 def test_two_kinds_of_damage_at_once_are_undone():
     old, new = (
         "```\n" + "\n".join(f"{n:>6}\t{line}" for n, line in enumerate(t.split("\n"), 2)) + "\n```"
