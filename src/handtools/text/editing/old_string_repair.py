@@ -124,15 +124,16 @@ def is_typo_of(bad: str, word: str) -> bool:
     if OSA.distance(bad, word, score_cutoff=1) != 1:
         return False
     head = _shared(bad, word)
-    tail = _shared(bad[::-1], word[::-1])
+    tail = min(_shared(bad[::-1], word[::-1]), len(bad) - head, len(word) - head)
     changed = bad[head : len(bad) - tail] + word[head : len(word) - tail]
-    if not changed.isalpha() and changed:
+    # Another digit is another number, and `a__b` in place of `a_b` another name.
+    if not changed.isalpha():
         return False
     if bad.lower() == word.lower() or _differ_at_edge(bad, word) or _differ_at_edge(word, bad):
         return False
     if all(_part_at(text, head) in CONFUSABLE_WORDS for text in (bad, word)):
         return False
-    return _is_clumsy(bad, word, head) or _inside(word, head, max(len(word) - tail, head))
+    return _is_clumsy(bad, word, head) or _inside(word, head, len(word) - tail)
 
 
 def _part_at(text: str, at: int) -> str:
