@@ -99,6 +99,7 @@ class Scene:
         """What an attempt is told: where everything is, but no secret."""
         return {
             "NONCE": self.nonce,
+            "DESCRIPTORS": " ".join(map(str, self._held)),
             "WORKSPACE": str(self.workspace),
             "OUT": str(self.base / "out"),
             "OTHER": str(self.base / "other"),

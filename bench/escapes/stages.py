@@ -18,7 +18,6 @@ from handtools.host.sandbox.runners.container import ContainerRunner
 from handtools.host.sandbox.runners.runner_selection import confined_launch, runners_by_strength
 
 BARE = "none"
-PASSED_ON = (200, 201, 202)
 
 Stage = Callable[[Script, Path, dict[str, str]], tuple[int | None, bytes]]
 """Runs a script in a workspace; gives back its code and what it printed."""
@@ -56,7 +55,7 @@ def _bare(script: Script, workspace: Path, environment: dict[str, str]) -> tuple
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            pass_fds=PASSED_ON if environment.get("NONCE") else (),
+            pass_fds=[int(fd) for fd in environment.get("DESCRIPTORS", "").split()],
             process_group=0,
         )
         try:
