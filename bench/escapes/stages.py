@@ -16,6 +16,7 @@ from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.processes.running_process import run_process
 from handtools.host.sandbox.runners.container import ContainerRunner
 from handtools.host.sandbox.runners.runner_selection import confined_launch, runners_by_strength
+from handtools.text.search.glob import PathGlobs
 
 BARE = "none"
 
@@ -76,8 +77,8 @@ def _under(runner: Runner) -> Stage:
             | environment,
             cwd=str(workspace),
             root=str(workspace),
-            private=(str(workspace / ".env"),),
-            read_only=() if script.open_git else (str(workspace / ".git"),),
+            private=(PathGlobs((".env",)),),
+            read_only=() if script.open_git else (PathGlobs((".git",)),),
             allowance=_ALLOWED if environment.get("NONCE") else CommandLimits(seconds=script.seconds),
         )
         return anyio.run(_run, runner, launch, script.seconds)

@@ -31,6 +31,7 @@ from handtools.host.sandbox.containers.docker_connection import DockerEngine
 from handtools.host.sandbox.runners.container import ContainerRunner
 from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.runtime.policy import Policy
+from handtools.text.search.glob import PathGlobs
 from handtools.toolbox import CODING, Toolbox, local_workspace
 from tests.e2e.nasty_trees import nothing_survives
 
@@ -198,10 +199,10 @@ async def test_private_files_can_not_be_read_and_protected_ones_not_be_written(c
 
 async def test_a_private_file_that_was_replaced_is_still_private(commands, root):
     (root / ".env").write_text("SECRET one")
-    assert "SECRET" not in await said(commands, "cat .env", private=[".env"])
+    assert "SECRET" not in await said(commands, "cat .env", private=(PathGlobs((".env",)),))
     (root / "new").write_text("SECRET two")
     os.replace(root / "new", root / ".env")  # as editors save: the kernel drops what was mounted there
-    assert "SECRET" not in await said(commands, "cat .env", private=[".env"])
+    assert "SECRET" not in await said(commands, "cat .env", private=(PathGlobs((".env",)),))
 
 
 async def test_commands_at_the_same_time_do_not_see_each_other(commands):

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 from handtools.core.call import Call
 from handtools.core.changes import Change, ChangeCoverage, RecordedChanges
 from handtools.core.web import Visit
+from handtools.text.search.glob import PathGlobs
 
 CommandNetwork = Literal["off", "listed", "on"]
 PathPredicate = Callable[[str], bool]
@@ -265,11 +266,11 @@ class HostCommands(Protocol):
         *,
         call: Call,
         show: ProgressListener,
-        private: Sequence[str],
-        read_only: Sequence[str],
+        private: Sequence[PathGlobs],
+        read_only: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
-        """Run a command to its end; `private` and `read_only` are path globs to hide and to write-protect.
+        """Run a command to its end; `private` and `read_only` are the paths to hide and to write-protect.
 
         A private path for which `is_open` is true stays visible. Captured apart, nothing is write-protected: the
         changes are judged before they land.
@@ -282,8 +283,8 @@ class HostCommands(Protocol):
         *,
         call: Call,
         description: str,
-        private: Sequence[str],
-        read_only: Sequence[str],
+        private: Sequence[PathGlobs],
+        read_only: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,

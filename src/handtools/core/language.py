@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from handtools.core.changes import ChangeSet
 from handtools.text.diffs.alignment import align_lines, line_after_edits
 from handtools.text.lines import split_lines
+from handtools.text.search.glob import PathGlobs
 from handtools.text.truncation import clip_line, one_line
 
 Severity = Literal["error", "warning", "information", "hint"]
@@ -190,7 +191,7 @@ class HostLanguage(Protocol):
         """Return why no language server can answer about a file, with the install command; empty if one can."""
         ...
 
-    def warm(self, path: str, *, private: Sequence[str]) -> None:
+    def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
         """Start the language server of a file ahead of its use; returns at once."""
         ...
 
@@ -198,7 +199,7 @@ class HostLanguage(Protocol):
         self,
         changes: ChangeSet,
         *,
-        private: Sequence[str],
+        private: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
@@ -209,7 +210,7 @@ class HostLanguage(Protocol):
         """
         ...
 
-    async def ask(self, question: LanguageQuestion, *, private: Sequence[str]) -> LanguageAnswer:
+    async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
         """Ask the language server of a file; `private` are globs of paths that no server may see."""
         ...
 
@@ -353,7 +354,7 @@ class Formatters(Protocol):
         ...
 
     async def format(
-        self, path: str, before: bytes | None, after: bytes, *, private: Sequence[str]
+        self, path: str, before: bytes | None, after: bytes, *, private: Sequence[PathGlobs]
     ) -> FormattingOutcome | None:
         """Format the changed parts of a file and return the result; None when there is nothing to report.
 
@@ -375,7 +376,7 @@ class NoFormatters:
         before: bytes | None,  # noqa: ARG002
         after: bytes,  # noqa: ARG002
         *,
-        private: Sequence[str],  # noqa: ARG002
+        private: Sequence[PathGlobs],  # noqa: ARG002
     ) -> FormattingOutcome | None:
         """Always None: no file is formatted."""
         return None

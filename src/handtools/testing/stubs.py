@@ -49,6 +49,7 @@ from handtools.core.web import (
     WebSearchHits,
 )
 from handtools.host.web.page_text import rendered_page
+from handtools.text.search.glob import PathGlobs
 from handtools.text.web.url import parse_url
 
 STUB_OUTPUT_HEAD_BYTES = 32 << 10
@@ -110,8 +111,8 @@ class MemoryCommands:
         *,
         call: Call,
         show: ProgressListener,
-        private: Sequence[str],
-        read_only: Sequence[str],
+        private: Sequence[PathGlobs],
+        read_only: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Return the canned result of the script."""
@@ -125,8 +126,8 @@ class MemoryCommands:
         *,
         call: Call,
         description: str,
-        private: Sequence[str],
-        read_only: Sequence[str],
+        private: Sequence[PathGlobs],
+        read_only: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
@@ -273,7 +274,7 @@ class MemoryLanguage:
     """Why all reports are unknown; empty if they are sure."""
     answers: dict[LanguageOperation, LanguageAnswer] = field(default_factory=dict)
     warmed: list[str] = field(default_factory=list)
-    private: list[tuple[str, ...]] = field(default_factory=list)
+    private: list[tuple[PathGlobs, ...]] = field(default_factory=list)
     """The private globs passed with each question."""
 
     def speaks(self, path: str) -> bool:
@@ -286,7 +287,7 @@ class MemoryLanguage:
             "" if self.speaks(path) else f"No server for `{path}`; install one: `{STUB_INSTALL_COMMAND}`."
         )
 
-    def warm(self, path: str, *, private: Sequence[str]) -> None:
+    def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
         """Record that the server of a file was asked to start."""
         self.warmed.append(path)
 
@@ -294,7 +295,7 @@ class MemoryLanguage:
         self,
         changes: ChangeSet,
         *,
-        private: Sequence[str],
+        private: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
@@ -318,7 +319,7 @@ class MemoryLanguage:
             verdicts.append(DiagnosticReport(change.path, "memory", "fresh", now))
         return DiagnosticReview(deltas=tuple(deltas), verdicts=tuple(verdicts))
 
-    async def ask(self, question: LanguageQuestion, *, private: Sequence[str]) -> LanguageAnswer:
+    async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
         """Return the canned answer for the kind of question."""
         self.private.append(tuple(private))
         if question.kind not in self.answers:

@@ -12,6 +12,7 @@ from handtools.core.commands import Command
 from handtools.core.effects import CommandRun, ReadEffect
 from handtools.runtime.policy.project_policy import tightened_policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH
+from handtools.text.search.glob import any_covers
 from handtools.tools.edit import edit
 from handtools.tools.fetch import fetch
 from handtools.tools.now import now
@@ -170,9 +171,27 @@ def test_a_folder_above_a_private_one_may_be_read():
 
 
 def test_what_one_rule_excepts_is_not_excepted_from_another():
-    globs = Policy(excluded=(".env.example",)).hidden_globs
-    # As in an ignore file, the last one that fits decides.
-    assert [glob for glob in globs if glob.strip("!") == ".env.example"][-1] == ".env.example"
+    policy = Policy(excluded=(".env.example",))
+    assert policy.hides("a/.env.example")
+    assert any_covers(policy.hidden_globs, "a/.env.example")
+
+
+@pytest.mark.parametrize(
+    ("paths", "but", "covered", "exempt"),
+    [
+        ((".ssh",), ("*.pub",), [".ssh", ".ssh/id", ".ssh/x.pub/id"], [".ssh/id.pub", "id"]),
+        ((".env*",), (".env.example",), [".env.example/.env"], [".env.example", ".env.example/readme"]),
+        (("vault",), ("vault/open/**",), ["vault/a", "vault/open"], ["vault/open/a", "vault/open/b/c"]),
+        (("x/**",), ("x",), ["x/a", "x/a/b"], ["x", "y"]),
+        ((), ("docs",), ["a", "src/a"], ["docs", "docs/a"]),
+        (("!a",), (), ["!a", "b/!a/c"], ["a", "b"]),
+        (("a",), ("!a",), ["a", "a/b"], ["a/!a", "!a"]),
+    ],
+)
+def test_a_rule_covers_for_tools_what_it_covers_for_commands(paths, but, covered, exempt):
+    policy = Policy(rules=(Rule("x", "deny", "r", paths=paths, but=but),))
+    for path in (*covered, *exempt):
+        assert policy.hides(path) == any_covers(policy.hidden_globs, path) == (path in covered), path
 
 
 def in_folder(*rules, excluded=()):

@@ -35,7 +35,8 @@ from handtools.host.commands.shell_session import ShellStateFile
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.processes.listening_ports import listening_ports, listening_sockets
 from handtools.host.sandbox.processes.running_process import ProcessResult, RunningProcess
-from handtools.host.sandbox.runners.hidden_paths import UNSEARCHED_FOLDERS, PolicyGlobs
+from handtools.host.sandbox.runners.hidden_paths import UNSEARCHED_FOLDERS
+from handtools.text.search.glob import PathGlobs, any_covers
 
 MOST_RUNNING_JOBS = 32
 """How many jobs of one session may run at the same time."""
@@ -241,16 +242,16 @@ class BackgroundJobs:
             del self._jobs[kept.id]
 
 
-def refreshed_path_predicate(covered: Sequence[str]) -> Callable[[str], bool]:
+def refreshed_path_predicate(covered: Sequence[PathGlobs]) -> Callable[[str], bool]:
     """A test for paths whose changes a running job is shown: none that is covered, in dependencies or of git."""
-    globs = PolicyGlobs(covered)
 
     @lru_cache(_REMEMBERED_FOLDERS)
-    def open_folder(path: str) -> bool:
+    def is_open(path: str) -> bool:
         above, _, name = path.rpartition("/")
-        return name not in UNSEARCHED_FOLDERS and not globs.matches(path, folder=True) and open_above(above)
+        return (
+            name not in UNSEARCHED_FOLDERS
+            and not any_covers(covered, path)
+            and (not above or is_open(above))
+        )
 
-    def open_above(folder: str) -> bool:
-        return not folder or open_folder(folder)
-
-    return lambda path: open_folder(path) and not globs.matches(path, folder=False)
+    return is_open

@@ -15,11 +15,11 @@ from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.network_proxy import with_network_proxy
 from handtools.host.sandbox.processes.running_process import ProcessResult
 from handtools.host.sandbox.published_ports import PublishedPorts
-from handtools.host.sandbox.runners.hidden_paths import PolicyGlobs
 from handtools.host.sandbox.runners.runner_selection import confined_launch
 from handtools.host.sandbox.session_network import CLONE_NEWUSER, SessionNetwork, SessionNetworks
 from handtools.host.workspace_folders import path_in_workspace
 from handtools.text.command_walls import CommandConfinement, wall_notes
+from handtools.text.search.glob import any_covers
 from handtools.text.terminal_emulator import decode_output, plain_output
 
 DENIAL_SCAN_TAIL_BYTES = 16_000
@@ -116,14 +116,11 @@ class LaunchPipeline:
 
 def _is_private(launch: Launch, path: str) -> bool:
     """Whether a path that a message names is in the workspace, and hidden from the command."""
-    globs = PolicyGlobs(launch.private)
     for folder in dict.fromkeys((launch.cwd, launch.root)):
         there = os.path.normpath(os.path.join(folder, path))
         inside = path_in_workspace(there, launch.root)
         if inside in {None, "."} or not os.path.lexists(there):
             continue
-        names = str(inside).split("/")
-        ways = ["/".join(names[:depth]) for depth in range(1, len(names) + 1)]
-        if any(globs.matches(way, folder=len(way) < len(ways[-1])) for way in ways):
+        if any_covers(launch.private, str(inside)):
             return True
     return False

@@ -59,6 +59,7 @@ from handtools.host.sandbox.processes.supervisor_client import SUPERVISORS
 from handtools.host.sandbox.runners.runner_selection import choose_runner, confined_launch
 from handtools.host.sandbox.session_network import SessionNetworks
 from handtools.host.workspace_folders import path_in_workspace
+from handtools.text.search.glob import PathGlobs
 
 
 class NoCommands:
@@ -76,8 +77,8 @@ class NoCommands:
         *,
         call: Call,
         show: ProgressListener,
-        private: Sequence[str],
-        read_only: Sequence[str],
+        private: Sequence[PathGlobs],
+        read_only: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Refuse with `UsageError`: commands are turned off."""
@@ -89,8 +90,8 @@ class NoCommands:
         *,
         call: Call,
         description: str,
-        private: Sequence[str],
-        read_only: Sequence[str],
+        private: Sequence[PathGlobs],
+        read_only: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
@@ -221,14 +222,14 @@ class LocalCommands:
         """Why commands can't run here; empty where there are process groups."""
         return "" if hasattr(os, "killpg") else "Commands do not run on Windows, so far."
 
-    def look_ahead(self, *, private: Sequence[str], read_only: Sequence[str]) -> None:
+    def look_ahead(self, *, private: Sequence[PathGlobs], read_only: Sequence[PathGlobs]) -> None:
         """Begin in the background what the first command would wait for; what fails there, that command says."""
         if not self.missing:
             begin = (SUPERVISORS.start_ahead,) if supervisor_client.has_supervisors() else ()
             for look in (*begin, partial(self._look_ahead, private, read_only)):
                 Thread(target=_quietly, args=(look,), name="handtools-look-ahead", daemon=True).start()
 
-    def _look_ahead(self, private: Sequence[str], read_only: Sequence[str]) -> None:
+    def _look_ahead(self, private: Sequence[PathGlobs], read_only: Sequence[PathGlobs]) -> None:
         """Prepare a launch that is never made: the runner, the capture and the search of the tree are kept."""
         if isinstance(self.runner, PersistentRunner) or not self._apart():
             return
@@ -253,8 +254,8 @@ class LocalCommands:
         *,
         call: Call,
         show: ProgressListener,
-        private: Sequence[str],
-        read_only: Sequence[str],
+        private: Sequence[PathGlobs],
+        read_only: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Run a command to its end; returns its exit, output and captured file changes."""
@@ -299,8 +300,8 @@ class LocalCommands:
         *,
         call: Call,
         description: str,
-        private: Sequence[str],
-        read_only: Sequence[str],
+        private: Sequence[PathGlobs],
+        read_only: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
@@ -414,8 +415,8 @@ class LocalCommands:
         left: ShellState,
         slip: ShellStateFile,
         *,
-        private: Sequence[str],
-        read_only: Sequence[str],
+        private: Sequence[PathGlobs],
+        read_only: Sequence[PathGlobs],
         is_open: PathPredicate,
     ) -> Launch:
         self._tidy()

@@ -22,6 +22,7 @@ from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_te
 from handtools.host.sandbox.program_dependencies import folders_needed_by_program
 from handtools.text.diffs.formatter_scope import has_same_words, limit_formatting_to_edit
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary
+from handtools.text.search.glob import PathGlobs
 
 if TYPE_CHECKING:
     from handtools.host.sandbox.launch import Runner
@@ -239,7 +240,7 @@ class _FormatterRun:
     program: str
     path: str
     folder: str
-    private: tuple[str, ...]
+    private: tuple[PathGlobs, ...]
     deadline: float
 
 
@@ -275,7 +276,7 @@ class LocalFormatters:
         return found is not None and self._program(*found) is not None
 
     async def format(
-        self, path: str, before: bytes | None, after: bytes, *, private: Sequence[str]
+        self, path: str, before: bytes | None, after: bytes, *, private: Sequence[PathGlobs]
     ) -> FormattingOutcome | None:
         """Format the lines of a file that a change touched; None when there is nothing to change or no formatter.
 

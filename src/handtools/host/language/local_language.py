@@ -21,6 +21,7 @@ from handtools.host.language.server_discovery import ServerFinder, servers_with_
 from handtools.host.language.servers import LANGUAGE_SERVERS, LanguageServer, ServerTable
 from handtools.host.sandbox.launch import Runner
 from handtools.host.sandbox.program_dependencies import folders_needed_by_program
+from handtools.text.search.glob import PathGlobs
 
 if TYPE_CHECKING:
     from handtools.host.language.workspace_session import WorkspaceLanguageServers
@@ -69,7 +70,7 @@ class LocalLanguage:
         """Why no language server can answer about a file; empty when one can."""
         return self._finder.missing_server_sentence(path)
 
-    def warm(self, path: str, *, private: Sequence[str]) -> None:
+    def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
         """Start the server of a file ahead of use and record the file's present errors; returns at once."""
         if self._finder.servers_of_file(path):
             self._desk.warm(path, tuple(private))
@@ -78,7 +79,7 @@ class LocalLanguage:
         self,
         changes: ChangeSet,
         *,
-        private: Sequence[str],
+        private: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
@@ -90,7 +91,7 @@ class LocalLanguage:
             return DiagnosticReview()
         return await self._desk.review(changes, tuple(private), timeout, late)
 
-    async def ask(self, question: LanguageQuestion, *, private: Sequence[str]) -> LanguageAnswer:
+    async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
         """Ask the language server of a file a question such as definition, references or rename."""
         return await self._desk.ask(question, tuple(private))
 

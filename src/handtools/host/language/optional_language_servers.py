@@ -22,6 +22,7 @@ from handtools.core.language import (
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.sandbox.launch import PersistentRunner, Runner
 from handtools.host.workspace_folders import workspace_folders
+from handtools.text.search.glob import PathGlobs
 
 
 class NoLanguage:
@@ -38,21 +39,21 @@ class NoLanguage:
         """The reason why there are no language servers."""
         return self._reason
 
-    def warm(self, path: str, *, private: Sequence[str]) -> None:
+    def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
         """Do nothing: there is no server to start."""
 
     async def review(
         self,
         changes: ChangeSet,
         *,
-        private: Sequence[str],
+        private: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
         """An empty review: there is no server to check the change."""
         return DiagnosticReview()
 
-    async def ask(self, question: LanguageQuestion, *, private: Sequence[str]) -> LanguageAnswer:
+    async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
         """Refuse the question with `Unavailable` and the reason."""
         raise Unavailable(self._reason, hint=NO_SERVER_HINT)
 

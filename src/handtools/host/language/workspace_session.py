@@ -42,6 +42,7 @@ from handtools.host.sandbox.program_dependencies import (
     node_modules_folder,
 )
 from handtools.host.sandbox.runners.default_user_and_limits import workspace_owner
+from handtools.text.search.glob import PathGlobs
 
 SERVER_LIFETIME_SECONDS = 10 * 365 * 86400.0
 """Time limit of a server process in seconds: practically none, since idle servers are ended."""
@@ -50,7 +51,7 @@ _PACKAGE_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "GOROOT", "GOPATH", "JAVA_H
 _ALWAYS_READABLE = ("/usr", "/etc", "/opt", "/bin", "/lib")
 
 
-def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Sequence[str]) -> Launch:
+def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Sequence[PathGlobs]) -> Launch:
     """The launch of a language server: it may write only its cache folder, and has no network."""
     folder = cache / spoken.server.name
     folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -128,17 +129,17 @@ class WorkspaceLanguageServers:
         self._behind: dict[int, asyncio.Task[None]] = {}
         """For each slot, the task that still runs for an earlier call; a newer call cancels it."""
 
-    def warm(self, path: str, private: tuple[str, ...]) -> None:
+    def warm(self, path: str, private: tuple[PathGlobs, ...]) -> None:
         """Start the servers of a file ahead of use and record its present errors; returns at once."""
         LANGUAGE_THREAD.submit(self._warm(path, private))
 
     async def review(
-        self, changes: ChangeSet, private: tuple[str, ...], seconds: float, late: LateReviewListener
+        self, changes: ChangeSet, private: tuple[PathGlobs, ...], seconds: float, late: LateReviewListener
     ) -> DiagnosticReview:
         """The new errors that the servers prove for a change within `seconds`; later ones go to `late`."""
         return await LANGUAGE_THREAD.run(self._review(changes.changes, private, seconds, late))
 
-    async def ask(self, question: LanguageQuestion, private: tuple[str, ...]) -> LanguageAnswer:
+    async def ask(self, question: LanguageQuestion, private: tuple[PathGlobs, ...]) -> LanguageAnswer:
         """Ask the language servers of a file a question; returns their joined answer."""
         return await LANGUAGE_THREAD.run(self._ask(question, private))
 
@@ -151,12 +152,12 @@ class WorkspaceLanguageServers:
             task.cancel()
         await LANGUAGE_THREAD.pool.release_owner(self)
 
-    def _seat(self, spoken: FoundServer, private: tuple[str, ...]) -> ServerSlot:
+    def _seat(self, spoken: FoundServer, private: tuple[PathGlobs, ...]) -> ServerSlot:
         key = (spoken.server.name, spoken.program, spoken.root, self._workspace, private)
         starting = partial(self._start, spoken, private)
         return LANGUAGE_THREAD.pool.seat(key, spoken.server.name, starting, self)
 
-    async def _start(self, spoken: FoundServer, private: tuple[str, ...]) -> LspClient:
+    async def _start(self, spoken: FoundServer, private: tuple[PathGlobs, ...]) -> LspClient:
         loop = asyncio.get_running_loop()
         ready = await loop.run_in_executor(
             None, server_launch, spoken, self._workspace, self._cache, private
@@ -176,7 +177,7 @@ class WorkspaceLanguageServers:
         task = self._behind[id(seat)] = asyncio.create_task(work)
         return task
 
-    async def _warm(self, path: str, private: tuple[str, ...]) -> None:
+    async def _warm(self, path: str, private: tuple[PathGlobs, ...]) -> None:
         for spoken in self._finder.servers_of_file(path):
             seat = self._seat(spoken, private)
             former = self._behind.get(id(seat))
@@ -199,7 +200,11 @@ class WorkspaceLanguageServers:
                 seat.set_baseline(uri, DiagnosticsBaseline(text, verdict.errors))
 
     async def _review(
-        self, changes: Sequence[Change], private: tuple[str, ...], seconds: float, late: LateReviewListener
+        self,
+        changes: Sequence[Change],
+        private: tuple[PathGlobs, ...],
+        seconds: float,
+        late: LateReviewListener,
     ) -> DiagnosticReview:
         began = time.monotonic()
         groups: dict[FoundServer, list[EditedDocument]] = {}
@@ -251,7 +256,7 @@ class WorkspaceLanguageServers:
         self._behind[id(task)] = task
         task.add_done_callback(lambda each: self._behind.pop(id(each), None))
 
-    async def _ask(self, question: LanguageQuestion, private: tuple[str, ...]) -> LanguageAnswer:
+    async def _ask(self, question: LanguageQuestion, private: tuple[PathGlobs, ...]) -> LanguageAnswer:
         if not question.path:
             return await self._ask_project(question)
         if why := self._finder.missing_server_sentence(question.path):
@@ -263,7 +268,7 @@ class WorkspaceLanguageServers:
         return _joined_answer([answer for answer in answers if answer])
 
     async def _first_answer(
-        self, spoken: Sequence[FoundServer], question: LanguageQuestion, private: tuple[str, ...]
+        self, spoken: Sequence[FoundServer], question: LanguageQuestion, private: tuple[PathGlobs, ...]
     ) -> LanguageAnswer:
         """The answer of the first server that offers one and has something to tell: a linter has no references."""
         empty: LanguageAnswer | None = None
@@ -295,7 +300,7 @@ class WorkspaceLanguageServers:
         return _joined_answer([answer for answer in answers if answer])
 
     async def _asked(
-        self, spoken: FoundServer, question: LanguageQuestion, private: tuple[str, ...]
+        self, spoken: FoundServer, question: LanguageQuestion, private: tuple[PathGlobs, ...]
     ) -> LanguageAnswer | None:
         asker = ServerQuery(
             self._seat(spoken, private),

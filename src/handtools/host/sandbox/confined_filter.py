@@ -18,6 +18,7 @@ from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_e
 from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
 from handtools.host.sandbox.runners.runner_selection import confined_launch
+from handtools.text.search.glob import PathGlobs
 
 _COMPLAINT_CHARS = 200
 # Its input and output are files in memory: it can't block on a pipe, and never holds the file itself.
@@ -31,7 +32,7 @@ class StdinFilterProgram:
     argv: tuple[str, ...]
     root: str
     cwd: str
-    private: tuple[str, ...]
+    private: tuple[PathGlobs, ...]
     readable: tuple[str, ...]
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from handtools.core.commands import CommandLimits, CommandNetwork, PathPredicate, matches_no_path
 from handtools.host.sandbox.supervisor_messages import SupervisorOrder
+from handtools.text.search.glob import PathGlobs
 
 NO_HOST_LIST_NOTE = "Hosts can't be listed here: the command had no network."
 
@@ -106,10 +107,10 @@ class Launch:
     hosts: tuple[str, ...] = ()
     outgoing_proxy: str = ""
     """The HTTP proxy through which listed hosts are reached, as `http://[USER:PASSWORD@]HOST:PORT`."""
-    private: tuple[str, ...] = ()
-    """Absolute paths to be hidden from the command."""
-    read_only: tuple[str, ...] = ()
-    """Absolute paths that the command must not write, unless an overlay keeps its writes apart."""
+    private: tuple[PathGlobs, ...] = ()
+    """The paths of the workspace that are hidden from the command, one value for each rule."""
+    read_only: tuple[PathGlobs, ...] = ()
+    """The paths of the workspace that the command must not write, unless an overlay keeps its writes apart."""
     is_open: PathPredicate = matches_no_path
     """Whether a private path, relative to the workspace, may be seen all the same."""
     frozen: bool = False

@@ -26,7 +26,7 @@ from handtools.runtime.policy.rules import (
     Verdict,
     globs_below_folders,
 )
-from handtools.text.search.glob import GlobSet
+from handtools.text.search.glob import GlobSet, PathGlobs
 from handtools.text.web.host_access import BadHostEntry, HostList, parse_host_list
 from handtools.text.web.port_ranges import BadPort, PortRanges, parse_port_ranges
 
@@ -216,20 +216,21 @@ class Policy:
     @cached_property
     def _path_rules(self) -> GlobSet | None:
         """All paths that any rule names, for a first look at very many paths; None if a rule names no path."""
-        rules = [rule for rule in self.all_rules if not rule.commands and not rule.hosts]
+        rules = [rule for rule in self.all_rules if rule.is_about_paths]
         if not all(rule.paths for rule in rules):
             return None
-        return GlobSet([glob for rule in rules for glob in rule.globs], case_sensitive=False)
+        return GlobSet([glob for rule in rules for glob in rule.path_globs.globs], case_sensitive=False)
 
     @cached_property
-    def hidden_globs(self) -> tuple[str, ...]:
-        """The globs of paths that no tool may read."""
-        return _globs([rule for rule in self.all_rules if rule.hides])
+    def hidden_globs(self) -> tuple[PathGlobs, ...]:
+        """The paths that no tool may read: one value for each rule that denies it."""
+        return tuple(rule.path_globs for rule in self.all_rules if rule.hides)
 
     @cached_property
-    def read_only_globs(self) -> tuple[str, ...]:
-        """The globs of paths that may not be changed without approval."""
-        return _globs([rule for rule in self.rules if rule.verdict != "allow" and "change" in rule.effects])
+    def read_only_globs(self) -> tuple[PathGlobs, ...]:
+        """The paths that may not be changed without approval: one value for each rule that says so."""
+        strict = (rule for rule in self.rules if rule.verdict != "allow" and "change" in rule.effects)
+        return tuple(rule.path_globs for rule in strict if rule.is_about_paths)
 
     @cached_property
     def read_once(self) -> dict[str, Any]:
@@ -256,14 +257,6 @@ class Policy:
         new = [rule for rule in more if rule not in self.rules]
         excluded = dict.fromkeys((*self.excluded, *globs_below_folders(self.excluded)))
         return replace(self, rules=(*self.rules, *new), excluded=tuple(excluded))
-
-
-def _globs(rules: list[Rule]) -> tuple[str, ...]:
-    """List the path globs of rules, each followed by its exceptions as `!` globs."""
-    ordered = sorted(rules, key=lambda rule: not rule.but)
-    return tuple(
-        glob for rule in ordered if rule.paths for glob in (*rule.globs, *(f"!{each}" for each in rule.but))
-    )
 
 
 def _strictest(decisions: Iterable[Decision], default: Decision) -> Decision:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
-from handtools.core.changes import parent_folders
 from handtools.core.effects import EFFECT_KINDS, EffectKind
 from handtools.core.errors import UsageError
 from handtools.core.web import Visit
 from handtools.runtime.policy import private_paths, protected_paths
-from handtools.text.search.glob import GlobSet, GlobsWithoutDescendants, glob_in_folder
+from handtools.text.search.glob import GlobsWithoutDescendants, PathGlobs, glob_in_folder
 from handtools.text.shell import CommandWords, read_script
 from handtools.text.shell.hazards import find_hazards
 from handtools.text.shell.wrapper_programs import as_rule_command
@@ -114,7 +113,7 @@ class Rule:
     hosts: tuple[str, ...] = ()
     """Hosts, written as in `Policy.hosts`; limits the rule to visits."""
     but: tuple[str, ...] = ()
-    """Globs of paths exempt from the rule."""
+    """Globs of paths exempt from the rule: see `PathGlobs.exceptions`."""
     tools: tuple[str, ...] = ()
     """Names of tools to which the rule applies; empty means all."""
     match: tuple[str, ...] = ()
@@ -139,7 +138,12 @@ class Rule:
     @property
     def hides(self) -> bool:
         """Whether the rule denies reading paths."""
-        return self.verdict == "deny" and "read" in self.effects and bool(self.paths)
+        return self.verdict == "deny" and "read" in self.effects and self.is_about_paths
+
+    @property
+    def is_about_paths(self) -> bool:
+        """Whether the rule is about paths: those that it names, or all."""
+        return not self.commands and not self.hosts
 
     def speaks(self, kind: EffectKind, tool: str) -> bool:
         """Whether the rule applies to this kind of effect and this tool."""
@@ -154,20 +158,8 @@ class Rule:
         return not self.hosts or self.host_list.lists(visit.host, visit.port)
 
     def covers(self, target: str) -> bool:
-        """Whether the rule applies to a path.
-
-        An exception by bare name covers that file or folder only; paths inside such a folder are judged anew.
-        """
-        if self.paths and not self._paths.matches(target):
-            return False
-        if not self._but.matches(target):
-            return True
-        if self._but_below.matches(target):
-            return False
-        above = [*parent_folders(target)][::-1]
-        excepted = next((folder for folder in above if self._but.matches(folder)), target)
-        rest = target.removeprefix(excepted).removeprefix("/")
-        return bool(self.paths and rest) and self.covers(rest)
+        """Whether the rule applies to a path."""
+        return self.path_globs.covers(target)
 
     @cached_property
     def command_prefixes(self) -> CommandPrefixes:
@@ -180,13 +172,10 @@ class Rule:
         return parse_host_list(self.hosts)
 
     @cached_property
-    def globs(self) -> tuple[str, ...]:
-        """The path globs, with backup copies if the rule denies reading."""
-        return private_paths.with_backup_copy_globs(self.paths) if self.hides else self.paths
-
-    @cached_property
-    def _paths(self) -> GlobSet:
-        return GlobSet(self.globs, case_sensitive=False)
+    def path_globs(self) -> PathGlobs:
+        """The paths that the rule is about, with backup copies if it denies reading."""
+        globs = private_paths.with_backup_copy_globs(self.paths) if self.hides else self.paths
+        return PathGlobs(globs, self.but)
 
     @cached_property
     def _above(self) -> GlobsWithoutDescendants:
@@ -196,15 +185,6 @@ class Rule:
             parts[:depth] for parts in split for depth in range(1, len(parts)) if parts[depth - 1] != "**"
         ]
         return GlobsWithoutDescendants(["/" + "/".join(head) for head in heads], case_sensitive=False)
-
-    @cached_property
-    def _but_below(self) -> GlobSet:
-        """Matcher of exceptions that contain a slash, which cover everything below them."""
-        return GlobSet([path for path in self.but if "/" in path], case_sensitive=False)
-
-    @cached_property
-    def _but(self) -> GlobSet:
-        return GlobSet(self.but, case_sensitive=False)
 
     def check(self) -> None:
         """Check the rule for errors and against its own examples; raises `UsageError`."""

@@ -15,7 +15,8 @@ at once settles the usual case, that none of them has it.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 _MOST_ALTERNATIVES = 1000
 _MOST_CHARS = 1 << 15
@@ -395,6 +396,60 @@ class GlobsWithoutDescendants:
         """Whether a path itself, not only a folder above it, matches one of the globs."""
         name = path.rpartition("/")[2]
         return self._names.matches(f"{name}/{_END}") or self._paths.matches(f"{path}/{_END}")
+
+
+@dataclass(frozen=True)
+class PathGlobs:
+    """The globs of one policy rule and its exceptions, matched without regard to case.
+
+    Tools and commands are judged by the same values of this type: a rule goes to the sandbox as one of them.
+    """
+
+    globs: tuple[str, ...]
+    """Each covers a file, link or folder and all below it; without any glob, every path is covered."""
+    exceptions: tuple[str, ...] = ()
+    """A glob with a slash exempts what it matches and all below it. A bare name exempts only the path of that
+    name: what is inside such a folder is judged as if the folder had another name.
+    """
+
+    def covers(self, path: str) -> bool:
+        """Whether a relative POSIX path is covered, by its own name or by a folder above it."""
+        if self.globs and not self._globs.matches(path):
+            return False
+        if not self.exceptions:
+            return True
+        name = path.rpartition("/")[2]
+        if self._exempt_trees.matches(path) or self._exempt_names.matches(name):
+            return False
+        if not self._exempt_names.matches(path):
+            return True
+        names = path.split("/")
+        return any(
+            self._itself.matches("/".join(names[:depth]))
+            for depth in range(1, len(names) + 1)
+            if self.globs and not self._exempt_names.matches(names[depth - 1])
+        )
+
+    @cached_property
+    def _globs(self) -> GlobSet:
+        return GlobSet(self.globs, case_sensitive=False)
+
+    @cached_property
+    def _itself(self) -> GlobsWithoutDescendants:
+        return GlobsWithoutDescendants(self.globs, case_sensitive=False)
+
+    @cached_property
+    def _exempt_trees(self) -> GlobSet:
+        return GlobSet([glob for glob in self.exceptions if "/" in glob], case_sensitive=False)
+
+    @cached_property
+    def _exempt_names(self) -> GlobSet:
+        return GlobSet([glob for glob in self.exceptions if "/" not in glob], case_sensitive=False)
+
+
+def any_covers(rules: Iterable[PathGlobs], path: str) -> bool:
+    """Whether any of some rules covers a path; the exceptions of one rule mean nothing to another."""
+    return any(rule.covers(path) for rule in rules)
 
 
 def _any_hidden(paths: Sequence[str]) -> bool:

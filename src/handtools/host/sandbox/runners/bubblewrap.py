@@ -87,7 +87,7 @@ class BubblewrapRunner:
         found = self._finders.found(launch.root, launch.private, launch.read_only)
         users_home = profile.private_home(launch)
         launch, scratch = with_reachable_scratch(launch, user)
-        closed = hidden.hidden_private_paths(launch.root, found.private, launch.is_open)
+        closed = hidden.hidden_private_paths(launch.root, found.private, launch.private, launch.is_open)
         private = hidden.private_masks(launch.root, closed)
         made: list[int] = []
         try:

@@ -81,7 +81,7 @@ class ContainerRunner:
                 f"{launch.root} can't be a workspace in a container: the image's own lies there."
             )
         found = self._finders.found(launch.root, launch.private, launch.read_only)
-        closed = hidden.hidden_private_paths(launch.root, found.private, launch.is_open)
+        closed = hidden.hidden_private_paths(launch.root, found.private, launch.private, launch.is_open)
         hide, notes = self._hidden(launch, closed)
         kept = tuple(hidden.read_only_paths(launch.root, () if launch.overlays else found.read_only))
         if not launch.overlays:

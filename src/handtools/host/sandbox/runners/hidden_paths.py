@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -26,7 +26,7 @@ from handtools.host.workspace_folders import (
     shown_folders,
     workspace_folders,
 )
-from handtools.text.search.glob import GlobPrefilter, GlobSet
+from handtools.text.search.glob import GlobPrefilter, PathGlobs, any_covers
 
 _REFRESH_SECONDS = 0.004
 """Seconds that one call may spend on looking for changed folders."""
@@ -38,8 +38,6 @@ UNSEARCHED_FOLDERS = DEPENDENCY_FOLDERS | {".git", ".hg", ".jj", ".bzr"}
 """Folders that are not searched: dependencies and the data of version control."""
 _MOST_LOOKED_AT = 200
 """How many files of a private folder are looked at one by one; a larger folder is hidden whole."""
-GLOB_EXCEPTION_PREFIX = "!"
-"""Prefix of a glob that makes an exception: paths that match it are not hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,55 +48,19 @@ class PolicyPaths:
     read_only: tuple[str, ...]
 
 
-class PolicyGlobs:
-    """An ordered list of globs with exceptions; an exception applies to the globs before it."""
-
-    def __init__(self, globs: Iterable[str]) -> None:
-        groups: list[tuple[list[str], list[str]]] = [([], [])]
-        for each in globs:
-            if each.startswith(GLOB_EXCEPTION_PREFIX):
-                groups[-1][1].append(each.removeprefix(GLOB_EXCEPTION_PREFIX))
-                continue
-            if groups[-1][1]:
-                groups.append(([], []))
-            groups[-1][0].append(each)
-        self._groups = [(_GlobSet(meant), _GlobSet(but)) for meant, but in groups]
-
-    def matches(self, path: str, *, folder: bool) -> bool:
-        """Whether the globs match a path itself; the folders above it are checked separately."""
-        return any(
-            meant.matches(path, folder=folder) and not but.matches(path, folder=folder)
-            for meant, but in self._groups
-        )
-
-
-class _GlobSet:
-    """Globs matched against the name kept apart from globs matched against the path, for speed."""
-
-    def __init__(self, globs: Iterable[str]) -> None:
-        every = set(globs)
-        names = {each for each in every if "/" not in each.rstrip("/")}
-        self._names = GlobSet(names, case_sensitive=False)
-        self._paths = GlobSet(every - names, case_sensitive=False)
-
-    def matches(self, path: str, *, folder: bool) -> bool:
-        name = path.rpartition("/")[2]
-        return self._names.matches(name, folder=folder) or self._paths.matches(path, folder=folder)
-
-
 class PolicyGlobFinder:
     """Finds the paths in a workspace that match the policy's globs, and keeps the result up to date."""
 
     def __init__(
-        self, root: str, private: Sequence[str], read_only: Sequence[str], *, name: str = ""
+        self, root: str, private: Sequence[PathGlobs], read_only: Sequence[PathGlobs], *, name: str = ""
     ) -> None:
         """`name` is that of the folder `root`, if the workspace has several."""
         self._root = root
         self._prefix = f"{name}/" if name else ""
-        self._private = PolicyGlobs(private)
-        self._read_only = PolicyGlobs(read_only)
-        meant = (each for each in (*private, *read_only) if not each.startswith(GLOB_EXCEPTION_PREFIX))
-        self._likely = GlobPrefilter(meant)
+        self._private = private
+        self._read_only = read_only
+        rules = (*private, *read_only)
+        self._likely = GlobPrefilter(glob for rule in rules for glob in rule.globs or ("**",))
         self._folders: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
         self._kept: set[str] = set()
         """Folders that are read-only, or inside one: they are searched for private paths only."""
@@ -112,7 +74,7 @@ class PolicyGlobFinder:
         Large trees are rechecked in turns, so a new path may be found some calls later. What was searched first is
         rechecked whole the next time: that may have been long before the first command.
         """
-        if self._prefix and self._private.matches(self._prefix.rstrip("/"), folder=True):
+        if self._prefix and any_covers(self._private, self._prefix.rstrip("/")):
             return PolicyPaths((self._root,), ())
         # Who comes while the tree is searched must not go by the part that is known so far.
         with self._lock:
@@ -165,11 +127,11 @@ class PolicyGlobFinder:
             kept: set[str] = set()
             for path, is_folder in entries.items():
                 shown = self._prefix + path
-                if shown in likely and self._private.matches(shown, folder=is_folder):
+                if shown in likely and any_covers(self._private, shown):
                     private.add(os.path.join(self._root, path))
                     continue
                 is_kept = folder in self._kept
-                if not is_kept and shown in likely and self._read_only.matches(shown, folder=is_folder):
+                if not is_kept and shown in likely and any_covers(self._read_only, shown):
                     is_kept = True
                     kept.add(os.path.join(self._root, path))
                 if is_folder and path.rpartition("/")[2] not in UNSEARCHED_FOLDERS:
@@ -196,25 +158,20 @@ class PolicyPathFinder:
     def __init__(self) -> None:
         self._finders: dict[tuple[object, ...], PolicyGlobFinder] = {}
 
-    def found(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> PolicyPaths:
-        """The paths that the policy's globs match in a workspace; absolute paths are taken as they are."""
-        folders = workspace_folders(root)
-        inside = tuple(f"{folder}/" for folder in folders.values())
-        globs, paths = zip(*(_split(tuple(some), inside) for some in (private, read_only)), strict=True)
-        for name, folder in folders.items() if any(globs) else ():
-            key = (name, folder, *globs)
+    def found(
+        self, root: str, private: tuple[PathGlobs, ...], read_only: tuple[PathGlobs, ...]
+    ) -> PolicyPaths:
+        """The paths that the policy's globs cover in a workspace."""
+        found: list[PolicyPaths] = []
+        for name, folder in workspace_folders(root).items() if private or read_only else ():
+            key = (name, folder, private, read_only)
             if key not in self._finders:
-                self._finders[key] = PolicyGlobFinder(folder, *globs, name=name)
-            found = self._finders[key].found()
-            paths = ((*paths[0], *found.private), (*paths[1], *found.read_only))
-        return PolicyPaths(*paths)
-
-
-@lru_cache(maxsize=8)
-def _split(some: tuple[str, ...], inside: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Globs, and absolute paths; kept, as each command asks for the same thousand globs."""
-    paths = tuple(each for each in some if each.startswith(inside))
-    return tuple(each for each in some if not each.startswith(inside)), paths
+                self._finders[key] = PolicyGlobFinder(folder, private, read_only, name=name)
+            found.append(self._finders[key].found())
+        return PolicyPaths(
+            tuple(path for each in found for path in each.private),
+            tuple(path for each in found for path in each.read_only),
+        )
 
 
 _UNIX_SOCKETS = "/proc/net/unix"
@@ -303,15 +260,21 @@ def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPath
     return MaskedPaths(tuple(files), tuple(folders)), tuple(notes)
 
 
-def hidden_private_paths(root: str, private: Iterable[str], is_open: PathPredicate) -> list[str]:
-    """The private paths without those that may be seen; of a folder with some of them, its other files."""
+def hidden_private_paths(
+    root: str, found: Iterable[str], private: Sequence[PathGlobs], is_open: PathPredicate
+) -> list[str]:
+    """The private paths found, without those that may be seen; of a folder with some of them, its other files.
+
+    A path may be seen if it is an exception to each rule that covers the folder, or if `is_open` says so.
+    """
     closed: list[str] = []
     places = tuple(shown_folders(root))
 
     def shows(path: str) -> bool:
-        return is_open(path_in_folders(path, places) or os.path.relpath(path, root))
+        inside = path_in_folders(path, places) or os.path.relpath(path, root)
+        return not any_covers(private, inside) or is_open(inside)
 
-    for path in private:
+    for path in found:
         if not os.path.isdir(path) or os.path.islink(path):
             closed += [] if shows(path) else [path]
             continue

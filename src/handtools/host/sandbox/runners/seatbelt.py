@@ -80,7 +80,7 @@ class SeatbeltRunner:
     def _grants(self, launch: Launch, home: str, temporary: str) -> Iterator[PathGrant]:
         """What is granted, in the order of bubblewrap's mounts: later ones lie on top."""
         found = self._finders.found(launch.root, launch.private, launch.read_only)
-        closed = hidden.hidden_private_paths(launch.root, found.private, launch.is_open)
+        closed = hidden.hidden_private_paths(launch.root, found.private, launch.private, launch.is_open)
         private = hidden.private_masks(launch.root, closed)
         users = profile.toolchain_folders(launch.env.get("HOME", ""))
         folders = workspace_folders(launch.root).values()

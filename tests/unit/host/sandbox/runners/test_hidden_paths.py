@@ -5,16 +5,28 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from handtools.core.commands import matches_no_path
 from handtools.core.errors import HostError
 from handtools.host.sandbox.runners import hidden_paths
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths
-from handtools.host.sandbox.runners.hidden_paths import PolicyGlobFinder, limit_masks, read_only_paths
+from handtools.host.sandbox.runners.hidden_paths import (
+    PolicyGlobFinder,
+    hidden_private_paths,
+    limit_masks,
+    read_only_paths,
+)
+from handtools.text.search.glob import PathGlobs
 
-PRIVATE = (".env", ".env.*", "*.pem", ".ssh/", "!.env.example")
+PRIVATE = PathGlobs((".env", ".env.*", "*.pem", ".ssh"), (".env.example", "*.pub"))
 
 
-def finder(root, private=PRIVATE, read_only=(".git", ".git/")):
-    return PolicyGlobFinder(str(root), private, read_only)
+def finder(root, *private, read_only=(".git",)):
+    return PolicyGlobFinder(str(root), private or (PRIVATE,), (PathGlobs(read_only),))
+
+
+def hidden_from_commands(root, *private, is_open=matches_no_path):
+    found = finder(root, *private).found().private
+    return names(root, hidden_private_paths(str(root), found, private or (PRIVATE,), is_open))
 
 
 def plant(root, *paths):
@@ -47,10 +59,35 @@ def test_exceptions_stay_visible(tmp_path):
     assert names(tmp_path, finder(tmp_path).found().private) == [".env.local"]
 
 
-def test_exceptions_are_for_the_globs_before_them_only(tmp_path):
+def test_an_exception_of_one_rule_means_nothing_to_another(tmp_path):
     plant(tmp_path, "secrets/a.pub", "b.pub", "b.key")
-    globs = ("*.pub", "*.key", "!*.pub", "secrets/")
-    assert names(tmp_path, finder(tmp_path, globs).found().private) == ["b.key", "secrets"]
+    rules = (PathGlobs(("*.pub", "*.key"), ("*.pub",)), PathGlobs(("secrets",)))
+    assert hidden_from_commands(tmp_path, *rules) == ["b.key", "secrets"]
+
+
+@pytest.mark.parametrize("glob", ["!**", "!.env", "!*", "!/**", "**/!.env"])
+@pytest.mark.parametrize("but", [(), ("**",), ("!**",)])
+def test_another_rule_opens_nothing_whatever_its_globs_begin_with(tmp_path, glob, but):
+    plant(tmp_path, ".env", "a/key.pem", ".ssh/id")
+    for rules in ((PathGlobs((glob,), but), PRIVATE), (PRIVATE, PathGlobs((glob,), but))):
+        assert hidden_from_commands(tmp_path, *rules) == [".env", ".ssh", "a/key.pem"]
+
+
+def test_a_glob_that_begins_with_an_exclamation_mark_is_a_plain_one(tmp_path):
+    plant(tmp_path, "!a", "a", "b/!a")
+    assert hidden_from_commands(tmp_path, PathGlobs(("!a",))) == ["!a", "b/!a"]
+
+
+def test_a_rule_without_globs_covers_everything_but_its_exceptions(tmp_path):
+    plant(tmp_path, "a/b", "a/open.txt", "c")
+    assert hidden_from_commands(tmp_path, PathGlobs((), ("open.txt",))) == ["a/b", "c"]
+
+
+def test_an_exception_in_a_private_folder_stays_visible_and_all_else_in_it_hidden(tmp_path):
+    plant(tmp_path, ".ssh/id", "deep/.ssh/id", "deep/.ssh/id.pub", "deep/.ssh/x.pub/id", "deep/.ssh/y/z")
+    assert hidden_from_commands(tmp_path) == [
+        ".ssh", "deep/.ssh/id", "deep/.ssh/y/z", "deep/.ssh/x.pub/id",
+    ]  # fmt: skip
 
 
 def test_what_is_installed_is_no_secret(tmp_path):

@@ -13,6 +13,7 @@ from handtools.host.sandbox.runners import bubblewrap_args, runner_selection
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths
 from handtools.host.sandbox.runners.seatbelt import SeatbeltRunner
 from handtools.host.sandbox.runners.seatbelt_profile import PathGrant, seatbelt_profile
+from handtools.text.search.glob import PathGlobs
 
 READ, WRITE, EXECUTE = "file-read-data", "file-write-data", "process-exec"
 
@@ -173,8 +174,8 @@ def launch(tmp_path):
         env=env,
         cwd=str(root),
         root=str(root),
-        private=(".env",),
-        read_only=(".git",),
+        private=(PathGlobs((".env",)),),
+        read_only=(PathGlobs((".git",)),),
     )
 
 
