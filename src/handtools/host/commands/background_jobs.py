@@ -33,9 +33,9 @@ from handtools.host.commands.command_exit import (
 from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.shell_session import ShellStateFile
 from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.policy_paths import UNSEARCHED_FOLDERS
 from handtools.host.sandbox.processes.listening_ports import listening_ports, listening_sockets
 from handtools.host.sandbox.processes.running_process import ProcessResult, RunningProcess
-from handtools.host.sandbox.runners.hidden_paths import UNSEARCHED_FOLDERS
 from handtools.text.search.glob import PathGlobs, any_covers
 
 MOST_RUNNING_JOBS = 32

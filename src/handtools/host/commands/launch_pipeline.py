@@ -1,7 +1,7 @@
 """The stages around one command's launch: capture of its changes, network, proxy, sandbox. ADR 65."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,6 +24,7 @@ from handtools.text.terminal_emulator import decode_output, plain_output
 
 DENIAL_SCAN_TAIL_BYTES = 16_000
 """How much of a command's last output is looked at for messages of programs that met a wall."""
+MAX_NAMED_PATHS = 5
 
 
 @dataclass(slots=True)
@@ -43,6 +44,8 @@ class LaunchPipeline:
     notes: tuple[str, ...] = ()
     ports: PublishedPorts = field(default_factory=lambda: PublishedPorts(None))
     """The command's ports that are published, while it runs."""
+    exposed: tuple[str, ...] = ()
+    """Private paths that appeared while the command ran and that it could read; set at its end."""
     _capturing: CommandCapture | None = None
     _launch: Launch | None = None
 
@@ -64,7 +67,11 @@ class LaunchPipeline:
                 confined_launch(self.runner, egress.launch) as confined,
             ):
                 yield confined
-            self.delta = capturing.finish()
+                alarm = confined.private_file_alarm
+                self.exposed = tuple(alarm.exposed_paths(thorough=True)) if alarm else ()
+            if self.exposed:
+                self.scratch.drop(self.call.session_key, self.runner.name)
+            self.delta = _nothing_kept(self.exposed) if self.exposed else capturing.finish()
             self.notes = (*confined.notes, *egress.notes(), *self.delta.notes, *scratch.notes)
         except BaseException:
             self.discard()
@@ -112,6 +119,21 @@ class LaunchPipeline:
         capturing, self._capturing = self._capturing, None
         if capturing is not None:
             capturing.discard()
+
+
+def _nothing_kept(exposed: Sequence[str]) -> CapturedChanges:
+    """No changes, and the reason: private paths appeared that the command could read."""
+    names = ", ".join(f"`{path}`" for path in exposed[:MAX_NAMED_PATHS])
+    happened = f"private files appeared ({names}), and could have read them"
+    if "**" in exposed:
+        happened = "too many files changed at once to tell whether it could read a private one"
+    elif len(exposed) == 1:
+        happened = f"the private file {names} appeared, and could have read it"
+    note = (
+        f"It was running when {happened}. So what it printed after that, what it changed, and the session's "
+        "$HOME and /tmp were dropped. Run it again: new commands can't see private files."
+    )
+    return CapturedChanges((), "overlay", notes=(note,))
 
 
 def _is_private(launch: Launch, path: str) -> bool:

@@ -277,7 +277,7 @@ class LocalCommands:
             except BaseException:
                 carrier.discard()
                 raise
-            kept = slip.read_report()
+            kept = None if carrier.exposed else slip.read_report()
             cwd = self._keep(call.session, kept, left)
             notes = (
                 *exit_notes(ended, kept.jobs if kept else 0),

@@ -1,104 +1,261 @@
-"""Watch a folder tree for changes by anybody, with inotify: which paths to look at again."""
+"""Watch folders for changes by anybody, with inotify: one instance for the whole process.
+
+A user may have 128 inotify instances, and a process can serve hundreds of workspaces: so all of them share one.
+"""
 
 import contextlib
 import ctypes
-import errno
+import functools
 import os
 import select
 import stat
 import struct
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
 
-MOST_WATCHED_FOLDERS = 20_000
-"""How many folders one tree watch covers; what lies in further ones is not noticed."""
+MAX_WATCHED_FOLDERS = 100_000
+"""How many folders one tree may have watched; the system may allow fewer."""
 CHANGE_GATHER_SECONDS = 0.02
 """How long events are gathered after the first one, so that a save in several steps is one change."""
-_CLOSE_WRITE, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x8, 0x4, 0xC0, 0x100, 0x200
-_EVENTS = _CLOSE_WRITE | _ATTRIB | _MOVED | _CREATE | _DELETE
+_CLOSE_WRITE, _ATTRIB, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x8, 0x4, 0x40, 0x80, 0x100, 0x200
+_EVENTS = _CLOSE_WRITE | _ATTRIB | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _ONLY_FOLDERS, _NO_FOLLOW = 0x01000000, 0x02000000
-_IS_FOLDER, _OVERFLOW, _GONE = 0x40000000, 0x4000, 0x8000
+_IS_FOLDER, _OVERFLOW, _WATCH_REMOVED = 0x40000000, 0x4000, 0x8000
 _EVENT = struct.Struct("iIII")
 _READ_BYTES = 1 << 16
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class FolderEvent:
+    """A change of one name in a watched folder."""
+
+    folder: str
+    name: str
+    mask: int
+
+    @property
+    def path(self) -> str:
+        """The path of the name, relative to the watched tree."""
+        return join_path(self.folder, self.name)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether more events came than the kernel keeps, so that some are missing."""
+        return bool(self.mask & _OVERFLOW)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the name is that of a folder."""
+        return bool(self.mask & _IS_FOLDER)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the name was created, or moved here."""
+        return bool(self.mask & (_CREATE | _MOVED_TO))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the name was deleted, or moved away."""
+        return bool(self.mask & (_DELETE | _MOVED_FROM))
+
+    @property
+    def has_content(self) -> bool:
+        """Whether there is something new to read under the name: a new file, or one that was written."""
+        return bool(self.mask & (_CREATE | _MOVED_TO | _CLOSE_WRITE))
+
+
+class EventQueue:
+    """The events of the folders that one tree watches; `notify` is called after some were added."""
+
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self.events: deque[FolderEvent] = deque()
+        self.notify = notify
+
+    def take(self) -> Iterator[FolderEvent]:
+        """Yield the events until none is left."""
+        while self.events:
+            yield self.events.popleft()
+
+
+class _Inotify:
+    """The inotify instance of this process, and the thread that reads it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._fd = -1
+        self._paths: dict[int, dict[EventQueue, str]] = {}
+        """For each watch, the queues that its events go to, each with its own path of the folder."""
+        self._watches: dict[EventQueue, dict[str, int]] = {}
+        self._abandoned: deque[EventQueue] = deque()
+
+    def watch(self, queue: EventQueue, path: str, place: str) -> bool:
+        """Watch the folder at `place` and name it `path` in its events; False if the system does not allow it."""
+        with self._lock:
+            watches = self._watches.setdefault(queue, {})
+            if (self._fd < 0 and not self._open()) or len(watches) >= MAX_WATCHED_FOLDERS:
+                return False
+            flags = _EVENTS | _ONLY_FOLDERS | _NO_FOLLOW
+            watch = _libc().inotify_add_watch(self._fd, os.fsencode(place), flags)
+            if watch < 0:
+                return False
+            # A folder that was moved keeps its watch and gets its new path.
+            self._paths.setdefault(watch, {})[queue] = path
+            watches[path] = watch
+            return True
+
+    def unwatch(self, queue: EventQueue, path: str) -> None:
+        """Stop watching a folder for one queue, if it is watched under this path."""
+        with self._lock:
+            watch = self._watches.get(queue, {}).pop(path, None)
+            if watch is not None:
+                self._leave(queue, path, watch)
+
+    def unwatch_all(self, queue: EventQueue) -> None:
+        """Stop watching all folders of a queue.
+
+        This may be called by the garbage collector at any moment, so the folders are left by the next drain.
+        """
+        self._abandoned.append(queue)
+
+    def serves(self, queue: EventQueue) -> bool:
+        """Whether a queue gets the events of what it watches; one that was made before a fork does not."""
+        return queue in self._watches
+
+    def drain(self) -> None:
+        """Hand out all events that the kernel has queued by now."""
+        with self._lock:
+            while self._abandoned:
+                queue = self._abandoned.popleft()
+                for path, watch in self._watches.pop(queue, {}).items():
+                    self._leave(queue, path, watch)
+            told = set(self._read())
+        for queue in told:
+            queue.notify()
+
+    def _forget_after_fork(self) -> None:
+        """Leave the instance to the parent process, whose queues it serves."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self.__init__()  # type: ignore[misc]
+
+    def _open(self) -> bool:
+        library = _libc()
+        if hasattr(library, "inotify_init1"):
+            self._fd = library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        if self._fd < 0:
+            return False
+        os.register_at_fork(after_in_child=self._forget_after_fork)
+        thread = threading.Thread(target=self._serve, args=(self._fd,), name="handtools-watch", daemon=True)
+        thread.start()
+        return True
+
+    def _serve(self, fd: int) -> None:
+        waiting = select.poll()
+        waiting.register(fd, select.POLLIN)
+        while waiting.poll():
+            self.drain()
+
+    def _leave(self, queue: EventQueue, path: str, watch: int) -> None:
+        queues = self._paths.get(watch, {})
+        if queues.get(queue) == path:
+            del queues[queue]
+            if not queues:
+                self._paths.pop(watch, None)
+                _libc().inotify_rm_watch(self._fd, watch)
+
+    def _read(self) -> Iterator[EventQueue]:
+        """Put all queued events into the queues that they are for; yields those queues."""
+        while self._fd >= 0:
+            try:
+                data = os.read(self._fd, _READ_BYTES)
+            except BlockingIOError:
+                return
+            at = 0
+            while at < len(data):
+                watch, mask, _, size = _EVENT.unpack_from(data, at)
+                name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + size].rstrip(b"\0"))
+                at += _EVENT.size + size
+                if mask & _OVERFLOW:
+                    for queue in self._watches:
+                        queue.events.append(FolderEvent("", "", mask))
+                    yield from self._watches
+                elif mask & _WATCH_REMOVED:
+                    for queue, path in self._paths.pop(watch, {}).items():
+                        if self._watches.get(queue, {}).get(path) == watch:
+                            del self._watches[queue][path]
+                elif name:
+                    for queue, path in self._paths.get(watch, {}).items():
+                        queue.events.append(FolderEvent(path, name, mask))
+                        yield queue
+
+
+INOTIFY = _Inotify()
+
+
 class TreeWatch:
-    """Inotify watches on a folder and on all below it that are wanted."""
+    """Tells which paths of a tree changed, as far as they are wanted."""
 
-    root: str
-    wanted: Callable[[str], bool] = lambda _: True
-    """Whether a path is of interest; a folder that is not is passed by with all below it."""
-    complete: bool = True
-    """Whether every folder is watched: there may be more than the limit or the system allows."""
-    _fd: int = -1
-    _paths: dict[int, str] = field(default_factory=dict)
+    def __init__(self, root: str, wanted: Callable[[str], bool] = lambda _: True) -> None:
+        """`wanted` says whether a path is of interest; a folder that is not is left out with all below it."""
+        self._root = root
+        self._wanted = wanted
+        self._ready = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._queue = EventQueue(self._notify)
+        self._closing = threading.Lock()
+        self._closed = False
 
     def start(self, since: int) -> set[str]:
         """Watch the tree; the paths in it that have changed since a time, in ns by the file system's clock."""
-        self._fd = _LIBC.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
-        if self._fd < 0:
-            raise OSError(ctypes.get_errno(), "inotify can't be used")
         return set(self._added("", since))
 
     def close(self) -> None:
         """Remove all watches."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        INOTIFY.unwatch_all(self._queue)
+        with self._closing:
+            self._closed = True
+            os.close(self._ready)
+
+    def _notify(self) -> None:
+        with self._closing:
+            if not self._closed:
+                os.eventfd_write(self._ready, 1)
 
     def changes(self, wake: int) -> Iterator[set[str]]:
         """Wait for changes again and again and yield the paths, until `wake` is readable."""
         waiting = select.poll()
-        waiting.register(self._fd, select.POLLIN)
+        waiting.register(self._ready, select.POLLIN)
         waiting.register(wake, select.POLLIN)
-        while wake not in (ready := {fd for fd, _ in waiting.poll()}):
-            if self._fd not in ready:
-                continue
-            changed = self._read()
-            while select.select([self._fd], [], [], CHANGE_GATHER_SECONDS)[0]:
-                changed |= self._read()
+        while wake not in {fd for fd, _ in waiting.poll()}:
+            changed: set[str] = set()
+            while select.select([self._ready], [], [], CHANGE_GATHER_SECONDS)[0]:
+                os.eventfd_read(self._ready)
+                for event in self._queue.take():
+                    changed |= self._changed(event)
             yield changed
 
-    def _read(self) -> set[str]:
-        try:
-            data = os.read(self._fd, _READ_BYTES)
-        except BlockingIOError:
+    def _changed(self, event: FolderEvent) -> set[str]:
+        if event.is_lost:
+            return set(self._added("", 0))
+        if not self._wanted(event.path):
             return set()
-        changed: set[str] = set()
-        at = 0
-        while at < len(data):
-            watch, mask, _, size = _EVENT.unpack_from(data, at)
-            name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + size].rstrip(b"\0"))
-            at += _EVENT.size + size
-            if mask & _OVERFLOW:
-                changed |= set(self._added("", 0))
-            elif mask & _GONE:
-                self._paths.pop(watch, None)
-            elif watch in self._paths and name:
-                changed |= self._event(join_path(self._paths[watch], name), mask)
-        return changed
-
-    def _event(self, path: str, mask: int) -> set[str]:
-        if not self.wanted(path):
-            return set()
-        if mask & _IS_FOLDER and mask & (_CREATE | _MOVED):
-            return {path, *self._added(path, 0)}
-        return {path}
+        if event.is_folder and event.is_new:
+            return {event.path, *self._added(event.path, 0)}
+        return {event.path}
 
     def _added(self, top: str, since: int) -> Iterator[str]:
         """Watch a folder and all below it; yields the paths in it that changed later than `since`."""
         waiting = [top]
         while waiting:
             above = waiting.pop()
-            if not self._watch(above):
+            if not INOTIFY.watch(self._queue, above, os.path.join(self._root, above)):
                 continue
             for path, found in self._listed(above):
                 folder, changed = stat.S_ISDIR(found.st_mode), found.st_ctime_ns > since
-                if (folder or changed) and self.wanted(path):
+                if (folder or changed) and self._wanted(path):
                     waiting += [path] if folder else []
                     if changed:
                         yield path
@@ -107,21 +264,14 @@ class TreeWatch:
         """The entries of a folder; none of one that is gone or closed."""
         with (
             contextlib.suppress(OSError),
-            FolderHandle.at(self.root) as root,
+            FolderHandle.at(self._root) as root,
             open_inner_folder(root, above) as folder,
         ):
             paths = ((join_path(above, name), folder.find(name)) for name in folder.names())
             return [(path, found) for path, found in paths if found is not None]
         return []
 
-    def _watch(self, path: str) -> bool:
-        if len(self._paths) >= MOST_WATCHED_FOLDERS:
-            self.complete = False
-            return False
-        place = os.fsencode(os.path.join(self.root, path))
-        watch = _LIBC.inotify_add_watch(self._fd, place, _EVENTS | _ONLY_FOLDERS | _NO_FOLLOW)
-        if watch < 0:
-            self.complete = self.complete and ctypes.get_errno() != errno.ENOSPC
-            return False
-        self._paths[watch] = path
-        return True
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from handtools.core.commands import CommandLimits, CommandNetwork, PathPredicate, matches_no_path
+from handtools.host.sandbox.policy_paths import PrivateFileAlarm
 from handtools.host.sandbox.supervisor_messages import SupervisorOrder
 from handtools.text.search.glob import PathGlobs
 
@@ -155,6 +156,8 @@ class Launch:
     """Folders, as the process sees them, that are in memory (tmpfs) and count toward the memory limit."""
     alone: bool = False
     """Whether the process has its own pid namespace, so that nothing it started outlives it."""
+    private_file_alarm: PrivateFileAlarm | None = None
+    """Notices private files that appear while the command runs; None if it writes to the workspace itself."""
     notes: tuple[str, ...] = field(default=())
     """Sentences for the user or the model about how the command is confined."""
 

@@ -430,6 +430,10 @@ class PathGlobs:
             if self.globs and not self._exempt_names.matches(names[depth - 1])
         )
 
+    def exempts_all_below(self, folder: str) -> bool:
+        """Whether everything below a folder is exempt, whatever its name."""
+        return self._exempt_trees.matches(f"{folder}/\x01")
+
     @cached_property
     def _globs(self) -> GlobSet:
         return GlobSet(self.globs, case_sensitive=False)

@@ -39,6 +39,13 @@ class OutputEnds:
             self._tail += rest[-BUFFER_TAIL_BYTES:]
             del self._tail[:-BUFFER_TAIL_BYTES]
 
+    def withhold(self) -> None:
+        """Forget all output so far."""
+        with self._lock:
+            self._head.clear()
+            self._tail.clear()
+            self.bytes = self.newlines = 0
+
     def ends(self) -> tuple[bytes, bytes]:
         """The first bytes of the output and, where there are more, the last ones."""
         with self._lock:
@@ -71,6 +78,12 @@ class OutputBuffer(OutputEnds):
             self._add(data)
             if self.bytes > BUFFER_HEAD_BYTES or self.newlines >= SPILL_LINES:
                 self._keep(start, data)
+
+    def withhold(self) -> None:
+        """Forget all output so far, and delete its file."""
+        self.discard()
+        self._file = None
+        super().withhold()
 
     @property
     def missing(self) -> int:

@@ -21,6 +21,7 @@ import anyio
 from handtools.core.commands import OutputProgress
 from handtools.core.errors import HostError, ToolError
 from handtools.host.sandbox.launch import Launch, LaunchSupervisor, SupervisorPoolPort
+from handtools.host.sandbox.policy_paths import PrivateFileAlarm
 from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
@@ -198,6 +199,7 @@ class RunningProcess:
         self._wanted: EndCause | None = None
         self._ended: ProcessResult | None = None
         self._failure: BaseException | None = None
+        self._alarm: PrivateFileAlarm | None = None
         self._pipes = make_child_process_streams(launch)
         apart = self._pipes.sources if self._pipes.error_source is not None else ()
         self._streams = {source: OutputEnds() for source in apart}
@@ -270,6 +272,7 @@ class RunningProcess:
     def _carried(self, launch: Launch) -> ProcessResult:
         ours: SupervisorPoolPort = SUPERVISORS if supervisor_client.has_supervisors() else PROCESS_GROUPS
         crew = launch.crew or ours
+        self._alarm = launch.private_file_alarm
         hired: Any = crew.take()
         try:
             answer = self._follow(hired, launch)
@@ -278,6 +281,11 @@ class RunningProcess:
         else:
             crew.give_back(hired)
         self._drain()
+        exposed = self._is_exposed()
+        if not exposed and self._alarm is not None and self._alarm.exposed_paths(thorough=True):
+            # Nothing tells when the file appeared.
+            for output in (self.output, *self._streams.values()):
+                output.withhold()
         self.output.close()
         return self._read(answer)
 
@@ -286,7 +294,7 @@ class RunningProcess:
         hired.send_order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
         line = hired.line.fileno()
         waiting = select.poll()
-        for fd in (line, *self._pipes.sources, self._wake):
+        for fd in (line, *self._pipes.sources, self._wake, *([self._alarm.fd] if self._alarm else [])):
             waiting.register(fd, select.POLLIN)
         shown = time.monotonic()
         # Its time begins when it runs: what carries it may have to be made first.
@@ -294,6 +302,9 @@ class RunningProcess:
         while True:
             ready = {fd for fd, _ in waiting.poll(self._pause(shown, deadline))}
             self._take_ready(ready, waiting)
+            if self._alarm is not None and self._alarm.fd in ready:
+                os.eventfd_read(self._alarm.fd)
+                self._is_exposed()
             now = time.monotonic()
             if line in ready:
                 answer: SupervisorAnswer = receive_message_and_fds(hired.line)[0]
@@ -353,10 +364,19 @@ class RunningProcess:
             return True
         except OSError:  # a terminal whose other side is closed
             return False
-        self.output.feed(data)
-        if source in self._streams:
-            self._streams[source].feed(data)
+        # Asked after the read: a file that this output may come from appeared before it.
+        if data and not self._is_exposed():
+            self.output.feed(data)
+            if source in self._streams:
+                self._streams[source].feed(data)
         return bool(data)
+
+    def _is_exposed(self) -> bool:
+        """Whether it could read a private file that appeared while it ran; if so, it is ended."""
+        if self._alarm is None or not self._alarm.exposed_paths():
+            return False
+        self.end("killed")
+        return True
 
     def _drain(self) -> None:
         """Read the output that is still in the pipes, without waiting for further writers."""

@@ -17,6 +17,7 @@ from handtools.host import programs
 from handtools.host.files.git_repository import passed_on_git_config
 from handtools.host.sandbox.launch import Launch, Mount, SessionFolders
 from handtools.host.sandbox.overlay.mask_layer import with_mask_layer
+from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
@@ -26,7 +27,6 @@ from handtools.host.sandbox.runners.default_user_and_limits import (
     user_can_reach,
     workspace_owner,
 )
-from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
 from handtools.host.workspace_folders import shown_folders, workspace_folders
 
 _MIN_VERSION = (0, 8)
@@ -84,16 +84,19 @@ class BubblewrapRunner:
                 )
         tops = [folder for _, folder in shown_folders(launch.root)]
         user = launch.user or workspace_owner(launch.root)
-        found = self._finders.found(launch.root, launch.private, launch.read_only)
+        covered = self._finders.covered(
+            launch.root, launch.private, launch.read_only, launch.is_open, with_alarm=bool(launch.overlays)
+        )
         users_home = profile.private_home(launch)
         launch, scratch = with_reachable_scratch(launch, user)
-        closed = hidden.hidden_private_paths(launch.root, found.private, launch.private, launch.is_open)
-        private = hidden.private_masks(launch.root, closed)
+        private = hidden.private_masks(launch.root, covered.hidden)
+        if covered.alarm is not None:
+            covered.alarm.set_hidden((*private.files, *private.folders))
         made: list[int] = []
         try:
             if launch.overlays and len(private.files) + len(private.folders) > _MOST_MASKS:
                 launch, private = _with_mask_layers(launch, private)
-            kept = hidden.read_only_paths(launch.root, () if launch.overlays else found.read_only)
+            kept = hidden.read_only_paths(launch.root, () if launch.overlays else covered.read_only)
             readable = outermost(
                 path
                 for path in (*profile.toolchain_folders(users_home), *self._readable, *launch.readable)
@@ -144,6 +147,7 @@ class BubblewrapRunner:
             allowance=allowance_with_default_limits(launch.allowance),
             alone=True,
             places=profile.tmpfs_folders(home, scratch),
+            private_file_alarm=covered.alarm,
             notes=(*launch.notes, *notes),
         )
 

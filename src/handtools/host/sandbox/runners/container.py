@@ -24,6 +24,7 @@ from handtools.host.sandbox.containers.container_pool import (
 )
 from handtools.host.sandbox.containers.docker_connection import DockerEngine
 from handtools.host.sandbox.launch import Launch, Mount
+from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.processes.running_process import RunningProcess
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
@@ -32,7 +33,6 @@ from handtools.host.sandbox.runners.default_user_and_limits import (
     allowance_with_default_limits,
     workspace_owner,
 )
-from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
 from handtools.host.workspace_folders import workspace_folders
 
 IMAGE_VARIABLE = "HANDTOOLS_IMAGE"
@@ -80,10 +80,13 @@ class ContainerRunner:
             raise HostError(
                 f"{launch.root} can't be a workspace in a container: the image's own lies there."
             )
-        found = self._finders.found(launch.root, launch.private, launch.read_only)
-        closed = hidden.hidden_private_paths(launch.root, found.private, launch.private, launch.is_open)
-        hide, notes = self._hidden(launch, closed)
-        kept = tuple(hidden.read_only_paths(launch.root, () if launch.overlays else found.read_only))
+        covered = self._finders.covered(
+            launch.root, launch.private, launch.read_only, launch.is_open, with_alarm=bool(launch.overlays)
+        )
+        hide, notes = self._hidden(launch, covered.hidden)
+        if covered.alarm is not None:
+            covered.alarm.set_hidden((*hide.files, *hide.folders))
+        kept = tuple(hidden.read_only_paths(launch.root, () if launch.overlays else covered.read_only))
         if not launch.overlays:
             shape = self._shape(launch, hide, kept)
         else:
@@ -98,6 +101,7 @@ class ContainerRunner:
             env=_container_environment(launch.env, as_root=shape.user[0] == 0),
             crew=ContainerExecThreads(self._containers, shape),
             allowance=allowance_with_default_limits(launch.allowance),
+            private_file_alarm=covered.alarm,
             notes=(*launch.notes_without_host_list, *notes),
         )
 

@@ -107,11 +107,13 @@ def choose_runner(
 
 @contextlib.contextmanager
 def confined_launch(runner: Runner, launch: Launch) -> Iterator[Launch]:
-    """Context manager: the confined launch; descriptors that the runner added are closed afterwards."""
+    """Context manager: the confined launch; what the runner opened for it is closed afterwards."""
     ready = runner.confine(launch)
     try:
         yield ready
     finally:
+        if ready.private_file_alarm is not None:
+            ready.private_file_alarm.close()
         for fd in {*ready.pass_fds, ready.landlock} - {*launch.pass_fds, launch.landlock}:
             if fd is not None:
                 os.close(fd)

@@ -10,10 +10,10 @@ from pathlib import Path
 from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners.default_user_and_limits import allowance_with_default_limits
-from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
 from handtools.host.sandbox.runners.private_home import make_private_home
 from handtools.host.sandbox.runners.seatbelt_profile import PathAccess, PathGrant, seatbelt_profile
 from handtools.host.workspace_folders import workspace_folders
@@ -79,9 +79,10 @@ class SeatbeltRunner:
 
     def _grants(self, launch: Launch, home: str, temporary: str) -> Iterator[PathGrant]:
         """What is granted, in the order of bubblewrap's mounts: later ones lie on top."""
-        found = self._finders.found(launch.root, launch.private, launch.read_only)
-        closed = hidden.hidden_private_paths(launch.root, found.private, launch.private, launch.is_open)
-        private = hidden.private_masks(launch.root, closed)
+        found = self._finders.covered(
+            launch.root, launch.private, launch.read_only, launch.is_open, with_alarm=False
+        )
+        private = hidden.private_masks(launch.root, found.hidden)
         users = profile.toolchain_folders(launch.env.get("HOME", ""))
         folders = workspace_folders(launch.root).values()
         granted: tuple[tuple[PathAccess, Iterable[str]], ...] = (
