@@ -122,17 +122,18 @@ class PrivateFileAlarm:
             if not suspects and not self._lost_events:
                 return []
             closed = hidden_private_paths(self._root, suspects, self._private, self._is_open)
-            exposed = [
-                path
-                for path in suspects
-                if any(each == path or each.startswith(f"{path}/") for each in closed)
-            ]
-            for path in suspects.keys() - set(exposed):
+            readable = [path for path in closed if not self._covers(path)]
+            exposed = {
+                suspect
+                for suspect in suspects
+                if any(path == suspect or path.startswith(f"{suspect}/") for path in readable)
+            }
+            for path in suspects.keys() - exposed:
                 self._suspects.pop(path, None)
             now = time.monotonic()
             if self._lost_events or not exposed or any(suspects[path] <= now for path in exposed):
                 places = tuple(shown_folders(self._root))
-                named = sorted(path_in_folders(path, places) or path for path in exposed)
+                named = sorted(path_in_folders(path, places) or path for path in readable)
                 return ["**", *named] if self._lost_events else named
             time.sleep(_RETRY_SECONDS)
 
