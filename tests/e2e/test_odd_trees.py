@@ -4,9 +4,12 @@ import os
 import stat
 import sys
 import threading
+from collections import Counter
+from contextlib import contextmanager
 
 import pytest
 
+import handtools
 from handtools import Policy, Toolbox
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.folder_handle import FolderHandle, walk_tree
@@ -74,6 +77,61 @@ async def test_folders_nested_without_end_land_are_undone_and_redone(base):
         assert depth_of(base / "work") == DEPTH
         assert (await toolbox.call("bash", {"command": "rm -r d; echo more > more"})).ok
     assert os.listdir(base / "work") == ["more"]
+
+
+@contextmanager
+def counted_lines():
+    """Counts how often each line of ours runs, in all threads that start inside; not those that wait for time."""
+    counts = Counter()
+    here = os.path.dirname(handtools.__file__)
+    waiting = {"running_calls.py", "running_process.py"}
+
+    def trace(frame, event, _argument):
+        path = frame.f_code.co_filename
+        if not path.startswith(here) or os.path.basename(path) in waiting:
+            return None
+        if event == "line":
+            counts[f"{path.removeprefix(here)}:{frame.f_lineno}"] += 1
+        return trace
+
+    before = sys.gettrace()
+    threading.settrace(trace)
+    sys.settrace(trace)
+    try:
+        yield counts
+    finally:
+        sys.settrace(before)
+        threading.settrace(None)
+
+
+async def lines_run_for(base, depth, counts):
+    """How often each line runs while nested folders land, go, come back and are deleted by a command."""
+    names = [f"d{depth}-{number}" for number in range(depth)]
+    script = f"import os\nfor name in {names}:\n os.mkdir(name); os.chdir(name)"
+    async with box(base) as toolbox:
+        await toolbox.call("bash", {"command": "true"})
+        counts.clear()
+        for tool, args in (
+            ("bash", {"command": f'python3 -c "{script}"'}),
+            ("undo", {"name": "/".join(names)}),
+            ("undo", {"name": "/".join(names), "action": "redo"}),
+            ("bash", {"command": f"rm -r {names[0]}"}),
+        ):
+            result = await toolbox.call(tool, args)
+            assert result.ok, result.text
+    assert os.listdir(base / "work") == []
+    return counts.copy()
+
+
+async def test_the_work_for_nested_folders_grows_with_their_number_and_not_with_its_square(base):
+    with counted_lines() as counts:
+        few, some, many = [await lines_run_for(base, depth, counts) for depth in (80, 160, 240)]
+    growing = {
+        line: (few[line], some[line], count)
+        for line, count in many.items()
+        if count > 5_000 and count - some[line] > 1.3 * (some[line] - few[line])
+    }
+    assert growing == {}
 
 
 async def test_folders_nested_without_end_that_a_crash_left_stop_no_later_start(base):

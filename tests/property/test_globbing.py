@@ -126,6 +126,12 @@ def test_a_union_matches_when_one_of_its_patterns_does(patterns: list[str], path
         assert several.which(path, folder=folder) == (hits[0] if hits else None)
 
 
+@given(st.lists(globs | simple_names, max_size=4), st.lists(simple_paths, max_size=8))
+def test_what_a_set_was_asked_before_changes_no_answer(patterns: list[str], asked: list[str]):
+    several = GlobSet(patterns)
+    assert [several.matches(path) for path in asked] == [GlobSet(patterns).matches(path) for path in asked]
+
+
 @given(globs, simple_paths, simple_paths)
 def test_what_matches_a_folder_matches_what_is_below(pattern: str, path: str, below: str):
     if Glob(pattern).matches(path, folder=True):

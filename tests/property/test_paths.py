@@ -3,6 +3,8 @@ from hypothesis import strategies as st
 
 from handtools.text.paths import (
     BadPath,
+    folders_above,
+    inherited_value,
     path_from_printable,
     path_to_printable,
     similar_names,
@@ -68,3 +70,26 @@ def test_a_name_in_another_folder_or_case_is_always_found(base: str):
 def test_a_path_of_any_bytes_is_carried_in_print_and_read_again(path):
     assert path_to_printable(path).isprintable()
     assert path_from_printable(path_to_printable(path)) == path
+
+
+trees = st.lists(st.lists(st.sampled_from("ab"), min_size=1, max_size=5).map("/".join), max_size=6)
+
+
+@given(trees)
+def test_the_folders_above_some_paths_are_those_above_each(paths: list[str]):
+    names = [path.split("/") for path in paths]
+    assert folders_above(paths) == {"/".join(each[:end]) for each in names for end in range(1, len(each))}
+
+
+@given(trees)
+def test_a_value_is_derived_once_for_each_folder_from_the_one_above(paths: list[str]):
+    known, derived = {"": ()}, []
+
+    def derive(above: tuple[str, ...], path: str) -> tuple[str, ...]:
+        derived.append(path)
+        return (*above, path.rpartition("/")[2])
+
+    assert [inherited_value(path, known, derive) for path in paths] == [
+        tuple(path.split("/")) for path in paths
+    ]
+    assert sorted(derived) == sorted({*paths, *folders_above(paths)})

@@ -9,9 +9,11 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from handtools.core.errors import UsageError
+from handtools.text.paths import folders_above
 
 NodeKind = Literal["file", "link", "folder"]
 ChangeCoverage = Literal["declared", "overlay", "scan", "none"]
@@ -246,9 +248,14 @@ def combine_folder_changes(
 
     Folders that contain a path of `apart` stay split. The inverse is `split_folder_change`.
     """
-    split = {above for path in apart for above in parent_folders(path)}
+    split = folders_above(apart)
     ordered = sorted(changes, key=lambda change: change.path)
     paths = [change.path for change in ordered]
+    # Sums over the sorted changes say what is below a folder without a look at each: folders can nest deeply.
+    sums = [
+        [*accumulate(map(trait, ordered), initial=0)]
+        for trait in (_is_coming, _is_going, _is_held, _is_locked)
+    ]
     gathered: dict[str, Change] = {}
     inner: set[str] = set()
     for change in sorted(ordered, key=lambda change: change.path.count("/")):
@@ -256,9 +263,12 @@ def combine_folder_changes(
             continue
         # Everything below a folder stands together: `0` is the sign after the slash.
         first, last = bisect_left(paths, f"{change.path}/"), bisect_left(paths, f"{change.path}0")
-        one = _together(change, ordered[first:last], whole) if last > first else None
-        if one:
-            gathered[change.path] = one
+        coming, going, held, locked = (each[last] - each[first] for each in sums)
+        size = last - first
+        as_one = (_is_coming(change) and coming == size) or (_is_going(change) and going == size)
+        large = size > whole or locked or _is_locked(change)
+        if held and as_one and large and _folder_of(change):
+            gathered[change.path] = _together(change, ordered[first:last])
             inner.update(paths[first:last])
     return [gathered.get(change.path, change) for change in changes if change.path not in inner]
 
@@ -272,27 +282,40 @@ def change_apply_order(change: Change) -> tuple[int, int, str]:
     return (0, -depth, change.path) if change.after is None else (1, depth, change.path)
 
 
-def _together(own: Change, below: Sequence[Change], whole: int) -> Change | None:
-    coming = own.before is None and all(change.before is None for change in below)
-    going = own.after is None and all(change.after is None for change in below)
-    if not (coming or going):
-        return None
-    nodes = [(change.path, change.after if coming else change.before) for change in below]
-    folder = own.after if coming else own.before
-    if folder is None or folder.kind != "folder":
-        return None
-    folders = [folder, *(node for _, node in nodes if node and node.kind == "folder")]
-    locked = any(node.mode is not None and node.mode & 0o300 != 0o300 for node in folders)
-    refs = [(path, node.held.ref) for path, node in nodes if node and node.held]
-    if not refs or not (len(nodes) > whole or locked):
-        return None
+def _is_coming(change: Change) -> bool:
+    return change.before is None
+
+
+def _is_going(change: Change) -> bool:
+    return change.after is None
+
+
+def _is_held(change: Change) -> bool:
+    return any(node and node.held for node in (change.before, change.after))
+
+
+def _is_locked(change: Change) -> bool:
+    """Whether a change is about a folder that its owner may not change."""
+    folder = _folder_of(change)
+    return folder is not None and folder.mode is not None and folder.mode & 0o300 != 0o300
+
+
+def _folder_of(change: Change) -> Node | None:
+    """The folder that comes or goes with a change; None for other nodes."""
+    node = change.before or change.after
+    return node if node and node.kind == "folder" else None
+
+
+def _together(own: Change, below: Sequence[Change]) -> Change:
+    """Return one change for a folder that comes or goes with everything in it."""
     start = len(own.path) + 1
-    path, ref = refs[0]
-    leaves = [folder_item(path[start:], node) for path, node in nodes if node]
-    node = folder_node(
-        leaves, mode=0o755 if folder.mode is None else folder.mode, ref=ref.removesuffix(path[start - 1 :])
-    )
-    return Change(own.path, None, node) if coming else Change(own.path, node, None)
+    nodes = [(change.path, node) for change in below if (node := change.before or change.after)]
+    path, ref = next((path, node.held.ref) for path, node in nodes if node.held)
+    folder = _folder_of(own)
+    mode = 0o755 if folder is None or folder.mode is None else folder.mode
+    leaves = [folder_item(path[start:], node) for path, node in nodes]
+    node = folder_node(leaves, mode=mode, ref=ref.removesuffix(path[start - 1 :]))
+    return Change(own.path, None, node) if _is_coming(own) else Change(own.path, node, None)
 
 
 def folder_item(path: str, node: Node) -> FolderItem:

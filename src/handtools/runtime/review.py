@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
-from handtools.core.changes import Change, Node, change_apply_order, parent_folders, sha256_hex
+from handtools.core.changes import Change, Node, change_apply_order, sha256_hex
 from handtools.core.commands import FinishedCommand
 from handtools.core.errors import SymlinkInPath
 from handtools.core.files import HostFiles
@@ -28,6 +28,7 @@ from handtools.text.diffs.authored_hunks import (
 from handtools.text.diffs.unified_diff import diff_without_carriage_returns
 from handtools.text.encoding import Unencodable, decode, is_binary
 from handtools.text.git_names import enclosing_git_folder
+from handtools.text.paths import folders_above
 
 MAX_REVIEWED_FILE_BYTES = 32 << 20
 """Largest file in bytes that is compared line by line; a larger one is decided on as a whole."""
@@ -275,7 +276,7 @@ def plan_rejection(
 def _plan_folders(review: ChangeReview, plan: RejectionPlan) -> None:
     """Add the folders that files return to, and those that were created for files which go."""
     files, removed = review.files, review.folders(created=False)
-    coming = {above for change in plan.changes if change.after for above in parent_folders(change.path)}
+    coming = folders_above(change.path for change in plan.changes if change.after)
     for above in sorted(coming):
         if _node_at(files, above, None) is None:
             touch = removed.get(above)
@@ -283,7 +284,7 @@ def _plan_folders(review: ChangeReview, plan: RejectionPlan) -> None:
             plan.changes.append(Change(above, None, Node("folder", mode=mode)))
             plan.reverts += [touch.id] if touch else []
     going = {change.path for change in plan.changes if change.after is None}
-    above_going = {above for path in going for above in parent_folders(path)}
+    above_going = folders_above(going)
     created = review.folders(created=True)
     for folder in sorted(above_going & created.keys(), key=lambda path: -path.count("/")):
         node = _node_at(files, folder, None)

@@ -39,6 +39,7 @@ from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
 from handtools.text.encoding import decode, is_binary
 from handtools.text.git_names import enclosing_git_folder
 from handtools.text.lines import convert_line_ends
+from handtools.text.paths import folders_above
 
 MAX_RESTORED_FILE_BYTES = 64 << 20
 """Largest backed-up file in bytes that is copied to restore a version."""
@@ -330,7 +331,7 @@ def plan_reversal(
 
 def _add_missing_folders(workspace: Workspace, plan: ReversalPlan) -> None:
     """Add the folders that paths return to: one file of a folder that was removed can come back alone."""
-    coming = {above for change in plan.changes if change.after for above in parent_folders(change.path)}
+    coming = folders_above(change.path for change in plan.changes if change.after)
     for folder in coming - {change.path for change in plan.changes}:
         if node_at(workspace, folder, like=None) is None:
             plan.changes.append(Change(folder, None, Node("folder")))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from handtools.text.git_names import enclosing_git_folder
+from handtools.text.paths import folders_above
 
 MOST_CHANGED_FILE_ROWS = 8
 """How many files and folders are named for what is no derived file."""
@@ -128,7 +129,7 @@ def _only_staged(changes: Sequence[ChangedFile]) -> str:
 
 def _without_parent_folders(changes: Sequence[ChangedFile]) -> list[ChangedFile]:
     """Leave out folders in which another named path lies: that path tells of them."""
-    above = {path[:index] for _, path in changes for index, char in enumerate(path) if char == "/"}
+    above = folders_above(path for _, path in changes)
     return [each for each in changes if each.path not in above]
 
 

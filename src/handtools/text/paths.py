@@ -1,6 +1,6 @@
 """Path arguments of a model: made relative to the workspace root or refused; and specs such as `a.py:10-40`.
 
-Also `file:` URLs, and names similar to one that does not exist.
+Also `file:` URLs, names similar to one that does not exist, and the folders above paths.
 
 A `..` is refused wherever it stands. Above the root it would leave the workspace; further down, `a/../b` is `b`
 only as long as `a` is no symlink, which text alone cannot tell. A specification names a file and a part of it:
@@ -9,9 +9,10 @@ only as long as `a` is no symlink, which text alone cannot tell. A specification
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 MOST_PATH_BYTES = 4096
 MOST_NAME_BYTES = 255
@@ -74,6 +75,36 @@ def path_to_printable(path: str) -> str:
 def path_from_printable(text: str) -> str:
     """Decode a path that `path_to_printable` encoded."""
     return _unescaped(text[1:]) if text.startswith("/") else text
+
+
+_Value = TypeVar("_Value")
+
+
+def inherited_value(path: str, known: dict[str, _Value], derive: Callable[[_Value, str], _Value]) -> _Value:
+    """Give the value of a path, which `derive` makes from the value of the folder above it and the path.
+
+    `known` holds the values made so far, at first that of the root under the empty path. Each folder is looked at
+    once, so that the cost of many paths does not grow with the square of their depth.
+    """
+    steps = []
+    while path not in known:
+        steps.append(path)
+        path = path.rpartition("/")[0]
+    value = known[path]
+    for step in reversed(steps):
+        value = known[step] = derive(value, step)
+    return value
+
+
+def folders_above(paths: Iterable[str]) -> set[str]:
+    """Give all folders above some paths, without the root; each folder is looked at once."""
+    found: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
 
 
 def similar_names(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:

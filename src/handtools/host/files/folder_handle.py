@@ -422,38 +422,28 @@ def open_folder_below(
 
     Closes the start folder.
     """
-    parts = path.split("/") if path else []
-    while parts:
+    while path:
         with start:
-            count, inner = (
-                _open_path_chunk(start, parts, flags) if kernel and syscalls.has_openat2() else (0, None)
-            )
-            if inner is None:
-                count, inner = (
-                    1,
-                    open_child(start, parts[0], flags if len(parts) == 1 else OPEN_FOLDER_TO_ENTER_FLAGS),
-                )
-        start, parts = inner, parts[count:]
+            names, rest = _leading_names(path)
+            fd = None
+            if names and kernel and syscalls.has_openat2():
+                fd = open_beneath(start, names, OPEN_FOLDER_TO_ENTER_FLAGS if rest else flags)
+            if fd is None:
+                names, _, rest = path.partition("/")
+                inner = open_child(start, names, OPEN_FOLDER_TO_ENTER_FLAGS if rest else flags)
+            else:
+                inner = FolderHandle(fd, os.path.join(start.path, names))
+        start, path = inner, rest
     return start
 
 
-def _open_path_chunk(start: FolderHandle, parts: list[str], flags: int) -> tuple[int, FolderHandle | None]:
-    """Open as many parts of a path as the kernel takes in one call; how many, and the handle or None."""
-    count, size = len(parts), sum(map(len, parts)) * 4
-    if size > MOST_SYSCALL_PATH_BYTES:
-        count = size = 0
-        for part in parts:
-            size += len(os.fsencode(part)) + 1
-            if size > MOST_SYSCALL_PATH_BYTES:
-                break
-            count += 1
-    names = "/".join(parts[:count])
-    fd = (
-        open_beneath(start, names, flags if count == len(parts) else OPEN_FOLDER_TO_ENTER_FLAGS)
-        if count
-        else None
-    )
-    return count, None if fd is None else FolderHandle(fd, os.path.join(start.path, names))
+def _leading_names(path: str) -> tuple[str, str]:
+    """Split a path into as many names as the kernel takes in one call, and the rest."""
+    encoded = os.fsencode(path)
+    if len(encoded) <= MOST_SYSCALL_PATH_BYTES:
+        return path, ""
+    cut = max(encoded.rfind(b"/", 0, MOST_SYSCALL_PATH_BYTES + 1), 0)
+    return os.fsdecode(encoded[:cut]), os.fsdecode(encoded[cut + 1 :])
 
 
 def open_child(folder: FolderHandle, name: str, flags: int) -> FolderHandle:

@@ -56,12 +56,18 @@ class OpenFolders:
         with self._open.pop(path) as folder:
             self._closed[path] = folder.own_stat()
 
-    def forget(self, path: str) -> None:
-        """Close the cached handles of a folder that was removed, and of all folders below it."""
-        for known in [known for known in self._open if known == path or known.startswith(f"{path}/")]:
-            self._open.pop(known).close()
-        for known in [known for known in self._closed if known == path or known.startswith(f"{path}/")]:
-            del self._closed[known]
+    def forget(self, path: str, *, tree: bool) -> None:
+        """Drop the cached handle of a folder that is gone; with `tree` also those of all folders below it.
+
+        A folder that was removed because it was empty needs no look at all the others.
+        """
+        gone = {path}
+        if tree:
+            gone |= {known for known in (*self._open, *self._closed) if known.startswith(f"{path}/")}
+        for each in gone:
+            self._closed.pop(each, None)
+            if folder := self._open.pop(each, None):
+                folder.close()
 
     def sync(self) -> None:
         """Sync every folder that was opened to disk, so that the renames survive a crash."""
@@ -111,9 +117,9 @@ class StepTarget:
             raise UsageError("These files have no vault, so nothing in them can be held.")
         return self._vault
 
-    def forget(self) -> None:
-        """Drop the cached handle of the folder at the target, after it was removed."""
-        self._handles.forget(self.path)
+    def forget(self, *, tree: bool = False) -> None:
+        """Drop the cached handle of the folder at the target, which is gone; with `tree` all below it too."""
+        self._handles.forget(self.path, tree=tree)
 
     def fetch(self, node: Node) -> None:
         """Move a backup to the temporary name; raises `StorageFault` when the backup was changed."""
@@ -366,7 +372,7 @@ class PlaceFile(TransactionStep):
             self._change_places()
         self._state = "landed"
         if self._before is not None and self._before.kind == "folder":
-            self.place.forget()
+            self.place.forget(tree=True)
         if self._after is None and not self._undisturbed():
             raise stale_target_error(self.place)
 
@@ -448,7 +454,7 @@ class PlaceFile(TransactionStep):
             if not self._has_landed():
                 return self._drop_made()
             if self._after is not None and self._after.kind == "folder":
-                self.place.forget()
+                self.place.forget(tree=True)
             if self._before is not None and not self._displaced:
                 self._make_again(self._before)
             return undo_placement(self.place, self._before, self._after)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from anyio import CapacityLimiter, create_task_group, to_thread
 
-from handtools.core.changes import parent_folders
 from handtools.core.errors import ToolError
 from handtools.core.search import (
     FolderTree,
@@ -27,6 +26,7 @@ from handtools.core.search import (
 from handtools.host.files.editor_files import EditorFiles
 from handtools.host.search.copied_files_search import CopiedFilesSearch
 from handtools.host.search.several_folders_search import gaps_of_all, local_search
+from handtools.text.paths import folders_above
 from handtools.text.search.gitignore import IGNORE_FILES
 
 MAX_FILES_ASKED_OF_EDITOR = 200
@@ -122,7 +122,7 @@ class EditorFilesSearch:
         )
         if not unsaved:
             return [(self._disk, admit)], unseen
-        folders = {"", *(above for path in unsaved for above in parent_folders(path))}
+        folders = {"", *folders_above(unsaved)}
         # Ignore files go with them: the copy is searched as the folder itself would be.
         rules = {f"{folder}/{name}".lstrip("/") for folder in folders for name in IGNORE_FILES}
         copied = unsaved | rules

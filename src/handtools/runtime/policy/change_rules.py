@@ -12,7 +12,6 @@ from handtools.core.changes import (
     change_apply_order,
     is_folder_moved_as_one,
     links_created,
-    parent_folders,
     paths_in_moved_folders,
     split_folder_change,
 )
@@ -26,6 +25,7 @@ from handtools.runtime.policy.git_changes import (
 )
 from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, Rule
 from handtools.text.git_names import enclosing_git_folder, is_git_folder_lookalike
+from handtools.text.paths import folders_above, inherited_value
 
 SYSTEM_PREFIXES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
 """System folders to which links may point from the workspace."""
@@ -74,14 +74,17 @@ def apply_rules_to_changes(
     judged = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
     kept = [change for change in delta if change.path not in git.stale_locks]
     rules_of: dict[str, str] = {}
+    private: dict[str, str | None] = {"": None}
+    """For each path the outermost private folder or file that it is or lies in."""
+
+    def may_be_made(path: str) -> bool:
+        """Whether nothing private was at a path before: what a command makes itself is no secret to it."""
+        first = inherited_value(path, private, _outermost_private) or path
+        return not view.there(first) or open_private(path)
 
     def is_forbidden(path: str, link: bool) -> bool:  # noqa: FBT001 — a predicate
         rules = [rule for rule in forbidding(path, link) if (path, rule.name) not in judged]
-        if (
-            rules
-            and all(rule == PRIVATE_RULE for rule in rules)
-            and _may_be_made(path, view.there, open_private)
-        ):
+        if rules and all(rule == PRIVATE_RULE for rule in rules) and may_be_made(path):
             judged.add((path, PRIVATE_RULE.name))
             return False
         if rules:
@@ -123,11 +126,8 @@ def _by_rule(paths: Iterable[str], rules_of: Mapping[str, str]) -> Iterator[tupl
         yield rule, _few(named, most=MAX_HELD_BACK_PATHS)
 
 
-def _may_be_made(path: str, there: PathPredicate, open_private: PathPredicate) -> bool:
-    """Whether nothing private was at a path before: what a command makes itself is no secret to it."""
-    above = [*reversed([*parent_folders(path)]), path]
-    first = next((each for each in above if PRIVATE_RULE.covers(each)), path)
-    return not there(first) or open_private(path)
+def _outermost_private(outer: str | None, path: str) -> str | None:
+    return outer or (path if PRIVATE_RULE.covers(path) else None)
 
 
 def reason_to_ask(changes: Sequence[Change], *, there: PathPredicate, within: PathPredicate) -> str:
@@ -143,11 +143,9 @@ def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: Workspace
         if link_leaves_workspace(path, target, view.within) and path not in git.judged
     ]
     made = [f"`{path}`" for path in git_repositories_created(changes, view.there, judged=git.judged)]
-    aliases = [
-        f"`{path}`"
-        for path in sorted(_paths_made(changes))
-        if any(map(is_git_folder_lookalike, path.split("/")))
-    ]
+    parts = {path: path.split("/") for path in sorted(_paths_made(changes))}
+    lookalikes = {*filter(is_git_folder_lookalike, set[str]().union(*parts.values()))}
+    aliases = [f"`{path}`" for path, names in parts.items() if not lookalikes.isdisjoint(names)]
     reasons = [
         (leaving, "links that lead out of the workspace"),
         (made, "what git would take for a repository, and run programs from"),
@@ -166,15 +164,15 @@ def without_forbidden(
     refused = [path for path in touched_paths if forbidden(path, path in links)]
     if not refused:
         return list(delta), []
+    staying = folders_above(refused)
     kept = []
     for change in delta:
-        touched = any(path.startswith(f"{change.path}/") for path in refused)
-        kept += split_folder_change(change) if touched else [change]
-    staying = {above for path in refused for above in parent_folders(path)}
+        kept += split_folder_change(change) if change.path in staying else [change]
+    names, below = {*refused}, {"": False}
     landing = [
         change
         for change in kept
-        if not _below(change.path, refused)
+        if not inherited_value(change.path, below, lambda above, path: above or path in names)
         # A folder can't go, or give way to a file, while something stays in it.
         and not (change.path in staying and (change.after is None or change.after.kind != "folder"))
     ]
@@ -202,13 +200,10 @@ def git_repositories_created(
     """
     made = _paths_made(changes).difference(judged)
     touched: dict[str, set[str]] = {}
-    for path in made:
-        if _GIT_NAMES.isdisjoint(path.split("/")):
-            continue
-        for part in (path, *parent_folders(path)):
-            above, _, name = part.rpartition("/")
-            if name in _GIT_NAMES:
-                touched.setdefault(above, set()).add(name)
+    for path in made | folders_above(made):
+        above, _, name = path.rpartition("/")
+        if name in _GIT_NAMES:
+            touched.setdefault(above, set()).add(name)
     return sorted(
         above or "." for above, names in touched.items() if _becomes_repository(above, names, made, there)
     )
@@ -237,10 +232,6 @@ def _becomes_repository(folder: str, names: set[str], made: Collection[str], the
     was = there(head) and any(there(prefix + name) for name in GIT_REPOSITORY_MARKERS)
     is_now = names & GIT_REPOSITORY_MARKERS or any(there(prefix + name) for name in GIT_REPOSITORY_MARKERS)
     return bool(is_now) and not was
-
-
-def _below(path: str, refused: Collection[str]) -> bool:
-    return path in refused or any(above in refused for above in parent_folders(path))
 
 
 def _few(names: Sequence[str], most: int = MAX_NAMED_PATHS) -> str:

@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from handtools.core.changes import Change, Node, is_folder_moved_as_one, parent_folders, split_folder_change
+from handtools.core.changes import Change, Node, is_folder_moved_as_one, split_folder_change
 from handtools.core.commands import PathPredicate
 from handtools.runtime.policy.harmless_git_settings import git_config_keys_to_ask
 from handtools.text.git_config import BadGitConfig, GitConfig, parse_git_config
-from handtools.text.git_names import GIT_FOLDER, enclosing_git_folder
+from handtools.text.git_names import GIT_FOLDER
+from handtools.text.paths import folders_above, inherited_value
 
 BytesOf = Callable[[str, Node], bytes | None]
 """Returns the bytes of a file that is at a path, or comes there; None if they can't be read."""
@@ -90,8 +91,9 @@ def judge_git_changes(delta: Sequence[Change], view: WorkspaceView) -> GitJudgem
     leaves = {leaf.path: leaf for change in delta for leaf in _leaves(change)}
     listed = {change.path for change in delta}
     bare = set(_bare_repositories(leaves, view))
+    inside: dict[str, str | None] = {"": None}
     for path, change in leaves.items():
-        folder = _repository_folder(path, bare)
+        folder = inherited_value(path, inside, lambda outer, path: outer or _own_git_folder(path, bare))
         if folder is None:
             continue
         found.judged.add(path)
@@ -116,23 +118,15 @@ def _leaves(change: Change) -> list[Change]:
     return split_folder_change(change)
 
 
-def _repository_folder(path: str, bare: set[str]) -> str | None:
-    """The git folder that a path is or lies in: the outermost."""
-    outer = next((above for above in reversed([*parent_folders(path)]) if above in bare), None)
-    named = enclosing_git_folder(path)
-    both = [folder for folder in (outer, named) if folder]
-    return min(both, key=len, default=path if path in bare else None)
+def _own_git_folder(path: str, bare: set[str]) -> str | None:
+    """The path itself if it is a git folder."""
+    return path if path in bare or path.rpartition("/")[2] == GIT_FOLDER else None
 
 
 def _bare_repositories(leaves: dict[str, Change], view: WorkspaceView) -> Iterator[str]:
     """Yield the folders that are bare repositories: made here as a whole, or repositories before."""
-    candidates = {
-        above
-        for path in leaves
-        if not _TOP_NAMES.isdisjoint(path.split("/"))
-        for above in parent_folders(path)
-        if above.rpartition("/")[2] not in _TOP_NAMES
-    }
+    above = folders_above(path for path in leaves if not _TOP_NAMES.isdisjoint(path.split("/")))
+    candidates = {folder for folder in above if folder.rpartition("/")[2] not in _TOP_NAMES}
     for folder in candidates:
         own = leaves.get(folder)
         head = leaves.get(f"{folder}/HEAD")

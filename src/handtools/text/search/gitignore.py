@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from handtools.text.paths import inherited_value
 from handtools.text.search.glob import BadGlob, Glob, GlobPrefilter
 
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
@@ -141,20 +142,17 @@ def ignored_paths(
     `enter` gives the rules inside a folder, from the rules outside of it; `top` are the rules above the root.
     What a path is may be unknown, as of one that is gone: a rule for folders counts, too.
     """
-    rules = {"": enter(top or IgnoreRules(), "")}
-    verdicts: dict[str, bool] = {}
+
+    def derive(rules: IgnoreRules | None, folder: str) -> IgnoreRules | None:
+        return None if rules is None or _is_ignored(rules, folder) else enter(rules, folder)
+
+    inside: dict[str, IgnoreRules | None] = {"": enter(top or IgnoreRules(), "")}
+    """The rules inside of each folder; None for a folder that is ignored."""
     found = set()
     for path in paths:
-        names = path.split("/")
-        for depth in range(1, len(names) + 1):
-            part, above = "/".join(names[:depth]), "/".join(names[: depth - 1])
-            if part not in verdicts:
-                verdicts[part] = _is_ignored(rules[above], part)
-            if verdicts[part]:
-                found.add(path)
-                break
-            if depth < len(names) and part not in rules:
-                rules[part] = enter(rules[above], part)
+        rules = inherited_value(path.rpartition("/")[0], inside, derive)
+        if rules is None or _is_ignored(rules, path):
+            found.add(path)
     return found
 
 

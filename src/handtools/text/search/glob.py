@@ -18,9 +18,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from handtools.text.paths import inherited_value
+
 _MOST_ALTERNATIVES = 1000
 _MOST_CHARS = 1 << 15
 _MOST_EXPANDED_CHARS = 1 << 19
+_MAX_KEPT_FOLDERS = 1 << 10
 # Alternatives are regex text in which two signs keep a meaning of their own: a slash between
 # components and, as no path can hold one, NUL for a star.
 _STAR = "\0"
@@ -75,7 +78,17 @@ def glob_in_folder(pattern: str, folder: str) -> str:
 class GlobSet:
     """A set of glob patterns that is matched fast against many paths."""
 
-    __slots__ = ("_asked", "_flags", "_folds", "_match", "_names", "_prefixes", "_suffixes", "_tails")
+    __slots__ = (
+        "_asked",
+        "_flags",
+        "_folders",
+        "_folds",
+        "_match",
+        "_names",
+        "_prefixes",
+        "_suffixes",
+        "_tails",
+    )
 
     def __init__(self, patterns: Iterable[str], *, case_sensitive: bool = True) -> None:
         self._asked = asked = tuple(dict.fromkeys(patterns))
@@ -89,6 +102,8 @@ class GlobSet:
         self._names = frozenset(name for name in alone if "*" not in name)
         self._suffixes = _by_end((name[1:] for name in alone if name[0] == "*"), -1)
         self._prefixes = _by_end((name[:-1] for name in alone if name[-1] == "*"), 0)
+        self._folders = {"": False}
+        """Whether each folder is matched by its name or by that of a folder above it."""
         self._tails: dict[str, list[list[str]]] = {}
         for *above, name in simple:
             if above:
@@ -103,15 +118,29 @@ class GlobSet:
             # Compiled for the first such path: a policy has a thousand globs, and most trees have none.
             match = _compiled(self._asked, self._flags).match if self._asked else None
             return bool(match and match(path + "/" if folder else path))
-        names = (path.lower() if self._folds else path).split("/")
-        if not self._names.isdisjoint(names) or any(map(self._is_like, names)):
+        plain = path.lower() if self._folds else path
+        above, _, name = plain.rpartition("/")
+        if self._is_below_named(above) or self._is_named(name):
             return True
+        names = plain.split("/") if self._tails else []
         if not self._tails.keys().isdisjoint(names) and self._ends_somewhere(names):
             return True
         return bool(self._match and self._match(path + "/" if folder else path))
 
-    def _is_like(self, name: str) -> bool:
-        """Whether a name matches a pattern that is a fixed prefix or suffix, such as `*.py`."""
+    def _is_below_named(self, folder: str) -> bool:
+        """Whether a folder, or one above it, has a name that a pattern matches; siblings ask once."""
+        known = self._folders
+        named = inherited_value(
+            folder, known, lambda above, path: above or self._is_named(path.rpartition("/")[2])
+        )
+        if len(known) > _MAX_KEPT_FOLDERS:
+            self._folders = {"": False, folder: named}
+        return named
+
+    def _is_named(self, name: str) -> bool:
+        """Whether a name matches a pattern that is a name, or a fixed prefix or suffix such as `*.py`."""
+        if name in self._names:
+            return True
         ends, starts = self._suffixes.get(name[-1:]), self._prefixes.get(name[:1])
         return bool((ends and name.endswith(ends)) or (starts and name.startswith(starts)))
 

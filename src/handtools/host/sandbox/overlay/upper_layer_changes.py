@@ -5,7 +5,7 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Literal
@@ -19,7 +19,6 @@ from handtools.core.changes import (
     combine_folder_changes,
     folder_item,
     folder_node,
-    parent_folders,
 )
 from handtools.host.files.change_detection import tree_item
 from handtools.host.files.folder_handle import (
@@ -36,6 +35,7 @@ from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import NodeReader
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
 from handtools.text.git_names import enclosing_git_folder
+from handtools.text.paths import folders_above
 
 _SETID_BITS = stat.S_ISUID | stat.S_ISGID
 _CAPABILITY_XATTR = "security.capability"
@@ -131,6 +131,8 @@ class UpperLayerDiff:
     stuck: list[str] = field(default_factory=list)
     """Pipes, sockets and devices of the workspace that the command removed or replaced: they stay."""
     changes: list[Change] = field(default_factory=list)
+    _item_counts: dict[str, int] = field(default_factory=dict)
+    """How many items are below each workspace folder that is gone, for those that were walked."""
     _opened: list[tuple[str, int]] = field(default_factory=list)
     """New folders that were made accessible for reading, and their original modes."""
     _layer: SubfolderCache = field(init=False)
@@ -165,7 +167,7 @@ class UpperLayerDiff:
     def _spoilt(self) -> set[str]:
         """The conflicting paths, and the folders that can't be removed because one is inside."""
         theirs = {*self.conflicts, *self.stuck, *self.closed}
-        above = {parent for path in theirs for parent in parent_folders(path)}
+        above = folders_above(theirs)
         staying = {c.path for c in self.changes if c.after is None or c.after.kind != "folder"} & above
         return theirs | staying
 
@@ -250,8 +252,8 @@ class UpperLayerDiff:
             return []
         unread = within == "gone as one"
         if low.is_folder and after is None and not unread:
-            found, alone = self._tree_items(path)
-            unread = len(found) > WHOLE_FOLDER_ITEMS
+            found, alone = ([], False) if path in self._item_counts else self._tree_items(path)
+            unread = self._item_counts[path] > WHOLE_FOLDER_ITEMS
             if unread and alone and not within:
                 self.changes.append(
                     Change(path, folder_node(found, mode=low.mode, ref=self.old(path)), None)
@@ -263,7 +265,7 @@ class UpperLayerDiff:
         return [(path, "gone as one" if unread else "gone")] if low.is_folder else []
 
     def _tree_items(self, path: str) -> tuple[list[FolderItem], bool]:
-        """The items below a workspace folder, and whether all of them may go."""
+        """The items below a workspace folder, and whether all of them may go; counts them for each folder."""
         above, _, name = path.rpartition("/")
         items: list[FolderItem] = []
         closed: list[str] = []
@@ -276,8 +278,20 @@ class UpperLayerDiff:
             for found in walk_tree(top, skipped=closed):
                 items.append(tree_item(found))
                 kept = kept or self._must_stay(f"{path}/{found.path}", found)
+            self._count_items(path, items)
             return items, not kept and not closed
+        self._count_items(path, items)
         return items, False
+
+    def _count_items(self, path: str, items: Sequence[FolderItem]) -> None:
+        """Note how many items are below a folder and below each folder in it: no folder is walked twice."""
+        self._item_counts[path] = len(items)
+        counts = {item.path: 0 for item in items if item.kind == "folder"}
+        for item in reversed(items):  # a folder comes before what is in it
+            above = item.path.rpartition("/")[0]
+            if above:
+                counts[above] += 1 + counts.get(item.path, 0)
+        self._item_counts |= {f"{path}/{folder}": count for folder, count in counts.items()}
 
     def _must_stay(self, path: str, found: TreeEntry) -> bool:
         kind = kind_of_mode(found.facts.st_mode)
