@@ -44,6 +44,10 @@ _STARTERS = re.compile(
 )
 _STARTING_MODULES = {"subprocess", "multiprocessing", "pty", "_posixsubprocess"}
 
+_PRINTERS = re.compile(
+    r"print|pprint|(?:rich\.)?print|(?:\w+\.)*Console|(?:typer\.|click\.)?s?echo|sys\.(?:__)?std(?:out|err)\S*write\w*"
+)
+
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 _SYSTEM_NAMES = re.compile(
     r"(?:os|fcntl|socket|select|signal|resource|ctypes)\."
@@ -248,6 +252,17 @@ def _starters(node: ast.AST) -> Iterator[str]:
                 and text != "handtools.host.sandbox.processes.running_process.run_process"
             ):
                 yield text
+
+
+def cli_output(root: Path) -> list[str]:
+    """Modules of the CLI, other than the one for it, that print past what makes hidden characters visible."""
+    return [
+        f"{named(root, path)} uses {ast.unparse(node.func)}"
+        for path in modules(package(root) / "cli")
+        if named(root, path) != "cli/terminal.py"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and _PRINTERS.fullmatch(ast.unparse(node.func))
+    ]
 
 
 def work_on_import(root: Path) -> list[str]:

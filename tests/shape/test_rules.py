@@ -20,6 +20,7 @@ RULES: list[Rule] = [
     source_rules.posix_outside_host,
     source_rules.system_names_outside_host,
     source_rules.one_door,
+    source_rules.cli_output,
     source_rules.work_on_import,
     tool_rules.one_stem,
     tool_rules.prompt_tokens,
@@ -140,6 +141,15 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
         "src/handtools/fleet/broken.py",
         "import os\n\n\ndef end(pid):\n    os.kill(pid, 9)\n",
         "fleet/broken.py:5 uses os.kill(pid, 9)",
+    ),
+    *(
+        (
+            source_rules.cli_output,
+            "src/handtools/cli/stats.py",
+            f"\n\ndef shown(text: str) -> None:\n    {call}(text)\n",
+            f"cli/stats.py uses {call}",
+        )
+        for call in ("print", "sys.stdout.write", "sys.stderr.buffer.write", "typer.echo", "Console")
     ),
     (
         source_rules.one_door,

@@ -10,7 +10,7 @@ from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.options import parse_tool_arguments
 from handtools.cli.results import exit_code, print_result
-from handtools.cli.terminal import ask_approval, is_interactive, print_output_lines, print_remark
+from handtools.cli.terminal import ask_approval, is_interactive, pass_on_lines, print_remark
 
 if TYPE_CHECKING:
     from handtools.cli.streamed_output import CommandOutputPrinter
@@ -89,7 +89,7 @@ def stream_output(toolbox: "BlockingToolbox", tool: str) -> "CommandOutputPrinte
 
     if tool not in STREAMED_TOOLS:
         return None
-    streamed = CommandOutputPrinter(toolbox.toolbox.workspace.outputs, print_output_lines)
+    streamed = CommandOutputPrinter(toolbox.toolbox.workspace.outputs, pass_on_lines)
     toolbox.toolbox.listen(streamed)
     return streamed
 

@@ -83,7 +83,7 @@ def config(
 def _print_schema(*, as_json: bool) -> None:
     from handtools.configuration.schema import config_json_schema
 
-    print(json.dumps(config_json_schema(), indent=None if as_json else 2))
+    print_json(config_json_schema(), indent=None if as_json else 2)
 
 
 def _show(workspace: Path, *, every: bool, as_json: bool) -> None:

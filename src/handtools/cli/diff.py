@@ -67,7 +67,7 @@ def diff(
             ]
             print_json({"of": subject, "changes": changed, "diff": text})
         elif text:
-            print_diff(text)
+            print_diff(text, to_apply=True)
         else:
             print_remark(_nothing_stands(record, subject))
 

@@ -12,7 +12,7 @@ from handtools.cli.terminal import (
     make_plain_table,
     print_json,
     print_remark,
-    print_untrusted_text,
+    print_text,
     stdout_console,
     table_cell,
 )
@@ -40,7 +40,7 @@ def logs(
     elif not rows:
         print_remark("Nothing is logged.")
     elif is_host:
-        print_untrusted_text("\n".join(rows))
+        print_text("\n".join(rows))
     else:
         _print_calls(rows)
         if len(rows) == limit:

@@ -14,7 +14,7 @@ from handtools.cli.terminal import (
     is_interactive,
     print_json,
     print_remark,
-    print_untrusted_text,
+    print_text,
     stderr_console,
 )
 
@@ -75,7 +75,7 @@ def init(
     if as_json:
         print_json({"file": str(file), "text": text})
         return
-    print_untrusted_text(text)
+    print_text(text)
     print_remark(f"Written to {file}.", "Next: handtools config show   handtools install CLIENT")
 
 

@@ -22,7 +22,7 @@ from handtools.cli.terminal import (
     print_diff,
     print_json,
     print_remark,
-    print_untrusted_text,
+    print_text,
     stderr_console,
 )
 
@@ -278,7 +278,7 @@ def _show(
         return
     for file, (shape, edits) in planned.items():
         print_remark(f"{file}:")
-        print_untrusted_text(apply_edits(shape, "", edits)[0])
+        print_text(apply_edits(shape, "", edits)[0])
 
 
 def _question(changes: "Sequence[PlannedConfigChange]") -> str:

@@ -25,7 +25,7 @@ from handtools.cli.sessions import sessions
 from handtools.cli.show import show
 from handtools.cli.skills import skills
 from handtools.cli.stats import stats
-from handtools.cli.terminal import CliCommandError, print_failure, print_remark
+from handtools.cli.terminal import CliCommandError, print_failure, print_remark, print_text
 from handtools.cli.token_costs import tokens
 from handtools.cli.tools import tools
 from handtools.cli.undo import redo, undo
@@ -82,7 +82,7 @@ def _app() -> typer.Typer:
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        print(f"handtools {__version__}")
+        print_text(f"handtools {__version__}")
         raise typer.Exit
 
 

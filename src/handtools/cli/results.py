@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from handtools.cli.terminal import (
     coloured_diff,
+    pass_on_text,
     print_failure,
     print_json,
     print_pending_call,
     print_remark,
-    print_untrusted_text,
+    print_text,
     stdout_console,
 )
 from handtools.text.visible_text import with_visible_characters
@@ -71,10 +72,10 @@ def print_content(result: "Result[Any]", streamed: "CommandOutputPrinter | None"
         console.print(with_visible_characters(text.removesuffix(diff)), end="", soft_wrap=True)
         console.print(coloured_diff(diff), end="", soft_wrap=True)
     elif text:
-        print_untrusted_text(text)
+        pass_on_text(text)
     for block in result.content:
         if not isinstance(block, Text):
-            print_untrusted_text(f"({type(block).__name__}, {block.media_type}, {len(block.data):,} bytes)")
+            print_text(f"({type(block).__name__}, {block.media_type}, {len(block.data):,} bytes)")
 
 
 def diff_in_details(details: Any) -> str:

@@ -14,7 +14,7 @@ from handtools.cli.terminal import (
     print_diff,
     print_json,
     print_remark,
-    print_untrusted_text,
+    print_text,
     stdout_console,
 )
 from handtools.recorded_changes import file_changes_of_call, net_diff, undone_state
@@ -80,12 +80,12 @@ def _print_arguments(args: Mapping[str, Any]) -> None:
     for name, value in args.items():
         lines = (value if isinstance(value, str) else json.dumps(value)).split("\n")
         if len(lines) == 1:
-            print_untrusted_text(f"  {name}: {lines[0]}")
+            print_text(f"  {name}: {lines[0]}")
             continue
         kept = [f"    {line}" for line in lines[:SHOWN_ARGUMENT_LINES]]
         if len(lines) > SHOWN_ARGUMENT_LINES:
             kept.append(f"    … {len(lines) - SHOWN_ARGUMENT_LINES} more lines; --json has them all")
-        print_untrusted_text("\n".join([f"  {name}:", *kept]))
+        print_text("\n".join([f"  {name}:", *kept]))
 
 
 def _print_result(record: WorkspaceJournal, result: "Result[Any]", diff: str) -> None:
@@ -96,7 +96,7 @@ def _print_result(record: WorkspaceJournal, result: "Result[Any]", diff: str) ->
         else result.text
     )
     _print_heading("result")
-    print_untrusted_text("\n".join(f"  {line}" for line in text.split("\n")))
+    print_text("\n".join(f"  {line}" for line in text.split("\n")))
     if result.request is not None:
         print_approval(
             stdout_console(),

@@ -1,12 +1,18 @@
-"""Terminal input and output of the CLI: coloured text, tables, diffs, JSON, questions, the approval prompt."""
+"""Terminal input and output of the CLI: coloured text, tables, diffs, JSON, questions, the approval prompt.
+
+All output of the CLI is written here. Control, invisible and direction characters are made visible, also in
+a pipe: what goes through one is often shown in a terminal in the end. Unchanged are JSON, which escapes them by
+itself, and what is meant for another program: the diff of `handtools diff`, and what a tool answers to `call`.
+"""
 
 import json
 import os
 import select
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from handtools.core.approval import Approval, RememberScope, Reply
@@ -52,38 +58,43 @@ def table_cell(text: str, most: int = 60) -> str:
     return one_line(with_visible_characters(one_line(text)), most)
 
 
-def print_json(value: Any) -> None:
-    """Print a value to stdout as one line of JSON."""
-    print(json.dumps(value))
+def print_json(value: Any, *, indent: int | None = None) -> None:
+    """Print a value to stdout as JSON, on one line unless it is indented."""
+    _write(json.dumps(value, indent=indent))
 
 
-def print_untrusted_text(text: str) -> None:
-    """Print text to stdout: unchanged into a pipe, with control characters made visible on a terminal."""
-    console = stdout_console()
-    if console.is_terminal:
-        console.print(with_visible_characters(text), soft_wrap=True)
-    else:
-        sys.stdout.write(text if text.endswith("\n") or not text else f"{text}\n")
+def print_text(text: str) -> None:
+    """Print text to stdout, and the end of its last line if that is missing."""
+    _write(with_visible_characters(text))
 
 
-def print_output_lines(text: str) -> None:
-    """Print lines of a running command's output to stdout at once, as `print_untrusted_text` does."""
-    console = stdout_console()
-    if console.is_terminal:
-        console.print(with_visible_characters(text), soft_wrap=True, end="")
-    else:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+def pass_on_text(text: str) -> None:
+    """Print what a tool answered to stdout: unchanged into a pipe, for the program at its other end."""
+    _write(_visible_on_terminal(text))
 
 
-def print_diff(diff: str) -> None:
-    """Print a unified diff to stdout: coloured on a terminal, unchanged into a pipe so that it can be applied.
+def pass_on_lines(text: str) -> None:
+    """Print lines of a running command's output to stdout at once, as `pass_on_text` does."""
+    sys.stdout.write(_visible_on_terminal(text))
+    sys.stdout.flush()
 
-    One that is longer than the screen is shown in the person's pager.
+
+def _visible_on_terminal(text: str) -> str:
+    return with_visible_characters(text) if stdout_console().is_terminal else text
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text if text.endswith("\n") or not text else f"{text}\n")
+
+
+def print_diff(diff: str, *, to_apply: bool = False) -> None:
+    """Print a unified diff to stdout, coloured on a terminal.
+
+    With `to_apply` it goes into a pipe unchanged. One that is longer than the screen is shown in the pager.
     """
     console = stdout_console()
     if not console.is_terminal:
-        sys.stdout.write(diff)
+        sys.stdout.write(diff if to_apply else with_visible_characters(diff))
     elif sys.stdin.isatty() and diff.count("\n") >= console.height:
         _page(
             "\n".join(_ansi_lines(diff, coloured=console.color_system is not None and not console.no_color))
@@ -192,12 +203,32 @@ def _print_with_step(mark: tuple[str, str], message: str, step: str) -> None:
 
 
 def _console(*, stderr: bool) -> "Console":
-    from rich.console import Console
-
-    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    console = _visible_console()(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = PIPE_COLUMNS
     return console
+
+
+@cache
+def _visible_console() -> "type[Console]":
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class VisibleConsole(Console):
+        """A console that makes hidden characters visible in all that is printed, whoever forgot to."""
+
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                # Codes of its own that move the cursor are no text.
+                yield (
+                    segment
+                    if segment.control
+                    else Segment(with_visible_characters(segment.text), segment.style)
+                )
+
+    return VisibleConsole
 
 
 def is_interactive() -> bool:

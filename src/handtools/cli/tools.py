@@ -12,7 +12,7 @@ from handtools.cli.terminal import (
     make_plain_table,
     print_json,
     print_remark,
-    print_untrusted_text,
+    print_text,
     stdout_console,
     table_cell,
 )
@@ -34,7 +34,7 @@ def tools(
             print_json(asdict(definition))
     elif schema:
         for definition in offered:
-            print_untrusted_text(f"{definition.name}\n{json.dumps(definition.input_schema, indent=2)}\n")
+            print_text(f"{definition.name}\n{json.dumps(definition.input_schema, indent=2)}\n")
     else:
         rows = make_plain_table("TOOL", "DOES", "WHAT IT IS FOR")
         for definition in offered:

@@ -54,6 +54,36 @@ def test_a_file_can_not_steer_the_terminal(shell):
     assert "␛]0;owned␇ text" in seen
 
 
+HIDDEN = "\x1b]0;owned\x07\x1b[2K\u202e\u200b\x9b31m"
+
+
+def test_nothing_that_a_call_holds_steers_the_terminal_at_the_end_of_a_pipe(shell):
+    """But for the answer of `call` and the diff of `diff`, which other programs read."""
+    call_id = shell.write("a\u202e.txt", f"{HIDDEN}\n", "--session", f"s{HIDDEN}", "--agent", HIDDEN)
+    lists = [
+        "log",
+        "sessions",
+        "stats",
+        "pending",
+        "review --list",
+        "diff --stat",
+        "doctor",
+        "config",
+        "gc --dry-run",
+    ]
+    shown = [shell.run(*words.split()) for words in lists]
+    shown += [
+        shell.run("show", call_id),
+        shell.run("versions", "a\u202e.txt"),
+        shell.run("show", HIDDEN),
+    ]
+    for ran in shown:
+        assert not {*HIDDEN} - {*"]0;owned[2K31m"} & {*ran.out, *ran.err}, ran
+    assert "␛]0;owned␇␛[2K⟨U+202E⟩⟨U+200B⟩⟨U+009B⟩31m" in shown[-3].out
+    assert HIDDEN in shell.run("diff", call_id).out
+    assert HIDDEN in shell.run("call", "read", "path=a\u202e.txt").out
+
+
 def test_doctor_finds_nothing_broken_and_says_how_changes_are_captured(shell):
     shell.write("a.txt", "x")
     ran = shell.run("doctor", "--json")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.cli.terminal import coloured_diff, one_line
+from handtools.cli.terminal import coloured_diff, make_plain_table, one_line, stdout_console
 
 
 @given(st.text(), st.integers(2, 80))
@@ -25,3 +25,17 @@ def test_lines_are_painted_by_what_they_mean():
     assert styles["+new"] == "green"
     assert styles["--- a/x"] == "bold"
     assert " same" not in styles
+
+
+def test_a_console_shows_hidden_characters_that_nobody_made_visible_before(capsys):
+    from rich.panel import Panel
+    from rich.text import Text
+
+    table = make_plain_table("\x9b31m")
+    table.add_row("\x1b[2K", Text("\u202etxt.exe", "red"))
+    console = stdout_console()
+    for thing in ("a\x1b[8mb", Text("c\u2066", "bold"), table, Panel("d\x9be")):
+        console.print(thing)
+    out = capsys.readouterr().out
+    assert not {*"\x1b\x9b\u202e\u2066"} & {*out}
+    assert "a␛[8mb\nc⟨U+2066⟩\n" in out
