@@ -1,4 +1,4 @@
-"""Text made safe to approve: control, invisible and direction characters shown, long runs of blanks shortened.
+"""Text made safe to approve: hidden characters shown, long runs of blanks and of combining marks counted.
 
 ADR 121.
 """
@@ -6,14 +6,20 @@ ADR 121.
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import groupby
 
-_PLAIN = re.compile(r"[^\x20-\x7e\n\t]")
+_NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]+")
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 """Unicode categories that are made visible: controls, formats, unassigned, private, surrogates, odd spaces."""
 _BLANK = frozenset(
-    map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, *range(0x180B, 0x1810)))
+    map(
+        chr,
+        (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, *range(0x180B, 0x1810)),
+    )
 ) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 """Letters and marks that are displayed as nothing."""
+MAX_COMBINING_MARKS = 4
+"""How many marks one letter may carry, as in pointed Hebrew; more would be drawn over the lines around it."""
 _BLANK_LINES = re.compile(r"(?:^[ \t]*\n){4,}", re.MULTILINE)
 _BLANKS = re.compile(r"(?<=\S)[ \t]{24,}(?=\S)|(?<=\S)[ \t]{80,}$|^[ \t]{80,}", re.MULTILINE)
 
@@ -22,8 +28,8 @@ _RUNS = re.compile(r"[ ⏎]{2,}")
 
 
 def with_visible_characters(text: str) -> str:
-    """Make hidden characters visible: control characters as symbols, other invisible ones by their number."""
-    return _PLAIN.sub(lambda found: _picture(found[0]), text)
+    """Make hidden characters visible: controls as symbols, others by number; piles of marks are counted."""
+    return _NOT_PLAIN.sub(lambda found: _visible_run(found[0]), text)
 
 
 def without_long_blanks(text: str) -> str:
@@ -39,6 +45,20 @@ def visible_line(text: str, max_chars: int) -> str:
         with_visible_characters(text).strip("\n").replace("\t", " ").replace("\n", "⏎"),
     )
     return flat if len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
+
+
+def _visible_run(chars: str) -> str:
+    shown = []
+    for is_mark, group in groupby(chars, _is_combining_mark):
+        run = [*group]
+        counted = is_mark and len(run) > MAX_COMBINING_MARKS
+        shown += [f"⟨{len(run)} combining marks⟩"] if counted else map(_picture, run)
+    return "".join(shown)
+
+
+@lru_cache(maxsize=1024)
+def _is_combining_mark(char: str) -> bool:
+    return char not in _BLANK and unicodedata.category(char) in {"Mn", "Me"}
 
 
 @lru_cache(maxsize=1024)

@@ -20,6 +20,16 @@ def test_nothing_that_is_left_can_hide_or_steer(text):
         assert char in "\n\t " or unicodedata.category(char) not in HIDDEN
 
 
+@given(st.text(st.sampled_from("ae\u0301\u0336\u20dd\u034f\u200d\u0903 ")))
+def test_no_letter_is_covered_by_a_pile_of_marks(text):
+    shown = with_visible_characters(text)
+    assert not re.search("[\u0301\u0336\u20dd]{5}", shown)
+    hidden = sum(int(count) for count in re.findall(r"⟨(\d+) combining marks⟩", shown))
+    assert hidden + len(re.findall("[\u0301\u0336\u20dd]", shown)) == len(
+        re.findall("[\u0301\u0336\u20dd]", text)
+    )
+
+
 @given(anything)
 def test_what_can_be_seen_stays_as_it_is(text):
     kept = [char for char in text if char in "\n\t " or unicodedata.category(char) not in HIDDEN]
@@ -43,7 +53,10 @@ def test_what_can_be_seen_stays_as_it_is(text):
         ("\U000e0041", "⟨U+E0041⟩"),
         ("\udce9", "⟨U+DCE9⟩"),
         ("a\u2028b\x85c", "a⟨U+2028⟩b⟨U+0085⟩c"),
+        ("a\ufffcb", "a⟨U+FFFC⟩b"),
+        ("echo a" + "\u0336" * 300 + "b", "echo a⟨300 combining marks⟩b"),
         ("grün 漢字 й", "grün 漢字 й"),
+        ("gru\u0308n ว\u0e35\u0e48 שּׁ\u05b8\u0591", "gru\u0308n ว\u0e35\u0e48 שּׁ\u05b8\u0591"),
     ],
 )
 def test_each_kind_of_it_is_shown(raw, shown):
