@@ -6,6 +6,10 @@ command may reach is not for the others: each has a proxy of its own, which asks
 environment names and ends with it. The proxy has a thread and an event loop of its own: a background job outlives
 the loop that started it.
 
+A plain HTTP request is read strictly and written anew from what was understood, so that the server sees the
+host that was judged and no second request. The bytes of a tunnel (`CONNECT`, SOCKS) are not looked at: for which
+site of an allowed address a client asks inside of it, in TLS or in a `Host` field, is between the two of them.
+
 ADR 58, 162.
 """
 
@@ -45,9 +49,19 @@ _SOCKS_PASSWORD_VERSION = 1
 PROXY_USER = "handtools"
 _IPV4, _DOMAIN_NAME, _IPV6 = 1, 3, 4
 _MOST_PORT = 65535
-_PORT = re.compile("[0-9]{1,5}")
-_BODY_LENGTH = re.compile(b"[0-9]{1,18}")
-_HOP_BY_HOP = (b"proxy-", b"connection:", b"keep-alive:", b"host:", b"upgrade:")
+_HOST_NAME = re.compile(r"[\w.-]+", re.ASCII)
+_AUTHORITY = re.compile(
+    rf"(?P<host>{_HOST_NAME.pattern}|\[[\da-fA-F:.]+\])(?::(?P<port>\d{{1,5}}))?", re.ASCII
+)
+_FIELD_NAME = r"[!#$%&'*+.^_`|~\w-]+"
+_REQUEST_LINE = re.compile(rf"({_FIELD_NAME}) ([\x21-\x7e]+) HTTP/1\.[01]", re.ASCII)
+_HEADER_FIELD = re.compile(rf"({_FIELD_NAME}):([\t\x20-\x7e\x80-\xff]*)", re.ASCII)
+"""One header field on one line: no space before the colon, no continued line, no control character."""
+_BODY_LENGTH = re.compile("[0-9]{1,18}")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e]*)?\r\n")
+_LENGTH_FIELDS = frozenset({"content-length", "transfer-encoding"})
+_OWN_FIELDS = _LENGTH_FIELDS | {"host", "connection", "keep-alive", "upgrade", "te", "trailer"}
+"""Header fields that the proxy writes itself or that are between client and proxy; with those named `proxy-`."""
 
 ProxyRequestKind = Literal["tunnel", "request", "socks"]
 
@@ -58,14 +72,14 @@ class BadProxyRequest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProxyRequest:
-    """The host and port that a client wants to reach, and bytes already read that are to be sent there."""
+    """The host and port that a client wants to reach, and for a plain request the head that is sent there."""
 
     kind: ProxyRequestKind
     host: str
     port: int
-    first: bytes = b""
-    body_bytes: int | None = None
-    """How many bytes of the request body are still to come; None for no limit."""
+    head: bytes = b""
+    body_bytes: int | None = 0
+    """How long the body of a plain request is; None for one in chunks."""
     password: str = ""
     """The password that the client gave; empty without one."""
 
@@ -83,13 +97,13 @@ async def read_proxy_request(reader: asyncio.StreamReader, writer: asyncio.Strea
 
 
 def _read_http(head: bytes) -> ProxyRequest:
-    line, *fields = head[:-4].split(b"\r\n")
-    try:
-        method, target, version = line.decode("ascii").split(" ")
-    except ValueError as error:
-        raise BadProxyRequest("that is no request") from error
-    if not version.startswith("HTTP/1."):
-        raise BadProxyRequest("only HTTP/1 is spoken here")
+    """Parse the head of a request, and write the one that is sent on."""
+    line, *lines = head[:-4].decode("latin-1").split("\r\n")
+    request = _REQUEST_LINE.fullmatch(line)
+    if request is None:
+        raise BadProxyRequest("that is no request of HTTP/1")
+    method, target = request.groups()
+    fields = [_header_field(each) for each in lines]
     password = _basic_password(fields)
     if method == "CONNECT":
         return ProxyRequest("tunnel", *_authority(target, None), password=password)
@@ -100,47 +114,93 @@ def _read_http(head: bytes) -> ProxyRequest:
     if where.scheme != "http" or not where.netloc:
         raise BadProxyRequest("a proxy is asked for a whole http:// address")
     host, port = _authority(where.netloc.rpartition("@")[2], 80)
-    path = (where.path or "/") + (f"?{where.query}" if where.query else "")
     # The host that was judged is the host that is named: a client can't ask for one and name another.
-    kept = [field for field in fields if not field.lower().startswith(_HOP_BY_HOP)]
-    named = where.netloc.rpartition("@")[2]
-    lines = [f"{method} {path} HTTP/1.1".encode(), f"Host: {named}".encode(), b"Connection: close", *kept]
-    return ProxyRequest(
-        "request", host, port, b"\r\n".join(lines) + b"\r\n\r\n", _body_bytes(kept), password
-    )
+    named = f"[{host}]" if ":" in host else host
+    path = (where.path or "/") + (f"?{where.query}" if where.query else "")
+    written = [
+        f"{method} {path} HTTP/1.1",
+        f"Host: {named}" if port == 80 else f"Host: {named}:{port}",
+        "Connection: close",
+        *(f"{name}: {value}" for name, value in fields if not _is_own_field(name)),
+    ]
+    size, framing = _body_length(fields)
+    sent = "\r\n".join([*written, *framing, "", ""]).encode("latin-1")
+    return ProxyRequest("request", host, port, sent, size, password)
 
 
-def _basic_password(fields: list[bytes]) -> str:
+def _header_field(line: str) -> tuple[str, str]:
+    field = _HEADER_FIELD.fullmatch(line)
+    if field is None:
+        raise BadProxyRequest("a line of its head is no header field")
+    return field[1], field[2].strip(" \t")
+
+
+def _is_own_field(name: str) -> bool:
+    return name.lower() in _OWN_FIELDS or name.lower().startswith("proxy-")
+
+
+def _basic_password(fields: list[tuple[str, str]]) -> str:
     """The password of the request's `Proxy-Authorization`; empty without one, or in another scheme."""
-    for each in fields:
-        name, _, value = each.partition(b":")
-        scheme, _, coded = value.strip().partition(b" ")
-        if name.strip().lower() == b"proxy-authorization" and scheme.lower() == b"basic":
-            with contextlib.suppress(binascii.Error, UnicodeDecodeError):
+    for name, value in fields:
+        scheme, _, coded = value.partition(" ")
+        if name.lower() == "proxy-authorization" and scheme.lower() == "basic":
+            with contextlib.suppress(binascii.Error, UnicodeError):
                 return base64.b64decode(coded.strip(), validate=True).decode("ascii").partition(":")[2]
     return ""
 
 
-def _body_bytes(fields: list[bytes]) -> int | None:
-    """The length of a request's body: bytes beyond it would be a second request, to an unchecked host."""
-    said = {
-        name.strip().lower(): value.strip() for name, _, value in (each.partition(b":") for each in fields)
-    }
-    if b"transfer-encoding" in said:
-        return None
-    length = said.get(b"content-length", b"0")
-    if not _BODY_LENGTH.fullmatch(length):
-        raise BadProxyRequest("its length is not a number")
-    return int(length)
+def _body_length(fields: list[tuple[str, str]]) -> tuple[int | None, list[str]]:
+    """The length of a request's body, None for one in chunks, and the header field that says so."""
+    lengths = [(name.lower(), value) for name, value in fields if name.lower() in _LENGTH_FIELDS]
+    match lengths:
+        case []:
+            return 0, []
+        case [("content-length", length)] if _BODY_LENGTH.fullmatch(length):
+            return int(length), [f"Content-Length: {int(length)}"]
+        case [("transfer-encoding", coding)] if coding.lower() == "chunked":
+            return None, ["Transfer-Encoding: chunked"]
+        case _:
+            raise BadProxyRequest("it does not say in one way how long its body is")
 
 
 def _authority(text: str, usual: int | None) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or "]" in port:
-        host, port = text, str(usual or "")
-    if not host or not _PORT.fullmatch(port) or not 0 < int(port) <= _MOST_PORT:
+    """The host, normalized as it is judged, and the port."""
+    found = _AUTHORITY.fullmatch(text)
+    port = int((found and found["port"]) or usual or 0)
+    if found is None or not 0 < port <= _MOST_PORT:
         raise BadProxyRequest(f"`{text}` is no host and port")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return normalized_host(found["host"].strip("[]")), port
+
+
+@dataclass(slots=True)
+class ChunkRelay(ByteRelay):
+    """Copies the body of a request that comes in chunks, and stops behind the last one.
+
+    Each chunk is written anew, without extensions; fields after the last one are left out. A malformed chunk
+    closes the connection to the target before the body is whole.
+    """
+
+    async def run(self, silence: float) -> None:
+        """Copy chunks until the last, or until nothing came or went for `silence` seconds."""
+        try:
+            while size := await self._next_size(silence):
+                self.target.write(b"%x\r\n" % size)
+                self.size = self.bytes + size
+                await ByteRelay.run(self, silence)
+                async with asyncio.timeout(silence):
+                    if self.bytes < self.size or await self.source.readexactly(2) != b"\r\n":
+                        raise BadProxyRequest("a chunk is not as long as it says")
+                self.target.write(b"\r\n")
+            self.target.write(b"0\r\n\r\n")
+        except (BadProxyRequest, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+            self.target.transport.abort()
+
+    async def _next_size(self, silence: float) -> int:
+        async with asyncio.timeout(silence):
+            line = _CHUNK_SIZE.fullmatch(await self.source.readuntil(b"\r\n"))
+        if line is None:
+            raise BadProxyRequest("a chunk does not say how long it is")
+        return int(line[1], 16)
 
 
 async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProxyRequest:
@@ -163,16 +223,15 @@ async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         raise BadProxyRequest("only connections are made here")
     if kind == _DOMAIN_NAME:
         size = (await reader.readexactly(1))[0]
-        try:
-            host = (await reader.readexactly(size)).decode("ascii")
-        except UnicodeDecodeError as error:
-            raise BadProxyRequest("its name is not ASCII") from error
+        host = (await reader.readexactly(size)).decode("latin-1")
+        if not _HOST_NAME.fullmatch(host):
+            raise BadProxyRequest(f"`{host}` is no name of a host")
     elif kind in {_IPV4, _IPV6}:
         host = str(ip_address(await reader.readexactly(4 if kind == _IPV4 else 16)))
     else:
         raise BadProxyRequest("it has no kind of address")
     (port,) = struct.unpack("!H", await reader.readexactly(2))
-    return ProxyRequest("socks", host, port, password=password)
+    return ProxyRequest("socks", normalized_host(host), port, password=password)
 
 
 async def _read_socks_password(reader: asyncio.StreamReader) -> str:
@@ -300,7 +359,7 @@ class EgressProxy:
             writer.write(http_reply("unsupported", f"{refusal}."))
             await writer.drain()
             return
-        visit = Visit(host=normalized_host(wish.host), port=wish.port)
+        visit = Visit(host=wish.host, port=wish.port)
         if not hmac.compare_digest(wish.password.encode(), self.password.encode()):
             unknown = socks_reply("unknown") if wish.kind == "socks" else None
             writer.write(unknown or http_reply("unknown", _UNKNOWN_CLIENT))
@@ -368,10 +427,13 @@ class EgressProxy:
     async def _carry(self, wish: ProxyRequest, visit: Visit, here: StreamPair, there: StreamPair) -> None:
         """Relay bytes in both directions until both sides have ended."""
         self.tell(visit)
-        up, down = ByteRelay(here[0], there[1], wish.body_bytes), ByteRelay(there[0], here[1])
+        down = ByteRelay(there[0], here[1])
         if wish.kind == "request":
-            there[1].write(wish.first)
+            there[1].write(wish.head)
+            chunked = wish.body_bytes is None
+            up = (ChunkRelay if chunked else ByteRelay)(here[0], there[1], wish.body_bytes)
         else:
+            up = ByteRelay(here[0], there[1])
             here[1].write(socks_reply("open") if wish.kind == "socks" else http_reply("open"))
         going = asyncio.create_task(up.run(self.patience.silence))
         try:
@@ -381,7 +443,7 @@ class EgressProxy:
         finally:
             going.cancel()
             there[1].close()
-            sent = up.bytes + len(wish.first)
+            sent = up.bytes + len(wish.head)
             self._note(replace(visit, sent_bytes=sent, received_bytes=down.bytes), told=True)
 
     def _note(self, visit: Visit, *, told: bool = False) -> None:

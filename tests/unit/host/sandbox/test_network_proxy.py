@@ -1,5 +1,6 @@
 """The proxy on a loopback port: what it lets through, what it refuses, and that it notes both."""
 
+import asyncio
 import base64
 import contextlib
 import socket
@@ -8,22 +9,34 @@ import threading
 from collections.abc import Iterator
 from typing import Self
 
+import h11
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from handtools.core.web import Visit
-from handtools.host.sandbox.network_proxy import EgressProxy, ProxyTimeouts
+from handtools.host.sandbox.network_proxy import (
+    BadProxyRequest,
+    EgressProxy,
+    ProxyRequest,
+    ProxyTimeouts,
+    read_proxy_request,
+)
 from handtools.text.web.host_access import parse_host_list
 
 SHORT = 0.2
 
 
 class Server:
-    """Answers every connection with what it was sent, once."""
+    """Answers every connection once, after its first bytes or those that a test waits for."""
+
+    until = b""
 
     def __init__(self) -> None:
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         self.heard: list[bytes] = []
+        self.served = threading.Semaphore(0)
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
@@ -31,8 +44,12 @@ class Server:
             while True:
                 there, _ = self.socket.accept()
                 with there:
-                    heard = there.recv(65536)
+                    heard = b""
+                    with contextlib.suppress(ConnectionResetError):
+                        while (piece := there.recv(65536)) and self.until not in (heard := heard + piece):
+                            pass
                     self.heard.append(heard)
+                    self.served.release()
                     there.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")
 
 
@@ -125,6 +142,106 @@ def test_a_second_request_on_the_same_connection_is_not_passed_on(server):
     assert b"evil" not in b"".join(server.heard)
 
 
+HOSTILE_LINES = [
+    "Host: evil.example",
+    "host:evil.example",
+    "Host : evil.example",
+    " Host: evil.example",
+    "X: y\nHost: evil.example",
+    "X: y\rHost: evil.example",
+    "Connection: keep-alive",
+    "Connection: host",
+    "Content-Length: 3",
+    "Content-Length: +3",
+    "Content-Length: 70",
+    "content-length:\t5",
+    "Transfer-Encoding: chunked",
+    "Transfer-Encoding: identity",
+    "Transfer-Encoding:\x0bchunked",
+    "Proxy-Authorization: Basic aDpzZWNyZXQ=",
+    "Upgrade: h2c",
+    "Expect: 100-continue",
+    "X: caf\xe9",
+    "",
+]
+
+
+@given(
+    st.sampled_from(["GET", "POST", "OPTIONS", "Q\tX", "GET\n"]),
+    st.sampled_from(["", "/", "/a?b#c", "/a\rb", "/ HTTP/1.1\r\nHost: evil.example\r\nX:", "?q"]),
+    st.lists(st.sampled_from(HOSTILE_LINES), max_size=4),
+)
+def test_a_request_that_is_passed_on_is_one_request_to_the_judged_host_for_every_reader(
+    method, path, lines
+):
+    head = "\r\n".join([f"{method} http://u@Example.COM.:8080{path} HTTP/1.1", *lines, "", ""])
+
+    async def read() -> ProxyRequest:
+        reader = asyncio.StreamReader()
+        reader.feed_data(head.encode("latin-1"))
+        reader.feed_eof()
+        return await read_proxy_request(reader, None)  # type: ignore[arg-type]
+
+    try:
+        request = asyncio.run(read())
+    except BadProxyRequest:
+        return
+    assert (request.host, request.port) == ("example.com", 8080)
+    server = h11.Connection(h11.SERVER)
+    server.receive_data(request.head)
+    event = server.next_event()
+    assert isinstance(event, h11.Request)
+    assert [value for name, value in event.headers if name == b"host"] == [b"example.com:8080"]
+    assert (b"connection", b"close") in event.headers
+    framing = [
+        (name, value) for name, value in event.headers if name in {b"content-length", b"transfer-encoding"}
+    ]
+    size = request.body_bytes
+    assert framing in (
+        [],
+        [(b"content-length", str(size).encode())]
+        if size is not None
+        else [(b"transfer-encoding", b"chunked")],
+    )
+    assert b"\n" not in request.head.replace(b"\r\n", b"")
+    assert b"secret" not in request.head
+    assert b"evil" not in request.head.split(b"HTTP/1.1", 1)[1]
+
+
+CHUNKED = "POST http://127.0.0.1:{port}/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def test_chunks_are_carried_and_nothing_behind_the_last(server):
+    server.until = b"0\r\n\r\n"
+    body = (
+        "3;x=y\r\nabc\r\nA \r\n0123456789\r\n0\r\nX: evil\r\n\r\nGET http://evil.example/ HTTP/1.1\r\n\r\n"
+    )
+    with Through(f"127.0.0.1:{server.port}") as through:
+        heard = through.says((CHUNKED.format(port=server.port) + body).encode())
+    assert heard.endswith(b"hi")
+    [request] = server.heard
+    assert request.partition(b"\r\n\r\n")[2] == b"3\r\nabc\r\na\r\n0123456789\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "3\r\nabcGET /",
+        "-3\r\nabc\r\n",
+        "0x3\r\nabc\r\n",
+        "3\nabc\n0\n\nGET / HTTP/1.1\r\n",
+        "\r\n0\r\n\r\n",
+    ],
+)
+def test_a_malformed_chunk_ends_the_connection_before_the_body_is_whole(server, body):
+    server.until = b"never"
+    with Through(f"127.0.0.1:{server.port}") as through:
+        through.says((CHUNKED.format(port=server.port) + body).encode())
+        assert server.served.acquire(timeout=10)
+    assert b"0\r\n\r\n" not in server.heard[0]
+    assert b"GET" not in server.heard[0]
+
+
 def test_socks_carries_both_ways(server):
     with Through(f"127.0.0.1:{server.port}") as through:
         port = struct.pack("!H", server.port)
@@ -199,6 +316,20 @@ def test_a_host_that_does_not_answer_is_told_from_one_that_is_refused():
         b"nonsense\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\n",
         b"POST http://example.com/ HTTP/1.1\r\nContent-Length: many\r\n\r\n",
+        b"POST http://example.com/ HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n",
+        b"POST http://example.com/ HTTP/1.1\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST http://example.com/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        b"GET http://example.com/ HTTP/1.1\r\nX: a\nHost: evil.example\r\n\r\n",
+        b"GET http://example.com/ HTTP/1.1\nHost: evil.example\r\n\r\n",
+        b"GET http://example.com/ HTTP/1.1\r\nX: a\rHost: evil.example\r\n\r\n",
+        b"GET http://example.com/ HTTP/1.1\r\nHost : evil.example\r\n\r\n",
+        b"GET http://example.com/ HTTP/1.1\r\nX: a\r\n Host: evil.example\r\n\r\n",
+        b"GET http://example.com/ HTTP/1.1\r\nX: a\0b\r\n\r\n",
+        b"GET http://example.com/ HTTP/1.1\r\nno field\r\n\r\n",
+        b"GET http://example.com/\tx HTTP/1.1\r\n\r\n",
+        b"GET  http://example.com/ HTTP/1.1\r\n\r\n",
+        b"GET http://exam,ple.com/ HTTP/1.1\r\n\r\n",
+        b"CONNECT a@example.com:443 HTTP/1.1\r\n\r\n",
         b"GET http://example.com/ HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n",
     ],
 )
