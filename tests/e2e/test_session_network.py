@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from http.server import ThreadingHTTPServer
+from pathlib import Path
 
 import anyio
 import pytest
@@ -16,8 +17,10 @@ from handtools.core.errors import HostError
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox import session_network
+from handtools.host.sandbox.processes.supervisor_client import open_network
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 from handtools.host.sandbox.session_network import SessionNetworks
+from handtools.host.sandbox.supervisor_messages import NetworkOrder
 from handtools.toolbox import CODING, local_workspace
 from tests.e2e.test_network import Hello, identity, interpreter, pythons, variables
 
@@ -300,3 +303,36 @@ def test_it_is_so_for_an_ordinary_user_too(user):
     )  # fmt: skip
     who = os.geteuid() if user is None else user
     assert done.stdout.splitlines() == [f"{who} b'from the job'"], done.stderr
+
+
+TAKE_INSTANCES = """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for fd in map(int, sys.argv[1:]):
+    assert libc.setns(fd, 0) == 0, ctypes.get_errno()
+taken = [libc.inotify_init1(0) for _ in range(2_000)]
+print(sum(fd >= 0 for fd in taken))
+"""
+
+
+def test_a_session_of_an_ordinary_user_can_not_take_all_their_inotify_instances():
+    order = NetworkOrder(
+        order="network",
+        unshare=session_network.CLONE_NEWNET | session_network.CLONE_NEWUSER,
+        listening=0,
+        connecting=(),
+    )
+    namespaces, _ = open_network(order)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", TAKE_INSTANCES, *map(str, namespaces)],
+            pass_fds=namespaces,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    finally:
+        for fd in namespaces:
+            os.close(fd)
+    limit = int(Path("/proc/sys/fs/inotify/max_user_instances").read_text("ascii"))
+    assert 0 < int(done.stdout) <= limit // 2

@@ -109,6 +109,20 @@ def _unshare(flags: int, identity: Sequence[int] | None) -> None:
     _write_file("/proc/self/setgroups", "deny")
     _write_file("/proc/self/uid_map", f"{inside[0]} {user} 1")
     _write_file("/proc/self/gid_map", f"{inside[1]} {group} 1")
+    _limit_inotify()
+
+
+def _limit_inotify() -> None:
+    """Leave half of the user's inotify instances and watches to programs outside of this user namespace.
+
+    A command could take all of them, and an editor, or our own watch for private files, would get none.
+    """
+    for name in ("instances", "watches"):
+        with (
+            contextlib.suppress(OSError),
+            open(f"/proc/sys/fs/inotify/max_user_{name}", encoding="ascii") as limit,
+        ):
+            _write_file(f"/proc/sys/user/max_inotify_{name}", str(int(limit.read()) // 2))
 
 
 def _leave_mounts(folder: str, kept: Sequence[str]) -> None:
