@@ -28,6 +28,7 @@ _NOT_FILES = {
 }
 """For each kind that can't be read like a file: its name and the hint for the model."""
 _DEVICE = ("a pipe, a socket or a device", "Name a regular file.")
+_NO_ENTRY_NAMES = frozenset({"", ".."})
 
 
 class FolderHandle:
@@ -61,15 +62,21 @@ class FolderHandle:
             os.close(fd)
 
     def name_for_os(self, name: str) -> str:
-        """A name in this folder in the form that `os` calls take: the name, or the full path without handles."""
+        """A name in this folder in the form that `os` calls take: the name, or the full path without handles.
+
+        Raises `OSError` for what would lead to another folder: `..`, or a path.
+        """
+        if name in _NO_ENTRY_NAMES or "/" in name or os.sep in name:
+            raise OSError(errno.EINVAL, "Not the name of an entry of this folder", name)
         return os.path.join(self.path, name) if self.fd is None else name
 
     def child(self, name: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS) -> "FolderHandle":
         """Open a subfolder of this folder; a symbolic link is refused."""
-        path = os.path.join(self.path, name)
+        entry = self.name_for_os(name)
         if self.fd is None:
-            return FolderHandle.at(path)
-        return FolderHandle(os.open(name, flags | syscalls.NO_FOLLOW, dir_fd=self.fd), path)
+            return FolderHandle.at(entry)
+        path = os.path.join(self.path, name)
+        return FolderHandle(os.open(entry, flags | syscalls.NO_FOLLOW, dir_fd=self.fd), path)
 
     def own_stat(self) -> os.stat_result:
         """The stat result of the folder itself."""
@@ -151,13 +158,14 @@ class FolderHandle:
 
     def set_mode(self, name: str, mode: int) -> None:
         """Set the permission bits of a subfolder."""
+        entry = self.name_for_os(name)
         if self.fd is None:
-            os.chmod(self.name_for_os(name), mode)
+            os.chmod(entry, mode)
             return
         try:
-            fd = os.open(name, OPEN_FOLDER_TO_LIST_FLAGS | syscalls.NO_FOLLOW, dir_fd=self.fd)
+            fd = os.open(entry, OPEN_FOLDER_TO_LIST_FLAGS | syscalls.NO_FOLLOW, dir_fd=self.fd)
         except PermissionError:
-            self._set_unreadable_mode(name, mode)
+            self._set_unreadable_mode(entry, mode)
             return
         try:
             os.fchmod(fd, mode)
@@ -314,6 +322,7 @@ MOST_SYSCALL_PATH_BYTES = 4000
 """How many bytes of a path are passed to the kernel at once; its limit is 4,096."""
 MOST_FOLDERS_KEPT_OPEN = 64
 """How many folders a tree walk keeps open at most."""
+_ODD_PARTS = frozenset({"", ".", ".."})
 _MOST_RACES = 32
 _NO_LINK_RESOLUTION = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS
 _WALK_BY_HAND_ERRNOS = {errno.EXDEV, errno.EAGAIN, errno.EPERM, errno.ENOSYS, errno.ENAMETOOLONG}
@@ -420,8 +429,11 @@ def open_folder_below(
 ) -> FolderHandle:
     """Open a folder below another, however deep, following no link (ELOOP at the first).
 
-    Closes the start folder.
+    Raises `OSError` for an absolute path and for one with an empty name, `.` or `..`. Closes the start folder.
     """
+    if path and not _ODD_PARTS.isdisjoint(path.split("/")):
+        start.close()
+        raise OSError(errno.EINVAL, "Not a plain path below this folder", path)
     while path:
         with start:
             names, rest = _leading_names(path)
