@@ -1,9 +1,12 @@
 """A copy of a workspace's journal as a tar archive: packed on its host, sent in parts, unpacked elsewhere."""
 
+import gzip
 import os
-import tarfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
+
+from handtools.fleet.tar_archives import pack_folder, unpack_archive
 
 JOURNAL_ARCHIVE_NAME = "journal.tar.gz"
 JOURNAL_PART_BYTES = 16 << 20
@@ -12,10 +15,8 @@ _JOURNAL_PARTS = ("journal.sqlite", "journal.sqlite-wal", "blobs", "outputs")
 
 def pack_journal(state: Path, archive: Path) -> None:
     """Pack the record of calls and what it refers to; scratch folders, locks and caches stay."""
-    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
-        for name in _JOURNAL_PARTS:
-            if (state / name).exists():
-                packed.add(state / name, name)
+    with gzip.open(archive, "wb", compresslevel=1) as packed:
+        pack_folder(state, packed, names=_JOURNAL_PARTS)
 
 
 def read_archive_part(archive: Path, offset: int) -> tuple[bytes, int]:
@@ -27,6 +28,6 @@ def read_archive_part(archive: Path, offset: int) -> tuple[bytes, int]:
 
 def unpack_journal(archive: IO[bytes], folder: Path) -> None:
     """Unpack an archive into a new folder."""
-    folder.mkdir(0o700)
-    with tarfile.open(fileobj=archive) as packed:
-        packed.extractall(folder, filter="data")
+    with TemporaryDirectory(dir=folder.parent) as scratch:
+        unpack_archive(archive, folder, Path(scratch))
+    folder.chmod(0o700)

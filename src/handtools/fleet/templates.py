@@ -4,10 +4,10 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
-import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from handtools.core.errors import HostError, NotFound, UsageError
+from handtools.core.errors import NotFound, StorageFault, UsageError
+from handtools.fleet.image_layers import template_mode
 from handtools.fleet.oci_image import unpack_image
-from handtools.host import programs
+from handtools.fleet.tar_archives import unpack_archive, unpacking
 from handtools.host.files.folder_handle import FolderHandle, walk_tree
+from handtools.host.files.git_repository import head_commit, write_commit
 from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 
 TEMPLATE_TREE_NAME = "tree"
 TEMPLATE_FACTS_NAME = "facts.json"
-_GIT_SECONDS = 600.0
+TEMPLATE_DIGEST = re.compile("[0-9a-f]{64}")
 _HASHED_CHUNK_BYTES = 1 << 20
 _REPOSITORY_NAME = ".git"
 
@@ -47,19 +49,32 @@ class TemplateStore:
         self.folder = Path(folder)
 
     def add_folder(self, source: str | Path) -> Template:
-        """Make a template of a copy of a folder; the same content gives the same template."""
+        """Make a template of a copy of a folder; the same content gives the same template.
+
+        Set-user-id and set-group-id bits stay out.
+        """
         with self._incoming() as place, FolderHandle.at(os.path.realpath(source)) as top:
             os.mkdir(place / TEMPLATE_TREE_NAME)
             with FolderHandle.at(os.fspath(place / TEMPLATE_TREE_NAME)) as tree:
                 for name in top.names():
                     copy_tree(top, name, tree, name)
+                _set_template_modes(tree)
             return self._keep(place, f"folder {source}")
 
     def add_tarball(self, source: str | Path | IO[bytes]) -> Template:
-        """Make a template of a tar archive, compressed or not; what leads out of it is refused."""
+        """Make a template of a tar archive, compressed or not.
+
+        Links stay as they are, owners and devices do not. Raises `UsageError` for a path that leads out of it.
+        """
+        if isinstance(source, (str, Path)):
+            with unpacking("archive"), open(source, "rb") as file:
+                return self._add_tarball(file, f"tarball {source}")
+        return self._add_tarball(source, "tarball")
+
+    def _add_tarball(self, packed: IO[bytes], source: str) -> Template:
         with self._incoming() as place:
-            _unpack(source, place / TEMPLATE_TREE_NAME)
-            return self._keep(place, f"tarball {source if isinstance(source, (str, Path)) else ''}".strip())
+            unpack_archive(packed, place / TEMPLATE_TREE_NAME, place)
+            return self._keep(place, source)
 
     def add_image(self, source: str | Path, *, folder: str = "") -> Template:
         """Make a template of a container image on disk, or of one folder of it such as `/app`.
@@ -68,45 +83,46 @@ class TemplateStore:
         refused.
         """
         with self._incoming() as place:
-            scratch = place / "layers"
-            scratch.mkdir()
-            digest = unpack_image(source, place / TEMPLATE_TREE_NAME, scratch, folder=folder)
-            shutil.rmtree(scratch)
+            digest = unpack_image(source, place / TEMPLATE_TREE_NAME, place, folder=folder)
             return self._keep(place, f"image {digest} {folder}".strip())
 
     def add_git_commit(
         self, repository: str | Path, commit: str = "HEAD", *, with_repository: bool = True
     ) -> Template:
-        """Make a template of a commit, by default with a repository of that commit alone, checked out."""
-        found = _git(repository, "rev-parse", "--verify", f"{commit}^{{commit}}").decode().strip()
+        """Make a template of a commit, by default with a repository of that commit alone, checked out.
+
+        Only objects are read: no filter, hook, remote or other setting of the repository is used. Files in Git LFS
+        stay pointers, and objects that are missing are an error.
+        """
         with self._incoming() as place:
             tree = place / TEMPLATE_TREE_NAME
-            if with_repository:
-                tree.mkdir()
-                _git(tree, "init", "--quiet")
-                url = Path(repository).resolve().as_uri()
-                _git(tree, "-c", "protocol.file.allow=always", "fetch", "--quiet", "--depth=1", url, found)
-                _git(tree, "checkout", "--quiet", "-B", "main", found)
-                (tree / _REPOSITORY_NAME / "FETCH_HEAD").unlink()  # it names the folder that it came from
-            else:
-                archive = place / "archive.tar"
-                _git(repository, "archive", "--format=tar", f"--output={archive}", found)
-                _unpack(archive, tree)
-                archive.unlink()
+            found = write_commit(repository, commit, tree, with_repository=with_repository)
             return self._keep(place, f"commit {found}", commit=found if with_repository else "")
 
-    def add_stored(self, digest: str, source: IO[bytes]) -> Template:
-        """Make a template again from a tar archive of its own tree, which was stored under its digest."""
+    def add_stored(self, digest: str, packed: IO[bytes]) -> Template:
+        """Make a template again from a tar archive of its own tree, which was stored under its digest.
+
+        Raises `StorageFault` when the content is another one.
+        """
         with self._incoming() as place:
-            tree = place / TEMPLATE_TREE_NAME
-            tree.mkdir()
-            with tarfile.open(fileobj=source) as archive:
-                archive.extractall(tree, filter="tar")
-            return self._keep(place, "store", digest=digest)
+            stored, tree = place / "stored", place / TEMPLATE_TREE_NAME
+            try:
+                unpack_archive(packed, stored, place)
+                commit = head_commit(stored)
+                if commit and _content_digest(stored, commit)[0] == digest:
+                    # The digest says nothing of a repository but its commit: it is made anew from the objects.
+                    write_commit(stored, commit, tree, with_repository=True)
+                    shutil.rmtree(stored)
+                else:
+                    commit = ""
+                    stored.rename(tree)
+                return self._keep(place, "store", commit=commit, digest=digest)
+            except UsageError as problem:
+                raise _damaged(digest, str(problem)) from problem
 
     def get(self, digest: str) -> Template:
         """Return a template by its digest; raises `NotFound`."""
-        place = self.folder / digest
+        place = self._place(digest)
         try:
             facts = json.loads((place / TEMPLATE_FACTS_NAME).read_bytes())
         except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -117,32 +133,32 @@ class TemplateStore:
 
     def tree(self, digest: str) -> Path:
         """The folder of a template, whether it is there or not."""
-        return self.folder / digest / TEMPLATE_TREE_NAME
+        return self._place(digest) / TEMPLATE_TREE_NAME
 
     def has(self, digest: str) -> bool:
         """Whether a template is here."""
-        return (self.folder / digest / TEMPLATE_FACTS_NAME).is_file()
+        return (self._place(digest) / TEMPLATE_FACTS_NAME).is_file()
 
     def digests(self) -> list[str]:
         """The digests of all templates that are here."""
         if not self.folder.is_dir():
             return []
-        return sorted(name for name in os.listdir(self.folder) if self.has(name))
+        return sorted(name for name in os.listdir(self.folder) if _is_digest(name) and self.has(name))
 
     def touch(self, digest: str) -> None:
         """Note that a template is used now."""
         with contextlib.suppress(FileNotFoundError):
-            os.utime(self.folder / digest / TEMPLATE_FACTS_NAME)
+            os.utime(self._place(digest) / TEMPLATE_FACTS_NAME)
 
     def unused_seconds(self, digest: str) -> float:
         """How long ago a template was last used."""
-        return time.time() - (self.folder / digest / TEMPLATE_FACTS_NAME).stat().st_mtime
+        return time.time() - (self._place(digest) / TEMPLATE_FACTS_NAME).stat().st_mtime
 
     def remove(self, digest: str) -> None:
         """Delete a template."""
         with contextlib.suppress(FileNotFoundError):
             # Without its facts it is no template any more, however far the rest comes.
-            (self.folder / digest / TEMPLATE_FACTS_NAME).unlink()
+            (self._place(digest) / TEMPLATE_FACTS_NAME).unlink()
         if self.folder.is_dir():
             with FolderHandle.at(os.fspath(self.folder)) as top:
                 remove_tree(top, digest)
@@ -152,7 +168,8 @@ class TemplateStore:
         left = [
             name
             for name in (os.listdir(self.folder) if self.folder.is_dir() else ())
-            if not self.has(name) and time.time() - (self.folder / name).stat().st_mtime > older_seconds
+            if not (_is_digest(name) and self.has(name))
+            and time.time() - (self.folder / name).stat().st_mtime > older_seconds
         ]
         for name in left:
             with FolderHandle.at(os.fspath(self.folder)) as top:
@@ -169,18 +186,49 @@ class TemplateStore:
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
+    def _place(self, digest: str) -> Path:
+        """The folder of a template, whether it is there or not."""
+        if not _is_digest(digest):
+            raise NotFound(f"{digest[:80]!r} is not the digest of a template.", hint="Look at the list.")
+        return self.folder / digest
+
     def _keep(self, place: Path, source: str, *, commit: str = "", digest: str = "") -> Template:
         found, files, size = _content_digest(place / TEMPLATE_TREE_NAME, commit)
-        digest = digest or found
-        if not self.has(digest):
+        if digest and found != digest:
+            raise _damaged(digest, "Its content has another digest.")
+        if not self.has(found):
             facts = {"files": files, "bytes": size, "source": source, "made": time.time()}
             (place / TEMPLATE_FACTS_NAME).write_text(json.dumps(facts))
             try:
-                os.rename(place, self.folder / digest)
+                os.rename(place, self._place(found))
             except OSError:  # somebody else was first, and theirs is the same
-                if not self.has(digest):
+                if not self.has(found):
                     raise
-        return self.get(digest)
+        return self.get(found)
+
+
+def _is_digest(name: str) -> bool:
+    return TEMPLATE_DIGEST.fullmatch(name) is not None
+
+
+def _damaged(digest: str, problem: str) -> StorageFault:
+    return StorageFault(
+        f"What is stored as template {digest[:12]} is something else: {problem}",
+        hint="Look who can write to the object store, and add the template to the fleet again.",
+    )
+
+
+def _set_template_modes(tree: FolderHandle) -> None:
+    for found in walk_tree(tree):
+        mode, is_folder = stat.S_IMODE(found.facts.st_mode), stat.S_ISDIR(found.facts.st_mode)
+        wanted = template_mode(mode, is_folder=is_folder)
+        if wanted == mode or stat.S_ISLNK(found.facts.st_mode):
+            continue
+        if is_folder:
+            found.folder.set_mode(found.name, wanted)
+        else:
+            with open(found.folder.open_file(found.name), "rb") as file:
+                os.fchmod(file.fileno(), wanted)
 
 
 def content_digest(tree: str | Path) -> str:
@@ -220,27 +268,3 @@ def _digest_of(file: IO[bytes]) -> str:
     while chunk := file.read(_HASHED_CHUNK_BYTES):
         digest.update(chunk)
     return digest.hexdigest()
-
-
-def _unpack(source: str | Path | IO[bytes], tree: Path) -> None:
-    tree.mkdir()
-    try:
-        with (
-            tarfile.open(source) if isinstance(source, (str, Path)) else tarfile.open(fileobj=source)
-        ) as archive:
-            archive.extractall(tree, filter="data")
-    except (tarfile.TarError, OSError, EOFError) as problem:
-        raise UsageError(f"The archive can't be unpacked: {problem}.") from problem
-
-
-def _git(folder: str | Path, *arguments: str) -> bytes:
-    git = programs.find_program("git", "")
-    if git is None:
-        raise HostError("Templates of commits need git, which is not installed.")
-    safe = ["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "safe.directory=*"]
-    done = programs.run_program(
-        git, [*safe, *arguments], programs.ProgramLimits(seconds=_GIT_SECONDS), cwd=folder
-    )
-    if done.code:
-        raise UsageError(f"git can't: {done.errors.decode(errors='replace').strip()[:500]}")
-    return done.output

@@ -62,6 +62,8 @@ class ProgramLimits:
     seconds: float
     memory_bytes: int | None = None
     output_bytes: int = 16 << 20
+    file_bytes: int = 0
+    """How large a file that it writes may be, if that is more than its output may be."""
 
 
 class ProgramTimeout(Exception):
@@ -225,7 +227,7 @@ def _set_limits(pid: int, bounds: ProgramLimits) -> None:
         return
     import resource
 
-    limits = {resource.RLIMIT_FSIZE: bounds.output_bytes, resource.RLIMIT_CORE: 0}
+    limits = {resource.RLIMIT_FSIZE: max(bounds.output_bytes, bounds.file_bytes), resource.RLIMIT_CORE: 0}
     if bounds.memory_bytes is not None:
         # What it writes to, not what it maps: a large file that is only looked at costs nothing.
         limits[resource.RLIMIT_DATA] = bounds.memory_bytes
@@ -258,8 +260,9 @@ def _kill_group(process: Process) -> None:
 
 
 def _read_head(file: IO[bytes], most: int) -> bytes:
+    size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    return file.read(most)
+    return file.read(min(size, most))
 
 
 _OWN_PACKAGE = Path(__file__).parents[1]

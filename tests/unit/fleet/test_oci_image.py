@@ -183,7 +183,7 @@ def test_devices_and_privileges_stay_out(tmp_path: Path, store: TemplateStore) -
         (("a/../../outside", b"x"), "leads out"),
         (special("stolen", tarfile.LNKTYPE, "../../secret"), "leads out"),
         (special("stolen", tarfile.LNKTYPE, "/etc/passwd"), "not in it"),
-        (("etc/kept.conf/below", b"x"), "no folder"),
+        (("etc/kept.conf/below", b"x"), "not a folder"),
     ],
 )
 def test_a_hostile_layer_is_refused_and_leaves_nothing(
@@ -219,3 +219,69 @@ def test_a_blob_that_is_a_link_is_not_read(tmp_path: Path, store: TemplateStore)
         blob.symlink_to(elsewhere)
     with pytest.raises(UsageError, match="lacks"):
         store.add_image(image)
+
+
+SHA256 = "sha256:" + "0" * 64
+ODD: list[Any] = ["x", 5, None, [], ["x"], [None], {}, True, 1.5, [[]], {"digest": ["x"]}, {"digest": {}}]
+DOCUMENTS: list[tuple[str, Any]] = [
+    ("index.json", {"manifests": [SHA256]}),
+    ("index.json", {"manifests": [{"digest": SHA256, "platform": "linux"}]}),
+    *(("index.json", odd) for odd in ODD),
+    *(("index.json", {"manifests": odd}) for odd in ODD),
+    *(("index.json", {"manifests": [odd]}) for odd in ODD),
+    *(("manifest.json", odd) for odd in ODD),
+    *(("manifest.json", [odd]) for odd in ODD),
+    *(("manifest.json", [{"Config": odd, "Layers": odd}]) for odd in ODD),
+]
+
+
+@pytest.mark.parametrize(("name", "document"), DOCUMENTS)
+def test_a_document_of_another_shape_is_refused(
+    tmp_path: Path, store: TemplateStore, name: str, document: Any
+) -> None:
+    (tmp_path / "image").mkdir()
+    (tmp_path / "image" / name).write_text(json.dumps(document))
+    with pytest.raises(UsageError):
+        store.add_image(tmp_path / "image")
+
+
+@pytest.mark.parametrize("part", ["config", "layers", "rootfs", "diff_ids"])
+@pytest.mark.parametrize("odd", ODD)
+def test_a_part_of_another_shape_is_refused(
+    tmp_path: Path, store: TemplateStore, part: str, odd: Any
+) -> None:
+    blobs = tmp_path / "image" / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+
+    def blob(value: Any) -> dict[str, Any]:
+        data = json.dumps(value).encode()
+        (blobs / sha256(data).partition(":")[2]).write_bytes(data)
+        return {"digest": sha256(data)}
+
+    rootfs = odd if part == "rootfs" else {"diff_ids": odd if part == "diff_ids" else [SHA256]}
+    manifest = {"config": blob({"rootfs": rootfs}), "layers": [{"digest": SHA256}]}
+    if part in manifest:
+        manifest[part] = odd
+    (tmp_path / "image" / "index.json").write_text(json.dumps({"manifests": [blob(manifest)]}))
+    with pytest.raises(UsageError):
+        store.add_image(tmp_path / "image")
+
+
+def test_documents_nested_without_end_and_names_that_lead_out_are_refused(
+    tmp_path: Path, store: TemplateStore
+) -> None:
+    image = tmp_path / "image"
+    image.mkdir()
+    (image / "index.json").write_text("[" * 1_000_000)
+    with pytest.raises(UsageError, match="no JSON"):
+        store.add_image(image)
+    (image / "index.json").unlink()
+    config = json.dumps({"rootfs": {"diff_ids": [sha256(b"secret")]}}).encode()
+    outside = tmp_path / f"{sha256(config).partition(':')[2]}.json"
+    outside.write_bytes(config)
+    (tmp_path / "secret").write_bytes(b"secret")
+    for name in (f"../{outside.name}", str(outside)):
+        listed = [{"Config": name, "Layers": ["../secret"]}]
+        (image / "manifest.json").write_text(json.dumps(listed))
+        with pytest.raises(UsageError, match="configuration is missing"):
+            store.add_image(image)

@@ -1,15 +1,16 @@
-"""Read a git repository without trusting its configuration: renames, worktrees, exclude files, tracked content.
+"""Read a git repository without trusting its configuration: renames, commits, exclude files, tracked content.
 
-Exclude files above the workspace.
-
-A repository's configuration can name programs, and an archive or a command can bring a repository along. So git
-never sees one: it is given a folder of ours with a configuration of ours, in which only the objects are the
-repository's. What its HEAD is we read ourselves. Objects are data; nothing in them is executed. ADR 124.
+This is the only module that starts git. A repository's configuration can name programs, and an archive or a
+command can bring a repository along. So git never sees one: it is given a folder of ours with a configuration of
+ours, in which only the objects are the repository's. What its HEAD is we read ourselves. Objects are data; nothing
+in them is executed. ADR 124.
 """
 
+import contextlib
 import hashlib
 import os
 import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Sequence
@@ -17,8 +18,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from handtools.core.errors import HostError, TooLarge, UsageError
 from handtools.host import programs
 from handtools.host.files import syscalls
+from handtools.host.files.folder_handle import FolderHandle, walk_tree
 from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
 from handtools.host.files.whole_reads_and_writes import read_bytes_at
 from handtools.text.git_config import BadGitConfig, parse_git_config
@@ -83,6 +86,21 @@ GIT_LOG_SECONDS = 2.0
 _GIT_MEMORY_BYTES = 1 << 30
 _MOST_HOPS = 20
 _MOST_REFS_BYTES = 64 << 20
+_LOG_LIMITS = programs.ProgramLimits(seconds=GIT_LOG_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
+MAX_COMMIT_BYTES = 64 << 30
+"""Most bytes of all files of a commit that is checked out."""
+_LISTING_BYTES = 512 << 20
+_COMMIT_LIMITS = programs.ProgramLimits(
+    seconds=600.0, memory_bytes=4 * _GIT_MEMORY_BYTES, file_bytes=MAX_COMMIT_BYTES
+)
+_LISTING_LIMITS = programs.ProgramLimits(
+    seconds=600.0, memory_bytes=_GIT_MEMORY_BYTES, output_bytes=_LISTING_BYTES
+)
+_MISSING_OBJECTS_HINT = (
+    "Objects that a partial clone has not fetched, or borrows from another repository, are not read: "
+    "use a clone that has them."
+)
+_LOOSE_FOLDER = re.compile("[0-9a-f]{2}")
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
 _COMMIT_START = re.compile(r"[0-9a-f]{4,64}")
 _COMMIT_NAME = re.compile(r"(?P<name>[^~^\s-][^~^\s]*)(?P<steps>(?:[~^][0-9]{0,4}){0,20})")
@@ -134,7 +152,7 @@ class _Repository:
         """The id, or the start of one, for `HEAD`, a branch, a tag or an id; empty if it is none of these."""
         if name == "HEAD":
             return self.head
-        refs = (f"refs/heads/{name}", f"refs/tags/{name}", f"refs/remotes/{name}")
+        refs = (name, f"refs/heads/{name}", f"refs/tags/{name}", f"refs/remotes/{name}")
         found = (_ref_value(Path(self.shared), ref) for ref in refs if _is_plain_ref(ref))
         commit = next((value for value in found if _COMMIT.fullmatch(value)), "")
         return commit or (name if _COMMIT_START.fullmatch(name) else "")
@@ -175,41 +193,188 @@ def _renames(root: str, workspace: str | Path) -> dict[str, str]:
 
 def _run_git(repository: _Repository, workspace: str | Path, args: Sequence[str]) -> bytes:
     """Run git on a folder of ours with the repository's objects; return what it prints, nothing if it fails."""
-    program = programs.find_program("git", workspace)
-    if program is None:
-        return b""
-    settings = [part for setting in _GIT_SETTINGS for part in ("-c", setting)]
-    bounds = programs.ProgramLimits(seconds=GIT_LOG_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
     try:
         with tempfile.TemporaryDirectory(prefix="handtools-git-") as folder:
             if not programs.is_outside_workspace(folder, workspace):
                 return b""
             _make_bare_repository(Path(folder), repository)
-            own = {"GIT_DIR": folder, "HOME": folder}
-            done = programs.run_program(
-                program,
-                [*settings, "--no-pager", *args],
-                bounds,
-                cwd=folder,
-                env=programs.minimal_environment() | _GIT_ENVIRONMENT | own,
-            )
+            done = _git(Path(folder), args, _LOG_LIMITS, workspace=workspace)
     except (OSError, programs.ProgramTimeout):
         return b""
-    return done.output
+    return done.output if done is not None else b""
+
+
+def _git(
+    own: Path,
+    args: Sequence[str],
+    bounds: programs.ProgramLimits,
+    *,
+    workspace: str | Path = "",
+    work_tree: Path | None = None,
+    given: str = "",
+) -> programs.ProgramResult | None:
+    """Run git in `own`, a repository whose configuration we wrote, with `given` as input; None without git."""
+    program = programs.find_program("git", workspace)
+    if program is None:
+        return None
+    settings = [part for setting in _GIT_SETTINGS for part in ("-c", setting)]
+    folders = {"GIT_DIR": os.fspath(own), "HOME": os.fspath(own)}
+    if work_tree is not None:
+        folders["GIT_WORK_TREE"] = os.fspath(work_tree)
+    with programs.anonymous_file() as stdin:
+        stdin.write(given.encode("ascii"))
+        stdin.seek(0)
+        return programs.run_program(
+            program,
+            [*settings, "--no-pager", *args],
+            bounds,
+            cwd=work_tree or own,
+            env=programs.minimal_environment() | _GIT_ENVIRONMENT | folders,
+            stdin=stdin,
+        )
 
 
 def _make_bare_repository(folder: Path, repository: _Repository) -> None:
     """Make a bare repository in `folder` with our own configuration that borrows the repository's objects."""
-    long = len(repository.head) == 64
-    version = "1\n[extensions]\n\tobjectFormat = sha256\n[core]" if long else "0"
-    (folder / "config").write_text(
-        f"[core]\n\trepositoryFormatVersion = {version}\n\tbare = true\n", "ascii"
-    )
+    _write_repository_files(folder, repository.head, is_bare=True)
     (folder / "HEAD").write_text(f"{repository.head}\n", "ascii")
-    (folder / "refs").mkdir()
-    (folder / "objects").symlink_to(repository.objects)
     if repository.shallow:
         (folder / "shallow").write_text(repository.shallow, "ascii")
+    _link_objects(repository.objects, folder / "objects")
+
+
+def _write_repository_files(folder: Path, commit: str, *, is_bare: bool) -> None:
+    """Make the folders of a repository without objects, and its configuration."""
+    for inner in ("refs/heads", "objects/pack"):
+        (folder / inner).mkdir(parents=True)
+    is_long = len(commit) == 64
+    version = "1\n[extensions]\n\tobjectFormat = sha256\n[core]" if is_long else "0"
+    settings = [f"repositoryFormatVersion = {version}", f"bare = {str(is_bare).lower()}", "fileMode = true"]
+    text = "".join(f"\t{setting}\n" for setting in settings)
+    (folder / "config").write_text(f"[core]\n{text}", "ascii")
+
+
+def _link_objects(source: str, target: Path) -> None:
+    """Link the folders and packs with a repository's own objects, and nothing else that is in its `objects`.
+
+    `info/alternates` stays out, which names objects anywhere on this machine; so does what lies behind a link.
+    """
+    for each in os.scandir(source):
+        if _LOOSE_FOLDER.fullmatch(each.name) and each.is_dir(follow_symlinks=False):
+            (target / each.name).symlink_to(each.path)
+    packs = os.path.join(source, "pack")
+    for each in os.scandir(packs) if _is_folder(packs) else ():
+        if each.name.endswith((".pack", ".idx")) and each.is_file(follow_symlinks=False):
+            (target / "pack" / each.name).symlink_to(each.path)
+
+
+def head_commit(folder: Path) -> str:
+    """The commit id of HEAD in the repository of a folder, which is `.git` in it; empty when there is none."""
+    own = folder / ".git"
+    return _head_commit(own, own) if _is_folder(own) else ""
+
+
+def write_commit(repository: str | Path, name: str, tree: Path, *, with_repository: bool) -> str:
+    """Check out a commit of a repository into `tree`, a folder that is made; returns the commit's id.
+
+    `tree` has a repository of that commit alone, with a configuration of ours, unless `with_repository` is False.
+    Every object has the hash that it is named by. The commit is named as for `commit_time`. Raises `UsageError` if
+    it is not there or objects of it are missing.
+    """
+    source = _repository_at(os.path.realpath(repository))
+    if source is None:
+        raise UsageError(
+            f"{os.fspath(repository)[:200]} has no git repository that can be read, with a commit."
+        )
+    own = tree / ".git"
+    with tempfile.TemporaryDirectory(prefix="handtools-git-", dir=tree.parent) as folder:
+        _make_bare_repository(Path(folder), source)
+        commit = _commit_id(Path(folder), source, name)
+        _write_repository_files(own, commit, is_bare=False)
+        # Its parents are not fetched: the new repository is shallow.
+        wanted = f"--shallow {commit}\n{commit}\n"
+        _git_output(
+            Path(folder), ["pack-objects", "--revs", "-q", f"{own}/objects/pack/pack"], given=wanted
+        )
+    for file, text in (
+        ("HEAD", "ref: refs/heads/main"),
+        ("refs/heads/main", commit),
+        ("shallow", commit),
+    ):
+        (own / file).write_text(f"{text}\n", "ascii")
+    for pack in (own / "objects" / "pack").glob("*.pack"):
+        # The index says which object is where. Made anew, it names each by its hash.
+        pack.with_suffix(".idx").unlink()
+        _git_output(own, ["index-pack", os.fspath(pack)])
+    _check_commit_size(own, commit)
+    _git_output(own, ["read-tree", commit], work_tree=tree)
+    _git_output(own, ["checkout-index", "--all", "--index", "--quiet"], work_tree=tree)
+    if not with_repository:
+        shutil.rmtree(own)
+    _set_checkout_modes(tree)
+    return commit
+
+
+def _repository_at(place: str) -> _Repository | None:
+    """The repository of a folder, or above it; or the bare repository that a folder is."""
+    is_bare = not os.path.lexists(os.path.join(place, ".git")) and all(
+        _is_folder(os.path.join(place, part)) for part in ("objects", "refs")
+    )
+    here = Path(place)
+    return _read_repository(here, here, here) if is_bare else _find_repository(place)
+
+
+def _commit_id(own: Path, source: _Repository, name: str) -> str:
+    parts = _COMMIT_NAME.fullmatch(name)
+    start = source.commit_named(parts["name"]) if parts is not None else ""
+    if parts is None or not start:
+        raise UsageError(
+            f"There is no commit {name[:200]!r} in {source.top}. Name it by its id, a branch or a tag."
+        )
+    wanted = f"{start}{parts['steps']}^{{commit}}"
+    return _git_output(own, ["rev-parse", "--verify", wanted]).decode("ascii").strip()
+
+
+def _git_output(own: Path, args: Sequence[str], *, work_tree: Path | None = None, given: str = "") -> bytes:
+    try:
+        done = _git(own, args, _COMMIT_LIMITS, work_tree=work_tree, given=given)
+    except programs.ProgramTimeout as late:
+        raise UsageError(f"The commit can't be read: {late}.") from late
+    if done is None:
+        raise HostError("Templates of commits need git, which is not installed.")
+    if done.code:
+        said = done.errors.decode(errors="replace").strip()[:500] or f"git {args[0]} ended with {done.code}"
+        raise UsageError(f"The commit can't be read: {said}. {_MISSING_OBJECTS_HINT}")
+    return done.output
+
+
+def _check_commit_size(own: Path, commit: str) -> None:
+    """Raise `TooLarge` for a commit that would fill the disk: a few small trees can name each other many times."""
+    rows: list[bytes] = []
+    with contextlib.suppress(programs.ProgramTimeout):
+        listed = _git(own, ["ls-tree", "-r", "-l", "-z", "--full-tree", commit], _LISTING_LIMITS)
+        rows = listed.output.split(b"\0") if listed is not None and not listed.code else []
+    sizes = [size for row in rows if (size := row.partition(b"\t")[0].rpartition(b" ")[2]).isdigit()]
+    if not rows or sum(map(int, sizes)) > MAX_COMMIT_BYTES:
+        raise TooLarge(
+            f"The commit has more than {MAX_COMMIT_BYTES >> 30} GiB or {_LISTING_BYTES >> 20} MiB of names.",
+            hint="Use a smaller one.",
+        )
+
+
+def _set_checkout_modes(tree: Path) -> None:
+    """Give files and folders the modes that they have in git, whatever our umask is."""
+    with FolderHandle.at(os.fspath(tree)) as top:
+        for found in walk_tree(top):
+            mode, is_folder = stat.S_IMODE(found.facts.st_mode), stat.S_ISDIR(found.facts.st_mode)
+            wanted = 0o755 if mode & 0o100 else 0o644
+            if wanted == mode or stat.S_ISLNK(found.facts.st_mode) or found.path.startswith(".git/"):
+                continue
+            if is_folder:
+                found.folder.set_mode(found.name, wanted)
+            else:
+                with open(found.folder.open_file(found.name), "rb") as file:
+                    os.fchmod(file.fileno(), wanted)
 
 
 def _find_repository(root: str) -> _Repository | None:

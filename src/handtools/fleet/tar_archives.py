@@ -1,0 +1,304 @@
+"""Tar archives, read and written: tarballs, layers of images, stored templates, journals. ADR 254.
+
+This is the only module that imports `tarfile` to unpack something. What an archive names becomes a tree in memory
+(`ImageTree`), and that tree is written once, through handles of folders that were made for it: no name and no link
+of an archive decides where something is written. `tarfile` itself extracts nothing.
+"""
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import shutil
+import stat
+import tarfile
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import zstandard
+
+from handtools.core.errors import TooLarge, UsageError
+from handtools.fleet.image_layers import ImageNode, ImageTree, LayerEntry, template_mode, walk_image
+from handtools.host.files.folder_handle import (
+    FolderHandle,
+    SubfolderCache,
+    TreeEntry,
+    join_path,
+    open_inner_folder,
+    walk_tree,
+)
+
+MAX_ARCHIVE_BYTES = 64 << 30
+"""Most bytes of an archive, or of all layers of an image, unpacked."""
+MAX_ARCHIVE_ENTRIES = 5_000_000
+_MAX_READ_BYTES = 4 << 20
+"""Most bytes that are read at once: as long as an extended header may be."""
+_CHUNK_BYTES = 1 << 20
+_MAX_SECONDS = 1 << 34
+_MAX_ZSTANDARD_WINDOW_BYTES = 128 << 20
+_UNPACKERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": lambda packed: (
+        zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTANDARD_WINDOW_BYTES)
+        .stream_reader(packed, read_across_frames=True, closefd=False)
+    ),
+}  # fmt: skip
+"""What reads each compressed format, by the bytes that it begins with."""
+_FAILURES = (
+    tarfile.TarError,
+    OSError,
+    EOFError,
+    ValueError,
+    RecursionError,
+    zlib.error,
+    lzma.LZMAError,
+    zstandard.ZstdError,
+)
+
+
+@dataclass(slots=True)
+class ArchiveBudget:
+    """How much may still be unpacked."""
+
+    bytes: int = MAX_ARCHIVE_BYTES
+    entries: int = MAX_ARCHIVE_ENTRIES
+
+    def spend(self, *, size: int = 0, entries: int = 0) -> None:
+        """Take something off; raises `TooLarge` when it is more than is left."""
+        self.bytes -= size
+        self.entries -= entries
+        if self.bytes < 0 or self.entries < 0:
+            raise TooLarge(
+                f"It unpacks to more than {MAX_ARCHIVE_BYTES >> 30} GiB or {MAX_ARCHIVE_ENTRIES:,} files.",
+                hint="Use a smaller one.",
+            )
+
+
+@contextmanager
+def unpacking(what: str) -> Iterator[None]:
+    """Report everything that is wrong with an archive as a `UsageError` that names it."""
+    try:
+        yield
+    except _FAILURES as problem:
+        raise UsageError(f"The {what} can't be unpacked: {problem}.") from problem
+
+
+class TarArchive:
+    """A tar archive that is open for reading."""
+
+    def __init__(self, plain: IO[bytes]) -> None:
+        self._archive = tarfile.open(fileobj=_BoundedReads(plain), mode="r:")  # noqa: SIM115
+
+    def entries(self, budget: ArchiveBudget) -> Iterator[LayerEntry]:
+        """What the archive says about each path. Devices and pipes are left out, and owners."""
+        for member in self._archive:
+            # A file with holes can be larger than the archive that it is in.
+            budget.spend(entries=1, size=member.size if member.issparse() else 0)
+            mode = template_mode(member.mode, is_folder=member.isdir())
+            if member.isdir():
+                yield LayerEntry(member.name, "folder", mode, mtime=_seconds(member))
+            elif member.issym():
+                yield LayerEntry(member.name, "link", target=member.linkname)
+            elif member.islnk():
+                yield LayerEntry(member.name, "hard link", target=member.linkname)
+            elif member.isfile():
+                content = (self._archive, member)
+                yield LayerEntry(member.name, "file", mode, content=content, mtime=_seconds(member))
+
+    def open(self, name: str) -> IO[bytes] | None:
+        """Open a file of the archive; None without one of that name. Links are followed inside of it alone."""
+        try:
+            return self._archive.extractfile(name)
+        except KeyError:
+            return None
+
+    def check_size(self, budget: ArchiveBudget) -> None:
+        """Read all names; raises `TooLarge` when there are too many."""
+        for _ in self._archive:
+            budget.spend(entries=1)
+
+
+class _BoundedReads(io.BufferedIOBase):
+    """A file of which no more than some bytes are read at once: a header can say that it is gigabytes long."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read the next bytes; raises `tarfile.ReadError` for too many."""
+        if size is None or not 0 <= size <= _MAX_READ_BYTES:
+            raise tarfile.ReadError(f"it has a header of {size or 0:,} bytes")
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a place in the file."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """The place in the file."""
+        return self._file.tell()
+
+    def seekable(self) -> bool:
+        """True: layers and archives are files."""
+        return True
+
+
+def _seconds(member: tarfile.TarInfo) -> float | None:
+    """When a member was changed; None if it says something else than a time."""
+    return member.mtime if 0 <= member.mtime < _MAX_SECONDS else None
+
+
+def decompress(packed: IO[bytes], target: Path, budget: ArchiveBudget) -> str:
+    """Write a file without its compression, if it has one; returns the SHA-256 digest of what was written."""
+    unpacker = _unpacker_for(packed)
+    plain: Any = packed if unpacker is None else unpacker(packed)
+    found = hashlib.sha256()
+    with target.open("xb") as file:
+        while chunk := plain.read(_CHUNK_BYTES):
+            budget.spend(size=len(chunk))
+            found.update(chunk)
+            file.write(chunk)
+    return found.hexdigest()
+
+
+def _unpacker_for(packed: IO[bytes]) -> Callable[[IO[bytes]], Any] | None:
+    magic = packed.read(8)
+    packed.seek(0)
+    return next((each for start, each in _UNPACKERS.items() if magic.startswith(start)), None)
+
+
+@contextmanager
+def opened_archive(packed: IO[bytes], scratch: Path, budget: ArchiveBudget) -> Iterator[TarArchive]:
+    """Open an archive; one that is compressed is written to a file in the folder `scratch` without that."""
+    if _unpacker_for(packed) is None:
+        yield TarArchive(packed)
+        return
+    unpacked = scratch / "archive"
+    decompress(packed, unpacked, budget)
+    with unpacked.open("rb") as plain:
+        unpacked.unlink()  # the open file is enough
+        yield TarArchive(plain)
+
+
+def unpack_archive(packed: IO[bytes], folder: Path, scratch: Path) -> None:
+    """Write what a tar archive holds, compressed or not, to `folder`, a new one; `scratch` is for what it takes.
+
+    Links are written as they are. Raises `UsageError` for an archive that leads out of itself or is damaged.
+    """
+    budget = ArchiveBudget()
+    with unpacking("archive"), opened_archive(packed, scratch, budget) as archive:
+        tree = ImageTree()
+        tree.apply(archive.entries(budget), has_whiteouts=False)
+        write_tree(tree.root, folder)
+
+
+def write_tree(top: ImageNode, folder: Path) -> None:
+    """Write a folder of a tree in memory to a new folder."""
+    folder.mkdir(0o700)
+    written: dict[int, str] = {}
+    folders = [("", top)]
+    with FolderHandle.at(os.fspath(folder)) as handle, SubfolderCache(handle) as subtree:
+        for path, node in walk_image(top):
+            above, _, name = path.rpartition("/")
+            here = subtree.folder(above)
+            if node.kind == "folder":
+                here.create_folder(name)
+                folders.append((path, node))
+            elif (first := written.get(id(node))) is not None:
+                _link(handle, first, here, name)
+            else:
+                written[id(node)] = path
+                _write_leaf(here, name, node)
+        for path, node in reversed(folders):
+            _settle_folder(handle, path, node)
+
+
+def _write_leaf(folder: FolderHandle, name: str, node: ImageNode) -> None:
+    if node.kind == "link":
+        folder.create_link(name, os.fsencode(node.target))
+        return
+    archive, member = node.content
+    content = archive.extractfile(member)
+    with open(folder.create_file(name, 0o600), "wb") as file:
+        if content is not None:
+            shutil.copyfileobj(content, file, _CHUNK_BYTES)
+        file.flush()
+        os.fchmod(file.fileno(), node.mode)
+        if node.mtime is not None:
+            os.utime(file.fileno(), (node.mtime, node.mtime))
+
+
+def _link(top: FolderHandle, first: str, folder: FolderHandle, name: str) -> None:
+    above, _, known = first.rpartition("/")
+    with open_inner_folder(top, above) as there:
+        os.link(
+            there.name_for_os(known),
+            folder.name_for_os(name),
+            src_dir_fd=there.fd,
+            dst_dir_fd=folder.fd,
+            follow_symlinks=False,
+        )
+
+
+def _settle_folder(top: FolderHandle, path: str, node: ImageNode) -> None:
+    """Give a folder its mode and time, when all is in it."""
+    above, _, name = path.rpartition("/")
+    with open_inner_folder(top, above) as folder:
+        if node.mtime is not None:
+            place, times = folder.name_for_os(name or "."), (node.mtime, node.mtime)
+            os.utime(place, times, dir_fd=folder.fd, follow_symlinks=False)
+        folder.set_mode(name or ".", node.mode)
+
+
+def pack_folder(
+    folder: Path, target: IO[bytes] | io.BufferedIOBase, *, names: Collection[str] = ()
+) -> None:
+    """Write a folder's files, folders and links as a tar archive; all of them, or only some `names` in it."""
+    linked: dict[tuple[int, int], str] = {}
+    with FolderHandle.at(os.fspath(folder)) as top, tarfile.open(fileobj=target, mode="w|") as archive:
+        archive.addfile(_member(".", top.own_stat()))
+        for found in _below(top, names) if names else walk_tree(top):
+            member = _member(found.path, found.facts)
+            if stat.S_ISLNK(found.facts.st_mode):
+                member.type = tarfile.SYMTYPE
+                member.linkname = os.fsdecode(found.folder.link_target(found.name))
+            elif stat.S_ISREG(found.facts.st_mode):
+                first = linked.setdefault((found.facts.st_dev, found.facts.st_ino), found.path)
+                if found.facts.st_nlink > 1 and first != found.path:
+                    member.type, member.linkname = tarfile.LNKTYPE, first
+                else:
+                    with open(found.folder.open_file(found.name), "rb") as file:
+                        member.size = os.fstat(file.fileno()).st_size
+                        archive.addfile(member, file)
+                    continue
+            elif not stat.S_ISDIR(found.facts.st_mode):
+                continue
+            archive.addfile(member)
+
+
+def _below(top: FolderHandle, names: Collection[str]) -> Iterator[TreeEntry]:
+    """Some names in a folder, those that are there, and everything below them."""
+    for name in names:
+        facts = top.find(name)
+        if facts is None:
+            continue
+        yield TreeEntry(name, top, name, facts)
+        if stat.S_ISDIR(facts.st_mode):
+            with top.child(name) as inside:
+                for found in walk_tree(inside):
+                    yield found._replace(path=join_path(name, found.path))
+
+
+def _member(path: str, facts: os.stat_result) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(path)
+    member.type = tarfile.DIRTYPE if stat.S_ISDIR(facts.st_mode) else tarfile.REGTYPE
+    member.mode, member.mtime = stat.S_IMODE(facts.st_mode), facts.st_mtime
+    return member
