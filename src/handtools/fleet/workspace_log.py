@@ -5,6 +5,10 @@ ADR 240, 242.
 A segment is put under its number on the condition that there is none: of two hosts that both think they have a
 workspace, one finds the number taken and lets go. A workspace is put together again from its template, the newest
 checkpoint and the segments from there on.
+
+Whoever can write to the store can write a log. So what is read from it is checked here, before anything is done
+with it: names, paths, kinds, modes and sizes. What is wrong is a `StorageFault`. Paths are restored through
+handles of folders, so that none of them leads out of the workspace.
 """
 
 import contextlib
@@ -15,19 +19,30 @@ import os
 import re
 import secrets
 import stat
-import tarfile
+import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from tempfile import TemporaryFile
+from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 import zstandard
 
-from handtools.core.errors import HostError, NotFound, StorageFault
-from handtools.fleet.templates import Template, TemplateStore
-from handtools.host.files.folder_handle import FolderHandle, open_inner_folder, walk_tree
+from handtools.core.errors import HostError, NotFound, StorageFault, TooLarge
+from handtools.fleet.tar_archives import MAX_ARCHIVE_BYTES, pack_folder
+from handtools.fleet.templates import TEMPLATE_DIGEST, Template, TemplateStore
+from handtools.fleet.workspaces import WORKSPACE_NAME
+from handtools.host.files.folder_handle import (
+    OPEN_FOLDER_TO_ENTER_FLAGS,
+    FolderHandle,
+    SubfolderCache,
+    join_path,
+    open_inner_folder,
+    walk_tree,
+)
 from handtools.host.files.tree_copy_and_removal import remove_tree
 from handtools.runtime.journal.database import JournalCopy
 
@@ -38,8 +53,26 @@ _GETS_AT_ONCE = 8
 _HEAD, _REMOVED = "head", "removed"
 _COLLECTIONS = "collections"
 """The folder of the days on which garbage was collected."""
-_SEGMENT_NAME = re.compile(r"[0-9]{8}")
+_SEGMENT_NAME, _CHECKPOINT_NAME = re.compile("[0-9]{8}"), re.compile("([0-9]{8})[.]checkpoint")
 _CHECKPOINT_SUFFIX, _BASE_SUFFIX = ".checkpoint", ".base"
+KEPT_FOLDERS = ("outputs", "blobs", "sessions")
+"""Folders beside the journal whose files are stored with it: outputs, large old versions, the shells' state."""
+VAULT_FOLDER = "vault"
+"""The folder beside the journal with what was moved aside for undo."""
+MAX_SEGMENT_BYTES = 4 << 30
+"""Most bytes of a segment, unpacked; also of what is stored of it."""
+MAX_SEGMENT_HEAD_BYTES = 64 << 20
+"""Most bytes of the list of paths in a segment: enough for some 500,000."""
+MAX_RESTORED_BYTES = MAX_ARCHIVE_BYTES
+"""Most bytes of the files that are restored from a log."""
+MAX_LOG_SEGMENTS = 100_000
+"""Most segments behind the newest checkpoint, and most hosts that a workspace was handed over to."""
+_MAX_NOTE_BYTES = 64 << 10
+"""Most bytes of an object that is neither segment nor template."""
+_MAX_PATH_CHARS = 1 << 18
+_MAX_LINK_BYTES = 4095
+_MAX_WINDOW_BYTES = 8 << 20
+_HEAD_LENGTH = struct.Struct(">I")
 REMOVED_LOG_SECONDS = 86400.0
 """How long the log of a removed workspace is kept at least."""
 T = TypeVar("T")
@@ -60,11 +93,15 @@ class LogHead:
     """How many segments of the parent's log a fork begins with."""
 
 
+PathKind = Literal["file", "link", "folder", "tree", "gone"]
+_PATH_KINDS = frozenset(get_args(PathKind))
+
+
 class PathState(NamedTuple):
     """What is at a path."""
 
     path: str
-    kind: Literal["file", "link", "folder", "tree", "gone"]
+    kind: PathKind
     """A tree is a folder that replaces what was there."""
     mode: int = 0
     data: bytes = b""
@@ -101,7 +138,7 @@ class Segment:
         return cls(None, b"", (), writer, is_fence=True)
 
     def pack(self) -> bytes:
-        """The bytes that are stored."""
+        """The bytes that are stored; raises `TooLarge` for more than `unpack` takes."""
         states = (*self.paths, *self.kept)
         blobs = [self.database or b"", self.log, *(state.data for state in states)]
         head = {
@@ -112,31 +149,157 @@ class Segment:
             "kept": len(self.kept),
             "sizes": [len(blob) for blob in blobs],
         }
-        line = json.dumps(head, separators=(",", ":")).encode() + b"\n"
-        return zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL).compress(line + b"".join(blobs))
+        line = json.dumps(head, separators=(",", ":")).encode()
+        size = _HEAD_LENGTH.size + len(line) + sum(map(len, blobs))
+        if len(line) > MAX_SEGMENT_HEAD_BYTES or size > MAX_SEGMENT_BYTES:
+            raise TooLarge(
+                f"The log of a workspace takes {MAX_SEGMENT_BYTES >> 20:,} MiB at once. What changed since it was "
+                f"last stored is {size >> 20:,} MiB, with {len(states):,} paths.",
+                hint="Remove what is not needed, and it is stored with the next call.",
+            )
+        packed = io.BytesIO()
+        compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
+        with compressor.stream_writer(packed, size=size, closefd=False) as target:
+            for part in (_HEAD_LENGTH.pack(len(line)), line, *blobs):
+                target.write(part)
+        return packed.getvalue()
 
     @classmethod
-    def unpack(cls, packed: bytes) -> "Segment":
-        """Read what `pack` wrote."""
-        line, _, rest = zstandard.ZstdDecompressor().decompressobj().decompress(packed).partition(b"\n")
-        head = json.loads(line)
-        blobs, at = [], 0
-        for size in head["sizes"]:
-            blobs.append(rest[at : at + size])
-            at += size
-        states = [
-            PathState(path, kind, mode, data, mtime)
-            for (path, kind, mode, mtime), data in zip(head["paths"], blobs[2:], strict=True)
-        ]
-        first_kept = len(states) - head["kept"]
+    def unpack(cls, packed: bytes, *, with_data: bool = True) -> "Segment":
+        """Read what `pack` wrote; without the data of files and journal, only its head is looked at.
+
+        Raises `StorageFault` for anything else. No more is unpacked than the head says and a segment may have.
+        """
+        machine = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
+        try:
+            size = zstandard.get_frame_parameters(packed).content_size
+            with machine.stream_reader(packed) as stream:
+                (length,) = _HEAD_LENGTH.unpack(_read_exactly(stream, _HEAD_LENGTH.size))
+                if length > MAX_SEGMENT_HEAD_BYTES:
+                    raise _bad_log(f"a list of paths of {length:,} bytes")
+                head = _SegmentHead.read(_read_exactly(stream, length))
+                if size > MAX_SEGMENT_BYTES or size != _HEAD_LENGTH.size + length + sum(head.sizes):
+                    raise _bad_log(f"a segment of {size:,} bytes whose parts are {sum(head.sizes):,} bytes")
+                blobs = [_read_exactly(stream, each) for each in head.sizes] if with_data else []
+        except zstandard.ZstdError as damage:
+            raise _bad_log("a segment that can't be unpacked") from damage
+        states = head.states
+        if with_data:
+            states = [state._replace(data=data) for state, data in zip(states, blobs[2:], strict=True)]
+        first_kept = len(states) - head.kept
         return cls(
-            blobs[0] if head["whole"] else None,
-            blobs[1],
+            (blobs[0] if with_data else b"") if head.is_whole else None,
+            blobs[1] if with_data else b"",
             tuple(states[:first_kept]),
-            head["writer"],
+            head.writer,
             tuple(states[first_kept:]),
-            head["fence"],
+            head.is_fence,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _SegmentHead:
+    """What a segment says of itself before its data."""
+
+    writer: str
+    is_whole: bool
+    is_fence: bool
+    states: list[PathState]
+    kept: int
+    sizes: list[int]
+    """Of the journal, of its log, and of what is at each path."""
+
+    @classmethod
+    def read(cls, line: bytes) -> Self:
+        """Read the head of a segment; raises `StorageFault` for one that `Segment.pack` can't have written."""
+        head = _table(line)
+        states = [_state_of(row) for row in _listed(head.get("paths"))]
+        sizes = [_whole_number(each) for each in _listed(head.get("sizes"))]
+        kept = _whole_number(head.get("kept"))
+        if len(sizes) != len(states) + 2 or kept > len(states):
+            raise _bad_log("a segment with parts that nothing is said about")
+        writer, whole, fence = (head.get(key) for key in ("writer", "whole", "fence"))
+        if not (isinstance(writer, str) and isinstance(whole, bool) and isinstance(fence, bool)):
+            raise _bad_log("a segment that does not say who wrote it")
+        for state in states[len(states) - kept :]:
+            if not _is_kept(state):
+                raise _bad_log(f"a {state.kind} {state.path[:200]!r} beside a journal")
+        return cls(writer, whole, fence, states, kept, sizes)
+
+
+def _bad_log(what: str) -> StorageFault:
+    return StorageFault(
+        f"The object store has {what}, which no host writes.",
+        hint="Look who can write to the store. What is in it was not used.",
+    )
+
+
+def _read_exactly(stream: zstandard.ZstdDecompressionReader, size: int) -> bytes:
+    data = stream.read(size) if size else b""
+    if len(data) != size:
+        raise _bad_log("a segment that is cut off")
+    return data
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise _bad_log("something else than JSON") from problem
+
+
+def _table(text: bytes) -> dict[str, Any]:
+    found = _parsed(text)
+    if not isinstance(found, dict):
+        raise _bad_log("a segment without a head")
+    return found
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _bad_log("a segment without a list of its parts")
+    return value
+
+
+def _whole_number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_SEGMENT_BYTES:
+        raise _bad_log(f"{str(value)[:40]!r} in the place of a size")
+    return value
+
+
+def _state_of(row: Any) -> PathState:
+    """A row of a segment's list of paths, checked."""
+    if not isinstance(row, list) or len(row) != 4:
+        raise _bad_log("a path of which nothing is known")
+    path, kind, mode, mtime = row
+    if not isinstance(path, str) or kind not in _PATH_KINDS:
+        raise _bad_log("a path of no known kind")
+    path_names(path)
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in (mode, mtime)):
+        raise _bad_log("a path without a mode and a time")
+    if not (0 <= mode <= 0o7777 and -(1 << 62) < mtime < 1 << 62):
+        raise _bad_log(f"a path with the mode {mode:o} and the time {mtime}")
+    return PathState(path, kind, mode, b"", mtime)
+
+
+def _is_kept(state: PathState) -> bool:
+    """Whether something may be stored with a journal: a file of its own, or what was moved aside for undo."""
+    folder, *inner = state.path.split("/")
+    if folder == VAULT_FOLDER:
+        return bool(inner)
+    return folder in KEPT_FOLDERS and len(inner) == 1 and state.kind in {"file", "gone"}
+
+
+def path_names(path: str) -> list[str]:
+    """The names in a path below a folder; raises `StorageFault` for an absolute one, and one with `..` in it."""
+    names = path.split("/")
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if b"\0" in encoded or len(path) > _MAX_PATH_CHARS or not {"", ".", ".."}.isdisjoint(names):
+        raise _bad_log(f"the path {path[:200]!r}")
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +345,21 @@ class LogStore:
 
     def end(self, name: str) -> None:
         """Note that a workspace was removed; its log stays for a while, for forks that begin with it."""
-        self._put_new(self._key(name, _REMOVED), b"")
+        self._put_new(self._key(name, _REMOVED), b"removed\n")
 
     def head(self, name: str) -> LogHead | None:
         """What a workspace began with; None without a log of it."""
-        found = self._get(self._key(name, _HEAD))
-        return None if found is None else LogHead(*json.loads(found))
+        found = self._get(self._key(name, _HEAD), _MAX_NOTE_BYTES)
+        if found is None:
+            return None
+        match _parsed(found):
+            case [str(template), str(tenant), str(parent), int(segment)] if (
+                TEMPLATE_DIGEST.fullmatch(template)
+                and (not parent or WORKSPACE_NAME.fullmatch(parent))
+                and segment >= 0
+            ):
+                return LogHead(template, tenant, parent, segment)
+        raise _bad_log(f"a beginning of workspace {name}")
 
     def placed_on(self, name: str) -> str:
         """The host that a workspace was handed over to last; empty where its name says on which it is."""
@@ -202,21 +374,22 @@ class LogStore:
 
     def _placement(self, name: str) -> tuple[int, str]:
         """How often a workspace was handed over, and to whom last."""
-        number, host = 0, b""
-        while (found := self._get(self._key(name, f"place-{number:08d}"))) is not None:
-            number, host = number + 1, found
-        return number, host.decode()
+        host = ""
+        for number in range(MAX_LOG_SEGMENTS):
+            found = self._get(self._key(name, f"place-{number:08d}"), _MAX_NOTE_BYTES)
+            if found is None:
+                return number, host
+            host = found.decode("ascii", "replace")
+            if not WORKSPACE_NAME.fullmatch(host):
+                raise _bad_log(f"{host[:80]!r} as the name of a host")
+        raise _bad_log(f"too many hosts that workspace {name} was handed over to")
 
     def objects(self, name: str) -> LogObjects:
         """List what is stored of a log."""
-        names = set(self._names(f"workspaces/{name}"))
+        names = set(self._names(self._key(name)))
         return LogObjects(
             frozenset(int(each) for each in names if _SEGMENT_NAME.fullmatch(each)),
-            frozenset(
-                int(each.removesuffix(_CHECKPOINT_SUFFIX))
-                for each in names
-                if each.endswith(_CHECKPOINT_SUFFIX)
-            ),
+            frozenset(int(found[1]) for each in names if (found := _CHECKPOINT_NAME.fullmatch(each))),
             _REMOVED in names,
         )
 
@@ -228,7 +401,7 @@ class LogStore:
 
     def segment(self, name: str, number: int) -> bytes | None:
         """A stored segment; None where there is none."""
-        return self._get(self._key(name, f"{number:08d}"))
+        return self._get(self._key(name, f"{number:08d}"), MAX_SEGMENT_BYTES)
 
     def segments(self, name: str, numbers: Iterable[int]) -> list[bytes | None]:
         """Stored segments, several at once."""
@@ -241,7 +414,7 @@ class LogStore:
 
     def checkpoint(self, name: str, number: int) -> bytes | None:
         """A stored checkpoint; None where there is none."""
-        return self._get(self._key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"))
+        return self._get(self._key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"), MAX_SEGMENT_BYTES)
 
     def put_base(self, name: str, number: int, packed: bytes) -> None:
         """Store what forks of a workspace begin with that are made after so many segments."""
@@ -249,7 +422,7 @@ class LogStore:
 
     def base(self, name: str, number: int) -> bytes | None:
         """What forks begin with that were made after so many segments."""
-        return self._get(self._key(name, f"{number:08d}{_BASE_SUFFIX}"))
+        return self._get(self._key(name, f"{number:08d}{_BASE_SUFFIX}"), MAX_SEGMENT_BYTES)
 
     def delete_segments(self, name: str, numbers: Iterable[int], checkpoint: int) -> None:
         """Delete segments that a newer checkpoint stands for, and an older checkpoint, if there is one."""
@@ -275,7 +448,7 @@ class LogStore:
 
         It lists every log, and reads the head of each that has not ended: for once a day, and not for each call.
         """
-        names = self._names("workspaces")
+        names = [each for each in self._names("workspaces") if WORKSPACE_NAME.fullmatch(each)]
         with ThreadPoolExecutor(_GETS_AT_ONCE) as threads:
             objects = dict(zip(names, threads.map(self.objects, names), strict=True))
             ended = {name for name, found in objects.items() if found.is_ended}
@@ -285,9 +458,7 @@ class LogStore:
         for name in ended - needed:
             if time.time() - self._modified(self._key(name, _REMOVED)) >= min_age:
                 # The head last: without it there is no log, and with it what is left is found again.
-                inner = [
-                    each for each in self._names(f"workspaces/{name}") if each not in {_HEAD, _REMOVED}
-                ]
+                inner = [each for each in self._names(self._key(name)) if each not in {_HEAD, _REMOVED}]
                 for some in (inner, [_HEAD], [_REMOVED]):
                     self._delete(self._key(name, each) for each in some)
                 gone += 1
@@ -297,19 +468,20 @@ class LogStore:
         """Store a template for hosts that do not have it."""
         if self._retried(lambda: self._files.exists(self._path(f"templates/{template.digest}"))):
             return
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            archive.add(template.tree, ".")
-        data = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL).compress(packed.getvalue())
-        self._put_new(f"templates/{template.digest}", data)
+        compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
+        with TemporaryFile() as packed:
+            with compressor.stream_writer(packed, closefd=False) as target:
+                pack_folder(template.tree, target)
+            packed.seek(0)
+            self._put_new(f"templates/{template.digest}", packed.read())
 
     def fetch_template(self, digest: str, into: TemplateStore) -> Template:
-        """Bring a template here; raises `NotFound`."""
-        packed = self._get(f"templates/{digest}")
+        """Bring a template here; raises `NotFound`, and `StorageFault` if what is stored has another digest."""
+        is_digest = TEMPLATE_DIGEST.fullmatch(digest)
+        packed = self._get(f"templates/{digest}", MAX_ARCHIVE_BYTES) if is_digest else None
         if packed is None:
             raise NotFound(f"No template {digest[:12]} is stored.", hint="Add it to the fleet again.")
-        data = zstandard.ZstdDecompressor().decompressobj().decompress(packed)
-        return into.add_stored(digest, io.BytesIO(data))
+        return into.add_stored(digest, io.BytesIO(packed))
 
     def _put_new(self, key: str, data: bytes) -> Literal["new", "same", "other"]:
         """Put an object where none is; says what is there now."""
@@ -320,7 +492,7 @@ class LogStore:
             except self._errors:
                 # Stores say in different ways that something is there; and an answer that was lost leaves its
                 # object behind, which is ours then.
-                found = self._get(key)
+                found = self._get(key, len(data), is_compared=True)
                 if found is None:
                     raise
                 return "same" if found == data else "other"
@@ -342,15 +514,23 @@ class LogStore:
         finally:
             partial.unlink()
 
-    def _get(self, key: str) -> bytes | None:
+    def _get(self, key: str, most: int, *, is_compared: bool = False) -> bytes | None:
+        """An object; None where there is none. More than `most` bytes are an error, unless they are compared."""
+
         def get() -> bytes | None:
             try:
-                found: bytes = self._files.cat_file(self._path(key))
+                if not self._is_local:
+                    found: bytes = self._files.cat_file(self._path(key), start=0, end=most + 1)
+                    return found
+                with open(self._path(key), "rb") as file:
+                    return file.read(min(os.fstat(file.fileno()).st_size, most + 1))
             except FileNotFoundError:
                 return None
-            return found
 
-        return self._retried(get)
+        found = self._retried(get)
+        if found is not None and len(found) > most and not is_compared:
+            raise _bad_log(f"{key}, of more than {most:,} bytes")
+        return found
 
     def _names(self, folder: str) -> list[str]:
         def names() -> list[str]:
@@ -377,8 +557,11 @@ class LogStore:
 
         self._retried(delete)
 
-    def _key(self, name: str, key: str) -> str:
-        return f"workspaces/{name}/{key}"
+    def _key(self, name: str, key: str = "") -> str:
+        """Where something of a workspace's log is stored, or all of it."""
+        if not WORKSPACE_NAME.fullmatch(name):
+            raise NotFound(f"{name[:80]!r} is not the name of a workspace.", hint="Look at the list.")
+        return f"workspaces/{name}/{key}".rstrip("/")
 
     def _path(self, key: str) -> str:
         return f"{self._top}/{key}"
@@ -445,39 +628,147 @@ def _states(folder: FolderHandle, name: str, path: str, facts: os.stat_result) -
 
 
 def apply_path_states(root: str, states: Sequence[PathState]) -> None:
-    """Make paths of a folder what they were when the states were taken."""
-    with FolderHandle.at(root) as top:
-        # Only the last word about a path counts; a folder's mode comes when all is in it.
-        for state in states:
+    """Make paths of a folder what they were when the states were taken; of a path, its last state counts."""
+    with PathRestore(root, [states]) as restore:
+        restore.write(0, states)
+
+
+@dataclass(slots=True)
+class _PathNode:
+    """What becomes of a path: a folder with its entries, or what a state says."""
+
+    is_folder: bool = True
+    replaces: bool = False
+    """Whether it is a folder that has nothing of what was there before."""
+    is_needed: bool = False
+    """Whether the folder has to be there: not for what only says that something below is gone."""
+    mode: int | None = None
+    """Of a folder; None if nobody said."""
+    source: tuple[int, int] | None = None
+    """Of a file or a link: which of the states it is, in which list. Without one, nothing is there."""
+    children: "dict[str, _PathNode]" = field(default_factory=dict)
+
+
+def _merged_states(lists: Sequence[Sequence[PathState]]) -> _PathNode:
+    """What many states make of a folder, one after another."""
+    top = _PathNode()
+    for step, states in enumerate(lists):
+        for number, state in enumerate(states):
+            _add_state(top, state, (step, number))
+    return top
+
+
+def _add_state(top: _PathNode, state: PathState, source: tuple[int, int]) -> None:
+    *above, name = path_names(state.path)
+    folder = top
+    for each in above:
+        inner = folder.children.get(each)
+        if inner is None:
+            inner = folder.children[each] = _PathNode()
+        elif not inner.is_folder:
+            if state.kind == "gone":
+                return
+            inner = folder.children[each] = _PathNode(replaces=True)
+        inner.is_needed = inner.is_needed or state.kind != "gone"
+        folder = inner
+    known = folder.children.get(name)
+    if state.kind == "folder" and (known is None or known.is_folder):
+        known = known or folder.children.setdefault(name, _PathNode())
+        known.mode, known.is_needed = state.mode, True
+    elif state.kind in {"folder", "tree"}:
+        folder.children[name] = _PathNode(replaces=True, is_needed=True, mode=state.mode)
+    else:
+        folder.children[name] = _PathNode(is_folder=False, source=None if state.kind == "gone" else source)
+
+
+class PathRestore:
+    """Makes paths of a folder what lists of states say, one list after another: of a path, the last state counts.
+
+    The states are known from the start, and folders are made then; the data of a list is needed for a moment, so
+    that lists can be longer than memory. No link is followed, and nothing outside of the folder is touched,
+    whatever the states say. Files get no set-user-id or set-group-id bit.
+    """
+
+    def __init__(self, root: str, lists: Sequence[Sequence[PathState]]) -> None:
+        tree = _merged_states(lists)
+        self._left = MAX_RESTORED_BYTES
+        self._modes: list[tuple[str, int]] = []
+        self._wanted: dict[int, list[int]] = {}
+        with ExitStack() as stack:
+            self._top = stack.enter_context(FolderHandle.at(root))
+            self._subtree = stack.enter_context(SubfolderCache(self._top, flags=OPEN_FOLDER_TO_ENTER_FLAGS))
+            self._make_room(tree)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        with self._stack:
+            if kind is None:
+                # The innermost first: a folder that may not be entered is made so when nothing more comes in.
+                for path, mode in reversed(self._modes):
+                    above, _, name = path.rpartition("/")
+                    self._subtree.folder(above).set_mode(name, mode)
+
+    def write(self, step: int, states: Sequence[PathState]) -> None:
+        """Write the files and links of one of the lists, which has its data now."""
+        for number in self._wanted.pop(step, ()):
+            state = states[number]
             above, _, name = state.path.rpartition("/")
-            if state.kind != "gone":
-                os.makedirs(os.path.join(root, above), exist_ok=True)
-            try:
-                with open_inner_folder(top, above) as folder:
-                    _apply(folder, name, state)
-            except (FileNotFoundError, NotADirectoryError):
-                if state.kind != "gone":
-                    raise
-        for state in states:
-            if state.kind in {"folder", "tree"} and os.path.isdir(os.path.join(root, state.path)):
-                with contextlib.suppress(OSError):
-                    os.chmod(os.path.join(root, state.path), state.mode, follow_symlinks=True)
+            self._left -= len(state.data)
+            if self._left < 0:
+                raise TooLarge(
+                    f"The log has more than {MAX_RESTORED_BYTES >> 30} GiB of files.",
+                    hint="Look who can write to the store.",
+                )
+            self._write(self._subtree.folder(above), name, state)
 
-
-def _apply(folder: FolderHandle, name: str, state: PathState) -> None:
-    known = folder.find(name)
-    is_folder = known is not None and stat.S_ISDIR(known.st_mode)
-    if known is not None and not (state.kind == "folder" and is_folder):
-        remove_tree(folder, name)
-        known = None
-    if state.kind == "link":
-        folder.create_link(name, state.data)
-    elif state.kind == "file":
-        fd = folder.create_file(name, 0o600)
-        with open(fd, "wb") as file:
+    def _write(self, folder: FolderHandle, name: str, state: PathState) -> None:
+        if state.kind == "link":
+            if not state.data or b"\0" in state.data or len(state.data) > _MAX_LINK_BYTES:
+                raise _bad_log(f"a link {state.path[:200]!r} to {state.data[:200]!r}")
+            folder.create_link(name, state.data)
+            return
+        with open(folder.create_file(name, 0o600), "wb") as file:
             file.write(state.data)
             file.flush()
-            os.fchmod(file.fileno(), state.mode)
+            os.fchmod(file.fileno(), state.mode & 0o777)
             os.utime(file.fileno(), ns=(state.mtime, state.mtime))
-    elif state.kind in {"folder", "tree"} and known is None:
-        folder.create_folder(name)
+
+    def _make_room(self, tree: _PathNode) -> None:
+        """Remove what goes or is replaced, and make all folders."""
+        waiting = [("", tree)]
+        while waiting:
+            above, node = waiting.pop()
+            folder = self._subtree.folder(above)
+            for name, child in node.children.items():
+                path = join_path(above, name)
+                if child.is_folder:
+                    if self._make_folder(folder, name, path, child):
+                        waiting.append((path, child))
+                    continue
+                remove_tree(folder, name)
+                if child.source is not None:
+                    step, number = child.source
+                    self._wanted.setdefault(step, []).append(number)
+
+    def _make_folder(self, folder: FolderHandle, name: str, path: str, node: _PathNode) -> bool:
+        """Make a folder, or keep the one that is there; False if there is none and none is needed."""
+        known = folder.find(name)
+        is_there = known is not None and stat.S_ISDIR(known.st_mode)
+        if not node.is_needed and not is_there:
+            return False
+        mode = node.mode
+        if known is not None and is_there and not node.replaces:
+            mode = stat.S_IMODE(known.st_mode) if mode is None else mode
+            if known.st_mode & 0o700 != 0o700:
+                folder.set_mode(name, 0o700)
+            elif node.mode is None:
+                mode = None  # it stays as it is
+        else:
+            remove_tree(folder, name)
+            folder.create_folder(name)
+        if mode is not None:
+            self._modes.append((path, mode & 0o1777))
+        return True

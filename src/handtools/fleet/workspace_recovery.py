@@ -8,12 +8,17 @@ from pathlib import Path
 
 from handtools.core.errors import Busy, HandtoolsError, NotFound, StorageFault
 from handtools.fleet.workspace_log import (
+    KEPT_FOLDERS,
+    MAX_LOG_SEGMENTS,
+    VAULT_FOLDER,
     LogHead,
     LogStore,
+    PathRestore,
     PathState,
     Segment,
     SegmentTaken,
     apply_path_states,
+    path_names,
     path_states,
 )
 from handtools.fleet.workspaces import WorkspaceRecord, WorkspaceStore
@@ -26,9 +31,6 @@ BASE_SUFFIX = ".base"
 """Ends the name of the workspace that a recovered fork is made from, for a moment."""
 CHECKPOINT_SEGMENTS, MOST_SEGMENTS = 64, 256
 """After how many segments a checkpoint is made: if they are twice as large as the last one, and anyway."""
-KEPT_FOLDERS = ("outputs", "blobs", "sessions")
-"""Folders beside the journal whose files are stored with it: outputs, large old versions, the shells' state."""
-VAULT_FOLDER = "vault"
 MOST_KEPT_FILE_BYTES = 32 << 20
 MOST_KEPT_BYTES = 64 << 20
 """How much of a change's old bytes is stored, and how much of outputs and old bytes in a checkpoint, each."""
@@ -113,7 +115,7 @@ def _shipped(
         log.append(name, done.number, packed)
     except SegmentTaken:
         stored = log.segment(name, done.number)
-        if stored is None or Segment.unpack(stored).writer != writer:
+        if stored is None or Segment.unpack(stored, with_data=False).writer != writer:
             raise
         # An earlier attempt of ours was stored although nobody said so. It is a beginning of what we have now: the
         # journal is stored whole once more behind it, with all paths since the last segment that we knew of.
@@ -148,11 +150,11 @@ def store_checkpoint(
     state = store.state(name)
     beside = [*_newest_kept_states(state, done.kept), *_backup_states(state, _backups(state))]
     whole = journal.copied_since(JournalPosition())
-    packed = Segment.of(whole, tree_states(store, name), beside, writer).pack()
     # The next segment has the whole journal, whether this is stored or only seems not to be: then none of its
     # frames is missing, and none is there twice.
     done = replace(done, journal=JournalPosition())
     try:
+        packed = Segment.of(whole, tree_states(store, name), beside, writer).pack()
         log.put_checkpoint(name, done.number, packed)
         # A fence stays: it is what a host that was overtaken long ago finds in the place of its next segment.
         numbers = set(range(done.checkpoint, done.number)) - done.fences
@@ -199,36 +201,61 @@ def recover_workspace(
         store.remove(left)
     if not store.templates.has(head.template):
         log.fetch_template(head.template, store.templates)
-    record = (
-        _made_fork(store, log, name, head)
-        if head.parent
-        else store.create(head.template, name=name, tenant=head.tenant)
-    )
-    state, root = store.state(name), str(store.root(name))
-    if read.checkpoint is not None and head.parent:
-        # A checkpoint says what is not as in the template; a path that the fork has put back is not in it.
-        begun = tree_states(store, name)
-        said = {each.path for each in read.checkpoint.paths}
-        template = os.fspath(store.templates.get(head.template).tree)
-        undone = {each.path: True for each in begun if each.path not in said}
-        apply_path_states(root, path_states(template, undone))
-    steps = [*([] if read.checkpoint is None else [read.checkpoint]), *read.segments]
-    apply_path_states(root, [each for step in steps for each in step.paths])
-    apply_path_states(str(state), [each for step in steps for each in step.kept])
-    if any(step.database is not None for step in steps):
-        write_copied_journal(str(state / "journal.sqlite"), [(step.database, step.log) for step in steps])
+    try:
+        record = (
+            _made_fork(store, log, name, head)
+            if head.parent
+            else store.create(head.template, name=name, tenant=head.tenant)
+        )
+        _restore(store, name, head, read)
+        entry, kept = _newest_entry(store, name), _kept_files(store.state(name), {})
+    except OSError as error:
+        store.remove(name)
+        raise StorageFault(
+            f"Workspace {name} can't be put together from its log: {error.strerror or error}.",
+            hint="Make room or have the disk looked at, then try again.",
+        ) from error
+    except HandtoolsError:
+        store.remove(name)  # nobody is to find half of it
+        raise
     # What is recorded from here on begins with a whole copy: this file's own log has other salts.
-    return RecoveredWorkspace(
-        record, replace(read.position, entry=_newest_entry(store, name), kept=_kept_files(state, {}))
-    )
+    return RecoveredWorkspace(record, replace(read.position, entry=entry, kept=kept))
+
+
+def _restore(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog") -> None:
+    """Bring a workspace from what it began with to the end of its log."""
+    state, root = str(store.state(name)), str(store.root(name))
+    # What they say of paths is read first, and their data one after another: no more than one is in memory.
+    listed = [Segment.unpack(packed, with_data=False) for packed in read.packed]
+    if read.has_checkpoint and head.parent:
+        # A checkpoint says what is not as in the template; a path that the fork has put back is not in it.
+        said = {each.path for each in listed[0].paths}
+        template = os.fspath(store.templates.get(head.template).tree)
+        undone = {each.path: True for each in tree_states(store, name) if each.path not in said}
+        apply_path_states(root, path_states(template, undone))
+    copies: list[tuple[bytes | None, bytes]] = []
+    with (
+        PathRestore(root, [step.paths for step in listed]) as files,
+        PathRestore(state, [step.kept for step in listed]) as beside,
+    ):
+        for number, packed in enumerate(read.packed):
+            step = Segment.unpack(packed)
+            files.write(number, step.paths)
+            beside.write(number, step.kept)
+            if step.database is not None:
+                copies.clear()
+            copies.append((step.database, step.log))
+    if copies and copies[0][0] is not None:
+        write_copied_journal(os.path.join(state, "journal.sqlite"), copies)
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadLog:
     """A log to its end, which is a fence of the reader's."""
 
-    checkpoint: Segment | None
-    segments: list[Segment]
+    packed: list[bytes]
+    """The newest checkpoint, if there is one, and the segments from there on."""
+    has_checkpoint: bool
     position: ShippedPosition
 
 
@@ -247,29 +274,29 @@ def _take_over(log: LogStore, name: str, writer: str) -> _ReadLog | None:
         if first and checkpoint is None:
             continue
         end = first
-        while end in objects.segments:
+        while end in objects.segments and end - first < MAX_LOG_SEGMENTS:
             end += 1
         packed = log.segments(name, range(first, end))
         taken = None if None in packed else _fenced(log, name, end, writer)
         if taken is None or log.objects(name).newest_checkpoint != first:
             continue
         stored = [each for each in (*packed, *taken) if each is not None]
-        segments = [Segment.unpack(each) for each in stored]
+        heads = [Segment.unpack(each, with_data=False) for each in stored]
         position = ShippedPosition(
-            number=first + len(segments),
+            number=first + len(stored),
             checkpoint=first,
             checkpoint_bytes=len(checkpoint or b""),
             bytes_since=sum(map(len, stored)),
-            fences=frozenset(first + at for at, each in enumerate(segments) if each.is_fence),
+            fences=frozenset(first + at for at, each in enumerate(heads) if each.is_fence),
         )
-        return _ReadLog(Segment.unpack(checkpoint) if checkpoint else None, segments, position)
+        return _ReadLog([*([checkpoint] if checkpoint else []), *stored], bool(checkpoint), position)
     raise Busy(f"Workspace {name} is being used by another host.", hint="Try again.")
 
 
 def _fenced(log: LogStore, name: str, number: int, writer: str) -> list[bytes] | None:
     """Put a fence behind the last segment; what came from `number` on, with it. None if something is gone."""
     fence, came = Segment.fence(writer).pack(), list[bytes]()
-    while True:
+    while len(came) < MAX_LOG_SEGMENTS:
         try:
             log.append(name, number + len(came), fence)
         except SegmentTaken:
@@ -279,6 +306,7 @@ def _fenced(log: LogStore, name: str, number: int, writer: str) -> list[bytes] |
             came.append(stored)
         else:
             return [*came, fence]
+    return None
 
 
 def _made_fork(store: WorkspaceStore, log: LogStore, name: str, head: LogHead) -> WorkspaceRecord:
@@ -340,6 +368,7 @@ def _backup_states(state: Path, refs: Iterable[str]) -> list[PathState]:
     """What was moved aside under some names, as far as it is not too much."""
     left, chosen = MOST_KEPT_BYTES, dict[str, bool]()
     for ref in refs:
+        path_names(ref)  # it comes from the journal, and that from the store
         size = _size(state / VAULT_FOLDER / ref)
         if size <= left:
             chosen[f"{VAULT_FOLDER}/{ref}"] = True

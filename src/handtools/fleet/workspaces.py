@@ -210,7 +210,7 @@ class WorkspaceStore:
         return sorted(
             name
             for name in os.listdir(self._workspaces)
-            if (self._workspaces / name / "workspace.json").exists()
+            if WORKSPACE_NAME.fullmatch(name) and (self._workspaces / name / "workspace.json").exists()
         )
 
     def fork(self, name: str, count: int = 1, *, names: Sequence[str] = ()) -> list[WorkspaceRecord]:
@@ -315,7 +315,7 @@ class WorkspaceStore:
             kept = [self.get(name) for name in names]
             broken = set(os.listdir(self._workspaces)) - set(names)
             for name in broken:
-                unmount(self.root(name))
+                unmount(self._workspaces / name / "root")
                 _remove(self._workspaces / name)
             layers = set(os.listdir(self._layers)) - {
                 layer for record in kept for layer in (*record.layers, *record.base)
@@ -335,8 +335,6 @@ class WorkspaceStore:
         return CollectedGarbage(len(broken), len(layers), len(unused))
 
     def _begin(self, record: WorkspaceRecord) -> None:
-        if not WORKSPACE_NAME.fullmatch(record.id):
-            raise UsageError(f"{record.id[:80]!r} can't be the name of a workspace.")
         place = self._place(record.id)
         if (place / "workspace.json").exists():
             raise UsageError(f"There is a workspace {record.id} already.")
@@ -469,6 +467,8 @@ class WorkspaceStore:
         return os.fspath(self._layers / name / "tree")
 
     def _place(self, name: str) -> Path:
+        if not WORKSPACE_NAME.fullmatch(name):
+            raise UsageError(f"{name[:80]!r} can't be the name of a workspace.")
         return self._workspaces / name
 
     def _write(self, record: WorkspaceRecord) -> None:
