@@ -29,14 +29,26 @@ BROAD_EXCEPTS = {
 """The places that may catch everything: other people's callbacks, a request's answer, and a tool with a bug."""
 
 DOOR = "host/programs.py"
-"""The one module of `host` that starts processes."""
+"""The one module that starts programs of the machine."""
+GIT_DOOR = "host/files/git_repository.py"
+"""The one module that starts git: on a folder of ours, with the objects of a repository and nothing else of it."""
+_FINDERS = re.compile(
+    r"find_programs?|which|Program|Popen|run|call|check_\w+|system|popen|exec\w*|spawn\w*|(?:run|start)_program"
+    r"|(?:create_)?subprocess_(?:exec|shell)|open_process|run_process"
+)
+"""What finds a program by its name, or starts it."""
+_ARCHIVE_MODULES = {"tarfile", "zipfile"}
+_UNPACKERS = re.compile(r"(?:\w+\.)*extractall|shutil\.(?:unpack_archive|register_unpack_format)")
 STARTS_ITS_OWN = {
+    "cli/doctor_checks.py": {"subprocess"},
+    "fleet/batch_agent.py": {"asyncio.create_subprocess_exec"},
     "host/sandbox/processes/supervisor.py": {"os.fork"},
     "host/sandbox/processes/pre_exec.py": {"os.execvpe"},
     "host/confined_workers.py": {"os.fork"},
 }
-"""Processes of ours that the door started, and what they do: a supervisor forks, and the child becomes what was
-launched, behind the boundary that it has put around itself; a worker forks a child that executes nothing."""
+"""The modules beside the door that start processes, and how. A supervisor forks, and the child becomes what was
+launched, behind the boundary that it has put around itself; a worker forks a child that executes nothing. `doctor`
+starts handtools itself, and a batch starts the agents that its operator names."""
 _STARTERS = re.compile(
     r"os\.(?:fork|forkpty|system|popen|startfile|exec\w+|spawn\w+|posix_spawnp?)"
     r"|(?:\w+\.)*(?:create_subprocess_(?:exec|shell)|subprocess_(?:exec|shell)|open_process|run_process"
@@ -223,10 +235,9 @@ def _dotted(node: ast.expr) -> str:
 
 
 def one_door(root: Path) -> list[str]:
-    """Modules of host, other than the one for it, that start processes or could."""
-    host = package(root) / "host"
+    """Modules, other than the one for it, that start processes or could."""
     problems = []
-    for path in modules(host):
+    for path in modules(package(root)):
         name = named(root, path)
         if name == DOOR:
             continue
@@ -239,19 +250,68 @@ def one_door(root: Path) -> list[str]:
     return problems
 
 
+def git_door(root: Path) -> list[str]:
+    """Places, other than in the module for it, where git is found or started."""
+    problems = []
+    for path in modules(package(root)):
+        if named(root, path) == GIT_DOOR:
+            continue
+        constants = {
+            target.id: node.value
+            for node in tree(path).body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        problems += [
+            f"{named(root, path)}:{node.lineno} starts git"
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Call)
+            and _FINDERS.fullmatch(ast.unparse(node.func).rpartition(".")[2])
+            and any(
+                _names_git(each, constants) for each in (*node.args, *(key.value for key in node.keywords))
+            )
+        ]
+    return problems
+
+
+def _names_git(argument: ast.expr, constants: dict[str, ast.expr]) -> bool:
+    """Whether an argument is, or begins with, the name of git; also by a constant of its module."""
+    found = constants.get(argument.id, argument) if isinstance(argument, ast.Name) else argument
+    if isinstance(found, ast.List | ast.Tuple) and found.elts:
+        return _names_git(found.elts[0], constants)
+    if isinstance(found, ast.Constant) and isinstance(found.value, str):
+        return re.match(r"(?:\S*/)?git(?:[\s-]|$)", found.value) is not None
+    return False
+
+
+def archive_door(root: Path) -> list[str]:
+    """Places where an archive is unpacked by a library, which decides itself where it writes."""
+    return [
+        f"{named(root, path)} uses {found}"
+        for path in modules(package(root))
+        for found in sorted(set(_attributes(tree(path))))
+        if _UNPACKERS.fullmatch(found) or (found.endswith(".extract") and imported(path) & _ARCHIVE_MODULES)
+    ]
+
+
 def _starters(node: ast.AST) -> Iterator[str]:
     """What starts a process, by any name that a module could give it."""
+    for text in _attributes(node):
+        if (
+            _STARTERS.fullmatch(text)
+            and text != "handtools.host.sandbox.processes.running_process.run_process"
+        ):
+            yield text
+
+
+def _attributes(node: ast.AST) -> Iterator[str]:
+    """What a module uses of others, as `module.name`: where it imports it, and where it writes it out."""
     for each in ast.walk(node):
         if isinstance(each, ast.ImportFrom) and each.module:
-            written = [f"{each.module}.{alias.name}" for alias in each.names]
-        else:
-            written = [ast.unparse(each)] if isinstance(each, ast.Attribute) else []
-        for text in written:
-            if (
-                _STARTERS.fullmatch(text)
-                and text != "handtools.host.sandbox.processes.running_process.run_process"
-            ):
-                yield text
+            yield from (f"{each.module}.{alias.name}" for alias in each.names)
+        elif isinstance(each, ast.Attribute):
+            yield ast.unparse(each)
 
 
 def cli_output(root: Path) -> list[str]:
