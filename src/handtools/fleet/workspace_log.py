@@ -12,6 +12,7 @@ handles of folders, so that none of them leads out of the workspace.
 """
 
 import contextlib
+import errno
 import importlib
 import io
 import json
@@ -73,6 +74,8 @@ _MAX_PATH_CHARS = 1 << 18
 _MAX_LINK_BYTES = 4095
 _MAX_WINDOW_BYTES = 8 << 20
 _HEAD_LENGTH = struct.Struct(">I")
+_NOT_THERE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+"""Errors that say that nothing is at a path: the last one, that a link is above it."""
 REMOVED_LOG_SECONDS = 86400.0
 """How long the log of a removed workspace is kept at least."""
 T = TypeVar("T")
@@ -272,7 +275,7 @@ def _state_of(row: Any) -> PathState:
     if not isinstance(row, list) or len(row) != 4:
         raise _bad_log("a path of which nothing is known")
     path, kind, mode, mtime = row
-    if not isinstance(path, str) or kind not in _PATH_KINDS:
+    if not (isinstance(path, str) and isinstance(kind, str) and kind in _PATH_KINDS):
         raise _bad_log("a path of no known kind")
     path_names(path)
     if not all(isinstance(each, int) and not isinstance(each, bool) for each in (mode, mtime)):
@@ -596,6 +599,7 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
     found: list[PathState] = []
     with FolderHandle.at(root) as top:
         for path, whole in paths.items():
+            path_names(path)
             above, _, name = path.rpartition("/")
             try:
                 with open_inner_folder(top, above) as folder:
@@ -610,7 +614,9 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
                     with folder.child(name) as inside:
                         for each in walk_tree(inside):
                             found += _states(each.folder, each.name, f"{path}/{each.path}", each.facts)
-            except (FileNotFoundError, NotADirectoryError):
+            except OSError as error:
+                if error.errno not in _NOT_THERE_ERRNOS:
+                    raise
                 found.append(PathState(path, "gone"))
     return found
 

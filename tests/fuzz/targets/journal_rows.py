@@ -1,10 +1,15 @@
 """What is recorded as JSON is read again as it was: calls, results, changes, folders, segments of a fleet's log."""
 
+import contextlib
 import json
+import struct
+
+import zstandard
 
 from handtools import Call, Result
 from handtools.core.call import call_from_json, call_to_json
 from handtools.core.changes import BackupRef, Change, FolderItem, Node, pack_folder, unpack_folder
+from handtools.core.errors import StorageFault
 from handtools.core.result import Document, Image, Text, result_from_json, result_to_json
 from handtools.fleet.workspace_log import PathState, Segment
 from handtools.runtime.journal.calls import _change_from_json, _change_to_json
@@ -45,10 +50,19 @@ def fuzz(data):
     path = drawn.text().lstrip("/")  # paths are relative
     assert path_from_column(path_to_column(path)) == path
     assert path_from_printable(path_to_printable(path)) == path
-    states = tuple(PathState(drawn.text(), "file", drawn.below(256), drawn.text().encode("utf-8", "surrogateescape"))
+    states = tuple(PathState(f"a/x{without_surrogates(drawn.text()).replace(chr(0), '')}".rstrip("/."), "file",
+                             drawn.below(256), drawn.text().encode("utf-8", "surrogateescape"))
                    for _ in range(drawn.below(3)))  # fmt: skip
     segment = Segment(drawn.pick([None, b"whole"]), b"log", states, drawn.text())
-    assert Segment.unpack(segment.pack()) == segment
+    if all({"", ".", ".."}.isdisjoint(each.path.split("/")) for each in states):
+        assert Segment.unpack(segment.pack()) == segment
+    head = json.dumps(drawn.json(["writer", "whole", "fence", "paths", "kept", "sizes", "file"])).encode()
+    with contextlib.suppress(StorageFault):
+        Segment.unpack(
+            zstandard.compress(
+                struct.pack(">I", len(head)) + head + drawn.text().encode("utf-8", "replace")
+            )
+        )
 
 
 def node(drawn):
