@@ -71,7 +71,9 @@ MAX_LOG_SEGMENTS = 100_000
 _MAX_NOTE_BYTES = 64 << 10
 """Most bytes of an object that is neither segment nor template."""
 _MAX_PATH_CHARS = 1 << 18
+_ODD_NAMES = frozenset({"", ".", ".."})
 _MAX_LINK_BYTES = 4095
+_MAX_TIME = 1 << 62
 _MAX_WINDOW_BYTES = 8 << 20
 _HEAD_LENGTH = struct.Struct(">I")
 _NOT_THERE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
@@ -188,7 +190,10 @@ class Segment:
             raise _bad_log("a segment that can't be unpacked") from damage
         states = head.states
         if with_data:
-            states = [state._replace(data=data) for state, data in zip(states, blobs[2:], strict=True)]
+            states = [
+                PathState(path, kind, mode, data, mtime)
+                for (path, kind, mode, _, mtime), data in zip(states, blobs[2:], strict=True)
+            ]
         first_kept = len(states) - head.kept
         return cls(
             (blobs[0] if with_data else b"") if head.is_whole else None,
@@ -272,16 +277,14 @@ def _whole_number(value: Any) -> int:
 
 def _state_of(row: Any) -> PathState:
     """A row of a segment's list of paths, checked."""
-    if not isinstance(row, list) or len(row) != 4:
+    if type(row) is not list or len(row) != 4:
         raise _bad_log("a path of which nothing is known")
     path, kind, mode, mtime = row
-    if not (isinstance(path, str) and isinstance(kind, str) and kind in _PATH_KINDS):
-        raise _bad_log("a path of no known kind")
+    # Not `isinstance`: a bool is no mode.
+    is_typed = type(path) is type(kind) is str and type(mode) is type(mtime) is int
+    if not (is_typed and kind in _PATH_KINDS and 0 <= mode <= 0o7777 and -_MAX_TIME < mtime < _MAX_TIME):
+        raise _bad_log(f"a path of which it says {str(row[1:])[:200]}")
     path_names(path)
-    if not all(isinstance(each, int) and not isinstance(each, bool) for each in (mode, mtime)):
-        raise _bad_log("a path without a mode and a time")
-    if not (0 <= mode <= 0o7777 and -(1 << 62) < mtime < 1 << 62):
-        raise _bad_log(f"a path with the mode {mode:o} and the time {mtime}")
     return PathState(path, kind, mode, b"", mtime)
 
 
@@ -296,13 +299,18 @@ def _is_kept(state: PathState) -> bool:
 def path_names(path: str) -> list[str]:
     """The names in a path below a folder; raises `StorageFault` for an absolute one, and one with `..` in it."""
     names = path.split("/")
-    try:
-        encoded = os.fsencode(path)
-    except UnicodeEncodeError:
-        encoded = b"\0"
-    if b"\0" in encoded or len(path) > _MAX_PATH_CHARS or not {"", ".", ".."}.isdisjoint(names):
+    is_plain = _ODD_NAMES.isdisjoint(names) and "\0" not in path and len(path) <= _MAX_PATH_CHARS
+    if not (is_plain and (path.isascii() or _is_encodable(path))):
         raise _bad_log(f"the path {path[:200]!r}")
     return names
+
+
+def _is_encodable(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

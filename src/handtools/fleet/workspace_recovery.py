@@ -225,18 +225,16 @@ def recover_workspace(
 def _restore(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog") -> None:
     """Bring a workspace from what it began with to the end of its log."""
     state, root = str(store.state(name)), str(store.root(name))
-    # What they say of paths is read first, and their data one after another: no more than one is in memory.
-    listed = [Segment.unpack(packed, with_data=False) for packed in read.packed]
     if read.has_checkpoint and head.parent:
         # A checkpoint says what is not as in the template; a path that the fork has put back is not in it.
-        said = {each.path for each in listed[0].paths}
+        said = {each.path for each in read.listed[0].paths}
         template = os.fspath(store.templates.get(head.template).tree)
         undone = {each.path: True for each in tree_states(store, name) if each.path not in said}
         apply_path_states(root, path_states(template, undone))
     copies: list[tuple[bytes | None, bytes]] = []
     with (
-        PathRestore(root, [step.paths for step in listed]) as files,
-        PathRestore(state, [step.kept for step in listed]) as beside,
+        PathRestore(root, [step.paths for step in read.listed]) as files,
+        PathRestore(state, [step.kept for step in read.listed]) as beside,
     ):
         for number, packed in enumerate(read.packed):
             step = Segment.unpack(packed)
@@ -255,6 +253,8 @@ class _ReadLog:
 
     packed: list[bytes]
     """The newest checkpoint, if there is one, and the segments from there on."""
+    listed: list[Segment]
+    """The same without their data: no more than one at a time is unpacked."""
     has_checkpoint: bool
     position: ShippedPosition
 
@@ -281,15 +281,18 @@ def _take_over(log: LogStore, name: str, writer: str) -> _ReadLog | None:
         if taken is None or log.objects(name).newest_checkpoint != first:
             continue
         stored = [each for each in (*packed, *taken) if each is not None]
-        heads = [Segment.unpack(each, with_data=False) for each in stored]
+        whole = [*([checkpoint] if checkpoint else []), *stored]
+        listed = [Segment.unpack(each, with_data=False) for each in whole]
         position = ShippedPosition(
             number=first + len(stored),
             checkpoint=first,
             checkpoint_bytes=len(checkpoint or b""),
             bytes_since=sum(map(len, stored)),
-            fences=frozenset(first + at for at, each in enumerate(heads) if each.is_fence),
+            fences=frozenset(
+                first + at for at, each in enumerate(listed[len(whole) - len(stored) :]) if each.is_fence
+            ),
         )
-        return _ReadLog([*([checkpoint] if checkpoint else []), *stored], bool(checkpoint), position)
+        return _ReadLog(whole, listed, bool(checkpoint), position)
     raise Busy(f"Workspace {name} is being used by another host.", hint="Try again.")
 
 
