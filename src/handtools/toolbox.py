@@ -487,7 +487,14 @@ def _installation_rules(root: str | Path) -> tuple[Rule, ...]:
         return ()
     logger.warning(INSTALLATION_WARNING, ", ".join(folders))
     paths = tuple(glob for folder in folders if folder != "." for glob in (folder, f"{folder}/**"))
-    rule = Rule("installation", "ask", INSTALLATION_REASON, effects=frozenset({"change"}), paths=paths)
+    rule = Rule(
+        "installation",
+        "ask",
+        INSTALLATION_REASON,
+        effects=frozenset({"change"}),
+        paths=paths,
+        only_tightens=True,
+    )
     return (rule,) if paths else ()
 
 

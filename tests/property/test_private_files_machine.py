@@ -36,7 +36,7 @@ class Command:
     def __init__(self, machine: "PrivateFiles") -> None:
         self.machine = machine
         self.started = len(machine.moved)
-        covered = machine.finder.covered(str(machine.root), PRIVATE, (), machine.is_open, with_alarm=True)
+        covered = machine.finder.covered(str(machine.root), PRIVATE, (), machine.is_open, writes_apart=True)
         self.masks = set(covered.hidden)
         self.alarm = covered.alarm
         self.alarm.set_hidden(covered.hidden)

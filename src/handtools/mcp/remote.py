@@ -51,9 +51,11 @@ def policy_from_json(value: Any) -> Policy:
 def intersect_policies(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -> Policy:
     """The intersection of two policies: what both allow.
 
-    Where one allows by a rule what the other asks about by default, it is asked about.
+    Where one allows by a rule what the other asks about by default, it is asked about. No rule of one weakens
+    what is the default of the other.
     """
-    rules = [rule for rule in (*policy.rules, *more.rules) if rule.verdict != "allow"]
+    strict = (rule for rule in (*policy.rules, *more.rules) if rule.verdict != "allow")
+    rules = (replace(rule, only_tightens=True) for rule in strict)
     defaults = {
         kind: verdict
         for kind in get_args(EffectKind)

@@ -1,6 +1,7 @@
 """Rules over effects."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from handtools import Change, ChangeSet, Policy, Rule, UsageError
 from handtools.core.changes import Node
 from handtools.core.commands import Command
 from handtools.core.effects import CommandRun, ReadEffect
+from handtools.mcp.remote import intersect_policies
 from handtools.runtime.policy.project_policy import tightened_policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH
 from handtools.text.search.glob import any_covers
@@ -55,6 +57,33 @@ def test_deny_beats_ask_beats_allow_whatever_the_order():
         assert Policy(rules=tuple(order)).decide(ReadEffect(("a",)), "read").rule == "deny"
         without = tuple(rule for rule in order if rule.name != "deny")
         assert Policy(rules=without).decide(ReadEffect(("a",)), "read").rule == "ask"
+
+
+def test_a_built_in_rule_does_not_weaken_a_stricter_default():
+    policy = Policy(defaults={"change": "deny"})
+    assert policy.decide(changing(".envrc"), "write").verdict == "deny"
+    own = Policy(rules=(Rule("docs", "ask", "Look.", paths=("docs",)),), defaults={"change": "deny"})
+    assert own.decide(changing("docs/a.md"), "write").verdict == "ask"
+
+
+@pytest.mark.parametrize("kind", ["read", "change", "run"])
+def test_no_rule_that_somebody_adds_weakens_a_default(kind):
+    effects = {
+        "read": ReadEffect(("a",)),
+        "change": changing("a"),
+        "run": CommandRun(Command(script="make"), confined=True),
+    }
+    mine = Policy(defaults={kind: "deny"})
+    for paths in ((), ("a",)) if kind != "run" else ((),):
+        asking = Rule("x", "ask", "r", paths=paths)
+        policies = (
+            mine.with_rules([replace(asking, only_tightens=True)]),
+            intersect_policies(mine, Policy(rules=(asking,)), TOOLS),
+            intersect_policies(Policy(rules=(asking,)), mine, TOOLS),
+            tightened_policy(mine, Policy(), [asking], said=()).policy,
+        )
+        for policy in policies:
+            assert policy.decide(effects[kind], "bash").verdict == "deny"
 
 
 def test_a_rule_for_one_tool_leaves_others_alone():

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePath
 
+from handtools.core.changes import parent_folders
 from handtools.core.commands import PathPredicate
 from handtools.host.files.folder_handle import join_path
 from handtools.host.files.syscalls import is_local_filesystem
@@ -407,18 +408,26 @@ def _queue_for(finder: PolicyGlobFinder) -> EventQueue:
 
 
 def hidden_private_paths(
-    root: str, found: Iterable[str], private: Sequence[PathGlobs], is_open: PathPredicate
+    root: str,
+    found: Iterable[str],
+    private: Sequence[PathGlobs],
+    is_open: PathPredicate,
+    read_only: Sequence[PathGlobs] = (),
 ) -> list[str]:
     """The private paths found, without those that may be seen; of a folder with some of them, its other files.
 
-    A path may be seen if it is an exception to each rule that covers the folder, or if `is_open` says so.
+    A path may be seen if it is an exception to each rule that covers the folder, or if `is_open` says so. One that
+    must not be written either stays hidden from a command that writes to the workspace itself: then `read_only` is
+    given.
     """
     closed: list[str] = []
     places = tuple(shown_folders(root))
 
     def shows(path: str) -> bool:
         inside = path_in_folders(path, places) or os.path.relpath(path, root)
-        return not any_covers(private, inside) or is_open(inside)
+        if any_covers(private, inside) and not is_open(inside):
+            return False
+        return not any(any_covers(read_only, above) for above in (inside, *parent_folders(inside)))
 
     for path in found:
         if not os.path.isdir(path) or os.path.islink(path):
@@ -443,7 +452,7 @@ class CoveredPaths:
     hidden: tuple[str, ...]
     read_only: tuple[str, ...]
     alarm: PrivateFileAlarm | None
-    """Notices private files that appear later; None if that is not asked for."""
+    """Notices private files that appear later; None if the command writes to the workspace itself."""
 
 
 class PolicyPathFinder:
@@ -460,15 +469,19 @@ class PolicyPathFinder:
         read_only: tuple[PathGlobs, ...],
         is_open: PathPredicate,
         *,
-        with_alarm: bool,
+        writes_apart: bool,
     ) -> CoveredPaths:
-        """The paths of a workspace that a command must not read or write, and an alarm for those that appear."""
+        """The paths of a workspace that a command must not read or write.
+
+        If a layer keeps its writes apart, there is an alarm for private files that appear. One that writes to the
+        workspace itself may make such files, so there is none.
+        """
         finders = self._finders_for(root, private, read_only)
         # From before the search, so that nothing appears between the two.
-        alarm = PrivateFileAlarm(root, private, is_open, finders) if with_alarm else None
+        alarm = PrivateFileAlarm(root, private, is_open, finders) if writes_apart else None
         found = [finder.found() for finder in finders]
         names = [path for each in found for path in each.private]
-        hidden = hidden_private_paths(root, names, private, is_open)
+        hidden = hidden_private_paths(root, names, private, is_open, () if writes_apart else read_only)
         if alarm is not None:
             alarm.shown = [path for path in names if path not in hidden]
             for path in filter(os.path.isdir, alarm.shown):

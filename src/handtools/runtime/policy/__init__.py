@@ -20,11 +20,11 @@ from handtools.runtime.policy.rules import (
     BUILT_IN_RULES,
     PRIVATE_RULE,
     PROTECTED_RULE,
-    VERDICT_STRENGTH,
     Decision,
     Rule,
     Verdict,
     globs_below_folders,
+    strictest_decision,
 )
 from handtools.text.search.glob import GlobSet, PathGlobs
 from handtools.text.web.host_access import BadHostEntry, HostList, parse_host_list
@@ -92,10 +92,7 @@ class Policy:
 
     def decide(self, effect: Effect, tool: str) -> Decision:
         """Judge an effect and return the strictest decision over its targets."""
-        decisions = self.decisions(effect, tool)
-        if len(decisions) == 1:
-            return decisions[0]
-        return _strictest(decisions, self._default(effect.kind))
+        return strictest_decision(self.decisions(effect, tool) or [self._default(effect.kind)])
 
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:
         """Return one decision for each target of an effect."""
@@ -124,19 +121,19 @@ class Policy:
                 yield Decision(self.default_verdict("visit"), "hosts", reason, host)
 
     def _visited(self, visit: Visit, tool: str) -> Decision:
-        hits = [rule for rule in self.rules if rule.applies_to_visit(visit, tool)]
-        found = [Decision(rule.verdict, rule.name, rule.reason, visit.place) for rule in hits]
+        hits = [(rule, rule.verdict) for rule in self.rules if rule.applies_to_visit(visit, tool)]
+        listed = None
         if self._listed.lists(visit.host, visit.port):
-            found.append(Decision("allow", "hosts", "It is on the list of hosts.", visit.place))
-        return _strictest(found, self._default("visit", visit.place))
+            listed = Decision("allow", "hosts", "It is on the list of hosts.", visit.place)
+        return self._strictest(hits, "visit", visit.place, listed)
 
     def _published(self, effect: Publication, tool: str) -> Decision:
         (target,) = effect_targets(effect)
-        hits = [rule for rule in self.rules if rule.judge("publish", target, tool)]
-        found = [Decision(rule.verdict, rule.name, rule.reason, target) for rule in hits]
+        hits = [(rule, rule.verdict) for rule in self.rules if rule.judge("publish", target, tool)]
+        listed = None
         if self._listed_ports.contain(effect.where.port):
-            found.append(Decision("allow", "ports", "It is on the list of ports.", target))
-        return _strictest(found, self._default("publish", target))
+            listed = Decision("allow", "ports", "It is on the list of ports.", target)
+        return self._strictest(hits, "publish", target, listed)
 
     def opens(self, host: str, port: int, tool: str) -> bool:
         """Whether a host and port are explicitly listed, so that local addresses and unusual ports are
@@ -177,13 +174,31 @@ class Policy:
             and kind in {"read", "change"}
         ):
             return self._default(kind, target)
-        found = [
-            Decision(verdict, rule.name, rule.reason, target)
+        hits = [
+            (rule, verdict)
             for rule in self.all_rules
             if (verdict := rule.judge(kind, target, tool, link=link))
             and not ((target, rule.name) in exempt and rule in BUILT_IN_RULES)
         ]
-        return _strictest(found, self._default(kind, target))
+        return self._strictest(hits, kind, target)
+
+    def _strictest(
+        self,
+        hits: Sequence[tuple[Rule, Verdict]],
+        kind: EffectKind,
+        target: str,
+        listed: Decision | None = None,
+    ) -> Decision:
+        """Return the strictest decision of the rules that apply and of a list that names the target.
+
+        The default counts where none of them speaks, and beside those that only tighten.
+        """
+        found = [Decision(verdict, rule.name, rule.reason, target) for rule, verdict in hits]
+        if listed is not None:
+            found.append(listed)
+        elif all(rule.only_tightens for rule, _ in hits):
+            found.append(self._default(kind, target))
+        return strictest_decision(found)
 
     def default_verdict(self, kind: EffectKind) -> Verdict:
         """Return the verdict on a kind of effect where no rule speaks."""
@@ -228,9 +243,17 @@ class Policy:
 
     @cached_property
     def read_only_globs(self) -> tuple[PathGlobs, ...]:
-        """The paths that may not be changed without approval: one value for each rule that says so."""
+        """The paths that may not be changed without approval: one value for each rule that says so.
+
+        A rule that asks about every path is not among them: a command that writes to the workspace directly
+        was asked about itself.
+        """
         strict = (rule for rule in self.rules if rule.verdict != "allow" and "change" in rule.effects)
-        return tuple(rule.path_globs for rule in strict if rule.is_about_paths)
+        return tuple(
+            rule.path_globs
+            for rule in strict
+            if rule.paths or (rule.verdict == "deny" and rule.is_about_paths)
+        )
 
     @cached_property
     def read_once(self) -> dict[str, Any]:
@@ -257,7 +280,3 @@ class Policy:
         new = [rule for rule in more if rule not in self.rules]
         excluded = dict.fromkeys((*self.excluded, *globs_below_folders(self.excluded)))
         return replace(self, rules=(*self.rules, *new), excluded=tuple(excluded))
-
-
-def _strictest(decisions: Iterable[Decision], default: Decision) -> Decision:
-    return max(decisions, key=lambda decision: VERDICT_STRENGTH[decision.verdict], default=default)

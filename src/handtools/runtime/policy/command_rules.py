@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from handtools.core.effects import CommandRun
-from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision, Rule
+from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision, Rule, strictest_decision
 from handtools.text.shell import CommandWords, quote_words
 
 _CONFINED = "The kernel keeps it in the workspace, and off all hosts but those that are listed."
@@ -23,12 +23,14 @@ def command_decisions(
     """
     spoken = [rule for rule in rules if rule.speaks("run", tool)]
     general = [rule for rule in spoken if not rule.commands and not rule.paths]
+    decisive = [_decision_of(rule) for rule in general if not rule.only_tightens]
     about = [rule for rule in spoken if rule.commands]
     strict = [*_strict_decisions(run, about), *([] if run.confined else _private_words(run, spoken))]
-    if general:
-        usual = _decision_of(max(general, key=lambda rule: VERDICT_STRENGTH[rule.verdict]))
+    if decisive:
+        usual = strictest_decision(decisive)
     elif run.confined and not stated and usual.verdict == "ask" and _could_look_at_all(run, about):
         usual = Decision("allow", "confined", _CONFINED)
+    usual = strictest_decision([usual, *(_decision_of(rule) for rule in general if rule.only_tightens)])
     return [*strict, *_part_decisions(run, [rule for rule in about if rule.verdict == "allow"], usual)]
 
 

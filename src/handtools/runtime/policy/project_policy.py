@@ -70,7 +70,8 @@ def _tightening_rules(policy: Policy, rules: Sequence[Rule], ignored: dict[str, 
     for number, rule in enumerate(rules):
         effects = frozenset(kind for kind in rule.effects if not _undercuts(policy, rule, kind))
         if effects:
-            yield replace(rule, name=f"{PROJECT_RULE_PREFIX}{rule.name}", effects=effects)
+            name = f"{PROJECT_RULE_PREFIX}{rule.name}"
+            yield replace(rule, name=name, effects=effects, only_tightens=True)
         if effects != rule.effects:
             ignored[f"rule.{number}"] = (
                 f"the rule `{rule.name}` ({rule.verdict}) is weaker than your policy."

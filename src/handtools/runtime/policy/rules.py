@@ -36,6 +36,11 @@ class Decision:
         return f"{self.verdict} by rule `{self.rule}`: {self.reason}"
 
 
+def strictest_decision(decisions: Iterable[Decision]) -> Decision:
+    """Return the first of the strictest decisions."""
+    return max(decisions, key=lambda decision: VERDICT_STRENGTH[decision.verdict])
+
+
 @dataclass(frozen=True)
 class CommandPrefixes:
     """Command prefixes of a rule: words, with `|` between alternatives and `*` for any word."""
@@ -120,6 +125,11 @@ class Rule:
     """Examples that the rule must match; checked when the policy is made."""
     not_match: tuple[str, ...] = ()
     """Examples that the rule must not match; checked when the policy is made."""
+    only_tightens: bool = False
+    """Whether the default for the kind of effect holds beside the rule, so that the rule can't weaken it.
+
+    True for the built-in rules and for all rules that somebody else adds to a person's policy.
+    """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "paths", globs_without_trailing_slashes(self.paths))
@@ -246,6 +256,7 @@ PRIVATE_RULE = Rule(
         ".docker/Dockerfile", ".cargo/config.toml", "docs/config.json", ".config/settings.toml", "config.old",
         ".venv/lib/python3/site-packages/certifi/cacert.pem", "node_modules/a/.npmrc", "vendor/b/test.key",
     ),
+    only_tightens=True,
 )  # fmt: skip
 
 PROTECTED_RULE = Rule(
@@ -259,6 +270,7 @@ PROTECTED_RULE = Rule(
         ".devcontainer/devcontainer.json", ".gitlab-ci.yml", ".circleci/config.yml", "mise.toml", ".bash_profile",
     ),
     not_match=(".gitignore", "src/git/config", ".github/CODEOWNERS", "docs/mise.md"),
+    only_tightens=True,
 )  # fmt: skip
 
 BUILT_IN_RULES = (PRIVATE_RULE, PROTECTED_RULE)

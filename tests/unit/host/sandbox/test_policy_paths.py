@@ -9,7 +9,7 @@ import pytest
 from handtools.core.commands import matches_no_path
 from handtools.host.files import tree_watch
 from handtools.host.sandbox import policy_paths
-from handtools.host.sandbox.policy_paths import PolicyGlobFinder, PolicyPathFinder, hidden_private_paths
+from handtools.host.sandbox.policy_paths import PolicyGlobFinder, PolicyPathFinder
 from handtools.host.sandbox.runners.hidden_paths import read_only_paths
 from handtools.text.search.glob import PathGlobs
 
@@ -23,9 +23,13 @@ def finder(root, *private, read_only=(".git",)):
     return PolicyGlobFinder(str(root), private or (PRIVATE,), (PathGlobs(read_only),))
 
 
-def hidden_from_commands(root, *private, is_open=matches_no_path):
-    found = finder(root, *private).found().private
-    return names(root, hidden_private_paths(str(root), found, private or (PRIVATE,), is_open))
+def hidden_from_commands(root, *private, read_only=(), is_open=matches_no_path):
+    """What is hidden from a command that writes to the workspace itself."""
+    kept = (PathGlobs(read_only),) if read_only else ()
+    covered = PolicyPathFinder().covered(
+        str(root), private or (PRIVATE,), kept, is_open, writes_apart=False
+    )
+    return names(root, covered.hidden)
 
 
 def plant(root, *paths):
@@ -174,6 +178,14 @@ def test_nobody_is_told_a_part_while_the_tree_is_searched(tmp_path):
     assert {len(found.private) for found in every} == {100}
 
 
+def test_what_must_not_be_written_in_a_private_folder_is_not_shown_to_be_written(tmp_path):
+    plant(tmp_path, ".vscode/tasks.json", ".vscode/deep/a", ".env")
+    rule = PathGlobs((".vscode",), (".vscode/tasks.json", ".vscode/deep/**"))
+    assert hidden_from_commands(tmp_path, rule, read_only=(".vscode",)) == [".vscode"]
+    assert hidden_from_commands(tmp_path, rule, read_only=("deep",)) == [".vscode/deep/a"]
+    assert hidden_from_commands(tmp_path, PRIVATE, read_only=(".env",), is_open=lambda _: True) == [".env"]
+
+
 def test_a_link_to_a_folder_is_not_followed(tmp_path):
     plant(tmp_path, "work/x", "out/.env")
     (tmp_path / "work/out").symlink_to(tmp_path / "out")
@@ -210,7 +222,7 @@ class Watching:
 
     def __init__(self, root, is_open=matches_no_path):
         self.root = root
-        covered = PolicyPathFinder().covered(str(root), (PRIVATE,), (), is_open, with_alarm=True)
+        covered = PolicyPathFinder().covered(str(root), (PRIVATE,), (), is_open, writes_apart=True)
         self.hidden = names(root, covered.hidden)
         self.alarm = covered.alarm
         self.alarm.set_hidden(covered.hidden)

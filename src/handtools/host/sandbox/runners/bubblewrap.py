@@ -85,7 +85,11 @@ class BubblewrapRunner:
         tops = [folder for _, folder in shown_folders(launch.root)]
         user = launch.user or workspace_owner(launch.root)
         covered = self._finders.covered(
-            launch.root, launch.private, launch.read_only, launch.is_open, with_alarm=bool(launch.overlays)
+            launch.root,
+            launch.private,
+            launch.read_only,
+            launch.is_open,
+            writes_apart=bool(launch.overlays),
         )
         users_home = profile.private_home(launch)
         launch, scratch = with_reachable_scratch(launch, user)

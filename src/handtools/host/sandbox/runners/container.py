@@ -81,7 +81,11 @@ class ContainerRunner:
                 f"{launch.root} can't be a workspace in a container: the image's own lies there."
             )
         covered = self._finders.covered(
-            launch.root, launch.private, launch.read_only, launch.is_open, with_alarm=bool(launch.overlays)
+            launch.root,
+            launch.private,
+            launch.read_only,
+            launch.is_open,
+            writes_apart=bool(launch.overlays),
         )
         hide, notes = self._hidden(launch, covered.hidden)
         if covered.alarm is not None:

@@ -80,7 +80,7 @@ class SeatbeltRunner:
     def _grants(self, launch: Launch, home: str, temporary: str) -> Iterator[PathGrant]:
         """What is granted, in the order of bubblewrap's mounts: later ones lie on top."""
         found = self._finders.covered(
-            launch.root, launch.private, launch.read_only, launch.is_open, with_alarm=False
+            launch.root, launch.private, launch.read_only, launch.is_open, writes_apart=False
         )
         private = hidden.private_masks(launch.root, found.hidden)
         users = profile.toolchain_folders(launch.env.get("HOME", ""))
