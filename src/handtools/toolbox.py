@@ -68,7 +68,7 @@ from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.executor import Executor, decide_hypothetical_call
 from handtools.runtime.policy import Policy
-from handtools.runtime.policy.rules import Decision, Rule
+from handtools.runtime.policy.rules import Decision, Rule, check_words
 from handtools.runtime.workspace import Workspace
 from handtools.tools.attach import attach
 from handtools.tools.bash import bash
@@ -147,6 +147,7 @@ class Toolbox:
         self.tools = named
         self.workspace = workspace
         self.policy = _with_rules(policy or Policy(), workspace)
+        check_tool_names(self.policy, named)
         self.callbacks = callbacks or Callbacks()
         self._executor = Executor(
             tools=named,
@@ -308,6 +309,7 @@ class Toolbox:
         executor = self._executor
         view = copy.copy(self)
         view.policy = _with_rules(policy, self.workspace)
+        check_tool_names(view.policy, self.tools)
         view._executor = replace(  # noqa: SLF001 - a toolbox like this one
             executor, policy=view.policy, approver=approver, announcer=executor.announcer.copy()
         )
@@ -502,6 +504,23 @@ def _with_rules(policy: Policy, workspace: Workspace) -> Policy:
     policy = policy.in_each_folder() if workspace.folders else policy
     more = [rule for rule in workspace.rules if rule not in policy.rules]
     return policy.with_rules(more) if more else policy
+
+
+def check_tool_names(policy: Policy, offered: Iterable[str] = ()) -> None:
+    """Raise `UsageError` if a policy names a tool that is neither offered nor built in nor a plugin's.
+
+    Such a name would block nothing.
+    """
+    named = {*(policy.allow or ()), *policy.block, *(name for rule in policy.rules for name in rule.tools)}
+    unknown = named.difference(offered, (tool.name for tool in (*EVERYTHING, *EDITORS)))
+    if not unknown:
+        return
+    ours = {row.name: row.tools for rows in DIALECTS.values() for row in rows}
+    for name in sorted(unknown & ours.keys()):
+        own = ", ".join(f"`{each}`" for each in ours[name])
+        raise UsageError(f"The policy: `{name}` is a vendor's name for {own}. Policies name our own tools.")
+    known = {*offered, *(tool.name for tool in (*EVERYTHING, *EDITORS, *plugins()))}
+    check_words("The policy", "tool", sorted(unknown), known)
 
 
 class ToolboxOptions(TypedDict, total=False):

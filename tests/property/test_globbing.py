@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.search.glob import BadGlob, Glob, GlobSet
+from handtools.text.search.glob import BadGlob, Glob, GlobSet, PathGlobs, brace_alternatives
 
 names = st.text(st.sampled_from("ab.*[]{}!-,\\é"), min_size=1, max_size=6).filter(
     lambda name: name not in (".", "..")
@@ -136,3 +136,24 @@ def test_what_a_set_was_asked_before_changes_no_answer(patterns: list[str], aske
 def test_what_matches_a_folder_matches_what_is_below(pattern: str, path: str, below: str):
     if Glob(pattern).matches(path, folder=True):
         assert Glob(pattern).matches(f"{path}/{below}")
+
+
+@given(anything, paths)
+def test_patterns_without_braces_match_together_what_the_one_with_braces_matches(pattern: str, path: str):
+    try:
+        whole = Glob(pattern).matches(path)
+    except BadGlob:
+        return
+    parts = brace_alternatives(pattern)
+    assert any(Glob(part).matches(path) for part in parts) == whole
+    assert all(brace_alternatives(part) == [part] for part in parts)
+
+
+@given(st.lists(globs, max_size=3), st.lists(globs, max_size=3), simple_paths, simple_names)
+def test_exceptions_only_take_away(meant: list[str], but: list[str], path: str, below: str):
+    plain, rule = PathGlobs(tuple(meant)), PathGlobs(tuple(meant), tuple(but))
+    assert plain.covers(path) == (not meant or GlobSet(meant).matches(path))
+    assert plain.covers(f"{path}/{below}") or not plain.covers(path)
+    if plain.covers(path) and not GlobSet(but).matches(path):
+        assert rule.covers(path)
+    assert plain.covers(path) or not rule.covers(path)

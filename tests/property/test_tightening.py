@@ -40,7 +40,7 @@ RULES = st.builds(
     dict.__or__,
     st.fixed_dictionaries(
         {"name": st.sampled_from(["private", "x", "project: x"]), "verdict": VERDICTS},
-        optional={"effects": st.lists(KINDS, max_size=3), "tools": TOOLS},
+        optional={"effects": st.lists(KINDS, min_size=1, max_size=3), "tools": TOOLS},
     ),
     st.one_of(
         st.fixed_dictionaries({}, optional={"paths": PATHS, "but": PATHS}),

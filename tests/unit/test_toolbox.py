@@ -19,6 +19,7 @@ from handtools import (
     Image,
     Policy,
     Result,
+    Rule,
     Text,
     Toolbox,
     UsageError,
@@ -29,6 +30,7 @@ from handtools import (
 from handtools.core.events import Event, Settled
 from handtools.core.result import block_to_json
 from handtools.core.tool import with_tool_names
+from handtools.mcp.remote import intersect_policies
 from handtools.testing.memory_toolbox import memory_toolbox, memory_workspace
 from handtools.tools.edit import edit
 from handtools.tools.read import read
@@ -46,6 +48,49 @@ async def test_coding_works_on_a_folder_with_no_configuration(tmp_path):
         assert (await box.call("write", {"path": "a.txt", "content": "hi\n"})).ok
         assert (await box.call("undo", {"name": "a.txt"})).ok
     assert list(root.iterdir()) == []
+
+
+class Nothing(BaseModel):
+    """No parameters, no details."""
+
+
+@tool(effects=())
+async def deploy(params: Nothing, ctx: Context) -> Result[Nothing]:
+    """Deploy."""
+    return Result(details=Nothing())
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (Policy(block=("Bash",)), "`Bash` is a vendor's name for `bash`."),
+        (
+            Policy(block=("BASH",)),
+            "'BASH' is not a tool. Did you mean `bash`? Known: attach, bash, deploy, ",
+        ),
+        (Policy(block=("shell",)), "`shell` is a vendor's name for `bash`."),
+        (Policy(allow=("reed",)), "Did you mean `read`?"),
+        (Policy(block=("apply_patch",)), "`apply_patch` is a vendor's name for `patch`."),
+        (Policy(rules=(Rule("x", "deny", "r", tools=("deploi",)),)), "Did you mean `deploy`?"),
+        (Policy(block=("nothing_like_it",)), "'nothing_like_it' is not a tool. Known: "),
+    ],
+)
+def test_a_policy_that_names_a_tool_that_is_not_there_is_refused(policy, told):
+    box = Toolbox([read, edit, deploy], workspace=memory_workspace())
+    for make in (
+        lambda: Toolbox([read, edit, deploy], workspace=memory_workspace(), policy=policy),
+        lambda: box.under(policy),
+        lambda: intersect_policies(Policy(), policy, box.tools.values()),
+    ):
+        with pytest.raises(UsageError) as refused:
+            make()
+        assert told in str(refused.value)
+
+
+def test_a_policy_may_name_the_toolboxs_own_tools_and_those_that_others_have():
+    policy = Policy(block=("bash", "deploy", "str_replace_based_edit_tool"))
+    box = Toolbox([read, deploy], workspace=memory_workspace(), policy=policy)
+    assert [definition.name for definition in box.definitions()] == ["read"]
 
 
 async def test_reading_offers_nothing_that_changes(tmp_path):

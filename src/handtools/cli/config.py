@@ -107,9 +107,10 @@ def _show(workspace: Path, *, every: bool, as_json: bool) -> None:
 
 
 def _check(workspace: Path, *, as_json: bool) -> None:
-    from handtools.configuration import load_configuration
+    from handtools.configuration import load_configuration, policy_of
     from handtools.configuration.schema import BadConfigFile, ConfigProblem
     from handtools.core.errors import UsageError
+    from handtools.toolbox import check_tool_names
 
     problems: tuple[ConfigProblem, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -117,6 +118,11 @@ def _check(workspace: Path, *, as_json: bool) -> None:
     try:
         found = load_configuration(workspace)
         ignored, files = found.ignored, [str(source.file) for source in found.sources]
+        for source in found.sources:
+            try:
+                check_tool_names(policy_of(source.values))
+            except UsageError as unknown:
+                problems = (*problems, ConfigProblem(str(source.file), 0, str(unknown)))
     except BadConfigFile as bad:
         problems = bad.problems
     except UsageError as bad:

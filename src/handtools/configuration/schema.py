@@ -23,6 +23,7 @@ from handtools.host.sandbox.path_program_folders import is_too_broad_to_show
 from handtools.runtime.policy import ToolSet
 from handtools.runtime.policy.rules import Rule, Verdict
 from handtools.text.paths import similar_names
+from handtools.text.search.glob import BadGlob, PathGlobs
 from handtools.text.toml_key_lines import KeyPath, toml_key_lines
 from handtools.text.web.host_access import BadHostEntry, parse_host_list
 from handtools.text.web.port_ranges import BadPort, parse_port_ranges
@@ -97,6 +98,14 @@ def _host(word: str) -> str:
         parse_host_list((word,))
     except BadHostEntry as problem:
         raise ValueError(f"is no list of hosts: {problem}") from problem
+    return word
+
+
+def _glob(word: str) -> str:
+    try:
+        PathGlobs((word,)).check()
+    except BadGlob as problem:
+        raise ValueError(f"has a glob that can't be read: {problem}") from problem
     return word
 
 
@@ -382,7 +391,7 @@ class ConfigFile(ConfigTable):
         KeyFacts("Names of tools that are never offered.", "none", "adds to it", part_of_policy=True),
     ] = Field(default_factory=list)
     excluded: Annotated[
-        list[str],
+        list[Annotated[str, AfterValidator(_glob)]],
         KeyFacts(
             "Globs of paths that no tool sees, beside the private ones.",
             "none",

@@ -28,7 +28,7 @@ from handtools.mcp.tool_calls import ConnectionTools
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision, Verdict
-from handtools.toolbox import Toolbox, ToolDefinition
+from handtools.toolbox import Toolbox, ToolDefinition, check_tool_names
 
 if TYPE_CHECKING:
     import httpx2
@@ -45,15 +45,20 @@ def policy_from_json(value: Any) -> Policy:
     try:
         return TypeAdapter(Policy).validate_python(value)
     except ValidationError as problem:
-        raise UsageError(f"This is no policy: {problem.errors()[0]['msg']}.") from problem
+        first = problem.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        where = f"`{place}` of the policy" if place else "The policy"
+        raise UsageError(f"{where} can't be read: {first['msg']}.") from problem
 
 
 def intersect_policies(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -> Policy:
-    """The intersection of two policies: what both allow.
+    """The intersection of two policies: what both allow; raises `UsageError` if `more` names an unknown tool.
 
     Where one allows by a rule what the other asks about by default, it is asked about. No rule of one weakens
     what is the default of the other.
     """
+    tools = list(tools)
+    check_tool_names(more, [tool.name for tool in tools])
     strict = (rule for rule in (*policy.rules, *more.rules) if rule.verdict != "allow")
     rules = (replace(rule, only_tightens=True) for rule in strict)
     defaults = {

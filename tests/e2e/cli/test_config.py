@@ -139,6 +139,25 @@ def test_edit_opens_the_file_with_every_key_explained_and_checks_it(shell, file,
     assert parse_config_file(template, "t")[1] == frozenset()
 
 
+@pytest.mark.parametrize(
+    "line", ['block = ["shell"]', 'allow = ["Read"]', '[[rule]]\nname="x"\nverdict="deny"\ntools=["bahs"]']
+)
+def test_a_tool_that_is_not_there_is_an_error_wherever_it_is_named(person, file, line):
+    file.write_text(f"{line}\n")
+    checked = person("config", "check")
+    assert checked.code == 1
+    assert f"{file}: The policy: " in checked.err
+    ran = person("call", "think", "thought=x")
+    assert ran.code != 0
+    assert "The policy: " in ran.err
+
+
+def test_a_tool_that_is_not_there_can_not_be_blocked_on_the_command_line(person, shell):
+    ran = person("mcp", str(shell.folder), "--block", "Bash")
+    assert ran.code != 0
+    assert "vendor's name for `bash`" in ran.err
+
+
 def test_formatters_and_servers_that_are_left_out_do_not_run(shell, file, monkeypatch):
     file.write_text("formatters = []\nservers = []\n")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(file.parents[1]))

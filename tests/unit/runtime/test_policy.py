@@ -11,7 +11,7 @@ from handtools import Change, ChangeSet, Policy, Rule, UsageError
 from handtools.core.changes import Node
 from handtools.core.commands import Command
 from handtools.core.effects import CommandRun, ReadEffect
-from handtools.mcp.remote import intersect_policies
+from handtools.mcp.remote import intersect_policies, policy_from_json
 from handtools.runtime.policy.project_policy import tightened_policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH
 from handtools.text.search.glob import any_covers
@@ -99,9 +99,68 @@ def test_a_rule_that_contradicts_its_examples_does_not_load():
         Policy(rules=(Rule("secrets", "deny", "", paths=("*.key",), not_match=("a.key",)),))
 
 
-def test_a_verdict_that_is_none_does_not_load():
-    with pytest.raises(UsageError, match="deny, ask, allow"):
-        Policy(rules=(Rule("deny", "change", "a.py"),))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"verdict": "change"}, "'change' is not a verdict. Known: allow, ask, deny."),
+        ({"verdict": "Deny"}, "Did you mean `deny`?"),
+        ({"effects": frozenset({"write"})}, "'write' is not a kind of effect. Known: change, delegate"),
+        ({"effects": frozenset({"reads"})}, "Did you mean `read`?"),
+        ({"effects": frozenset()}, "about no kind of effect"),
+        ({"paths": ".env"}, "`paths` is a list of texts, and not '.env'."),
+        ({"tools": "bash"}, "`tools` is a list of texts"),
+        ({"paths": ("{a",)}, "a glob can't be read"),
+    ],
+)
+def test_a_rule_that_would_be_about_nothing_is_not_made(values, told):
+    with pytest.raises(UsageError) as refused:
+        Rule(**{"name": "x", "verdict": "deny", "reason": "r"} | values)
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"defaults": {"write": "deny"}}, "'write' is not a kind of effect."),
+        ({"defaults": {"change": "no"}}, "'no' is not a verdict."),
+        ({"unattended": "denied"}, "'denied' is not a verdict."),
+        ({"tools": "readonly"}, "Did you mean `read_only`?"),
+        ({"block": "bash"}, "`block` is a list of texts, and not 'bash'."),
+        ({"allow": "bash"}, "`allow` is a list of texts"),
+        ({"excluded": ".env"}, "`excluded` is a list of texts"),
+        ({"excluded": ("[",)}, "a glob can't be read"),
+        ({"rules": (Rule("x", "deny", "r", but=("",)),)}, "a glob can't be read"),
+        ({"rules": (Rule("x", "deny", "r", commands=(" ",)),)}, "an empty command"),
+    ],
+)
+def test_a_policy_that_would_forbid_less_than_it_says_is_not_made(values, told):
+    with pytest.raises(UsageError) as refused:
+        Policy(**values)
+    assert told in str(refused.value)
+
+
+def test_lists_are_taken_for_tuples():
+    rule = Rule("x", "deny", "r", effects=["read"], paths=["a"], but=["a/b"])
+    policy = Policy(rules=[rule], block=["write"], excluded=["c"])
+    assert policy.hides("a")
+    assert not policy.hides("a/b")
+    assert policy.hides("c")
+    assert not policy.offers(write)
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({"blok": ["bash"]}, "`blok` of the policy can't be read"),
+        ({"rules": [{"name": "x", "verdict": "deny", "reason": "r", "path": []}]}, "`rules.0.path`"),
+        ({"defaults": {"write": "deny"}}, "`defaults.write.[key]`"),
+        ({"rules": [{"name": "x", "verdict": "deny", "reason": "r", "paths": ["["]}]}, "a glob"),
+    ],
+)
+def test_a_policy_from_elsewhere_that_would_forbid_less_than_it_says_is_refused(sent, told):
+    with pytest.raises(UsageError) as refused:
+        policy_from_json(sent)
+    assert told in str(refused.value)
 
 
 def test_excluded_paths_are_hidden_and_denied():

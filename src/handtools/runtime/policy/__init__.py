@@ -7,11 +7,18 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from handtools.core.changes import ChangeSet, links_created
 from handtools.core.commands import Command
-from handtools.core.effects import CommandRun, Effect, EffectKind, Publication, effect_targets
+from handtools.core.effects import (
+    EFFECT_KINDS,
+    CommandRun,
+    Effect,
+    EffectKind,
+    Publication,
+    effect_targets,
+)
 from handtools.core.errors import UsageError
 from handtools.core.tool import AnyTool
 from handtools.core.web import Visit
@@ -19,12 +26,15 @@ from handtools.runtime.policy.command_rules import command_decisions
 from handtools.runtime.policy.rules import (
     BUILT_IN_RULES,
     PRIVATE_RULE,
-    PROTECTED_RULE,
+    REFUSES_UNKNOWN_KEYS,
+    VERDICTS,
     Decision,
     Rule,
     Verdict,
+    check_words,
     globs_below_folders,
     strictest_decision,
+    text_tuple,
 )
 from handtools.text.search.glob import GlobSet, PathGlobs
 from handtools.text.web.host_access import BadHostEntry, HostList, parse_host_list
@@ -47,7 +57,9 @@ without a question: see `Policy.defaults`.
 class Policy:
     """Rules and settings that decide which tools are offered and which effects are allowed; immutable."""
 
-    rules: tuple[Rule, ...] = (PRIVATE_RULE, PROTECTED_RULE)
+    __pydantic_config__: ClassVar = REFUSES_UNKNOWN_KEYS
+
+    rules: tuple[Rule, ...] = BUILT_IN_RULES
     tools: ToolSet = "all"
     allow: tuple[str, ...] | None = None
     """Names of the only tools offered; None means no such restriction."""
@@ -71,7 +83,15 @@ class Policy:
     """
 
     def __post_init__(self) -> None:
-        for rule in self.rules:
+        for name in ("allow", "block", "excluded", "hosts", "ports"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, text_tuple(f"The policy's `{name}`", value))
+        object.__setattr__(self, "rules", tuple(self.rules))
+        check_words("The policy", "set of tools", [self.tools], get_args(ToolSet))
+        check_words("The policy's `unattended`", "verdict", [self.unattended], VERDICTS)
+        check_words("The policy's `defaults`", "kind of effect", self.defaults, EFFECT_KINDS)
+        check_words("The policy's `defaults`", "verdict", self.defaults.values(), VERDICTS)
+        for rule in self.all_rules:
             rule.check()
         try:
             parse_host_list(self.hosts)

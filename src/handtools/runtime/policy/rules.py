@@ -6,13 +6,20 @@ ADR 91.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from handtools.core.effects import EFFECT_KINDS, EffectKind
 from handtools.core.errors import UsageError
 from handtools.core.web import Visit
 from handtools.runtime.policy import private_paths, protected_paths
-from handtools.text.search.glob import GlobsWithoutDescendants, PathGlobs, glob_in_folder
+from handtools.text.paths import similar_names
+from handtools.text.search.glob import (
+    BadGlob,
+    GlobsWithoutDescendants,
+    PathGlobs,
+    brace_alternatives,
+    glob_in_folder,
+)
 from handtools.text.shell import CommandWords, read_script
 from handtools.text.shell.hazards import find_hazards
 from handtools.text.shell.wrapper_programs import as_rule_command
@@ -20,7 +27,29 @@ from handtools.text.web.host_access import BadHostEntry, HostList, parse_host_li
 
 Verdict = Literal["deny", "ask", "allow"]
 
+REFUSES_UNKNOWN_KEYS = {"extra": "forbid"}
+"""How pydantic parses a policy from JSON: a misspelt key would allow what it was to forbid."""
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 VERDICT_STRENGTH: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def check_words(where: str, what: str, words: Iterable[object], known: Iterable[str]) -> None:
+    """Raise `UsageError` for the first of some words that is not a known one, with the one that is near it."""
+    names = sorted(known)
+    for word in words:
+        if word in names:
+            continue
+        near = [name for name in names if name == str(word).casefold()] or similar_names(str(word), names)
+        meant = f" Did you mean `{near[0]}`?" if near else ""
+        raise UsageError(f"{where}: {word!r} is not a {what}.{meant} Known: {', '.join(names)}.")
+
+
+def text_tuple(where: str, value: Iterable[str]) -> tuple[str, ...]:
+    """Return texts as a tuple; raises `UsageError` for one text in place of a list, which is a list of letters."""
+    texts = () if isinstance(value, str) else tuple(value)
+    if isinstance(value, str) or not all(isinstance(text, str) for text in texts):
+        raise UsageError(f"{where} is a list of texts, and not {value!r}.")
+    return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +132,8 @@ def _begins_after_options(words: CommandWords, beginning: Sequence[frozenset[str
 class Rule:
     """A policy rule: a verdict with reason for effects on certain paths, commands or hosts."""
 
+    __pydantic_config__: ClassVar = REFUSES_UNKNOWN_KEYS
+
     name: str
     verdict: Verdict
     reason: str
@@ -132,7 +163,23 @@ class Rule:
     """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "paths", globs_without_trailing_slashes(self.paths))
+        where = f"Rule `{self.name}`"
+        check_words(where, "verdict", [self.verdict], VERDICTS)
+        check_words(where, "kind of effect", self.effects, EFFECT_KINDS)
+        if not self.effects:
+            raise UsageError(
+                f"{where} is about no kind of effect. Known: {', '.join(sorted(EFFECT_KINDS))}."
+            )
+        for name in ("paths", "but", "commands", "hosts", "tools", "match", "not_match"):
+            object.__setattr__(self, name, text_tuple(f"{where}: `{name}`", getattr(self, name)))
+        object.__setattr__(self, "effects", frozenset(self.effects))
+        try:
+            # Without trailing slashes they match files and links, too.
+            paths = tuple(each.rstrip("/") or each for each in plain_globs(self.paths))
+            object.__setattr__(self, "paths", paths)
+            object.__setattr__(self, "but", plain_globs(self.but))
+        except BadGlob as problem:
+            raise UsageError(f"{where}: a glob can't be read: {problem}.") from problem
 
     def judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Verdict | None:
         """Return the rule's verdict on a target, or None; a link is also judged by what would be below it."""
@@ -198,11 +245,6 @@ class Rule:
 
     def check(self) -> None:
         """Check the rule for errors and against its own examples; raises `UsageError`."""
-        if self.verdict not in get_args(Verdict):
-            verdicts = ", ".join(get_args(Verdict))
-            raise UsageError(
-                f"Rule `{self.name}`: {self.verdict!r} is no verdict; it is one of {verdicts}."
-            )
         if sum(map(bool, (self.commands, self.hosts, self.paths or self.but))) > 1:
             raise UsageError(
                 f"Rule `{self.name}` is about paths and commands, or about hosts too: make it two rules."
@@ -217,9 +259,12 @@ class Rule:
             )
             wrong = [example for example in self.match if not covers(example)]
             wrong += [example for example in self.not_match if covers(example)]
-            parse_host_list(self.hosts)
+            covers("x")  # a list that can't be parsed is found now
+            self.path_globs.check()
         except BadHostEntry as error:
             raise UsageError(f"Rule `{self.name}`: {error}") from error
+        except BadGlob as problem:
+            raise UsageError(f"Rule `{self.name}`: a glob can't be read: {problem}.") from problem
         if wrong:
             raise UsageError(f"Rule `{self.name}` does not do what its examples say: {', '.join(wrong)}.")
 
@@ -233,9 +278,13 @@ def globs_below_folders(globs: Iterable[str]) -> tuple[str, ...]:
     return tuple(glob_in_folder(glob, "*") for glob in anchored)
 
 
-def globs_without_trailing_slashes(globs: Iterable[str]) -> tuple[str, ...]:
-    """Strip trailing slashes from globs, so that they match files and links too."""
-    return tuple(each.rstrip("/") or each for each in globs)
+def plain_globs(globs: Iterable[str]) -> tuple[str, ...]:
+    """Return globs without braces that match the same; raises `BadGlob`."""
+    return tuple(
+        each
+        for glob in globs
+        for each in (brace_alternatives(glob) if "{" in glob or "\\" in glob else [glob])
+    )
 
 
 VENDOR_FOLDERS = ("node_modules", "site-packages", "dist-packages", "vendor", ".tox", ".nox", "__pycache__")

@@ -185,13 +185,26 @@ def _compiled(patterns: tuple[str, ...], flags: re.RegexFlag) -> re.Pattern[str]
     return re.compile("|".join(pieces), flags)
 
 
+def brace_alternatives(pattern: str) -> list[str]:
+    """Expand the braces of a pattern into patterns without any; raises `BadGlob` when that gives too many.
+
+    Together they match what the pattern matches, and each can be split at its slashes.
+    """
+    pieces = ("/" if match["escaped"] == "/" else match[0] for match in _PIECE.finditer(pattern))
+    return _expanded(pattern, pieces)
+
+
 def _alternatives(pattern: str) -> list[str]:
     """Expand the braces of a pattern into alternatives, as regex text with slashes and star marks."""
+    return _expanded(pattern, _pieces(pattern))
+
+
+def _expanded(pattern: str, pieces: Iterable[str]) -> list[str]:
     if len(pattern) > _MOST_CHARS:
         raise BadGlob(f"a pattern of {len(pattern)} characters is too long")
     # One frame for each open brace: the choices that are complete, and those still growing.
     frames: list[tuple[list[str], list[str]]] = [([], [""])]
-    for piece in _pieces(pattern):
+    for piece in pieces:
         complete, growing = frames[-1]
         inside = len(frames) > 1
         if piece == "{":
@@ -462,6 +475,11 @@ class PathGlobs:
     def exempts_all_below(self, folder: str) -> bool:
         """Whether everything below a folder is exempt, whatever its name."""
         return self._exempt_trees.matches(f"{folder}/\x01")
+
+    def check(self) -> None:
+        """Raise `BadGlob` if one of the globs can't be parsed."""
+        for globs in (self._globs, self._exempt_trees, self._exempt_names):
+            globs.matches("")
 
     @cached_property
     def _globs(self) -> GlobSet:
