@@ -30,6 +30,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=10_000, derandomize=False)
+# Once before a release, for a property on which much depends: `HYPOTHESIS_PROFILE=thorough pytest TEST`.
+settings.register_profile("thorough", settings.get_profile("nightly"), max_examples=100_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
 
 

@@ -86,6 +86,13 @@ def test_no_rule_that_somebody_adds_weakens_a_default(kind):
             assert policy.decide(effects[kind], "bash").verdict == "deny"
 
 
+def test_a_command_that_could_read_what_tools_may_not_is_asked_about():
+    run = CommandRun(Command(script="cat a"), confined=True)
+    assert Policy().decide(run, "bash").verdict == "allow"
+    assert Policy(defaults={"read": "deny"}).decide(run, "bash").verdict == "ask"
+    assert Policy(defaults={"read": "deny", "run": "allow"}).decide(run, "bash").verdict == "allow"
+
+
 def test_a_rule_for_one_tool_leaves_others_alone():
     policy = Policy(rules=(Rule("no-edit", "deny", "", tools=("edit",)),))
     assert policy.decide(changing("a"), "edit").verdict == "deny"

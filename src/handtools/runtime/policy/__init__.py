@@ -79,7 +79,8 @@ class Policy:
     defaults: dict[EffectKind, Verdict] = field(default_factory=dict)
     """Verdicts where no rule speaks; those of `DEFAULTS` for kinds that are not named here.
 
-    A verdict for `run` that is named here also holds for commands that the kernel confines.
+    A verdict for `run` that is named here also holds for commands that the kernel confines. Without one they run
+    unasked, unless reading is denied by default: they would read what tools may not.
     """
 
     def __post_init__(self) -> None:
@@ -117,7 +118,8 @@ class Policy:
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:
         """Return one decision for each target of an effect."""
         if isinstance(effect, CommandRun):
-            usual, stated = self._default("run"), "run" in self.defaults
+            # No mask can hide what is hidden by default alone, so such a command is not confined enough.
+            usual, stated = self._default("run"), "run" in self.defaults or self._hides_by_default
             parts = command_decisions(effect, self.all_rules, tool, usual, stated=stated)
             return [*self._reached(effect.command), *parts]
         if isinstance(effect, Visit):
@@ -175,7 +177,7 @@ class Policy:
 
     def hides_by_name(self, path: str) -> bool:
         """Whether the only rule that hides a path is the built-in one, which knows nothing but its name."""
-        hiding = [rule for rule in self.all_rules if rule.judge("read", path, "") == "deny"]
+        hiding = [rule for rule in self.all_rules if rule.hides and rule.covers(path)]
         return bool(hiding) and all(rule == PRIVATE_RULE for rule in hiding)
 
     def _judge(
@@ -223,6 +225,11 @@ class Policy:
     def default_verdict(self, kind: EffectKind) -> Verdict:
         """Return the verdict on a kind of effect where no rule speaks."""
         return self.defaults.get(kind, DEFAULTS[kind])
+
+    @property
+    def _hides_by_default(self) -> bool:
+        """Whether tools may read only what a rule allows."""
+        return self.default_verdict("read") == "deny"
 
     def _default(self, kind: EffectKind, target: str = "") -> Decision:
         return Decision(

@@ -329,6 +329,7 @@ class GlobPrefilter:
         return {path for path in paths if any(needle in path.lower() for needle in present)}
 
 
+@lru_cache(maxsize=4096)
 def _needle(glob: str) -> str:
     """Give the rarest literal text that a path must contain to match a glob; empty when there is none."""
     pieces = [piece for piece in _NO_PLAIN.sub("*", glob).split("/") if piece != "."]
