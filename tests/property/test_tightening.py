@@ -36,13 +36,8 @@ from handtools.core.commands import Command, PublishedPort
 from handtools.core.effects import CommandRun, Delegation, Delivery, Effect, Publication, ReadEffect
 from handtools.core.web import Visit
 from handtools.host.sandbox.launch import Launch
-from handtools.host.sandbox.runners.hidden_paths import (
-    UNSEARCHED_FOLDERS,
-    PolicyPathFinder,
-    hidden_private_paths,
-    private_masks,
-    read_only_paths,
-)
+from handtools.host.sandbox.policy_paths import UNSEARCHED_FOLDERS, CoveredPaths, PolicyPathFinder
+from handtools.host.sandbox.runners.hidden_paths import private_masks, read_only_paths
 from handtools.host.workspace_folders import combined_workspace, real_path
 from handtools.mcp.remote import intersect_policies, policy_from_json
 from handtools.runtime.policy.rules import BUILT_IN_RULES, VERDICT_STRENGTH
@@ -275,19 +270,25 @@ def seen_and_writable(policy: Policy, root: str, paths: list[str]) -> tuple[set[
         is_open=policy.hides_by_name,
     )
     real = {path: os.path.realpath(real_path(path, root)) for path in paths}
-    found = PolicyPathFinder().found(root, launch.private, launch.read_only)
+    finder = PolicyPathFinder()
 
     def outside(places: Iterable[str]) -> set[str]:
         tops = tuple(f"{place}/" for place in places)
         return {path for path in paths if not f"{real[path]}/".startswith(tops)}
 
-    def seen(launch: Launch) -> set[str]:
-        masks = private_masks(root, hidden_private_paths(launch, found.private))
+    def covered(*, writes_apart: bool) -> CoveredPaths:
+        return finder.covered(
+            root, launch.private, launch.read_only, launch.is_open, writes_apart=writes_apart
+        )
+
+    def seen(found: CoveredPaths) -> set[str]:
+        masks = private_masks(root, found.hidden)
         return outside((*masks.files, *masks.folders))
 
-    directly = seen(launch)
-    writable = directly & outside(read_only_paths(root, found.read_only))
-    return seen(replace(launch, overlays=(object(),))), directly, writable
+    found = covered(writes_apart=False)
+    directly = seen(found)
+    writable = directly & outside(read_only_paths(launch, found.read_only))
+    return seen(covered(writes_apart=True)), directly, writable
 
 
 def assert_no_looser(before: Policy, after: Policy, root: str, paths: list[str]) -> None:

@@ -16,7 +16,6 @@ from handtools.core.effects import EffectKind
 from handtools.core.errors import UsageError
 from handtools.host.commands.local_commands import MOST_COMMAND_PROCESSES
 from handtools.host.files.config_files import (
-    PYPROJECT_NAME,
     config_file,
     policy_file,
     project_files,
@@ -33,14 +32,13 @@ from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspac
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.project_policy import tightened_policy
 from handtools.runtime.policy.rules import Verdict
+from handtools.text.pyproject_table import PYPROJECT_NAME, PYPROJECT_TABLE
 
 if TYPE_CHECKING:
     from handtools.configuration.schema import ConfigFile, LimitsTable
 
 UNLIMITED_ALLOWANCE = CommandLimits(seconds=inf)
 NO_NOTIFICATIONS = Notify()
-PYPROJECT_TABLE = ("tool", "handtools")
-"""Names of the table in a pyproject.toml that is a project's file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

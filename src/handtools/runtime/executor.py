@@ -646,6 +646,15 @@ class DryRunGate(ApprovalGate):
             raise DryRunStopped(decision)
         return decision
 
+    async def admit(self, effect: Effect, *, question: str = "") -> None:
+        """Stop at any effect but an allowed read; one with a `question` is asked about."""
+        try:
+            self.judge(effect)
+        except DryRunStopped as found:
+            if question and found.decision.verdict == "allow":
+                raise DryRunStopped(Decision("ask", "review", question, found.decision.target)) from None
+            raise
+
 
 async def decide_hypothetical_call(executor: Executor, call: Call) -> Decision:
     """Return the policy's decision on a hypothetical call; nothing is changed, asked, recorded or raised."""

@@ -1,22 +1,19 @@
 """Which configuration files count for a workspace: the person's and the project's; and how they are read."""
 
 import os
-import re
 import stat
 from pathlib import Path
 
 from handtools.core.errors import UsageError
 from handtools.host.home_folders import config_home
 from handtools.host.workspace_folders import is_in_workspace, workspace_folders
+from handtools.text.pyproject_table import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
 
 CONFIG_VARIABLE = "HANDTOOLS_CONFIG"
 POLICY_VARIABLE = "HANDTOOLS_POLICY"
 SETTINGS_VARIABLE = "HANDTOOLS_SETTINGS"
 PROJECT_FILE_NAME = ".handtools.toml"
 """Name of a project's own file, in the workspace; agents can change it, so it may only tighten."""
-PYPROJECT_NAME = "pyproject.toml"
-"""A file of Python projects, which may have a table `[tool.handtools]`."""
-_PYPROJECT_HEADER = re.compile(r"^\s*\[+\s*[\"']?tool[\"']?\s*\.\s*[\"']?handtools\b", re.MULTILINE)
 
 
 def config_file(root: str | Path) -> Path | None:
@@ -86,9 +83,9 @@ def project_files(root: str | Path) -> list[tuple[str, Path]]:
 
 def _has_table(pyproject: Path) -> bool:
     """Whether the file has a table of ours; one without may be broken for all we care."""
-    from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
+    from handtools.host.files.small_text_reader import read_small_text
 
-    return _PYPROJECT_HEADER.search(read_small_text(pyproject, SETTINGS_BYTES)) is not None
+    return bool(handtools_table(read_small_text(pyproject, MAX_PYPROJECT_BYTES)))
 
 
 def read_config_file(path: Path) -> str:
@@ -104,9 +101,9 @@ def read_project_file(path: Path) -> str:
 
     Raises `UsageError` for anything else.
     """
-    from handtools.host.files.small_text_reader import SETTINGS_BYTES, SMALL_FILE_BYTES, read_small_text
+    from handtools.host.files.small_text_reader import SMALL_FILE_BYTES, read_small_text
 
-    most = SETTINGS_BYTES if path.name == PYPROJECT_NAME else SMALL_FILE_BYTES
+    most = MAX_PYPROJECT_BYTES if path.name == PYPROJECT_NAME else SMALL_FILE_BYTES
     try:
         facts = path.lstat()
     except OSError as problem:

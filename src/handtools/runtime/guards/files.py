@@ -303,7 +303,7 @@ class GuardedFiles:
 
     def question(self, changes: ChangeSet) -> str:
         """Return why changes need approval although rules allow them (such as links that lead out), or empty."""
-        asked = reason_to_ask(changes.changes, there=self.is_there, within=self.is_within)
+        asked = reason_to_ask(changes.changes, self.view)
         return f"It would make {asked}." if asked else ""
 
     def is_there(self, path: str) -> bool:

@@ -1,14 +1,16 @@
-"""Policy for file changes: those that a command made, links out of the workspace, new git repositories.
+"""Policy for file changes: of commands, links out of the workspace, new git repositories, our own settings.
 
 ADR 59.
 """
 
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from handtools.core.changes import (
     Change,
     ChangeSet,
+    Node,
     change_apply_order,
     is_folder_moved_as_one,
     links_created,
@@ -26,6 +28,7 @@ from handtools.runtime.policy.git_changes import (
 from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, Rule
 from handtools.text.git_names import enclosing_git_folder, is_git_folder_lookalike
 from handtools.text.paths import folders_above, inherited_value
+from handtools.text.pyproject_table import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
 
 SYSTEM_PREFIXES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
 """System folders to which links may point from the workspace."""
@@ -99,7 +102,7 @@ def apply_rules_to_changes(
         ),
         *(f"Left out, as nobody holds this lock any more: `{path}`." for path in git.stale_locks),
     ]
-    asked = _reason_to_ask(changes, git, view)
+    asked = reason_to_ask(changes, view, git)
     question = f"The command made {asked}." if asked else ""
     return RuledChanges(tuple(changes), tuple(notes), question, frozenset(judged))
 
@@ -114,7 +117,7 @@ def judge_reversal(changes: ChangeSet, view: WorkspaceView) -> tuple[ChangeSet, 
     git.judged |= {path for path in effect_targets(changes) if enclosing_git_folder(path)}
     exempt = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
     exempt |= {(path, PRIVATE_RULE.name) for path in effect_targets(changes)}
-    asked = _reason_to_ask(changes.changes, git, view)
+    asked = reason_to_ask(changes.changes, view, git)
     return replace(changes, exempt=frozenset(exempt)), f"It would make {asked}." if asked else ""
 
 
@@ -130,12 +133,12 @@ def _outermost_private(outer: str | None, path: str) -> str | None:
     return outer or (path if PRIVATE_RULE.covers(path) else None)
 
 
-def reason_to_ask(changes: Sequence[Change], *, there: PathPredicate, within: PathPredicate) -> str:
-    """Return what in the changes needs approval: links out of the workspace, git repositories; else empty."""
-    return _reason_to_ask(changes, GitJudgement(), WorkspaceView(there, within, lambda _path, _node: None))
+def reason_to_ask(changes: Sequence[Change], view: WorkspaceView, git: GitJudgement | None = None) -> str:
+    """Return what in the changes needs approval: links out of the workspace, git repositories, our own settings.
 
-
-def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: WorkspaceView) -> str:
+    Empty if nothing does. `git` has what is judged already.
+    """
+    git = git or GitJudgement()
     links = links_created(changes).items()
     leaving = [
         f"`{path}` -> `{target}`"
@@ -150,9 +153,38 @@ def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: Workspace
         (leaving, "links that lead out of the workspace"),
         (made, "what git would take for a repository, and run programs from"),
         (aliases, "names that other systems take for `.git`"),
+        (
+            [f"`{path}`" for path in _altered_project_tables(changes, view)],
+            "other settings of handtools, in the table `[tool.handtools]`",
+        ),
     ]
     told = [f"{what} ({_few(names)})" for names, what in reasons if names]
     return " and ".join([*git_question_phrases(git, _few), *told])
+
+
+def _altered_project_tables(changes: Iterable[Change], view: WorkspaceView) -> Iterator[str]:
+    """Yield each pyproject.toml whose table for handtools is another one after the changes, or may be.
+
+    It is compared as it is read: a file that can't be read for its size or mode, or that is a link, has no table.
+    """
+    for change in changes:
+        packed = [node for node in (change.before, change.after) if node and is_folder_moved_as_one(node)]
+        inside = any(PYPROJECT_NAME.encode() in node.data.lower() for node in packed)
+        for leaf in split_folder_change(change) if inside else [change]:
+            if leaf.path.rpartition("/")[2].lower() != PYPROJECT_NAME:
+                continue
+            before, after = (_project_table(leaf.path, node, view) for node in (leaf.before, leaf.after))
+            if before is None or before != after:
+                yield leaf.path
+
+
+def _project_table(path: str, node: Node | None, view: WorkspaceView) -> str | None:
+    """The table for handtools in a pyproject.toml; None if it is not known."""
+    unread = node is None or node.kind != "file" or node.bytes > MAX_PYPROJECT_BYTES
+    if node is None or unread or (node.mode is not None and not node.mode & stat.S_IRUSR):
+        return ""
+    data = view.bytes_of(path, node)
+    return None if data is None else handtools_table(data.decode("utf-8", "replace"))
 
 
 def without_forbidden(

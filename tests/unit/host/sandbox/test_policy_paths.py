@@ -9,6 +9,7 @@ import pytest
 from handtools.core.commands import matches_no_path
 from handtools.host.files import tree_watch
 from handtools.host.sandbox import policy_paths
+from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.policy_paths import PolicyGlobFinder, PolicyPathFinder
 from handtools.host.sandbox.runners.hidden_paths import read_only_paths
 from handtools.text.search.glob import PathGlobs
@@ -210,11 +211,33 @@ def test_what_is_private_is_found_in_folders_that_must_not_be_written(tmp_path):
     assert names(tmp_path, found.read_only) == [".devcontainer"]
 
 
+def write_protected(root, *globs, apart=False):
+    rules = (PathGlobs(globs),) if globs else ()
+    launch = Launch(
+        argv=(),
+        env={},
+        cwd=str(root),
+        root=str(root),
+        read_only=rules,
+        overlays=(object(),) if apart else (),
+    )
+    covered = PolicyPathFinder().covered(launch.root, (), rules, matches_no_path, writes_apart=apart)
+    return names(root, read_only_paths(launch, covered.read_only))
+
+
 def test_a_link_of_a_name_that_must_not_be_written_is_kept_with_what_it_leads_to(tmp_path):
     plant(tmp_path, "real/tasks.json")
     (tmp_path / ".vscode").symlink_to("real")
-    found = finder(tmp_path, read_only=(".vscode",)).found()
-    assert names(tmp_path, read_only_paths(str(tmp_path), found.read_only)) == ["real"]
+    assert write_protected(tmp_path, ".vscode") == ["real"]
+
+
+def test_a_projects_own_file_is_kept_from_who_writes_directly_if_it_is_one(tmp_path):
+    plant(tmp_path, ".handtools.toml", "pyproject.toml", ".envrc", "deep/pyproject.toml")
+    assert write_protected(tmp_path, ".envrc") == [".envrc", ".handtools.toml"]
+    (tmp_path / "pyproject.toml").write_text('["tool"."handtools"]\nexcluded = ["plans"]\n')
+    assert write_protected(tmp_path, ".envrc") == [".envrc", ".handtools.toml", "pyproject.toml"]
+    assert write_protected(tmp_path, ".envrc", apart=True) == []
+    assert write_protected(tmp_path) == []
 
 
 class Watching:

@@ -1,5 +1,7 @@
 """Commit rules: what a command leaves behind, judged before it lands."""
 
+from dataclasses import replace
+
 import pytest
 
 from handtools.core.changes import BackupRef, Change, ChangeSet, FolderItem, Node, folder_node
@@ -42,6 +44,11 @@ def changed(path, data=b"x"):
         for each, place in ((b"old", "before"), (data, "upper"))
     )
     return Change(path, before, after)
+
+
+NOTHING_THERE = WorkspaceView(
+    there=lambda _: False, within=lambda _: False, bytes_of=lambda _path, _node: None
+)
 
 
 def judged(*changes, there=(), root="/ws", tracked=()):
@@ -230,9 +237,7 @@ def test_every_protected_row_is_asked_about_as_file_folder_and_link(glob):
 
 
 def test_the_question_says_where_a_link_leads():
-    asked = reason_to_ask(
-        (made("deps", b"/somewhere/else", "link"),), there=lambda _: False, within=lambda _: False
-    )
+    asked = reason_to_ask((made("deps", b"/somewhere/else", "link"),), NOTHING_THERE)
     assert "`deps` -> `/somewhere/else`" in asked
 
 
@@ -245,7 +250,7 @@ def test_of_very_many_paths_that_are_held_back_the_first_fifty_are_named():
 @pytest.mark.parametrize(("count", "end"), [(5, "`4` -> `/x`)"), (6, "`4` -> `/x` and 1 more)")])
 def test_of_many_links_that_leave_the_first_five_are_named(count, end):
     links = [made(str(number), b"/x", "link") for number in range(count)]
-    asked = reason_to_ask(links, there=lambda _: False, within=lambda _: False)
+    asked = reason_to_ask(links, NOTHING_THERE)
     assert asked.endswith(end)
 
 
@@ -297,5 +302,76 @@ def test_a_file_does_not_take_the_place_of_a_folder_while_something_off_limits_s
     ],
 )
 def test_a_folder_that_becomes_a_repository_is_a_question_and_one_that_is_one_is_none(path, there, asks):
-    asked = reason_to_ask([made(path)], there=lambda name: name in there, within=lambda _name: True)
-    assert bool(asked) == asks
+    view = replace(NOTHING_THERE, there=lambda name: name in there, within=lambda _name: True)
+    assert bool(reason_to_ask([made(path)], view)) == asks
+
+
+TABLE = b'[tool.handtools]\nexcluded = ["plans"]\n'
+PROJECT = b'[project]\nname = "x"\n'
+READ = replace(NOTHING_THERE, bytes_of=lambda _path, node: node.data)
+
+
+def file(data, mode=0o644):
+    return None if data is None else Node("file", data, mode)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, TABLE),
+        (TABLE, None),
+        (PROJECT, PROJECT + TABLE),
+        (PROJECT + TABLE, PROJECT),
+        (TABLE, TABLE + b'block = ["bash"]\n'),
+        (PROJECT, PROJECT + b'["tool"."handtools"]\nblock = ["bash"]\n'),
+        (PROJECT, PROJECT + b'[tool]\nhandtools = {block = ["bash"]}\n'),
+        (PROJECT, b'tool.handtools.block = ["bash"]\n'),
+        (PROJECT, PROJECT + b'[tool."hand\\u0074ools"]\nblock = ["bash"]\n'),
+        (PROJECT, PROJECT + b'[[tool.handtools.rule]]\nname = "x"\nverdict = "deny"\n'),
+        (TABLE, TABLE + b"[broken"),
+        (PROJECT, b"[broken\n" + TABLE),
+        (TABLE, TABLE + b"#" * (1 << 20)),
+        (b"[tool.handtools.notify]\nbell = true\n", b"[tool.handtools.notify]\nbell = 1\n"),
+    ],
+)
+@pytest.mark.parametrize("path", ["pyproject.toml", "api/deep/pyproject.toml", "PyProject.TOML"])
+def test_a_change_of_our_table_in_a_pyproject_asks(path, before, after):
+    asked = reason_to_ask([Change(path, file(before), file(after))], READ)
+    assert f"settings of handtools, in the table `[tool.handtools]` (`{path}`)" in asked
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, PROJECT),
+        (PROJECT, None),
+        (PROJECT, PROJECT + b'dependencies = ["handtools"]\n'),
+        (PROJECT + TABLE, TABLE + b"\n# moved up\n" + PROJECT),
+        (TABLE, b'tool = {handtools = {"excluded" = ["plans"]}}\n'),
+        (PROJECT, PROJECT + b"[broken"),
+        (PROJECT + b"[broken", PROJECT),
+        (PROJECT, PROJECT + b'dependencies = ["handtools==1", "handtools"\n[broken'),
+        (TABLE + b"[broken", TABLE + b"[broken again"),
+        (PROJECT + b"[tool.ruff]\n", PROJECT + b"[tool.ruff]\nline-length = 115\n"),
+        (PROJECT, b"\xff" * 100),
+    ],
+)
+def test_another_change_of_a_pyproject_does_not_ask(before, after):
+    assert not reason_to_ask([Change("pyproject.toml", file(before), file(after))], READ)
+
+
+def test_our_table_is_altered_by_what_keeps_it_from_being_read():
+    before = file(TABLE)
+    link, folder = Node("link", b"other.toml"), Node("folder", mode=0o755)
+    for after in (link, folder, file(TABLE, 0o000)):
+        assert "[tool.handtools]" in reason_to_ask([Change("pyproject.toml", before, after)], READ)
+        assert not reason_to_ask([Change("pyproject.toml", file(PROJECT), after)], READ)
+    unknown = replace(READ, bytes_of=lambda _path, _node: None)
+    assert "[tool.handtools]" in reason_to_ask([Change("pyproject.toml", before, file(PROJECT))], unknown)
+
+
+def test_our_table_is_found_in_a_folder_that_moves_as_one():
+    moved = folder("lib", "deep/pyproject.toml", "a")
+    having = replace(NOTHING_THERE, bytes_of=lambda _path, _node: TABLE)
+    assert "`lib/deep/pyproject.toml`" in reason_to_ask([moved], having)
+    assert not reason_to_ask([moved], replace(having, bytes_of=lambda _path, _node: PROJECT))

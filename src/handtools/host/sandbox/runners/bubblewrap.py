@@ -100,7 +100,7 @@ class BubblewrapRunner:
         try:
             if launch.overlays and len(private.files) + len(private.folders) > _MOST_MASKS:
                 launch, private = _with_mask_layers(launch, private)
-            kept = hidden.read_only_paths(launch.root, () if launch.overlays else covered.read_only)
+            kept = hidden.read_only_paths(launch, covered.read_only)
             readable = outermost(
                 path
                 for path in (*profile.toolchain_folders(users_home), *self._readable, *launch.readable)

@@ -90,7 +90,7 @@ class ContainerRunner:
         hide, notes = self._hidden(launch, covered.hidden)
         if covered.alarm is not None:
             covered.alarm.set_hidden((*hide.files, *hide.folders))
-        kept = tuple(hidden.read_only_paths(launch.root, () if launch.overlays else covered.read_only))
+        kept = tuple(hidden.read_only_paths(launch, covered.read_only))
         if not launch.overlays:
             shape = self._shape(launch, hide, kept)
         else:

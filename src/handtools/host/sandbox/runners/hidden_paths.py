@@ -8,7 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from handtools.core.errors import HostError
+from handtools.host.files.config_files import project_files
 from handtools.host.files.git_repository import worktree_git_folder
+from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS, MaskedPaths
 from handtools.host.workspace_folders import (
     path_in_folders,
@@ -103,16 +105,23 @@ def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPath
     return MaskedPaths(tuple(files), tuple(folders)), tuple(notes)
 
 
-def read_only_paths(root: str, read_only: Iterable[str]) -> list[str]:
-    """The existing paths of a workspace that must not be written, including a linked worktree's git data."""
-    found = []
-    for path in read_only:
-        real = os.path.realpath(path)
-        if os.path.exists(real) and path_in_workspace(real, root) not in {None, "."}:
-            found.append(real)
+def read_only_paths(launch: Launch, found: Iterable[str]) -> list[str]:
+    """The existing paths of a workspace that must not be written, including a linked worktree's git data.
+
+    Of those that the policy names, none if the command's writes are kept apart: they are judged before they land.
+    With them go the project's own files, so also a pyproject.toml that has a table for us.
+    """
+    root = launch.root
+    kept: set[str] = set()
+    if launch.read_only and not launch.overlays:
+        own = (str(path) for _, path in project_files(root))
+        kept = {os.path.realpath(path) for path in (*found, *own)}
+    inside = [
+        path for path in kept if os.path.exists(path) and path_in_workspace(path, root) not in {None, "."}
+    ]
     records = filter(None, map(_worktree_record, workspace_folders(root).values()))
     # Where the repository is in the workspace itself, its git data lands by the rules of any repository.
-    return [*sorted(found), *(record for record in records if path_in_workspace(record, root) is None)]
+    return [*sorted(inside), *(record for record in records if path_in_workspace(record, root) is None)]
 
 
 def with_aliases(paths: Iterable[str], root: str) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ class SeatbeltRunner:
             ("write", (home, temporary)),
             ("read" if launch.frozen else "write", folders),
             ("write", launch.writable),
-            ("read", hidden.read_only_paths(launch.root, found.read_only)),
+            ("read", hidden.read_only_paths(launch, found.read_only)),
             ("hidden", (*private.files, *private.folders)),
         )
         for access, paths in granted:
