@@ -1,6 +1,6 @@
 """Every implementation of a port, to be held to one contract."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handtools.core.changes import Change, Node
-from handtools.core.files import FileFacts, HostFiles, PlannedWrite
+from handtools.core.files import FileFacts, GitNamedPath, HostFiles, PlannedWrite, SettingPredicate
 from handtools.host.files import syscalls
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.editor_files import EditorFiles
@@ -81,6 +81,15 @@ class OneOfSeveral:
 
     def is_tracked_by_git(self, path: str) -> bool:
         return self._files.is_tracked_by_git(self._whole(path))
+
+    def git_named_paths(
+        self, paths: Collection[str], is_plain: SettingPredicate
+    ) -> tuple[GitNamedPath, ...]:
+        found = self._files.git_named_paths([self._whole(path) for path in paths], is_plain)
+        return tuple(replace(each, path=self._part(each.path)) for each in found)
+
+    def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
+        return self._files.verifies_git_pack(self._whole(stem), refs)
 
     def writable(self, path: str) -> bool:
         return self._files.writable(self._whole(path))

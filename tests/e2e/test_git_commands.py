@@ -112,8 +112,7 @@ WORK = {
     "bare": "git clone -q --bare . store.git; git remote add store $PWD/store.git; git push -q store main",
     "gc": "for i in 1 2 3; do echo $i > b.txt; git commit -qam $i; done; git gc -q; git log --oneline | wc -l",
     "settings": "git config user.name Agent; git config user.email a@example.org; git config pull.rebase true;"
-    "git remote add origin https://example.org/a.git; git config branch.main.remote origin;"
-    "git config alias.st status",
+    "git remote add origin https://example.org/a.git; git config branch.main.remote origin",
     "amend-and-reset": "echo z > b.txt; git commit -qam z; git commit -q --amend; git reset -q --hard HEAD~1",
     "index-only": "git rm -q --cached b.txt; git update-index --refresh; git reset -q",
     "branches-deleted": "git branch -D other; git pack-refs --all; git branch -m main trunk",

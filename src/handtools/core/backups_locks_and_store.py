@@ -16,6 +16,10 @@ class Backups(Protocol):
         """Return the bytes of a backed-up file; None if it is missing or larger than `most` bytes."""
         ...
 
+    def part(self, ref: str, start: int, size: int) -> bytes | None:
+        """Return up to `size` bytes of a backed-up file from offset `start`; None if it is missing."""
+        ...
+
     def drop(self, ref: str, *, erase: bool = False) -> None:
         """Delete a backup, if it exists; with `erase` the file's bytes are overwritten first."""
         ...

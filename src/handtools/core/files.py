@@ -1,6 +1,6 @@
 """Ports for reading and changing the files of a workspace, and an editor's unsaved buffers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -18,6 +18,21 @@ class FileFacts:
     mode: int
     modified: float
     links: int = 1
+
+
+SettingPredicate = Callable[[str, str], bool]
+"""Predicate on the key and the value of a setting of git."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitNamedPath:
+    """A path of the workspace that a setting of git names, so that git runs or trusts what is there."""
+
+    path: str
+    key: str
+    """The setting, such as `core.hookspath`, or the link in the git folder that leads to the path."""
+    is_whole_folder: bool
+    """Whether everything below the path counts as well."""
 
 
 class Files(Protocol):
@@ -107,6 +122,22 @@ class HostFiles(Protocol):
 
     def is_tracked_by_git(self, path: str) -> bool:
         """Whether git tracks the content of the file at a path, so that everybody with the repository has it."""
+        ...
+
+    def git_named_paths(
+        self, paths: Collection[str], is_plain: SettingPredicate
+    ) -> tuple[GitNamedPath, ...]:
+        """List the paths that git's settings name in the repositories above some located paths, and above all.
+
+        The person's own settings count, too. Settings that are plain by the predicate name nothing.
+        """
+        ...
+
+    def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
+        """Whether the index files of a pack say what is in it, as git finds it; False if that can't be found out.
+
+        `stem` is the pack's path without `.pack`. Files are taken from the backups if `refs` has their suffix.
+        """
         ...
 
     def writable(self, path: str) -> bool:

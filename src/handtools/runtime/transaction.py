@@ -26,6 +26,8 @@ from handtools.runtime.journal.change_entries import ChangeEntries, Transaction,
 from handtools.runtime.workspace import Workspace
 
 MAX_LOCKED_PATHS = 256
+PIECE_BYTES = 1 << 20
+"""Size of the pieces in which a file is read through."""
 MAX_NAMED_PATHS = 5
 """Most paths named in a message."""
 
@@ -239,3 +241,30 @@ def node_bytes(workspace: Workspace, path: str, node: Node, most: int) -> bytes 
     if data is None and node.kind == "file" and node.bytes <= most:
         return workspace.files.read(path) if node.same(node_at(workspace, path, like=node)) else None
     return data
+
+
+def node_pieces(workspace: Workspace, path: str, node: Node | None) -> Iterator[bytes]:
+    """Yield a file's bytes in pieces, from its node, the backups or the file itself; without a node from the file.
+
+    Nothing more comes if they can't be read, or if the file is not as the node says.
+    """
+    if node is not None and (node.held is None or node.known):
+        yield node.data
+        return
+    vault, start = workspace.files.vault, 0
+    ref = node.held.ref if node is not None and node.held is not None else ""
+    is_kept = bool(ref) and vault is not None and vault.has(ref)
+    try:
+        if not is_kept and node is not None and not node.same(node_at(workspace, path, like=node)):
+            return
+        while True:
+            if is_kept and vault is not None:
+                piece = vault.part(ref, start, PIECE_BYTES)
+            else:
+                piece = workspace.files.read(path, start=start, size=PIECE_BYTES)
+            if not piece:
+                return
+            yield piece
+            start += len(piece)
+    except ToolError:
+        return

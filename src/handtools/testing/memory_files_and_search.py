@@ -13,7 +13,7 @@ from itertools import islice
 
 from handtools.core.changes import BackupRef, Change, Node, folder_item, folder_node
 from handtools.core.errors import InvalidInput, NotFound, OutsideWorkspace, Stale, UsageError, WrongKind
-from handtools.core.files import FileFacts, PlannedWrite
+from handtools.core.files import FileFacts, GitNamedPath, PlannedWrite, SettingPredicate
 from handtools.core.search import (
     FolderEntry,
     FolderListing,
@@ -58,6 +58,11 @@ class MemoryBackups:
         """Return the bytes of a backed-up file, or None."""
         node = self.things.get(ref, {}).get("")
         return node.data if node and node.kind == "file" and len(node.data) <= most else None
+
+    def part(self, ref: str, start: int, size: int) -> bytes | None:
+        """Return up to `size` bytes of a backed-up file from offset `start`; None if it is missing."""
+        node = self.things.get(ref, {}).get("")
+        return node.data[start : start + size] if node and node.kind == "file" else None
 
     def drop(self, ref: str, *, erase: bool = False) -> None:  # noqa: ARG002
         """Delete a backup."""
@@ -151,6 +156,18 @@ class MemoryFiles:
     def is_tracked_by_git(self, path: str) -> bool:
         """Always False: there is no git repository in memory."""
         _exact(path)
+        return False
+
+    def git_named_paths(
+        self, paths: Collection[str], is_plain: SettingPredicate
+    ) -> tuple[GitNamedPath, ...]:
+        """Always empty: git is not run in memory, and so goes by no settings."""
+        del paths, is_plain
+        return ()
+
+    def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
+        """Always False: there is no git that could look."""
+        del stem, refs
         return False
 
     def writable(self, path: str) -> bool:

@@ -26,6 +26,7 @@ from handtools.host.files.change_detection import content_mark, stat_mark, stat_
 from handtools.host.files.file_locks import try_lock, unlock
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
+from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
 REPLACED_FILES_NAME, UPPER_LAYER_NAME = "before", "upper"
 """Names of subfolders of a backup item: the replaced files, and the upper layer of an overlay."""
@@ -121,6 +122,18 @@ class FolderBackups:
         with contextlib.suppress(OSError):
             return self._path(ref).read_bytes()
         return None
+
+    def part(self, ref: str, start: int, size: int) -> bytes | None:
+        """Up to `size` bytes of the backed-up file `ref` from offset `start`; None when it is missing."""
+        if self._found(ref) is None:
+            return None
+        with contextlib.suppress(OSError), self._path(ref).open("rb") as file:
+            return read_bytes_at(file.fileno(), size, start)
+        return None
+
+    def file_path(self, ref: str) -> str:
+        """The path of the file that a backup is, for a program that reads it."""
+        return os.fspath(self._path(ref))
 
     def take_out(self, ref: str, folder: FolderHandle, name: str) -> None:
         """Move a backup to a name in a workspace folder; across file systems it is copied and also stays here."""

@@ -4,12 +4,12 @@ The editor is asked for UTF-8 text only. Folders, links, modes, other files, and
 disk's. ADR 216.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from handtools.core.changes import Change, Node
 from handtools.core.errors import InvalidInput, NotFound, Stale, StorageFault, ToolError, UsageError
-from handtools.core.files import EditorBuffers, FileFacts, PlannedWrite
+from handtools.core.files import EditorBuffers, FileFacts, GitNamedPath, PlannedWrite, SettingPredicate
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.local_files import LocalFiles
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
@@ -226,6 +226,16 @@ class EditorFiles:
     def is_tracked_by_git(self, path: str) -> bool:
         """Whether git tracks the content on disk; the editor is not asked for a file that may be private."""
         return self._disk.is_tracked_by_git(path)
+
+    def git_named_paths(
+        self, paths: Collection[str], is_plain: SettingPredicate
+    ) -> tuple[GitNamedPath, ...]:
+        """List the paths that git's settings on disk name."""
+        return self._disk.git_named_paths(paths, is_plain)
+
+    def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
+        """Whether the index files of a pack on disk say what is in it."""
+        return self._disk.verifies_git_pack(stem, refs)
 
     def writable(self, path: str) -> bool:
         """Whether this user has write permission for the file."""

@@ -13,7 +13,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -96,6 +96,9 @@ _COMMIT_LIMITS = programs.ProgramLimits(
 _LISTING_LIMITS = programs.ProgramLimits(
     seconds=600.0, memory_bytes=_GIT_MEMORY_BYTES, output_bytes=_LISTING_BYTES
 )
+GIT_PACK_SECONDS = 60.0
+"""How long git may take to read through a pack; one that takes longer could not be checked."""
+_PACK_LIMITS = programs.ProgramLimits(seconds=GIT_PACK_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
 _MISSING_OBJECTS_HINT = (
     "Objects that a partial clone has not fetched, or borrows from another repository, are not read: "
     "use a clone that has them."
@@ -266,6 +269,47 @@ def _link_objects(source: str, target: Path) -> None:
     for each in os.scandir(packs) if _is_folder(packs) else ():
         if each.name.endswith((".pack", ".idx")) and each.is_file(follow_symlinks=False):
             (target / "pack" / each.name).symlink_to(each.path)
+
+
+def verify_pack(files: Mapping[str, str], id_chars: int, workspace: str | Path) -> bool:
+    """Whether the index of a pack, and its reverse index, are those that git makes for it.
+
+    `files` are the absolute paths by suffix: `pack`, `idx` and perhaps `rev`. An index that says otherwise would
+    have git show other content under the name of an object.
+    """
+    states = tuple((suffix, path, _file_state(path)) for suffix, path in sorted(files.items()))
+    return all(state for *_, state in states) and _verify_pack(states, id_chars, str(workspace))
+
+
+def _file_state(path: str) -> tuple[int, ...]:
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return ()
+    if not stat.S_ISREG(found.st_mode):
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@lru_cache(maxsize=16)
+def _verify_pack(
+    states: tuple[tuple[str, str, tuple[int, ...]], ...], id_chars: int, workspace: str
+) -> bool:
+    reverse = "--rev-index" if "rev" in [suffix for suffix, *_ in states] else "--no-rev-index"
+    try:
+        with tempfile.TemporaryDirectory(prefix="handtools-git-") as folder:
+            if not programs.is_outside_workspace(folder, workspace):
+                return False
+            own, commit = Path(folder), "0" * id_chars
+            _write_repository_files(own, commit, is_bare=True)
+            (own / "HEAD").write_text(f"{commit}\n", "ascii")
+            for suffix, path, _ in states:
+                (own / f"checked.{suffix}").symlink_to(path)
+            args = ["index-pack", "--verify", reverse, "checked.pack"]
+            done = _git(own, args, _PACK_LIMITS, workspace=workspace)
+    except (OSError, programs.ProgramTimeout):
+        return False
+    return done is not None and done.code == 0
 
 
 def head_commit(folder: Path) -> str:

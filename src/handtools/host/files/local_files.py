@@ -8,16 +8,17 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.errors import InvalidInput, NotFound, SymlinkInPath, TooLarge, UsageError, WrongKind
-from handtools.core.files import FileFacts, PlannedWrite
+from handtools.core.files import FileFacts, GitNamedPath, PlannedWrite, SettingPredicate
 from handtools.host.files import git_repository, transaction
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.change_detection import observe_node, planned_stat_mark, stat_mark
 from handtools.host.files.folder_handle import FolderHandle, join_path, kind_of_mode, not_a_file_error
+from handtools.host.files.git_named_paths import git_named_paths
 from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
@@ -179,6 +180,28 @@ class LocalFiles:
         except (NotFound, WrongKind):
             return False
         return len(data) <= MOST_GIT_CHECKED_BYTES and git_repository.git_index_lists(index, data)
+
+    def git_named_paths(
+        self, paths: Collection[str], is_plain: SettingPredicate
+    ) -> tuple[GitNamedPath, ...]:
+        """List the paths that git's settings name in the repositories above some located paths, and above all."""
+        inside = (self._root.split(self._root.relative_located_path(path)) for path in paths)
+        return git_named_paths(
+            self._root.folders, [os.path.join(top, below) for _, top, below in inside], is_plain
+        )
+
+    def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
+        """Whether the index files of a pack say what is in it; False if that can't be found out."""
+        _, top, below = self._root.split(self._root.relative_located_path(stem))
+        files: dict[str, str] = {}
+        for suffix in ("pack", "idx", "rev"):
+            place = os.path.join(top, f"{below}.{suffix}")
+            if self._vault is not None and suffix in refs:
+                files[suffix] = self._vault.file_path(refs[suffix])
+            elif suffix != "rev" or os.path.lexists(place):
+                files[suffix] = place
+        id_chars = len(stem.rpartition("-")[2])
+        return git_repository.verify_pack(files, id_chars, self._root.real)
 
     def writable(self, path: str) -> bool:
         """Whether this user has write permission for the file at a path."""

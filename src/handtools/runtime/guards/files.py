@@ -3,9 +3,10 @@ changes. ADR 114.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from anyio import to_thread
@@ -22,18 +23,19 @@ from handtools.core.errors import (
     WrongKind,
 )
 from handtools.core.events import Changed, Event
-from handtools.core.files import FileFacts
+from handtools.core.files import FileFacts, GitNamedPath
 from handtools.core.search import SearchScope
 from handtools.core.skills import SKILL_SCHEME, Skill, SkillFileList
 from handtools.runtime.approval.gate import ApprovalGate
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy.change_rules import reason_to_ask
-from handtools.runtime.policy.git_changes import MAX_JUDGED_GIT_FILE_BYTES, WorkspaceView
+from handtools.runtime.policy.git_changes import WorkspaceView
+from handtools.runtime.policy.harmless_git_settings import has_plain_value
 from handtools.runtime.transaction import (
     commit_transaction,
     lock_keys,
     node_at,
-    node_bytes,
+    node_pieces,
     recover_transactions,
 )
 from handtools.runtime.workspace import Workspace
@@ -316,11 +318,20 @@ class GuardedFiles:
     @property
     def view(self) -> WorkspaceView:
         """What the rules about content ask of the workspace."""
+        files = self.workspace.files
         return WorkspaceView(
             self.is_there,
             self.is_within,
-            lambda path, node: node_bytes(self.workspace, path, node, MAX_JUDGED_GIT_FILE_BYTES),
+            partial(node_pieces, self.workspace),
+            lambda stem, nodes: files.verifies_git_pack(
+                stem, {suffix: node.held.ref for suffix, node in nodes.items() if node.held}
+            ),
+            self.named_by_git,
         )
+
+    def named_by_git(self, paths: Collection[str]) -> Sequence[GitNamedPath]:
+        """List the paths that git's settings name in the repositories that some paths lie in."""
+        return self.workspace.files.git_named_paths(paths, has_plain_value)
 
     def is_open(self, path: str) -> bool:
         """Whether a file with a private name holds no secret: git tracks this content, or a call wrote it.

@@ -19,13 +19,15 @@ from handtools.core.changes import (
 )
 from handtools.core.commands import PathPredicate
 from handtools.core.effects import effect_targets
+from handtools.core.files import GitNamedPath
 from handtools.runtime.policy.git_changes import (
+    CACHE_REASON,
     GitJudgement,
     WorkspaceView,
     git_question_phrases,
     judge_git_changes,
 )
-from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, Rule
+from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, PROTECTED_RULE, Rule
 from handtools.text.git_names import enclosing_git_folder, is_git_folder_lookalike
 from handtools.text.paths import folders_above, inherited_value
 from handtools.text.pyproject_table import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
@@ -75,7 +77,7 @@ def apply_rules_to_changes(
     """
     git = judge_git_changes(delta, view)
     judged = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
-    kept = [change for change in delta if change.path not in git.stale_locks]
+    kept = _without_outdated(delta, git.outdated)
     rules_of: dict[str, str] = {}
     private: dict[str, str | None] = {"": None}
     """For each path the outermost private folder or file that it is or lies in."""
@@ -86,6 +88,8 @@ def apply_rules_to_changes(
         return not view.there(first) or open_private(path)
 
     def is_forbidden(path: str, link: bool) -> bool:  # noqa: FBT001 — a predicate
+        if path in git.left_out:
+            return True
         rules = [rule for rule in forbidding(path, link) if (path, rule.name) not in judged]
         if rules and all(rule == PRIVATE_RULE for rule in rules) and may_be_made(path):
             judged.add((path, PRIVATE_RULE.name))
@@ -100,11 +104,23 @@ def apply_rules_to_changes(
             f"Held back by rule `{rule}`, and left as it was: {names}."
             for rule, names in _by_rule(left_out, rules_of)
         ),
-        *(f"Left out, as nobody holds this lock any more: `{path}`." for path in git.stale_locks),
+        *(f"Left out, {reason}: {names}." for reason, names in _by_rule(git.left_out, git.left_out)),
+        *([f"Removed, {CACHE_REASON}: {_few(_quoted(sorted(git.outdated)))}."] if git.outdated else []),
     ]
-    asked = reason_to_ask(changes, view, git)
+    asked = _reason_to_ask(changes, git, view)
     question = f"The command made {asked}." if asked else ""
     return RuledChanges(tuple(changes), tuple(notes), question, frozenset(judged))
+
+
+def _without_outdated(delta: Sequence[Change], outdated: Collection[str]) -> list[Change]:
+    """Turn the changes of some files into their removal."""
+    above = folders_above(outdated)
+    parts = [
+        part
+        for change in delta
+        for part in (split_folder_change(change) if change.path in above else (change,))
+    ]
+    return [replace(part, after=None) if part.path in outdated else part for part in parts]
 
 
 def judge_reversal(changes: ChangeSet, view: WorkspaceView) -> tuple[ChangeSet, str]:
@@ -113,32 +129,43 @@ def judge_reversal(changes: ChangeSet, view: WorkspaceView) -> tuple[ChangeSet, 
     What was recorded had landed: a private name among it is one that a call had made or was allowed to change.
     """
     # What a call had made may go again, whatever it is.
-    git = judge_git_changes([change for change in changes if change.after is not None], view)
+    coming = [change for change in changes if change.after is not None]
+    git = judge_git_changes(coming, view, is_recorded=True)
     git.judged |= {path for path in effect_targets(changes) if enclosing_git_folder(path)}
     exempt = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
     exempt |= {(path, PRIVATE_RULE.name) for path in effect_targets(changes)}
-    asked = reason_to_ask(changes.changes, view, git)
+    asked = _reason_to_ask(changes.changes, git, view)
     return replace(changes, exempt=frozenset(exempt)), f"It would make {asked}." if asked else ""
 
 
 def _by_rule(paths: Iterable[str], rules_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield each rule with the paths that it held back, those at the top first."""
-    ordered = sorted(paths, key=lambda path: (path.count("/"), path))
+    ordered = sorted((path for path in paths if path in rules_of), key=lambda path: (path.count("/"), path))
     for rule in dict.fromkeys(rules_of[path] for path in ordered):
-        named = [f"`{path}`" for path in ordered if rules_of[path] == rule]
+        named = _quoted(path for path in ordered if rules_of[path] == rule)
         yield rule, _few(named, most=MAX_HELD_BACK_PATHS)
+
+
+def _quoted(paths: Iterable[str]) -> list[str]:
+    return [f"`{path}`" for path in paths]
 
 
 def _outermost_private(outer: str | None, path: str) -> str | None:
     return outer or (path if PRIVATE_RULE.covers(path) else None)
 
 
-def reason_to_ask(changes: Sequence[Change], view: WorkspaceView, git: GitJudgement | None = None) -> str:
-    """Return what in the changes needs approval: links out of the workspace, git repositories, our own settings.
+def reason_to_ask(changes: Sequence[Change], view: WorkspaceView) -> str:
+    """Return what in the changes needs approval: links out of the workspace, what git runs, our own
+    settings; else empty.
 
-    Empty if nothing does. `git` has what is judged already.
+    Changes in a folder `.git` are left to the rule about protected paths.
     """
-    git = git or GitJudgement()
+    others = [change for change in changes if enclosing_git_folder(change.path) is None]
+    bare = judge_git_changes(others, view)
+    return _reason_to_ask(changes, GitJudgement(questions=bare.questions), view)
+
+
+def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: WorkspaceView) -> str:
     links = links_created(changes).items()
     leaving = [
         f"`{path}` -> `{target}`"
@@ -157,6 +184,7 @@ def reason_to_ask(changes: Sequence[Change], view: WorkspaceView, git: GitJudgem
             [f"`{path}`" for path in _altered_project_tables(changes, view)],
             "other settings of handtools, in the table `[tool.handtools]`",
         ),
+        (changes_of_named_paths(changes, view.named_by_git), "changes of what git's settings name"),
     ]
     told = [f"{what} ({_few(names)})" for names, what in reasons if names]
     return " and ".join([*git_question_phrases(git, _few), *told])
@@ -183,8 +211,44 @@ def _project_table(path: str, node: Node | None, view: WorkspaceView) -> str | N
     unread = node is None or node.kind != "file" or node.bytes > MAX_PYPROJECT_BYTES
     if node is None or unread or (node.mode is not None and not node.mode & stat.S_IRUSR):
         return ""
-    data = view.bytes_of(path, node)
-    return None if data is None else handtools_table(data.decode("utf-8", "replace"))
+    data = b"".join(view.pieces_of(path, node))
+    return handtools_table(data.decode("utf-8", "replace")) if len(data) == node.bytes else None
+
+
+def changes_of_named_paths(
+    changes: Sequence[Change], named_by_git: Callable[[Collection[str]], Sequence[GitNamedPath]]
+) -> list[str]:
+    """List the changed paths that a setting of git names, each with the setting.
+
+    Those that the rule about protected paths speaks for are left out: they ask by that rule.
+    """
+    named = named_by_git([change.path for change in changes])
+    found: dict[str, str] = {}
+    for each in named:
+        place = each.path.casefold()
+        for change in changes:
+            for path in _paths_changed_at(change, place, is_whole_folder=each.is_whole_folder):
+                if not PROTECTED_RULE.covers(path):
+                    found.setdefault(path, each.key)
+    return [f"`{path}`, by `{key}`" for path, key in found.items()]
+
+
+def _paths_changed_at(change: Change, place: str, *, is_whole_folder: bool) -> list[str]:
+    """List the paths of a change that are at a place, below it if that counts, or around it and not a folder."""
+    own = change.path.casefold()
+    if own == place or (is_whole_folder and own.startswith(f"{place}/")):
+        return [change.path]
+    if not place.startswith(f"{own}/"):
+        return []
+    nodes = [node for node in (change.before, change.after) if node is not None]
+    if not any(map(is_folder_moved_as_one, nodes)):
+        # A folder around the place that comes, or gets another mode, changes nothing at the place.
+        return [] if all(node.kind == "folder" for node in nodes) else [change.path]
+    return [
+        path
+        for path in paths_in_moved_folders(change)
+        if path.casefold() == place or (is_whole_folder and path.casefold().startswith(f"{place}/"))
+    ]
 
 
 def without_forbidden(

@@ -1,60 +1,61 @@
-"""What changes do to git repositories, judged by meaning: what git only keeps lands, what it runs or trusts asks.
+"""What changes do to git repositories, judged by what git takes each file for.
 
-Objects, refs, the index, logs and the state of a merge, rebase or bisect are data. Hooks, settings, attributes,
-links, and files that say where a repository is can make git run a program, or read one elsewhere: a person sees
-them, with the setting's key. What is not known here asks, too. ADR 163.
+Refs, the index, logs and the state of a merge, rebase or bisect are data. Objects and packs land if their content
+is what their names say. Hooks, settings, attributes, links, and files that say where a repository is can make git
+run a program, or read one elsewhere: a person sees them, with the setting's key. What `text.git_layout` does not
+know asks, too. ADR 163.
 """
 
+import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from handtools.core.changes import Change, Node, is_folder_moved_as_one, split_folder_change
 from handtools.core.commands import PathPredicate
+from handtools.core.files import GitNamedPath
 from handtools.runtime.policy.harmless_git_settings import git_config_keys_to_ask
 from handtools.text.git_config import BadGitConfig, GitConfig, parse_git_config
+from handtools.text.git_layout import (
+    RESERVED_NAMES,
+    GitPath,
+    is_nested_git_folder,
+    is_ref_name,
+    read_git_path,
+)
 from handtools.text.git_names import GIT_FOLDER
+from handtools.text.git_objects import BadGitObject, loose_object_digest
 from handtools.text.paths import folders_above, inherited_value
 
-BytesOf = Callable[[str, Node], bytes | None]
-"""Returns the bytes of a file that is at a path, or comes there; None if they can't be read."""
-
 MAX_JUDGED_GIT_FILE_BYTES = 1 << 20
-"""A larger file whose content has to be judged asks."""
+"""A larger file whose whole content has to be judged asks."""
+MAX_JUDGED_REFS_BYTES = 64 << 20
+MAX_INFLATED_BYTES = 1 << 30
+"""The most bytes of loose objects that are inflated to judge one command; with more it asks."""
 GIT_HOOKS_RISK = "hooks, which git runs"
-GIT_SETTINGS_RISK = "settings by which git may run or trust something"
+GIT_SETTINGS_RISK = "settings by which git may run, trust or redirect something"
 GIT_REDIRECTION_RISK = "what has git look elsewhere"
 GIT_UNKNOWN_FILE_RISK = "files of git that can make it run, hide or trust something"
 GIT_REMOVAL_RISK = "the removal of a whole repository"
 GIT_COMMANDS_RISK = "commands that git runs as it goes on"
 GIT_FILE_MODE_RISK = "files of git that are programs, or that everybody may write"
+GIT_HISTORY_RISK = "what has git show another history or content under the same names"
+LEFTOVER_REASON = "as nobody holds this lock or finishes this file any more"
+CACHE_REASON = "as git makes it again itself"
 
-_OBJECT_ID = r"(?:[0-9a-f]{40}|[0-9a-f]{64})"
-_REF_CONTENT = re.compile(rf"(?:{_OBJECT_ID}|ref: ?refs/[^\s]+)\n?")
-_DATA_FILES = re.compile(
-    r"index|sharedindex\.[0-9a-f]+|packed-refs|shallow|description|gc\.(?:log|pid)|locked|[A-Z_]+_(?:HEAD|MSG|EDITMSG)"
-    r"|MERGE_(?:MODE|RR|AUTOSTASH)|AUTO_MERGE|ADD_EDIT\.patch|BISECT_[A-Z_]+|EDIT_DESCRIPTION|NOTES_MERGE_[A-Z_/]+"
-    r"|info/(?:sparse-checkout|refs)|logs/(?:HEAD|refs/.+)|rr-cache/[0-9a-f]+/(?:pre|post|this)image(?:\.\d+)?"
-    r"|objects/[0-9a-f]{2}/(?:[0-9a-f]{38}|[0-9a-f]{62}|tmp_obj_\w+)|objects/pack/[\w.-]+"
-    r"|objects/info/(?:packs|commit-graph|commit-graphs/[\w.-]+)"
-    r"|(?:rebase-merge|rebase-apply|sequencer)/[\w.-]+"
-)
-"""Files of a repository that git only keeps and reads."""
-_TOP_NAMES = frozenset(
-    {
-        "HEAD", "config", "config.worktree", "hooks", "info", "objects", "refs", "logs", "modules", "worktrees",
-        "index", "packed-refs", "commondir", "gitdir", "branches", "description", "rr-cache", "rebase-merge",
-        "rebase-apply", "sequencer",
-    }
-)  # fmt: skip
-"""Names that follow the name of a submodule, and that tell a repository's folder."""
-_TODO = re.compile(r"(?:rebase-merge|sequencer|rebase-apply)/(?:git-rebase-todo.*|todo)")
+_OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+_REFLOG_START = re.compile(rb"(?:[0-9a-f]{40} [0-9a-f]{40}|[0-9a-f]{64} [0-9a-f]{64}) ")
+_ID_LINES = re.compile(r"(?:(?:[0-9a-f]{40}|[0-9a-f]{64})\n)*")
+_REWRITTEN_REFS = re.compile(r"(?:refs/rewritten/[^\n]*\n?)*")
+_REPLACEMENT_LINE = re.compile(rb"^.* refs/replace/.*$", re.MULTILINE | re.IGNORECASE)
 _EXEC_LINE = re.compile(r"^\s*(?:x|exec)\b", re.MULTILINE)
 _STRATEGIES = frozenset({"", "ort", "recursive", "resolve", "octopus", "ours", "subtree"})
 _APPLY_OPTIONS = re.compile(
     r"(?:\s*'?(?:-[Cp]\d+|--whitespace=[a-z-]+|--ignore-(?:space-change|whitespace))'?)*\s*"
 )
 _QUOTED_WORDS = re.compile(r"(?:\s*'(?:[^']|'\\[!']')*')*\s*")
+_BARE_MARKERS = ("HEAD", "objects", "refs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,14 @@ class WorkspaceView:
     """Whether a path exists now."""
     within: PathPredicate
     """Whether a path, relative to the workspace or absolute, resolves to a place inside of it."""
-    bytes_of: BytesOf
+    pieces_of: Callable[[str, Node | None], Iterable[bytes]]
+    """The bytes of the file that a node stands for, piece by piece; without a node, of the file that is there now.
+
+    Nothing comes if they can't be read."""
+    verifies_pack: Callable[[str, Mapping[str, Node]], bool]
+    """Whether the indexes of a pack say what is in it; given are its path without suffix, and its new files."""
+    named_by_git: Callable[[Collection[str]], Sequence[GitNamedPath]]
+    """The paths that git's settings name in the repositories that some paths lie in."""
 
 
 @dataclass(slots=True)
@@ -77,35 +85,45 @@ class GitJudgement:
     """The git folders that were judged whole: each has its change in `judged` or was one before."""
     questions: dict[str, list[str]] = field(default_factory=dict)
     """What asks, by its kind."""
-    stale_locks: list[str] = field(default_factory=list)
-    """Lock files that the command left behind: nobody holds them any more."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """New files that do not land, with the reason: locks, unfinished files, and caches, which could be forged."""
+    outdated: set[str] = field(default_factory=set)
+    """Caches that the command wrote anew: the old ones are removed, and the new ones do not land."""
+    inflated_bytes: int = 0
+    """Size of the loose objects that were inflated so far."""
 
     def add_question(self, kind: str, what: str) -> None:
         """Note something that a person must see."""
         self.questions.setdefault(kind, []).append(what)
 
 
-def judge_git_changes(delta: Sequence[Change], view: WorkspaceView) -> GitJudgement:
-    """Judge all changes inside of git folders: those named `.git`, and bare repositories that are new or known."""
+def judge_git_changes(
+    delta: Sequence[Change], view: WorkspaceView, *, is_recorded: bool = False
+) -> GitJudgement:
+    """Judge all changes inside of git folders: those named `.git`, and bare repositories that are new or known.
+
+    What `is_recorded` was in the workspace before: then objects are not checked again, and caches come back.
+    """
     found = GitJudgement()
     leaves = {leaf.path: leaf for change in delta for leaf in _leaves(change)}
-    listed = {change.path for change in delta}
     bare = set(_bare_repositories(leaves, view))
-    inside: dict[str, str | None] = {"": None}
+    repositories: dict[str, _Repository] = {}
+    inside: dict[str, str | None] = {"": "" if "" in bare else None}
     for path, change in leaves.items():
-        folder = inherited_value(path, inside, lambda outer, path: outer or _own_git_folder(path, bare))
+        folder = inherited_value(path, inside, lambda outer, path: _outer_git_folder(outer, path, bare))
         if folder is None:
             continue
         found.judged.add(path)
         found.repositories.add(folder)
-        repository = _Repository(folder, leaves, view, found)
-        inner = path[len(folder) + 1 :]
-        if path in listed and _is_stale_lock(inner, change):
-            found.stale_locks.append(path)
-        elif not inner:
-            repository.judge_itself(change)
+        if folder not in repositories:
+            repositories[folder] = _Repository(folder, leaves, view, found, is_recorded)
+        inner = path[len(folder) + 1 :] if folder else path
+        if path == folder:
+            repositories[folder].judge_itself(change)
         else:
-            repository.judge(inner, change)
+            repositories[folder].judge(inner, change)
+    for repository in repositories.values():
+        repository.judge_packs()
     return found
 
 
@@ -118,43 +136,42 @@ def _leaves(change: Change) -> list[Change]:
     return split_folder_change(change)
 
 
-def _own_git_folder(path: str, bare: set[str]) -> str | None:
-    """The path itself if it is a git folder."""
-    return path if path in bare or path.rpartition("/")[2] == GIT_FOLDER else None
+def _outer_git_folder(outer: str | None, path: str, bare: set[str]) -> str | None:
+    """The outermost git folder that a path is or lies in, given that of the folder above it.
+
+    It is empty if the workspace itself is a bare repository.
+    """
+    is_own = path in bare or path.rpartition("/")[2] == GIT_FOLDER
+    return path if outer is None and is_own else outer
 
 
 def _bare_repositories(leaves: dict[str, Change], view: WorkspaceView) -> Iterator[str]:
     """Yield the folders that are bare repositories: made here as a whole, or repositories before."""
-    above = folders_above(path for path in leaves if not _TOP_NAMES.isdisjoint(path.split("/")))
-    candidates = {folder for folder in above if folder.rpartition("/")[2] not in _TOP_NAMES}
+    inner = [path for path in leaves if not RESERVED_NAMES.isdisjoint(path.casefold().split("/"))]
+    above = {*folders_above(inner), ""} if inner else set[str]()
+    candidates = {folder for folder in above if folder.rpartition("/")[2].casefold() not in RESERVED_NAMES}
     for folder in candidates:
+        prefix = f"{folder}/" if folder else ""
         own = leaves.get(folder)
-        head = leaves.get(f"{folder}/HEAD")
+        head = leaves.get(f"{prefix}HEAD")
         if own is not None and own.before is None:
-            if head is not None and any(
-                f"{folder}/{part}" in leaves for part in ("objects", "refs", "config")
-            ):
+            if head is not None and any(prefix + part in leaves for part in ("objects", "refs", "config")):
                 yield folder
-        elif own is None and all(view.there(f"{folder}/{part}") for part in ("HEAD", "objects", "refs")):
+        elif own is None and all(view.there(prefix + part) for part in _BARE_MARKERS):
             yield folder
-
-
-def _is_stale_lock(inner: str, change: Change) -> bool:
-    return inner.endswith(".lock") and change.before is None and change.after is not None
 
 
 @dataclass(frozen=True, slots=True)
 class _Repository:
-    """One git folder while its changes are judged."""
+    """One git folder, with those of its worktrees and submodules, while its changes are judged."""
 
     folder: str
     leaves: dict[str, Change]
     view: WorkspaceView
     found: GitJudgement
-
-    def _is_new(self, prefix: str) -> bool:
-        own = self.leaves.get(f"{self.folder}/{prefix}".rstrip("/"))
-        return own is not None and own.before is None
+    is_recorded: bool
+    packs: dict[str, dict[str, Change]] = field(default_factory=dict)
+    """The new files of packs and of their indexes, by the path without its suffix, then by suffix."""
 
     def judge_itself(self, change: Change) -> None:
         """Judge the change of the git folder itself, or of the file that stands for one."""
@@ -172,69 +189,165 @@ class _Repository:
         elif _is_world_writable(before, after):
             self.found.add_question(GIT_FILE_MODE_RISK, f"`{self.folder}`")
 
-    def judge(self, inner: str, change: Change, *, prefix: str = "") -> None:
-        """Judge a change below the git folder; `inner` is its path in the repository of `prefix`."""
-        nested = _nested_repository(inner)
-        if nested and nested[1]:
-            self.judge(nested[1], change, prefix=f"{prefix}{nested[0]}/")
-            return
+    def judge(self, inner: str, change: Change) -> None:
+        """Judge a change below the git folder."""
         before, after = change.before, change.after
-        kind = self._kind_of_question(inner, change, prefix)
-        if kind:
-            self.found.add_question(kind, f"`{change.path}`")
-        elif inner in {"config", "config.worktree"}:
-            self._judge_settings(change)
-        if after is None or kind:
+        kinds = {node.kind for node in (before, after) if node is not None}
+        place = read_git_path(inner, is_folder=kinds == {"folder"})
+        if _is_leftover(place, change):
+            self.found.left_out[change.path] = LEFTOVER_REASON
             return
-        is_program = after.kind == "file" and bool((after.mode or 0) & 0o111) and not _is_sample_hook(inner)
+        if place.kind == "cache" and not self.is_recorded:
+            self._drop_cache(change)
+            return
+        risk = self._risk(place, change)
+        if risk:
+            self.found.add_question(risk, f"`{change.path}`")
+        elif place.kind == "settings":
+            self._judge_settings(place, change)
+        if after is None or risk:
+            return
+        is_program = (
+            after.kind == "file" and bool((after.mode or 0) & 0o111) and place.kind != "sample hook"
+        )
         if is_program or _is_world_writable(before, after):
             self.found.add_question(GIT_FILE_MODE_RISK, f"`{change.path}`")
 
-    def _kind_of_question(self, inner: str, change: Change, prefix: str) -> str:
+    def _drop_cache(self, change: Change) -> None:
+        """Leave a cache out: what git keeps in it for speed would be believed in place of the objects."""
+        if change.before is None:
+            self.found.left_out[change.path] = CACHE_REASON
+        elif change.after is not None:
+            self.found.outdated.add(change.path)
+
+    def _risk(self, place: GitPath, change: Change) -> str:
         """Why a change asks; empty if it lands."""
-        before, after = change.before, change.after
-        kinds = {node.kind for node in (before, after) if node is not None}
+        before, after, path = change.before, change.after, change.path
         if after is not None and after.kind == "link":
             return GIT_REDIRECTION_RISK
-        if kinds == {"folder"} or (inner in {"config", "config.worktree"} and kinds == {"file"}):
-            return ""
-        if inner.startswith("hooks/") or inner == "hooks":
-            return "" if _is_sample_hook(inner) else GIT_HOOKS_RISK
-        if inner == "info/exclude" and self._is_new(prefix):
-            return ""
+        if place.kind is None:
+            return GIT_HOOKS_RISK if place.path.split("/")[0] == "hooks" else GIT_UNKNOWN_FILE_RISK
         # What is taken away leads nowhere; what is data may go as it came.
         content = after if after is not None and after.kind == "file" else None
-        if inner == "HEAD" or inner.startswith("refs/"):
-            return (
-                ""
-                if content is None or self._fits(change.path, content, _REF_CONTENT)
-                else GIT_REDIRECTION_RISK
-            )
-        if inner in {"commondir", "gitdir", "objects/info/alternates"}:
-            leads = content is not None and not self._leads_inside(inner, change.path, content, prefix)
-            return GIT_REDIRECTION_RISK if leads else ""
-        if not _DATA_FILES.fullmatch(inner):
-            return GIT_UNKNOWN_FILE_RISK
-        return "" if content is None else self._kind_of_state(inner, change.path, content)
+        match place.kind:
+            case "settings":
+                is_file = all(node is None or node.kind == "file" for node in (before, after))
+                return "" if is_file else GIT_UNKNOWN_FILE_RISK
+            case "excludes":
+                return "" if self._is_new(place) else GIT_UNKNOWN_FILE_RISK
+            case "replacement":
+                return GIT_HISTORY_RISK
+            case "packed refs":
+                return "" if self._keeps_replacements(change) else GIT_HISTORY_RISK
+            case _:
+                return "" if content is None else self._risk_of_content(place, path, before, content)
 
-    def _kind_of_state(self, inner: str, path: str, node: Node) -> str:
+    def _risk_of_content(self, place: GitPath, path: str, before: Node | None, node: Node) -> str:
+        match place.kind:
+            case "ref":
+                return "" if _is_ref_content(self._text(path, node)) else GIT_REDIRECTION_RISK
+            case "reflog":
+                start = b"".join(islice(self.view.pieces_of(path, node), 1))
+                return "" if not node.bytes or _REFLOG_START.match(start) else GIT_UNKNOWN_FILE_RISK
+            case "place" | "alternates":
+                return "" if self._leads_inside(place, path, node) else GIT_REDIRECTION_RISK
+            case "shallow":
+                is_cut_before = before is not None or self._is_new(place)
+                is_list = self._fits(path, node, _ID_LINES, MAX_JUDGED_REFS_BYTES)
+                return "" if is_cut_before and is_list else GIT_HISTORY_RISK
+            case "object":
+                return "" if self._is_true_object(place, path, before, node) else GIT_HISTORY_RISK
+            case "pack" | "pack index":
+                return "" if self._is_new_or_same(path, before, node) else GIT_HISTORY_RISK
+            case "pack note":
+                pack = self.leaves.get(f"{path.rpartition('.')[0]}.pack")
+                is_of_new_pack = pack is not None and pack.before is None
+                return "" if self.is_recorded or is_of_new_pack else GIT_UNKNOWN_FILE_RISK
+            case _:
+                return self._risk_of_state(place, path, node)
+
+    def _risk_of_state(self, place: GitPath, path: str, node: Node) -> str:
         """Why the state of a rebase, cherry-pick, am or bisect asks: it says what runs when the person goes on."""
-        if _TODO.fullmatch(inner):
-            text = self._text(path, node)
-            return GIT_COMMANDS_RISK if text is None or _EXEC_LINE.search(text) else ""
-        if inner == "rebase-merge/strategy":
-            return "" if (self._text(path, node) or "?").strip() in _STRATEGIES else GIT_COMMANDS_RISK
-        if inner == "sequencer/opts":
-            options = self._settings(path, node)
-            strategies = () if options is None else options.get("options.strategy", ())
-            return GIT_COMMANDS_RISK if options is None or not _STRATEGIES.issuperset(strategies) else ""
-        if inner == "rebase-apply/apply-opt":
-            return "" if self._fits(path, node, _APPLY_OPTIONS) else GIT_COMMANDS_RISK
-        if inner == "BISECT_NAMES":
-            return "" if self._fits(path, node, _QUOTED_WORDS) else GIT_COMMANDS_RISK
-        return ""
+        match place.kind:
+            case "todo":
+                text = self._text(path, node)
+                is_plain = text is not None and not _EXEC_LINE.search(text)
+            case "strategy":
+                is_plain = (self._text(path, node) or "?").strip() in _STRATEGIES
+            case "sequencer options":
+                options = self._settings(path, node)
+                is_plain = options is not None and _STRATEGIES.issuperset(
+                    options.get("options.strategy", ())
+                )
+            case "apply options":
+                is_plain = self._fits(path, node, _APPLY_OPTIONS)
+            case "bisect names":
+                is_plain = self._fits(path, node, _QUOTED_WORDS)
+            case "refs to delete":
+                is_plain = self._fits(path, node, _REWRITTEN_REFS)
+            case _:
+                is_plain = True
+        return "" if is_plain else GIT_COMMANDS_RISK
 
-    def _judge_settings(self, change: Change) -> None:
+    def _is_new(self, place: GitPath) -> bool:
+        """Whether the git folder of a path is made by these changes."""
+        own = self.leaves.get("/".join(filter(None, (self.folder, place.folder))))
+        return own is not None and own.before is None
+
+    def _is_true_object(self, place: GitPath, path: str, before: Node | None, node: Node) -> bool:
+        """Whether a loose object is as it was before, or new and its content is what its name says."""
+        if self.is_recorded:
+            return True
+        if before is not None:
+            return self._has_same_bytes(path, before, node)
+        name = place.path.removeprefix("objects").replace("/", "")
+        algorithm = "sha1" if len(name) == 40 else "sha256"
+        left = MAX_INFLATED_BYTES - self.found.inflated_bytes
+        try:
+            digest, size = loose_object_digest(
+                self.view.pieces_of(path, node), algorithm=algorithm, max_bytes=left
+            )
+        except BadGitObject:
+            return False
+        self.found.inflated_bytes += size
+        return digest == name
+
+    def _is_new_or_same(self, path: str, before: Node | None, node: Node) -> bool:
+        """Whether a file of a pack is new, to be judged with the others, or as it was before."""
+        if self.is_recorded:
+            return True
+        if before is not None:
+            return self._has_same_bytes(path, before, node)
+        stem, _, suffix = path.rpartition(".")
+        self.packs.setdefault(stem, {})[suffix] = Change(path, None, node)
+        return True
+
+    def judge_packs(self) -> None:
+        """Judge the packs that are new, or have a new index: an index must say what is in its pack."""
+        for stem, files in self.packs.items():
+            nodes = {suffix: change.after for suffix, change in files.items() if change.after}
+            is_alone = nodes.keys() == {"pack"} and not self.view.there(f"{stem}.idx")
+            if not is_alone and not self.view.verifies_pack(stem, nodes):
+                self.found.add_question(GIT_HISTORY_RISK, f"`{stem}.{next(iter(files))}`")
+
+    def _has_same_bytes(self, path: str, before: Node, after: Node) -> bool:
+        """Whether two nodes are files with the same bytes: git touches what it finds in place, for its time."""
+        if before.kind != after.kind or before.bytes != after.bytes:
+            return False
+        one, other = (_sha256_and_size(self.view.pieces_of(path, node)) for node in (before, after))
+        return one == other and one[1] == after.bytes
+
+    def _keeps_replacements(self, change: Change) -> bool:
+        """Whether the list of packed refs has the same replacements of objects as before."""
+        lists = []
+        for node in (change.before, change.after):
+            data = b"" if node is None else self._bytes(change.path, node, MAX_JUDGED_REFS_BYTES)
+            if data is None:
+                return False
+            lists.append(set(_REPLACEMENT_LINE.findall(data)))
+        return lists[0] == lists[1]
+
+    def _judge_settings(self, place: GitPath, change: Change) -> None:
         before, after = (
             {} if node is None else self._settings(change.path, node)
             for node in (change.before, change.after)
@@ -243,14 +356,26 @@ class _Repository:
             self.found.add_question(GIT_SETTINGS_RISK, f"`{change.path}`, which can't be read")
             return
         above, _, name = self.folder.rpartition("/")
-        bases = {"core.worktree": change.path.rpartition("/")[0]}
+        own = change.path.rpartition("/")[0]
         top = above if name == GIT_FOLDER else self.folder
 
         def local(key: str, written: str) -> bool:
-            return self._is_inside(written, bases.get(key, top))
+            if key == "core.worktree":
+                return place.is_of_submodule and self._is_inside(written, own)
+            return self._is_inside(written, top)
 
-        for asked in git_config_keys_to_ask(before or {}, after, local=local):
+        def is_new_branch(branch: str) -> bool:
+            ref = f"{own}/refs/heads/{branch}"
+            leaf = self.leaves.get(ref)
+            is_there = self.view.there(ref) if leaf is None else leaf.before is not None
+            return not is_there and not self._is_packed_ref(own, f"refs/heads/{branch}")
+
+        for asked in git_config_keys_to_ask(before or {}, after, local=local, is_new_branch=is_new_branch):
             self.found.add_question(GIT_SETTINGS_RISK, f"`{asked}` in `{change.path}`")
+
+    def _is_packed_ref(self, git_folder: str, ref: str) -> bool:
+        packed = b"".join(self.view.pieces_of(f"{git_folder}/packed-refs", None))
+        return f" {ref}\n".encode("utf-8", "surrogateescape") in packed
 
     def _settings(self, path: str, node: Node) -> GitConfig | None:
         data = self._bytes(path, node)
@@ -259,28 +384,34 @@ class _Repository:
         except BadGitConfig:
             return None
 
-    def _leads_inside(self, inner: str, path: str, node: Node, prefix: str) -> bool:
+    def _leads_inside(self, place: GitPath, path: str, node: Node) -> bool:
         text = self._text(path, node)
         if text is None:
             return False
         base = path.rpartition("/")[0]
-        if inner == "objects/info/alternates":
+        if place.kind == "alternates":
             base = base.removesuffix("/info")
-            return all(self._is_inside(line, base) for line in text.splitlines() if line)
-        if not re.fullmatch(r"(?:.*/)?worktrees/[^/]+/", prefix):
+            return all(self._is_object_folder(line, base) for line in text.splitlines() if line)
+        if not place.is_of_worktree:
             return False
-        if inner == "commondir":
+        if place.path == "commondir":
             return text.strip() == "../.."
         target = text.strip()
         return target.endswith(f"/{GIT_FOLDER}") and self._is_inside(target, base)
 
+    def _is_object_folder(self, target: str, base: str) -> bool:
+        """Whether a path is the folder of objects in a git folder of the workspace, where objects are judged."""
+        inner = _inside_git_folder(target.rstrip("/"))
+        is_objects = inner == "objects" or (
+            inner.endswith("/objects") and is_nested_git_folder(inner.removesuffix("/objects"))
+        )
+        return is_objects and self._is_inside(target, base)
+
     def _is_own_git_folder(self, target: str) -> bool:
         """Whether a `.git` file names a submodule's or a worktree's folder in a repository of the workspace."""
-        above, found, inner = target.rpartition(f"{GIT_FOLDER}/")
-        nested = (
-            _nested_repository(f"{inner}/HEAD") if found and (not above or above.endswith("/")) else None
-        )
-        return nested == (inner, "HEAD") and self._is_inside(target, self.folder.rpartition("/")[0])
+        inner = _inside_git_folder(target)
+        base = self.folder.rpartition("/")[0]
+        return bool(inner) and is_nested_git_folder(inner) and self._is_inside(target, base)
 
     def _is_inside(self, written: str, base: str) -> bool:
         """Whether a path that git reads relative to a folder is inside of the workspace."""
@@ -298,40 +429,49 @@ class _Repository:
             return False
         return self.view.within("/".join([*folders[: len(folders) - up], *parts[up:]]) or ".")
 
-    def _fits(self, path: str, node: Node, form: re.Pattern[str]) -> bool:
-        text = self._text(path, node)
+    def _fits(
+        self, path: str, node: Node, form: re.Pattern[str], most: int = MAX_JUDGED_GIT_FILE_BYTES
+    ) -> bool:
+        text = self._text(path, node, most)
         return text is not None and bool(form.fullmatch(text))
 
-    def _text(self, path: str, node: Node) -> str | None:
-        data = self._bytes(path, node)
+    def _text(self, path: str, node: Node, most: int = MAX_JUDGED_GIT_FILE_BYTES) -> str | None:
+        data = self._bytes(path, node, most)
         return None if data is None else data.decode("utf-8", "surrogateescape")
 
-    def _bytes(self, path: str, node: Node) -> bytes | None:
-        return (
-            None
-            if node.kind != "file" or node.bytes > MAX_JUDGED_GIT_FILE_BYTES
-            else self.view.bytes_of(path, node)
-        )
+    def _bytes(self, path: str, node: Node, most: int = MAX_JUDGED_GIT_FILE_BYTES) -> bytes | None:
+        if node.kind != "file" or node.bytes > most:
+            return None
+        data = b"".join(self.view.pieces_of(path, node))
+        return data if len(data) == node.bytes else None
 
 
-def _nested_repository(inner: str) -> tuple[str, str] | None:
-    """Split a path in a git folder into a submodule's or a worktree's own folder, and the path in that.
-
-    A submodule's name may hold slashes: it ends where the first name of git's own follows.
-    """
-    parts = inner.split("/")
-    if len(parts) < 2 or parts[0] not in {"modules", "worktrees"}:
-        return None
-    size = 2
-    if parts[0] == "modules":
-        while size < len(parts) and parts[size] not in _TOP_NAMES and size < len(parts) - 1:
-            size += 1
-    return "/".join(parts[:size]), "/".join(parts[size:])
+def _inside_git_folder(target: str) -> str:
+    """The part of a path that is below a folder `.git`; empty if there is none."""
+    above, found, inner = target.rpartition(f"{GIT_FOLDER}/")
+    return inner if found and (not above or above.endswith("/")) else ""
 
 
-def _is_sample_hook(inner: str) -> bool:
-    """Whether a file is one of the examples that every repository comes with: git runs none of that name."""
-    return bool(re.fullmatch(r"hooks/[\w-]+\.sample", inner))
+def _is_ref_content(text: str | None) -> bool:
+    """Whether a text is that of a ref: an object's name, or the name of another ref."""
+    line = (text or "").removesuffix("\n")
+    target = line.removeprefix("ref:").removeprefix(" ")
+    is_name = target.startswith("refs/") and is_ref_name(target)
+    return is_name if line.startswith("ref:") else bool(_OBJECT_ID.fullmatch(line))
+
+
+def _is_leftover(place: GitPath, change: Change) -> bool:
+    """Whether a file was left by a git that ended early: a lock, or a file that it did not finish."""
+    is_new_file = change.before is None and change.after is not None and change.after.kind == "file"
+    return is_new_file and (place.kind == "leftover" or place.path.endswith(".lock"))
+
+
+def _sha256_and_size(pieces: Iterable[bytes]) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    for piece in pieces:
+        digest.update(piece)
+        size += len(piece)
+    return digest.hexdigest(), size
 
 
 def _is_world_writable(before: Node | None, after: Node) -> bool:

@@ -1,17 +1,21 @@
-"""Table of git's settings that a command may make without a question, because git runs nothing for them.
+"""Table of git's settings that a command may make without a question.
 
-Git has hundreds of settings, many name programs, and each version brings more. So the rows here are those that
-land, each with what its value may be; a key that has no row asks. Keys that are as they were are not judged, and
-one that asks asks also when it is taken away: it may have been there for protection. ADR 163.
+A row has to pass two questions. Does git run or trust anything because of the setting? And does it say where data
+goes, what is deleted, or what a word does that the person types (an alias, `push`, `fetch`)? Git has hundreds of
+settings, and each version brings more. So the rows here are those that land, each with what its value may be; a
+key that has no row asks. Keys that are as they were are not judged, and one that asks asks also when it is taken
+away: it may have been there for protection. ADR 163.
 """
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from handtools.text.git_config import GitConfig, GitConfigKey
 
 LocalPathTest = Callable[[str, str], bool]
 """Predicate on a key and its value: whether the path, as git reads it for this key, is in the workspace."""
+BranchTest = Callable[[str], bool]
 ValueTest = Callable[[str], bool]
 MAX_SHOWN_VALUE_CHARS = 60
 
@@ -19,14 +23,11 @@ _FLAG = re.compile(r"(?i:true|false|yes|no|on|off|0|1|)")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _NUMBER = re.compile(r"-?[0-9]{1,9}[kmgKMG]?")
 _BRANCH = re.compile(r"(?:refs/)?[\w][\w./@+=#-]*")
-_REFSPEC = re.compile(r"[+^]?refs/[\w./@+=#*-]+(?::refs/[\w./@+=#*-]+)?|[+^]?[\w./@+=#-]+")
+_FETCHED_BRANCHES = re.compile(
+    r"[+]?refs/heads/[\w./@+=#*-]+(?::(?P<target>refs/[\w./@+=#*-]+))?|\^refs/[\w./@+=#*-]+"
+)
 _REMOTE_URL = re.compile(r"(?:https?|ssh|git)://(?!-)[\w.@:%~\[\]-]+(?:/(?!-)[^\s\\]*)?")
 _SCP_LIKE_URL = re.compile(r"(?:[\w.-]+@)?(?!-)[\w-]+(?:\.[\w-]+)+:(?![-:])[^\s:\\]+")
-_SAFE_ALIAS = re.compile(
-    r"(?:status|log|checkout|switch|branch|commit|add|diff|show|restore|reset|stash)"
-    r"(?: (?:-[a-zA-Z]{1,3}"
-    r"|--(?:oneline|graph|all|decorate|stat|short|staged|cached|amend|no-edit|hard|soft|branch)))*"
-)
 
 
 def _flag(value: str) -> bool:
@@ -47,14 +48,6 @@ def _branch(value: str) -> bool:
     return bool(_BRANCH.fullmatch(value)) and ".." not in value
 
 
-def _refspec(value: str) -> bool:
-    return bool(_REFSPEC.fullmatch(value))
-
-
-def _safe_alias(value: str) -> bool:
-    return bool(_SAFE_ALIAS.fullmatch(value))
-
-
 def _submodule_update(value: str) -> bool:
     return value in {"checkout", "rebase", "merge", "none"}
 
@@ -72,78 +65,140 @@ PLAIN_KEYS: dict[str, ValueTest] = {
         ),
         _plain,
     ),
-    **dict.fromkeys(("init.defaultbranch", "branch.*.merge"), _branch),
+    "init.defaultbranch": _branch,
     **dict.fromkeys(
         (
             "branch.*.rebase", "branch.autosetupmerge", "branch.autosetuprebase", "branch.sort", "tag.sort",
-            "pull.rebase", "pull.ff", "push.default", "push.autosetupremote", "push.followtags", "fetch.prune",
-            "fetch.prunetags", "fetch.parallel", "merge.ff", "merge.conflictstyle", "merge.log", "merge.renames",
-            "merge.renamelimit", "merge.stat", "merge.autostash", "rebase.autostash", "rebase.autosquash",
-            "rebase.updaterefs", "rebase.stat", "rebase.backend", "commit.verbose", "commit.cleanup",
+            "pull.rebase", "pull.ff", "push.autosetupremote", "fetch.parallel", "merge.ff", "merge.conflictstyle",
+            "merge.log", "merge.renames", "merge.renamelimit", "merge.stat", "merge.autostash", "rebase.autostash",
+            "rebase.autosquash", "rebase.stat", "rebase.backend", "commit.verbose", "commit.cleanup",
             "commit.status",
             "diff.algorithm", "diff.renames", "diff.renamelimit", "diff.context", "diff.colormoved",
             "diff.mnemonicprefix", "diff.noprefix", "diff.submodule", "diff.ignoresubmodules", "status.short",
             "status.branch", "status.showuntrackedfiles", "status.relativepaths", "status.submodulesummary",
             "log.date", "log.decorate", "log.follow", "log.abbrevcommit", "rerere.enabled", "rerere.autoupdate",
             "stash.showpatch", "stash.showstat", "gc.auto", "gc.autodetach", "gc.autopacklimit", "index.version",
-            "index.threads", "feature.manyfiles", "submodule.recurse", "submodule.*.ignore",
-            "submodule.*.fetchrecursesubmodules", "submodule.*.shallow", "remote.*.tagopt", "remote.*.prune",
-            "remote.*.prunetags", "remote.*.skipfetchall", "remote.*.skipdefaultupdate",
+            "index.threads", "feature.manyfiles", "submodule.*.ignore", "submodule.*.fetchrecursesubmodules",
+            "submodule.*.shallow", "remote.*.tagopt", "remote.*.skipfetchall", "remote.*.skipdefaultupdate",
             "color.ui", "color.branch", "color.diff", "color.status", "color.interactive", "column.ui",
             "extensions.objectformat", "extensions.relativeworktrees",
         ),
         lambda value: _plain(value.removeprefix("--")),
     ),
     **dict.fromkeys(("submodule.active", "submodule.*.active", "branch.*.description"), _text),
-    "remote.*.fetch": _refspec,
     "submodule.*.branch": lambda value: value == "." or _branch(value),
     "submodule.*.update": _submodule_update,
-    "alias.*": _safe_alias,
+    "push.default": lambda value: value in {"simple", "current", "nothing"},
     "advice.*": _flag,
 }  # fmt: skip
 """Keys that land if the test of their value passes; `*` stands for a subsection or for every name of a section."""
 
 
-def git_config_keys_to_ask(before: GitConfig, after: GitConfig, *, local: LocalPathTest) -> list[str]:
+def git_config_keys_to_ask(
+    before: GitConfig, after: GitConfig, *, local: LocalPathTest, is_new_branch: BranchTest
+) -> list[str]:
     """List the keys, with their new values, that a person must see: of those that were added, changed or taken.
 
-    A place of a remote or a branch lands only as it is first set: with another one, pushes go somewhere else.
+    `is_new_branch` tells whether a branch was not there before the command.
     """
+    change = _ConfigChange(before, after, local, is_new_branch)
     asked = []
     for key in sorted({*before, *after}):
         if before.get(key) == after.get(key):
             continue
         values = [value if value is not None else "true" for value in after.get(key, ())]
-        if not _lands(key, values, before, after, local):
+        if not change.lands(key, values):
             asked.append(f"{key} = {_shown(values[-1])}" if values else f"{key} (taken away)")
     return asked
 
 
-def _lands(key: str, values: list[str], before: GitConfig, after: GitConfig, local: LocalPathTest) -> bool:
+def has_plain_value(key: str, value: str) -> bool:
+    """Whether the value of a key is no program, and no file that git runs or trusts."""
     parts = GitConfigKey.of(key)
-    if (
-        test := next((PLAIN_KEYS[row] for row in _rows(key, parts) if row in PLAIN_KEYS), None)
-    ) is not None:
-        return all(test(value) for value in values)
-    place = (parts.section, parts.subsection is not None, parts.name)
-    if place in _PLACES:
-        if not values:  # a remote that is gone as a whole; without one place, its others would be used
-            return parts.section != "remote" or not _has_section(after, parts)
-        known = key in before or (parts.section == "remote" and _has_section(before, parts))
-        return not known and all(_is_plain_place(key, value, local) for value in values)
-    if key == "core.worktree":
-        return all(local(key, value) for value in values)
-    return False
+    if (parts.section, parts.name) in _ROUTING_KEYS:
+        return "::" not in value  # `ext::` is followed by a command
+    tests = (PLAIN_KEYS[row] for row in _rows(key, parts) if row in PLAIN_KEYS)
+    return any(test(value) for test in tests)
 
 
-_PLACES = {
-    ("remote", True, "url"),
-    ("remote", True, "pushurl"),
-    ("branch", True, "remote"),
-    ("branch", True, "pushremote"),
-    ("submodule", True, "url"),
+_ROUTING_KEYS = {
+    ("remote", "url"),
+    ("remote", "pushurl"),
+    ("remote", "fetch"),
+    ("remote", "push"),
+    ("remote", "prune"),
+    ("fetch", "prune"),
+    ("branch", "remote"),
+    ("branch", "pushremote"),
+    ("branch", "merge"),
+    ("submodule", "url"),
 }
-"""Section, whether it has a subsection, and name of the keys that say where a repository is."""
+"""Section and name of keys that say where data comes from and where it goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ConfigChange:
+    """A configuration before and after a command."""
+
+    before: GitConfig
+    after: GitConfig
+    local: LocalPathTest
+    is_new_branch: BranchTest
+
+    def lands(self, key: str, values: list[str]) -> bool:
+        """Whether a key that was added, changed or taken away needs no question."""
+        parts = GitConfigKey.of(key)
+        for row in _rows(key, parts):
+            if row in PLAIN_KEYS:
+                return all(PLAIN_KEYS[row](value) for value in values)
+        if key == "core.worktree":
+            return all(self.local(key, value) for value in values)
+        if (parts.section, parts.name) not in _ROUTING_KEYS:
+            return False
+        if not values:
+            # Without one of them the others would be used, so only all together may go.
+            return parts.subsection is None or not _has_section(self.after, parts)
+        return self._routes_as_before(key, parts, values)
+
+    def _routes_as_before(self, key: str, parts: GitConfigKey, values: list[str]) -> bool:
+        """Whether nothing that the person fetches, pushes or keeps goes another way with the values of a key."""
+        name = parts.subsection or ""
+        is_first = key not in self.before
+        match parts.section, parts.name:
+            case "remote", "url" | "pushurl":
+                is_new = not _has_section(self.before, parts) and (
+                    name != "origin" or not _remotes(self.before)
+                )
+                return is_new and all(_is_plain_place(key, value, self.local) for value in values)
+            case "submodule", "url":
+                return is_first and all(_is_plain_place(key, value, self.local) for value in values)
+            case "remote", "fetch":
+                return all(_fetches_into(value, f"refs/remotes/{name}/") for value in values)
+            case (("remote" | "fetch"), "prune"):
+                return all(map(_flag, values)) and (self._fetches_plainly() or not any(map(_is_on, values)))
+            case "branch", "remote":
+                return is_first and all(self._may_track(name, value) for value in values)
+            case "branch", "merge":
+                return is_first and all(
+                    value.startswith("refs/heads/") and _branch(value) for value in values
+                )
+            case _:
+                return False
+
+    def _may_track(self, branch: str, remote: str) -> bool:
+        """Whether a branch without a remote may get this one: git's default, or for a new branch any known one."""
+        remotes = _remotes(self.after)
+        if remote == ".":
+            return True
+        if remote not in (_remotes(self.before) or remotes):
+            return False
+        return remote == "origin" or remotes == {remote} or self.is_new_branch(branch)
+
+    def _fetches_plainly(self) -> bool:
+        """Whether all that is fetched goes below `refs/remotes`, so that pruning deletes no branch or tag."""
+        rows = ((GitConfigKey.of(key), values) for key, values in self.after.items())
+        fetched = (values for key, values in rows if (key.section, key.name) == ("remote", "fetch"))
+        return all(_fetches_into(value or "", "refs/remotes/") for values in fetched for value in values)
 
 
 def _rows(key: str, parts: GitConfigKey) -> Iterator[str]:
@@ -151,6 +206,21 @@ def _rows(key: str, parts: GitConfigKey) -> Iterator[str]:
     yield key if parts.subsection is None else f"{parts.section}.*.{parts.name}"
     if parts.subsection is None:
         yield f"{parts.section}.*"
+
+
+def _remotes(config: GitConfig) -> set[str]:
+    keys = map(GitConfigKey.of, config)
+    return {key.subsection for key in keys if key.section == "remote" and key.subsection is not None}
+
+
+def _fetches_into(refspec: str, folder: str) -> bool:
+    """Whether a refspec of a fetch writes no ref outside of a folder."""
+    found = _FETCHED_BRANCHES.fullmatch(refspec)
+    return found is not None and (found["target"] is None or found["target"].startswith(folder))
+
+
+def _is_on(value: str) -> bool:
+    return value.lower() not in {"false", "no", "off", "0", ""}
 
 
 def _has_section(config: GitConfig, parts: GitConfigKey) -> bool:

@@ -1,10 +1,13 @@
 """Commit rules: what a command leaves behind, judged before it lands."""
 
+import hashlib
+import zlib
 from dataclasses import replace
 
 import pytest
 
 from handtools.core.changes import BackupRef, Change, ChangeSet, FolderItem, Node, folder_node
+from handtools.core.files import GitNamedPath
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.change_rules import (
     apply_rules_to_changes,
@@ -21,7 +24,7 @@ def made(path, data=b"x", kind="file"):
     return Change(
         path,
         None,
-        Node(kind, data, None if kind == "link" else 0o644, BackupRef(f"i/upper/{path}", "m", 1)),
+        Node(kind, data, None if kind == "link" else 0o644, BackupRef(f"i/upper/{path}", "m", len(data))),
     )
 
 
@@ -46,17 +49,21 @@ def changed(path, data=b"x"):
     return Change(path, before, after)
 
 
-NOTHING_THERE = WorkspaceView(
-    there=lambda _: False, within=lambda _: False, bytes_of=lambda _path, _node: None
-)
+def view_of(there, within, named=()):
+    return WorkspaceView(
+        there=there,
+        within=within,
+        pieces_of=lambda _, node: [node.data] if node is not None and node.known else [],
+        verifies_pack=lambda _stem, _nodes: False,
+        named_by_git=lambda _paths: named,
+    )
 
 
 def judged(*changes, there=(), root="/ws", tracked=()):
     policy = Policy()
-    view = WorkspaceView(
-        there=lambda path: path in there,
-        within=lambda target: target.startswith(f"{root}/") or not target.startswith("/"),
-        bytes_of=lambda _, node: node.data if node.known else None,
+    view = view_of(
+        lambda path: path in there,
+        lambda target: target.startswith(f"{root}/") or not target.startswith("/"),
     )
     return apply_rules_to_changes(
         changes,
@@ -104,7 +111,7 @@ def test_a_rule_of_the_person_is_not_loosened_by_what_git_tracks():
     ruled = apply_rules_to_changes(
         (made("secrets/.env"),),
         forbidding=lambda path, link: own.forbidding(path, "bash", link=link),
-        view=WorkspaceView(lambda _: False, lambda _: True, lambda _path, _node: None),
+        view=view_of(lambda _: False, lambda _: True),
         open_private=lambda _: True,
     )
     assert not ruled.changes
@@ -187,11 +194,21 @@ def test_a_repository_that_gets_programs_to_run_is_a_question(path):
     assert f"`{path}`" in judged(made(path), there={"r/HEAD", "r/objects", "r/refs"}).question
 
 
+OBJECT = b"blob 1\0x"
+OBJECT_NAME = hashlib.sha1(OBJECT, usedforsecurity=False).hexdigest()
+
+
 @pytest.mark.parametrize(
-    "path", [f"r/objects/ab/{'cd' * 19}", "r/refs/heads/main", "r/HEAD", "r/packed-refs"]
+    ("path", "data"),
+    [
+        (f"r/objects/{OBJECT_NAME[:2]}/{OBJECT_NAME[2:]}", zlib.compress(OBJECT)),
+        ("r/refs/heads/main", b"ab" * 20),
+        ("r/HEAD", b"ab" * 20),
+        ("r/packed-refs", b"ab" * 20),
+    ],
 )
-def test_what_is_pushed_to_a_repository_is_none(path):
-    assert not judged(made(path, b"ab" * 20), there={"r/HEAD", "r/objects", "r/refs"}).question
+def test_what_is_pushed_to_a_repository_is_none(path, data):
+    assert not judged(made(path, data), there={"r/HEAD", "r/objects", "r/refs"}).question
 
 
 def test_a_repository_in_the_root_is_a_question():
@@ -237,7 +254,8 @@ def test_every_protected_row_is_asked_about_as_file_folder_and_link(glob):
 
 
 def test_the_question_says_where_a_link_leads():
-    asked = reason_to_ask((made("deps", b"/somewhere/else", "link"),), NOTHING_THERE)
+    links = (made("deps", b"/somewhere/else", "link"),)
+    asked = reason_to_ask(links, view_of(lambda _: False, lambda _: False))
     assert "`deps` -> `/somewhere/else`" in asked
 
 
@@ -250,7 +268,7 @@ def test_of_very_many_paths_that_are_held_back_the_first_fifty_are_named():
 @pytest.mark.parametrize(("count", "end"), [(5, "`4` -> `/x`)"), (6, "`4` -> `/x` and 1 more)")])
 def test_of_many_links_that_leave_the_first_five_are_named(count, end):
     links = [made(str(number), b"/x", "link") for number in range(count)]
-    asked = reason_to_ask(links, NOTHING_THERE)
+    asked = reason_to_ask(links, view_of(lambda _: False, lambda _: False))
     assert asked.endswith(end)
 
 
@@ -261,7 +279,7 @@ def test_a_link_that_a_command_puts_above_what_may_not_be_changed_is_left_out(ki
     ruled = apply_rules_to_changes(
         (Change("conf", None, Node(kind, b"other" if kind == "link" else b"")),),
         forbidding=lambda path, link: own.forbidding(path, "bash", link=link),
-        view=WorkspaceView(lambda _: False, lambda _: True, lambda _path, _node: None),
+        view=view_of(lambda _: False, lambda _: True),
         open_private=lambda _: False,
     )
     assert bool(ruled.changes) == lands
@@ -269,14 +287,14 @@ def test_a_link_that_a_command_puts_above_what_may_not_be_changed_is_left_out(ki
 
 @pytest.mark.parametrize(("change", "asks"), [(removed, False), (made, True)])
 def test_a_hook_that_a_command_made_may_go_again_and_one_that_would_come_back_asks(change, asks):
-    view = WorkspaceView(lambda _: True, lambda _: True, lambda _path, _node: None)
+    view = view_of(lambda _: True, lambda _: True)
     back, question = judge_reversal(ChangeSet((change(".git/hooks/pre-commit"),)), view)
     assert Policy().decide(back, "undo").verdict == "allow"
     assert bool(question) == asks
 
 
 def test_a_private_file_that_a_command_made_may_be_taken_back():
-    view = WorkspaceView(lambda _: True, lambda _: True, lambda _path, _node: None)
+    view = view_of(lambda _: True, lambda _: True)
     back, question = judge_reversal(ChangeSet((removed(".env"),)), view)
     assert (Policy().decide(back, "undo").verdict, question) == ("allow", "")
 
@@ -302,13 +320,14 @@ def test_a_file_does_not_take_the_place_of_a_folder_while_something_off_limits_s
     ],
 )
 def test_a_folder_that_becomes_a_repository_is_a_question_and_one_that_is_one_is_none(path, there, asks):
-    view = replace(NOTHING_THERE, there=lambda name: name in there, within=lambda _name: True)
-    assert bool(reason_to_ask([made(path)], view)) == asks
+    asked = reason_to_ask([made(path)], view_of(lambda name: name in there, lambda _name: True))
+    assert bool(asked) == asks
 
 
 TABLE = b'[tool.handtools]\nexcluded = ["plans"]\n'
 PROJECT = b'[project]\nname = "x"\n'
-READ = replace(NOTHING_THERE, bytes_of=lambda _path, node: node.data)
+NOTHING_THERE = view_of(lambda _: False, lambda _: False)
+READ = replace(NOTHING_THERE, pieces_of=lambda _path, node: [node.data])
 
 
 def file(data, mode=0o644):
@@ -366,12 +385,58 @@ def test_our_table_is_altered_by_what_keeps_it_from_being_read():
     for after in (link, folder, file(TABLE, 0o000)):
         assert "[tool.handtools]" in reason_to_ask([Change("pyproject.toml", before, after)], READ)
         assert not reason_to_ask([Change("pyproject.toml", file(PROJECT), after)], READ)
-    unknown = replace(READ, bytes_of=lambda _path, _node: None)
+    unknown = replace(READ, pieces_of=lambda _path, _node: [])
     assert "[tool.handtools]" in reason_to_ask([Change("pyproject.toml", before, file(PROJECT))], unknown)
 
 
 def test_our_table_is_found_in_a_folder_that_moves_as_one():
     moved = folder("lib", "deep/pyproject.toml", "a")
-    having = replace(NOTHING_THERE, bytes_of=lambda _path, _node: TABLE)
+    having = replace(NOTHING_THERE, pieces_of=lambda _path, _node: [TABLE])
     assert "`lib/deep/pyproject.toml`" in reason_to_ask([moved], having)
-    assert not reason_to_ask([moved], replace(having, bytes_of=lambda _path, _node: PROJECT))
+    empty = replace(having, pieces_of=lambda _path, _node: [])
+    assert not reason_to_ask([moved], empty)
+
+
+HOOKS = GitNamedPath("tools/hooks", "core.hookspath", is_whole_folder=True)
+SCRIPT = GitNamedPath("run.sh", "alias.x", is_whole_folder=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (made("tools/hooks/pre-commit"), "tools/hooks/pre-commit"),
+        (made("Tools/Hooks/pre-commit"), "Tools/Hooks/pre-commit"),
+        (removed("tools/hooks/pre-commit"), "tools/hooks/pre-commit"),
+        (made("tools/hooks", b"elsewhere", "link"), "tools/hooks"),
+        (made("tools", b"elsewhere", "link"), "tools"),
+        (Change("tools", Node("folder"), Node("file", b"x")), "tools"),
+        (folder("tools", "hooks/pre-commit", "other"), "tools/hooks/pre-commit"),
+        (changed("run.sh"), "run.sh"),
+        (changed("tools/hooks-not"), None),
+        (made("run.sh/x"), None),
+        (Change("tools", None, Node("folder")), None),
+        (Change("tools", Node("folder", mode=0o755), Node("folder", mode=0o700)), None),
+        (folder("tools", "other"), None),
+    ],
+)
+def test_what_a_setting_of_git_names_is_asked_about_with_the_setting(change, named):
+    view = view_of(lambda _: False, lambda _: True, (HOOKS, SCRIPT))
+    asked = reason_to_ask([change, made("other.py")], view)
+    assert (f"`{named}`, by `" in asked) if named else not asked
+    back, question = judge_reversal(ChangeSet((change,)), view)
+    assert back.changes == (change,)
+    assert bool(question) == bool(named)
+
+
+def test_what_a_protected_path_asks_for_is_not_asked_twice():
+    husky = GitNamedPath(".husky", "core.hookspath", is_whole_folder=True)
+    view = view_of(lambda _: False, lambda _: True, (husky,))
+    assert not reason_to_ask([made(".husky/pre-commit")], view)
+    assert Policy().decide(ChangeSet((made(".husky/pre-commit"),)), "write").verdict == "ask"
+
+
+def test_a_file_tool_that_has_a_bare_repository_show_other_content_asks():
+    there = {"r/HEAD", "r/objects", "r/refs"}
+    view = view_of(there.__contains__, lambda _: True)
+    assert reason_to_ask([made(f"r/refs/replace/{'a' * 40}", b"a" * 40)], view)
+    assert not reason_to_ask([made("r/refs/heads/main", b"a" * 40)], view)

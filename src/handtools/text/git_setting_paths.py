@@ -1,0 +1,82 @@
+"""Words in a git setting that may be paths: the value as a whole, and the words of a command line.
+
+A setting is taken for a path or a command unless it is known to be neither, as git has many that are one. ADR 163.
+"""
+
+import re
+import shlex
+from typing import NamedTuple
+
+from handtools.text.git_config import GitConfigKey
+
+MAX_SETTING_WORDS = 200
+_FOLDER_KEYS = frozenset({"core.hookspath", "init.templatedir"})
+_PATH_ENDINGS = ("path", "file", "dir")
+_DATA_KEYS = frozenset(
+    {
+        "blame.ignorerevsfile", "commit.template", "core.worktree", "maintenance.repo", "mailmap.blob",
+        "mailmap.file", "safe.directory", "scalar.repo",
+    }
+)  # fmt: skip
+"""Keys with a path of which git reads no more than a text to show, or that name a repository."""
+_DATA_SECTIONS = frozenset({"gitflow", "color", "pretty", "gui"})
+_WORD_BREAKS = re.compile(r"""[\s'"`;|&()<>{}=:,]+""")
+_VARIABLES = re.compile(r"\$\{?\w+\}?|\$(?=\()")
+_ENTERED_FOLDERS = re.compile(r"""(?:\bcd|(?<!\S)-C)\s+['"]?([^\s'";&|]+)""")
+_ASSIGNED = re.compile(r"""(?<![\w-])\w+=(['"]?)([^\s;&|]+)\1""")
+_OPTION_PATH = re.compile(r"[./~].*")
+_NO_PATH = re.compile(r"-?[0-9]*[kmgKMG]?|(?i:true|false|yes|no|on|off|auto|always|never)|-+")
+
+
+class PathWord(NamedTuple):
+    """A word of a setting that may be a path."""
+
+    word: str
+    """As it is written, relative to the top of the repository if it does not begin with a slash."""
+    is_whole_folder: bool
+    """Whether everything below counts, if it is a folder."""
+
+
+def setting_path_words(key: str, value: str) -> tuple[PathWord, ...]:
+    """List the words of a setting that may be paths; none for an alias that runs no shell."""
+    parts = GitConfigKey.of(key)
+    if key in _DATA_KEYS or parts.section in _DATA_SECTIONS:
+        return ()
+    is_alias = parts.section == "alias"
+    if is_alias and not value.startswith("!"):
+        return ()
+    command = value.removeprefix("!")
+    words: dict[str, bool] = {}
+
+    def add(word: str, *, is_whole_folder: bool) -> None:
+        if word and not _NO_PATH.fullmatch(word) and len(words) < MAX_SETTING_WORDS:
+            words[word] = words.get(word, False) or is_whole_folder
+
+    # A command line as a whole is no path; a file's name with blanks in it may be.
+    if parts.name.endswith(_PATH_ENDINGS) or not any(map(str.isspace, command)):
+        add(command, is_whole_folder=key in _FOLDER_KEYS or (not is_alias and "/" in command))
+    entered = _ENTERED_FOLDERS.findall(command)
+    for word in _command_words(command):
+        # A word without a slash or a dot is hardly ever a path: it is a program, a subcommand, a branch.
+        if word in entered or ("/" not in word and "." not in word):
+            continue
+        add(word, is_whole_folder=not is_alias and "/" in word)
+        for folder in entered:
+            add(f"{folder.rstrip('/')}/{word}", is_whole_folder=not is_alias and "/" in word)
+    for _, assigned in _ASSIGNED.findall(command):
+        for word in _VARIABLES.sub("", assigned).split(":"):
+            add(word.lstrip("/") if "$" in assigned else word, is_whole_folder=True)
+    return tuple(PathWord(word, whole) for word, whole in words.items())
+
+
+def _command_words(command: str) -> list[str]:
+    """The words of a command line, with and without regard to quotes; what follows a variable is relative."""
+    try:
+        quoted = shlex.split(command)
+    except ValueError:
+        quoted = []
+    bare = _WORD_BREAKS.split(_VARIABLES.sub("", command))
+    options = [found[0] for word in bare if word.startswith("-") and (found := _OPTION_PATH.search(word))]
+    after_variable = [word.lstrip("/") for word in bare if word.startswith("/")] if "$" in command else []
+    words = (*quoted, *bare, *options, *after_variable)
+    return [word for word in dict.fromkeys(words) if not word.startswith("-")]
