@@ -116,6 +116,27 @@ WORK = {
     "amend-and-reset": "echo z > b.txt; git commit -qam z; git commit -q --amend; git reset -q --hard HEAD~1",
     "index-only": "git rm -q --cached b.txt; git update-index --refresh; git reset -q",
     "branches-deleted": "git branch -D other; git pack-refs --all; git branch -m main trunk",
+    "tracked-branches": "git clone -q --bare . hub.git; git remote add origin $PWD/hub.git; git fetch -q;"
+    "git checkout -q -b mine --track origin/other; git push -q -u origin HEAD:refs/heads/mine;"
+    "git checkout -q main; git push -q -u origin main; git branch -m main trunk; git branch -q -D mine",
+    "fetched-pack": "git init -q far; cd far; for i in 1 2 3 4; do echo $i > f; git add f; git commit -qm $i;"
+    "done; cd ..; git -c fetch.unpackLimit=1 fetch -q far HEAD:refs/heads/far",
+    "cloned-by-pack": "git clone -q file://$PWD copy; git clone -q --depth 1 file://$PWD cut; cd cut; git log",
+    "repacked": "git repack -q -a -d; echo more > c.txt; git add c.txt; git commit -qm c; git repack -q -a -d -f",
+    "cruft": "echo x | git hash-object -w --stdin; git -c gc.cruftPacks=true gc -q --cruft",
+    "long-ids": "git init -q --object-format=sha256 long; cd long; echo x > x; git add x; git commit -qm x;"
+    "git repack -q -a -d; git gc -q",
+    "nested-submodules": "add='git -c protocol.file.allow=always submodule --quiet add'; top=$PWD;"
+    "git init -q -b main one; (cd one; git commit -q --allow-empty -m 1);"
+    "git init -q -b main two; (cd two; $add $top/one deep/one; git commit -qm 2);"
+    "$add ./two libs/two; git commit -qm two;"
+    "git -c protocol.file.allow=always submodule --quiet update --init --recursive; cd libs/two/deep/one;"
+    "echo x > x; git add x; git commit -qm x",
+    "notes-and-revert": "git notes add -m seen; git revert --no-edit HEAD",
+    "am": "git format-patch -q -1 --stdout other > p; git checkout -q -b fixed main~1; git am -q p; rm p",
+    "rebase-merges": "git checkout -q -b side main~1; git commit -q --allow-empty -m s; git checkout -q other;"
+    "git merge -q --no-edit side; git rebase -q --rebase-merges main~1",
+    "touched-again": "git gc -q; git add -A; git commit -q --allow-empty -m x; git hash-object -w a.txt",
     "rm-lock": "touch .git/index.lock",
 }
 
@@ -135,6 +156,14 @@ def test_git_works_without_a_question_lands_and_is_undone_byte_for_byte(name, ro
     assert tree(root) == before
 
 
+MOVED_TO = (
+    "moved() { git init -q n; echo '[core] fsmonitor = ./evil' >> n/.git/config; mkdir -p .git/modules/$1;"
+    "rm -r n/.git/hooks; mv n/.git .git/modules/$1/$2; }; moved"
+)
+OBJECTS = (
+    "ZERO=0000000000000000000000000000000000000000; file_of() { echo .git/objects/${1:0:2}/${1:2}; }\n"
+    "put() { cat $(file_of $(echo $1 | git hash-object -w --stdin)); }\n"
+)
 PLANTED = {
     "hook": ("cp evil .git/hooks/post-checkout", ".git/hooks/post-checkout"),
     "hook of a new repository": (
@@ -164,6 +193,31 @@ PLANTED = {
         "GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i -x ./evil HEAD~1; true",
         "git-rebase-todo",
     ),
+    "submodule named like a reflog": (f"{MOVED_TO} x/logs/refs y", "modules/x/logs/refs/y/config"),
+    "submodule named like a pack": (f"{MOVED_TO} x/objects pack", "modules/x/objects/pack/config"),
+    "submodule named like a rebase": (f"{MOVED_TO} x rebase-merge", "modules/x/rebase-merge/config"),
+    "another push": ("git config branch.main.pushRemote https://example.org/x", "branch.main.pushremote"),
+    "another fetch": (
+        "git remote add o $PWD; git config remote.o.fetch '+refs/heads/*:refs/heads/*'",
+        "remote.o.fetch",
+    ),
+    "word in use": ("git config alias.st 'reset --hard'", "alias.st"),
+    "object with another content": (
+        f"{OBJECTS}f=$(file_of $(git rev-parse HEAD:b.txt)); chmod u+w $f; put x > $f",
+        ".git/objects/",
+    ),
+    "object under a false name": (
+        f"{OBJECTS}mkdir -p .git/objects/ab; put x > .git/objects/ab/${{ZERO:2}}",
+        ".git/objects/ab/",
+    ),
+    "pack with a false index": (
+        "git gc -q; cd .git/objects/pack; chmod u+w *.idx; echo | dd of=$(ls *.idx) bs=1 seek=1037 conv=notrunc",
+        ".git/objects/pack/",
+    ),
+    "replacement": ("git replace HEAD HEAD~1", ".git/refs/replace/"),
+    "packed replacement": ("git replace HEAD HEAD~1; git pack-refs --all", ".git/packed-refs"),
+    "graft": ("echo $(git rev-parse HEAD) > .git/info/grafts", ".git/info/grafts"),
+    "cut history": ("git rev-parse HEAD > .git/shallow", ".git/shallow"),
     "other letters": ("mkdir n; cp -r .git n/.GIT; cp evil n/.GIT/hooks/post-checkout", ".GIT"),
 }
 
@@ -190,6 +244,60 @@ def test_what_is_planted_asks_and_the_persons_own_git_runs_none_of_it(name, root
         env = os.environ | {"GIT_EDITOR": "true"}
         subprocess.run(["git", *words.split()], cwd=root, env=env, capture_output=True, check=False)
     assert not mark.exists()
+
+
+def test_caches_of_git_are_made_by_the_persons_git_alone(root, tools):
+    git(root, "commit-graph", "write", "--reachable")
+    git(root, "repack", "-q", "-a", "-d")
+    git(root, "multi-pack-index", "write")
+    before = tree(root)
+    done = ran(tools, "echo x > b.txt; git commit -qam x; git gc -q; git multi-pack-index write")
+    objects = root / ".git/objects"
+    assert not (objects / "info/commit-graph").exists()
+    assert not (objects / "pack/multi-pack-index").exists()
+    assert "git makes it again" in done.text
+    assert git(root, "log", "-1", "--format=%s") == "x"
+    git(root, "fsck", "--no-dangling")
+    assert tools.call("undo", {"scope": "session", "name": "default"}).ok
+    assert tree(root) == before
+
+
+NAMED = {
+    "hooks": ("config core.hooksPath tools", "echo x >> tools/run", "core.hookspath"),
+    "filter": ("config filter.c.clean ./tools/run", "echo x >> tools/run", "filter.c.clean"),
+    "included": ("config include.path ../tools/run", "echo x >> tools/run", "include.path"),
+    "of the person": ("config --global core.fsmonitor tools/run", "rm tools/run", "core.fsmonitor"),
+    "not there yet": ("config alias.x !tools/new", "echo x > tools/new", "alias.x"),
+    "with its folder": ("config core.hooksPath tools/hooks", "mv tools other", "core.hookspath"),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_file_that_the_persons_settings_name_is_changed_after_a_question(name, root, tools, tmp_path):
+    setting, script, key = NAMED[name]
+    (root / "tools/hooks").mkdir(parents=True)
+    (root / "tools/hooks/pre-commit").write_text("#!/bin/sh\n")
+    (root / "tools/run").write_text("[core]\n")
+    env = os.environ | {"HOME": str(tmp_path / "home")}
+    subprocess.run(["git", *setting.split()], cwd=root, env=env, check=True)
+    assert key in asked(tools, script)
+    ran(tools, "echo x > unnamed")
+
+
+@pytest.mark.parametrize("kind", ["hook", "hooks", "settings"])
+def test_what_a_link_in_the_git_folder_leads_to_is_changed_after_a_question(kind, root, tools):
+    (root / "tools").mkdir()
+    (root / "tools/file").write_text((root / ".git/config").read_text())
+    place = {"hook": "hooks/pre-commit", "hooks": "hooks", "settings": "config"}[kind]
+    link = root / ".git" / place
+    if link.is_dir():
+        link.rename(root / ".git/hooks.old")
+    link.unlink(missing_ok=True)
+    link.symlink_to(root / "tools" if kind == "hooks" else root / "tools/file")
+    assert "`tools/file`" in asked(tools, "echo '#' >> tools/file")
+    wanted = {"path": "tools/file", "content": "x", "mode": "overwrite"}
+    written = tools.call("write", wanted)
+    assert written.request is not None, written.text
 
 
 def test_a_branch_that_somebody_moved_since_is_a_conflict_and_all_of_the_repository_stays(root, tools):

@@ -1,6 +1,7 @@
 """What a job changes: apart while it runs, landed when it ends, undone like any call."""
 
 import os
+import subprocess
 import sys
 
 import anyio
@@ -169,6 +170,22 @@ async def test_a_live_job_sees_later_edits_and_is_not_undone(base, box):
     assert "can't be undone" in ended.text
     await undo(box, call)
     assert (root / "b").read_text() == "new\n"
+
+
+async def test_a_live_job_does_not_change_what_a_setting_of_git_names(base, box):
+    root = base / "work"
+    (root / "tools").mkdir()
+    (root / "tools/check").write_text("#!/bin/sh\n")
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run(["git", "config", "core.hooksPath", "tools"], cwd=root, check=True)
+    _, job = await started(
+        box, "echo evil >> tools/check; echo evil > tools/new; echo x > plain", live=True
+    )
+    ended = await jobs(box, "wait", job)
+    assert "Read-only file system" in ended.text
+    assert [path.name for path in (root / "tools").iterdir()] == ["check"]
+    assert (root / "tools/check").read_text() == "#!/bin/sh\n"
+    assert (root / "plain").read_text() == "x\n"
 
 
 async def test_a_live_job_needs_a_persons_word_though_it_is_confined(base):

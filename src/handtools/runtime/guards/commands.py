@@ -31,6 +31,7 @@ from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_wh
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy.change_rules import RuledChanges, apply_rules_to_changes
 from handtools.runtime.workspace import Workspace
+from handtools.text.search.glob import glob_of_path
 from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.truncation import clip_text
 
@@ -62,7 +63,7 @@ class GuardedCommands:
                 call=self._as_kept,
                 show=self._show,
                 private=self.files.gate.policy.hidden_globs,
-                read_only=self.files.gate.policy.read_only_globs,
+                read_only=await to_thread.run_sync(self._read_only),
                 is_open=self.files.is_open,
             )
         try:
@@ -87,7 +88,7 @@ class GuardedCommands:
             call=self._as_kept,
             description=description,
             private=policy.hidden_globs,
-            read_only=policy.read_only_globs,
+            read_only=await to_thread.run_sync(self._read_only),
             is_open=self.files.is_open,
             show=self._show,
             settle=partial(self._settled, review=command.review),
@@ -133,6 +134,11 @@ class GuardedCommands:
         """Close a published port of a job, or all of them; nobody needs to be asked for that."""
         job = await self.workspace.commands.unpublish(job_id, self.call.session_key, port)
         return _job_with_output_path(job)
+
+    def _read_only(self) -> tuple[str, ...]:
+        """The globs of paths that a command which writes in place must not change: they would ask."""
+        named = (glob_of_path(each.path) for each in self.files.named_by_git(()))
+        return (*self.files.gate.policy.read_only_globs, *named)
 
     @property
     def _as_kept(self) -> Call:

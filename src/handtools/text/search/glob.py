@@ -39,6 +39,7 @@ _PIECE = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _SET_ITEM = re.compile(r"\\?(.)(?:-\\?(.))?", re.DOTALL)
+_SIGNS = re.compile(r"[][{}*?,\\!#]")
 _WILD = frozenset("*?[]{}\\/\0")
 
 
@@ -62,6 +63,11 @@ class Glob:
 
     def __repr__(self) -> str:
         return f"Glob({self.pattern!r}, case_sensitive={self.case_sensitive})"
+
+
+def glob_of_path(path: str) -> str:
+    """Give the pattern that matches exactly this relative path, and what is below it."""
+    return "/" + _SIGNS.sub(r"\\\g<0>", path)
 
 
 def glob_in_folder(pattern: str, folder: str) -> str:

@@ -1,8 +1,10 @@
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from handtools.text.search.glob import BadGlob, Glob, GlobSet
+from handtools.text.search.glob import BadGlob, Glob, GlobSet, glob_of_path
 
 
 @pytest.mark.parametrize(
@@ -176,3 +178,17 @@ def test_asking_many_patterns_about_a_path_is_cheap():
         several.matches("src/package/module/deep/file.py")
         durations.append(time.perf_counter() - start)
     assert min(durations) < 0.0001
+
+
+@given(
+    parts=st.lists(
+        st.text("ab*?[]{}!#,\\. é", min_size=1, max_size=6).filter(lambda name: name not in {".", ".."}),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_the_pattern_of_a_path_matches_that_path_and_what_is_below_it(parts):
+    path = "/".join(parts)
+    glob = Glob(glob_of_path(path))
+    assert glob.matches(path) and glob.matches(f"{path}/below")
+    assert not glob.matches(f"x/{path}") and not glob.matches(f"{path}x")
