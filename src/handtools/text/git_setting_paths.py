@@ -52,13 +52,14 @@ def setting_path_words(key: str, value: str) -> tuple[PathWord, ...]:
         if word and not _NO_PATH.fullmatch(word) and len(words) < MAX_SETTING_WORDS:
             words[word] = words.get(word, False) or is_whole_folder
 
-    # A command line as a whole is no path; a file's name with blanks in it may be.
-    if parts.name.endswith(_PATH_ENDINGS) or not any(map(str.isspace, command)):
+    # A program without a slash is looked for on PATH, so it is no file of the workspace.
+    if parts.name.endswith(_PATH_ENDINGS) or ("/" in command and not any(map(str.isspace, command))):
         add(command, is_whole_folder=key in _FOLDER_KEYS or (not is_alias and "/" in command))
+    first = command.split(maxsplit=1)[0] if command.strip() else ""
     entered = _ENTERED_FOLDERS.findall(command)
     for word in _command_words(command):
         # A word without a slash or a dot is hardly ever a path: it is a program, a subcommand, a branch.
-        if word in entered or ("/" not in word and "." not in word):
+        if word in entered or ("/" not in word and ("." not in word or word == first)):
             continue
         add(word, is_whole_folder=not is_alias and "/" in word)
         for folder in entered:

@@ -1,7 +1,8 @@
 """Paths of a workspace that git's settings name, such as the folder of `core.hooksPath` or a filter's program.
 
-The settings of the repositories and of the person are read as data; no git runs. Files are parsed again only when
-their size or times changed. What a link leads to is looked up every time. ADR 163.
+The settings of the repositories and of the person are read as data; no git runs. They are read again only when a
+file that was looked at has another size or time, so that a plain edit costs a few calls of the system. What a name
+resolves to is looked up every time. ADR 163.
 """
 
 import os
@@ -16,24 +17,19 @@ from handtools.host.files.git_repository import SYSTEM_GIT_CONFIG
 from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
 from handtools.host.home_folders import config_home, user_home
 from handtools.host.workspace_folders import path_in_folders
-from handtools.text.git_config import BadGitConfig, GitConfigKey, parse_git_config
+from handtools.text.git_config import BadGitConfig, GitConfig, GitConfigKey, parse_git_config
 from handtools.text.git_names import GIT_FOLDER
 from handtools.text.git_setting_paths import PathWord, setting_path_words
 
 MAX_CONFIG_FILES = 50
 """The most files that are read for one repository, with those that they include."""
-_LINKED_NAMES = ("config", "config.worktree", "hooks", "info/attributes")
+_MAX_KNOWN_REPOSITORIES = 256
+_SETTINGS_FILES = ("config", "config.worktree")
+_LINKED_NAMES = (*_SETTINGS_FILES, "hooks", "info/attributes")
 """What of a git folder may be a link to a file of the workspace that git goes by."""
 _HOOKS_KEY = "core.hookspath"
-FileState = tuple[int, ...] | None
-
-
-class _NamedWord(NamedTuple):
-    """A word of a setting, and whether it is the path of a file with more settings."""
-
-    key: str
-    word: PathWord
-    is_include: bool
+FileState = tuple[int | str, ...] | None
+"""Identity, size and times of a file or folder, and where a link leads; None if nothing is there."""
 
 
 class _GitFolders(NamedTuple):
@@ -44,6 +40,14 @@ class _GitFolders(NamedTuple):
     shared: str
 
 
+class _Name(NamedTuple):
+    """A word of a setting that may be a path, and the folder that it is relative to."""
+
+    key: str
+    word: PathWord
+    base: str
+
+
 def git_named_paths(
     folders: Mapping[str, str], paths: Collection[str], is_plain: SettingPredicate
 ) -> tuple[GitNamedPath, ...]:
@@ -51,13 +55,12 @@ def git_named_paths(
 
     `folders` are the workspace's folders by name; `paths` are absolute, below these folders.
     """
-    shown = tuple(folders.items())
     found: dict[GitNamedPath, None] = {}
     for repository in _repositories(folders.values(), paths):
-        for key, word, base in _NameSearch(repository, is_plain).names():
+        for key, word, base in _names(repository, is_plain):
             place = os.path.normpath(os.path.join(base, word.word))
             for path in {place, os.path.realpath(place)}:
-                inside = path_in_folders(path, shown)
+                inside = path_in_folders(path, folders.items())
                 is_strictly_inside = inside is not None and inside != "." and inside not in folders
                 if is_strictly_inside and (word.is_whole_folder or not os.path.isdir(path)):
                     found[GitNamedPath(str(inside), key, word.is_whole_folder)] = None
@@ -71,12 +74,12 @@ def _repositories(tops: Iterable[str], paths: Iterable[str]) -> list[_GitFolders
         above = top
         while above not in found:
             found[above] = _git_folders(above)
-            if found[above] is not None or above == os.path.dirname(above):
+            if found[above] is not None:
                 break
             above = os.path.dirname(above)
     for path in paths:
         above = os.path.dirname(path)
-        while above not in found and above != os.path.dirname(above):
+        while above not in found:
             found[above] = _git_folders(above)
             above = os.path.dirname(above)
     repositories = [each for each in found.values() if each is not None]
@@ -84,7 +87,7 @@ def _repositories(tops: Iterable[str], paths: Iterable[str]) -> list[_GitFolders
 
 
 def _git_folders(top: str) -> _GitFolders | None:
-    own = os.path.join(top, GIT_FOLDER)
+    own = f"{top}/{GIT_FOLDER}"
     try:
         mode = os.stat(own).st_mode
     except (OSError, ValueError):
@@ -95,111 +98,126 @@ def _git_folders(top: str) -> _GitFolders | None:
     if not written or "\0" in written:
         return None
     own = os.path.normpath(os.path.join(top, written))
-    shared = read_small_text(os.path.join(own, "commondir")).strip()
-    return _GitFolders(top, own, os.path.normpath(os.path.join(own, shared)) if shared else own)
+    shared = read_small_text(f"{own}/commondir").strip()
+    is_linked = shared and "\0" not in shared
+    return _GitFolders(top, own, os.path.normpath(os.path.join(own, shared)) if is_linked else own)
 
 
 @dataclass(slots=True)
 class _NameSearch:
-    """The search for what the settings of one repository name."""
+    """The search for what the settings of one repository name, with all that was looked at."""
 
     repository: _GitFolders
     is_plain: SettingPredicate
-    read: set[str] = field(default_factory=set)
+    states: dict[str, FileState] = field(default_factory=dict)
+    files_read: set[str] = field(default_factory=set)
 
-    def names(self) -> Iterator[tuple[str, PathWord, str]]:
-        """Yield the key, the word that may be a path, and the folder that it is relative to."""
+    def names(self) -> Iterator[_Name]:
+        """Yield the words that may be paths."""
         top, own, shared = self.repository
         folders = dict.fromkeys(filter(None, (own, shared)))
         for folder in folders:
             for name in _LINKED_NAMES:
-                place = os.path.join(folder, name)
+                place = f"{folder}/{name}"
+                self._look(place)
                 if os.path.islink(place):
-                    yield f"{GIT_FOLDER}/{name}", PathWord(place, is_whole_folder=True), top
-        hooks = [os.path.join(folder, "hooks") for folder in folders]
-        own_files = [
-            os.path.join(folder, name) for folder in folders for name in ("config", "config.worktree")
-        ]
-        for file in (*_files_of_person(), *own_files):
-            for key, word, base in self._in_file(file):
-                if key == _HOOKS_KEY:
-                    hooks.append(os.path.join(top, word.word))
-                yield key, word, base
+                    yield _Name(f"{GIT_FOLDER}/{name}", PathWord(place, is_whole_folder=True), top)
+        hooks = [f"{folder}/hooks" for folder in folders]
+        own_files = [f"{folder}/{name}" for folder in folders for name in _SETTINGS_FILES]
+        for file in (*_files_of_person(*map(os.environ.get, _PLACE_VARIABLES)), *own_files):
+            for found in self._in_file(file):
+                if found.key == _HOOKS_KEY:
+                    hooks.append(os.path.join(top, found.word.word))
+                yield found
         for folder in dict.fromkeys(hooks):
-            for name in _links_in(folder, _state(folder)):
-                yield f"hooks/{name}", PathWord(os.path.join(folder, name), is_whole_folder=False), top
+            for link in self._links_in(folder):
+                place = os.path.join(folder, link)
+                yield _Name(f"hooks/{link}", PathWord(place, is_whole_folder=False), top)
 
-    def _in_file(self, file: str) -> Iterator[tuple[str, PathWord, str]]:
-        if file in self.read or len(self.read) >= MAX_CONFIG_FILES:
+    def _in_file(self, file: str) -> Iterator[_Name]:
+        if file in self.files_read or len(self.files_read) >= MAX_CONFIG_FILES:
             return
-        self.read.add(file)
-        for key, word, is_include in _words_in(file, _state(file), self.is_plain):
-            written = _with_home(word.word)
-            # Git reads included files relative to the file that names them, all else relative to the top.
-            base = os.path.dirname(os.path.realpath(file)) if is_include else self.repository.top
-            yield key, PathWord(written, word.is_whole_folder), base
-            if is_include:
-                yield from self._in_file(os.path.normpath(os.path.join(base, written)))
+        self.files_read.add(file)
+        self._look(file)
+        for key, values in _read_settings(file).items():
+            parts = GitConfigKey.of(key)
+            is_include = parts.section in {"include", "includeif"} and parts.name == "path"
+            for value in filter(None, values):
+                if is_include:
+                    # Git reads included files relative to the file that names them, all else relative to the top.
+                    base = os.path.dirname(os.path.realpath(file))
+                    yield _Name(key, PathWord(_with_home(value), is_whole_folder=False), base)
+                    yield from self._in_file(os.path.normpath(os.path.join(base, _with_home(value))))
+                elif not self.is_plain(key, value):
+                    for word, is_whole_folder in setting_path_words(key, value):
+                        yield _Name(key, PathWord(_with_home(word), is_whole_folder), self.repository.top)
+
+    def _links_in(self, folder: str) -> list[str]:
+        self._look(folder)
+        try:
+            with os.scandir(folder) as entries:
+                return [entry.name for entry in entries if entry.is_symlink()]
+        except (OSError, ValueError):
+            return []
+
+    def _look(self, path: str) -> None:
+        """Note the state of a file before it is read: if it changes meanwhile, it is read again."""
+        self.states.setdefault(path, _state(path))
 
 
-def _files_of_person() -> Iterator[str]:
-    """The files with the settings of the system and of the person."""
-    yield os.environ.get("GIT_CONFIG_SYSTEM") or SYSTEM_GIT_CONFIG
-    given = os.environ.get("GIT_CONFIG_GLOBAL")
-    if given:
-        yield given
-        return
-    settings, home = config_home(), user_home()
-    if settings:
-        yield os.path.join(settings, "git", "config")
-    if home:
-        yield os.path.join(home, ".gitconfig")
+_known: dict[tuple[object, ...], tuple[dict[str, FileState], tuple[_Name, ...]]] = {}
+
+
+def _names(repository: _GitFolders, is_plain: SettingPredicate) -> tuple[_Name, ...]:
+    """What the settings of a repository name, found out anew if something that was looked at has changed."""
+    key = (repository, is_plain, *map(os.environ.get, _PLACE_VARIABLES))
+    states, names = _known.get(key, ({}, ()))
+    if not states or any(_state(path) != state for path, state in states.items()):
+        search = _NameSearch(repository, is_plain)
+        names = tuple(search.names())
+        if len(_known) >= _MAX_KNOWN_REPOSITORIES:
+            _known.clear()
+        _known[key] = search.states, names
+    return names
+
+
+_PLACE_VARIABLES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
+"""Variables that say where the person's settings are."""
+
+
+@lru_cache(maxsize=64)
+def _files_of_person(
+    home: str | None, config: str | None, given: str | None, system: str | None
+) -> tuple[str, ...]:
+    """The files with the settings of the system and of the person, for values of `_PLACE_VARIABLES`."""
+    del home, config
+    files = [given] if given else [f"{each}/git/config" for each in (config_home(),) if each]
+    files += [] if given else [f"{each}/.gitconfig" for each in (user_home(),) if each]
+    return (system or SYSTEM_GIT_CONFIG, *files)
 
 
 def _with_home(word: str) -> str:
-    home = user_home()
-    return os.path.join(home, word[2:]) if home and word.startswith("~/") else word
+    home = user_home() if word.startswith("~/") else None
+    return os.path.join(home, word[2:]) if home else word
 
 
 def _state(path: str) -> FileState:
     try:
-        found = os.stat(path)
+        found = os.lstat(path)
+        state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        if not stat.S_ISLNK(found.st_mode):
+            return state
+        target = os.path.realpath(path)
+        there = os.stat(target)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return (*state, target, there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns, there.st_ctime_ns)
 
 
-@lru_cache(maxsize=512)
-def _words_in(file: str, state: FileState, is_plain: SettingPredicate) -> tuple[_NamedWord, ...]:
-    """The words of a file of settings that may be paths; none if git could not read it."""
-    if state is None:
-        return ()
+def _read_settings(file: str) -> GitConfig:
+    """The settings of a file; none if git could not read it."""
     text = read_small_text(file, SETTINGS_BYTES, links=True)
     try:
-        config = parse_git_config(text.encode("utf-8", "replace"))
+        return parse_git_config(text.encode("utf-8", "replace"))
     except BadGitConfig:
-        return ()
-    found: list[_NamedWord] = []
-    for key, values in config.items():
-        parts = GitConfigKey.of(key)
-        is_include = parts.section in {"include", "includeif"} and parts.name == "path"
-        for value in values:
-            if value and is_include:
-                found.append(_NamedWord(key, PathWord(value, is_whole_folder=False), is_include=True))
-            elif value and not is_plain(key, value):
-                found += (
-                    _NamedWord(key, word, is_include=False) for word in setting_path_words(key, value)
-                )
-    return tuple(found)
-
-
-@lru_cache(maxsize=128)
-def _links_in(folder: str, state: FileState) -> tuple[str, ...]:
-    """The names of the links in a folder."""
-    if state is None:
-        return ()
-    try:
-        with os.scandir(folder) as entries:
-            return tuple(entry.name for entry in entries if entry.is_symlink())
-    except OSError:
-        return ()
+        return {}
