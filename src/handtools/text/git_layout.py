@@ -37,8 +37,10 @@ class _Folder:
     patterns: Mapping[str, "_Entry"] = field(default_factory=dict)
 
     def entry(self, name: str) -> "_Entry | None":
+        if name in self.names:
+            return self.names[name]
         matching = (entry for pattern, entry in self.patterns.items() if re.fullmatch(pattern, name))
-        return self.names.get(name) or next(matching, None)
+        return next(matching, None)
 
 
 _Entry = GitFileKind | _Tree | _Folder

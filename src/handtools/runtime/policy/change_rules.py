@@ -134,7 +134,7 @@ def judge_reversal(changes: ChangeSet, view: WorkspaceView) -> tuple[ChangeSet, 
     git.judged |= {path for path in effect_targets(changes) if enclosing_git_folder(path)}
     exempt = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
     exempt |= {(path, PRIVATE_RULE.name) for path in effect_targets(changes)}
-    asked = _reason_to_ask(changes.changes, git, view)
+    asked = _reason_to_ask(coming, git, view)
     return replace(changes, exempt=frozenset(exempt)), f"It would make {asked}." if asked else ""
 
 

@@ -425,7 +425,7 @@ def test_what_a_setting_of_git_names_is_asked_about_with_the_setting(change, nam
     assert (f"`{named}`, by `" in asked) if named else not asked
     back, question = judge_reversal(ChangeSet((change,)), view)
     assert back.changes == (change,)
-    assert bool(question) == bool(named)
+    assert bool(question) == bool(named and change.after is not None)
 
 
 def test_what_a_protected_path_asks_for_is_not_asked_twice():

@@ -481,14 +481,26 @@ names = st.one_of(
 )
 
 
+EVIL = {
+    "config": b"[core]\n\tfsmonitor = evil\n",
+    "config.worktree": b"[core]\n\thooksPath = evil\n",
+    "commondir": b"../../../evil\n",
+    "alternates": b"/home/x/objects\n",
+    "attributes": b"* filter=evil\n",
+    "git-rebase-todo": b"exec evil\n",
+}
+
+
 @given(
     above=st.lists(names.filter(lambda name: name not in {".", ".."}), max_size=6),
-    start=st.sampled_from(["", "modules", "worktrees", "modules/x", "worktrees/x/modules"]),
-    file=st.sampled_from(["config", "config.worktree"]),
+    start=st.sampled_from(
+        ["", "modules", "worktrees", "modules/x", "worktrees/x/modules", "objects", "rebase-merge"]
+    ),
+    file=st.sampled_from(sorted(EVIL)),
 )
-def test_settings_that_run_a_program_never_land_wherever_they_are_below_a_git_folder(above, start, file):
+def test_what_git_would_run_or_follow_never_lands_wherever_it_is_below_a_git_folder(above, start, file):
     path = "/".join(filter(None, [".git", start, *above, file]))
-    assert asks(made(path, b"[core]\n\tfsmonitor = evil\n"))
+    assert asks(made(path, EVIL[file]))
 
 
 @given(
