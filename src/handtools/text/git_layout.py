@@ -39,8 +39,10 @@ class _Folder:
     def entry(self, name: str) -> "_Entry | None":
         if name in self.names:
             return self.names[name]
-        matching = (entry for pattern, entry in self.patterns.items() if re.fullmatch(pattern, name))
-        return next(matching, None)
+        for pattern, entry in self.patterns.items():
+            if re.fullmatch(pattern, name):
+                return entry
+        return None
 
 
 _Entry = GitFileKind | _Tree | _Folder

@@ -31,7 +31,7 @@ from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_wh
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy.change_rules import RuledChanges, apply_rules_to_changes
 from handtools.runtime.workspace import Workspace
-from handtools.text.search.glob import glob_of_path
+from handtools.text.search.glob import PathGlobs, glob_of_path
 from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.truncation import clip_text
 
@@ -135,10 +135,10 @@ class GuardedCommands:
         job = await self.workspace.commands.unpublish(job_id, self.call.session_key, port)
         return _job_with_output_path(job)
 
-    def _read_only(self) -> tuple[str, ...]:
-        """The globs of paths that a command which writes in place must not change: they would ask."""
-        named = (glob_of_path(each.path) for each in self.files.named_by_git(()))
-        return (*self.files.gate.policy.read_only_globs, *named)
+    def _read_only(self) -> tuple[PathGlobs, ...]:
+        """The paths that a command which writes in place must not change, as a change of them would ask."""
+        named = tuple(glob_of_path(each.path) for each in self.files.named_by_git(()))
+        return (*self.files.gate.policy.read_only_globs, *([PathGlobs(named)] if named else []))
 
     @property
     def _as_kept(self) -> Call:
