@@ -18,7 +18,7 @@ from handtools.runtime.journal import Journal
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
 from handtools.text.shell import quote_words, read_script
-from handtools.text.shell.always_allow_prefix import always_allow_prefix
+from handtools.text.shell.always_allow_prefix import always_allow_prefix, remembered_options
 from handtools.text.shell.inherited_names import script_runs_any_named_command
 from handtools.text.visible_text import visible_line, with_visible_characters
 
@@ -28,26 +28,35 @@ SHOWN_COMMAND_CHARS = 60
 def approval_grant_lines(effect: Effect, decisions: Iterable[Decision]) -> list[str]:
     """Return one grant line for each target that needs approval; all must be stored to skip the question."""
     asked = [decision for decision in decisions if decision.verdict == "ask"]
-    lines = (f"{effect.kind} {_grant_target(effect, each.target)} ({each.rule})" for each in asked)
+    lines = (
+        f"{effect.kind} {granted} ({each.rule})"
+        for each in asked
+        for granted in _grant_targets(effect, each.target)
+    )
     return list(dict.fromkeys(lines))
 
 
-def _grant_target(effect: Effect, target: str) -> str:
+def _grant_targets(effect: Effect, target: str) -> list[str]:
     if not isinstance(effect, CommandRun):
-        return _name_with_digest(target, target)
+        return [_name_with_digest(target, target)]
     live = "live " if effect.command.live else ""
-    return f"{live}{_grant_command(effect, target)}"
+    return [f"{live}{granted}" for granted in _grant_command(effect, target)]
 
 
-def _grant_command(run: CommandRun, target: str) -> str:
-    """Describe a command for a grant: its prefix if safe to generalize, else exactly this command by digest."""
+def _grant_command(run: CommandRun, target: str) -> list[str]:
+    """Describe a command for a grant: its prefix and each option, or exactly this command by its digest.
+
+    A later command is covered if its own prefix and options are among those that were granted.
+    """
     parts = read_script(target).parts
     short = always_allow_prefix(parts[0]) if parts else None
     as_named = not run.steering and not script_runs_any_named_command(run.script, run.defined)
     if short is not None and as_named:
-        return f"{_name_with_digest(quote_words(short), quote_words(short))} …"
+        prefix = f"{_name_with_digest(quote_words(short), quote_words(short))} …"
+        options = map(quote_words, ((option,) for option in remembered_options(parts[0])))
+        return [prefix, *(f"{prefix} with {_name_with_digest(each, each)}" for each in options)]
     first = with_visible_characters(target.strip().partition("\n")[0])[:SHOWN_COMMAND_CHARS]
-    return f"exactly `{first}` [{_digest(effect_fingerprint(run) + target)}]"
+    return [f"exactly `{first}` [{_digest(effect_fingerprint(run) + target)}]"]
 
 
 def _name_with_digest(name: str, target: str) -> str:

@@ -1,5 +1,10 @@
-"""The command prefix to remember when a person answers "always allow": `git status`, `npm run build`."""
+"""What is remembered of a command when a person answers "always allow": a prefix (`npm run build`) and options.
 
+An option can turn any program into another one, and no table knows all of them. So a lasting answer covers the
+options that were shown, with other operands; one that was not shown is asked about.
+"""
+
+import re
 from collections.abc import Mapping
 
 from handtools.text.shell.hazards import find_hazards
@@ -36,6 +41,14 @@ pkill killall truncate install ln curl wget http https nc ncat netcat socat ssh 
 crontab at mount umount reboot shutdown tee cp tar zip unzip 7z tmux screen psql mysql sqlite3 redis-cli
 mongosh
 """
+MAX_REMEMBERED_OPTIONS = 8
+"""A command with more options is remembered exactly as it is."""
+_OPTION = re.compile(r"-(?!-\Z).*|@.+|/[A-Za-z]+[:=].*|[A-Za-z_][\w.-]*[:+?!]?=(?!=).*", re.DOTALL)
+"""An option (`-x`, `/p:x`), a file with options (`@file`), or a setting (`CC=x`); not the `--` before operands."""
+_COUNT = re.compile(r"(-[nABCj]?)[0-9]+")
+"""How many lines, results or jobs, as in `tail -20` and `make -j8`."""
+_AT_IS_NO_FILE = frozenset({"git", "npm", "pnpm", "yarn", "bun"})
+"""Programs for which `@name` is a revision or a package."""
 
 
 def _listed(text: str) -> list[str]:
@@ -58,4 +71,16 @@ def always_allow_prefix(words: CommandWords) -> CommandWords | None:
     odd = "/" in name or any(word.startswith("-") or "/" in word for word in taken[1:])
     if short or odd or {name, two, " ".join(taken)} & _BANNED or find_hazards(words):
         return None
+    if len(remembered_options(words)) > MAX_REMEMBERED_OPTIONS:
+        return None
     return taken
+
+
+def remembered_options(words: CommandWords) -> tuple[str, ...]:
+    """Give the options, settings and the like among the words of a command, each once; counts as `N`."""
+    found = (
+        _COUNT.sub(r"\1N", word) if _COUNT.fullmatch(word) else word
+        for word in words[1:]
+        if _OPTION.fullmatch(word) and not (word.startswith("@") and words[0] in _AT_IS_NO_FILE)
+    )
+    return tuple(dict.fromkeys(found))

@@ -126,7 +126,7 @@ kubectl             runs      --kubeconfig
 kubectl             connects  --server --context
 systemctl           connects  -H --host
 journalctl          deletes   --vacuum-size --vacuum-time --vacuum-files --rotate
-ruff                writes    --fix --fix-only --add-noqa
+ruff                writes    --fix --fix-only --add-noqa --config -o --output-file
 mypy                runs      --config-file --python-executable --install-types
 pylint              runs      --init-hook --load-plugins --rcfile
 eslint              runs      --rulesdir --resolve-plugins-relative-to --parser
@@ -146,7 +146,17 @@ bazel               runs      --workspace_status_command --run_under --bazelrc -
 just                runs      -f --justfile --shell --shell-arg -c --command
 just                away      -d --working-directory
 tox                 runs      -c --conf -x --override
-mvn                 runs      -f --file -s --settings -gs --global-settings
+mvn                 runs      -f --file -s --settings -gs --global-settings -D --define
+terraform,tofu      writes    -out -state-out -backup -generate-config-out
+terraform,tofu      runs      -plugin-dir
+terraform,tofu      deletes   -destroy
+terraform,tofu      away      -chdir -state
+dotnet              runs      -s --settings -a --test-adapter-path -p --property --collect -l --logger
+dotnet              writes    -o --output --results-directory --artifacts-path
+tsc                 runs      --plugins
+tsc                 writes    --outDir --outFile --declarationDir --tsBuildInfoFile
+tsc                 writes    --generateTrace --generateCpuProfile
+jq                  away      -f --from-file -L --library-path --rawfile --slurpfile --argfile
 rake                runs      -f --rakefile -r --require -e --execute -R --rakelibdir
 task                runs      -t --taskfile
 task                away      -d --dir
@@ -187,12 +197,15 @@ HAZARD_PATTERNS = (
     HazardPattern("curl", "away", r"(?s)(?:-[a-zA-Z]*[dF]|--[\w-]+=)?(?:[^@<]*=)?[@<].+", "@/etc/passwd"),
     HazardPattern("curl", "away", r"(?s)(?:-[a-zA-Z]*[dF]|--[\w-]+=)?(?:[^@<]*=)?[@<].+", "-Ff=@.ssh/id"),
     HazardPattern("curl", "away", r"(?i)(?:file|scp|sftp|dict|gopher|smb):.*", "file:///etc/passwd"),
-    HazardPattern("gcc,g++,cc,c++,clang,clang++", "runs", r"@.+", "@options"),
+    HazardPattern("gcc,g++,cc,c++,clang,clang++,tsc,mypy,dotnet", "runs", r"@.+", "@options"),
+    HazardPattern("dotnet", "runs", r"/[A-Za-z]+[:=].*", "/p:CustomBeforeMicrosoftCommonTargets=x"),
     HazardPattern("date", "sets", r"[0-9]{6,}.*", "010100002030"),
 )
 OPERANDS_BEFORE_OUTPUT = {"uniq": (1, "writes"), "xxd": (1, "writes"), "git:symbolic-ref": (2, "rewrites")}
 """By program or `program:task`: how many operands are harmless, and the effect of the next one."""
-SINGLE_DASH_PROGRAMS = frozenset({"find", "go", "openssl", "gcc", "g++", "cc", "c++", "clang", "clang++"})
+SINGLE_DASH_PROGRAMS = frozenset(
+    {"find", "go", "openssl", "gcc", "g++", "cc", "c++", "clang", "clang++", "terraform", "tofu"}
+)
 """Programs whose long options have one dash, so that `-abc` is no cluster of short options."""
 
 

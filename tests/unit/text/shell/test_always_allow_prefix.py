@@ -1,8 +1,10 @@
 """How much of a command "always" stands for."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from handtools.text.shell.always_allow_prefix import always_allow_prefix
+from handtools.text.shell.always_allow_prefix import always_allow_prefix, remembered_options
 
 
 @pytest.mark.parametrize(
@@ -42,3 +44,29 @@ def test_a_beginning_is_as_long_as_a_person_would_say_it(command, beginning):
 )  # fmt: skip
 def test_nothing_lasting_is_offered_for_what_could_be_anything(command):
     assert always_allow_prefix(tuple(command.split())) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("pytest -q tests/a.py::test[x=1] -k name --maxfail=1 -q", "-q -k --maxfail=1"),
+        ("git diff -- a", ""),
+        ("git log @{u}.. -5 HEAD:a=b", "-N"),
+        ("tail -n20 -f a", "-nN -f"),
+        ("make -j8 -O2 CC=x X:=y a", "-jN -O2 CC=x X:=y"),
+        ("npm install @a/b", ""),
+        ("tsc @args -", "@args -"),
+        ("dotnet test /p:A=b /tmp/x.csproj", "/p:A=b"),
+        ("pip install a==1 https://x?a=b ./c", ""),
+    ],
+)
+def test_options_and_settings_are_told_from_operands(command, options):
+    assert remembered_options(tuple(command.split())) == tuple(options.split())
+
+
+@given(st.lists(st.text(st.sampled_from("-a=@/:N1 "), min_size=1), max_size=6))
+def test_every_word_that_begins_with_a_dash_is_an_option(words):
+    found = remembered_options(("ls", *words))
+    dashed = [word for word in words if word.startswith("-") and word != "--"]
+    assert len([word for word in found if word.startswith("-")]) <= len(dashed)
+    assert all(word in found or any(char.isdigit() for char in word) for word in dashed)
