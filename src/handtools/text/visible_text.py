@@ -48,7 +48,7 @@ def visible_line(text: str, max_chars: int) -> str:
 
 
 def _visible_run(chars: str) -> str:
-    shown = []
+    shown: list[str] = []
     for is_mark, group in groupby(chars, _is_combining_mark):
         run = [*group]
         counted = is_mark and len(run) > MAX_COMBINING_MARKS
