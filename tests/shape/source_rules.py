@@ -29,7 +29,7 @@ BROAD_EXCEPTS = {
 """The places that may catch everything: other people's callbacks, a request's answer, and a tool with a bug."""
 
 DOOR = "host/programs.py"
-"""The one module that starts programs of the machine."""
+"""The one module that starts processes: no address is given to a browser elsewhere, and no secret to a program."""
 GIT_DOOR = "host/files/git_repository.py"
 """The one module that starts git: on a folder of ours, with the objects of a repository and nothing else of it."""
 _FINDERS = re.compile(
@@ -40,21 +40,20 @@ _FINDERS = re.compile(
 _ARCHIVE_MODULES = {"tarfile", "zipfile"}
 _UNPACKERS = re.compile(r"(?:\w+\.)*extractall|shutil\.(?:unpack_archive|register_unpack_format)")
 STARTS_ITS_OWN = {
-    "cli/doctor_checks.py": {"subprocess"},
     "fleet/batch_agent.py": {"asyncio.create_subprocess_exec"},
     "host/sandbox/processes/supervisor.py": {"os.fork"},
     "host/sandbox/processes/pre_exec.py": {"os.execvpe"},
     "host/confined_workers.py": {"os.fork"},
 }
 """The modules beside the door that start processes, and how. A supervisor forks, and the child becomes what was
-launched, behind the boundary that it has put around itself; a worker forks a child that executes nothing. `doctor`
-starts handtools itself, and a batch starts the agents that its operator names."""
+launched, behind the boundary that it has put around itself; a worker forks a child that executes nothing. A
+batch starts the agents that its operator names, with the token in a file."""
 _STARTERS = re.compile(
     r"os\.(?:fork|forkpty|system|popen|startfile|exec\w+|spawn\w+|posix_spawnp?)"
     r"|(?:\w+\.)*(?:create_subprocess_(?:exec|shell)|subprocess_(?:exec|shell)|open_process|run_process"
     r"|ProcessPoolExecutor|to_process)"
 )
-_STARTING_MODULES = {"subprocess", "multiprocessing", "pty", "_posixsubprocess"}
+_STARTING_MODULES = {"subprocess", "multiprocessing", "pty", "webbrowser", "_posixsubprocess"}
 
 _PRINTERS = re.compile(
     r"print|pprint|(?:rich\.)?print|(?:\w+\.)*Console|(?:typer\.|click\.)?s?echo|sys\.(?:__)?std(?:out|err)\S*write\w*"
@@ -235,7 +234,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def one_door(root: Path) -> list[str]:
-    """Modules, other than the one for it, that start processes or could."""
+    """Modules, other than the one for it, that start processes or could, a browser included."""
     problems = []
     for path in modules(package(root)):
         name = named(root, path)

@@ -191,6 +191,12 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
     ),
     (
         source_rules.one_door,
+        "src/handtools/cli/broken.py",
+        "def show(link):\n    import webbrowser\n\n    webbrowser.open(link)\n",
+        "cli/broken.py uses webbrowser",
+    ),
+    (
+        source_rules.one_door,
         "src/handtools/host/sandbox/processes/supervisor.py",
         "\n\ndef more():\n    os.system('true')\n",
         "host/sandbox/processes/supervisor.py uses os.system",

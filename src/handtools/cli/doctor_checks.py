@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import threading
@@ -600,7 +599,9 @@ def _ask_server(
 
     The process is killed at the end, or after 20 seconds.
     """
-    command = [sys.executable, "-P", "-m", "handtools", "mcp", str(root.resolve())]
+    from handtools.host.programs import PIPE, Program, start_program
+
+    words = ["-P", "-m", "handtools", "mcp", str(root.resolve())]
     asked = [
         {"id": number, "method": name, "params": params or {}} for number, name in enumerate(methods, 2)
     ]
@@ -608,12 +609,14 @@ def _ask_server(
         json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in (*INITIALIZE_MESSAGES, *asked)
     )
     began, answers = time.perf_counter(), []
-    with subprocess.Popen(
-        command,
+    with start_program(
+        Program(sys.executable, sys.executable),
+        words,
+        cwd=os.curdir,
         env=os.environ | environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
     ) as child:
         # A server that says nothing must not keep the doctor waiting.
         late = threading.Timer(SERVER_START_SECONDS, child.kill)

@@ -4,6 +4,10 @@ import secrets
 import signal
 import socket
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,7 +32,8 @@ def view(
 ) -> None:
     """Show the calls live in a browser: answer and undo there.
 
-    The link works once, for one browser on this machine. Ctrl-C stops.
+    The link works once, for one browser of yours on this machine; should none open, paste it into one. Ctrl-C
+    stops.
 
     Example: handtools view --session default
     """
@@ -56,7 +61,8 @@ def view(
             sys.stdout.flush()
         else:
             print_remark(f"{title}: {link}", "The link works once. Ctrl-C stops.")
-        anyio.run(_serve, server, listening, "" if no_browser or as_json else link)
+        with nullcontext() if no_browser or as_json else _page_with_link(opened.state, link) as page:
+            anyio.run(_serve, server, listening, page)
     finally:
         feed.close()
         opened.journal.close()
@@ -98,26 +104,37 @@ def _bound(address: str, port: int) -> socket.socket:
     return listening
 
 
-async def _serve(server: "ViewServer", listening: socket.socket, link: str) -> None:
+async def _serve(server: "ViewServer", listening: socket.socket, page: Path | None) -> None:
     import anyio
+    from anyio import to_thread
 
+    from handtools.host.programs import open_in_browser
     from handtools.mcp.http_access import REQUEST_HEADER_SECONDS, limited_server
 
     web = limited_server(server, "", 0, knows=server.has_cookie, header_seconds=REQUEST_HEADER_SECONDS)
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_when_told, web, server)
-        if link:
-            group.start_soon(_open_in_browser, link)
+        if page is not None:
+            group.start_soon(to_thread.run_sync, open_in_browser, page)
         await web.serve(sockets=[listening])
         group.cancel_scope.cancel()
 
 
-async def _open_in_browser(link: str) -> None:
-    import webbrowser
+@contextmanager
+def _page_with_link(folder: Path, link: str) -> Iterator[Path]:
+    """A file that leads a browser to the link, which only this user can read; removed at the end.
 
-    from anyio import to_thread
+    The link itself can't be given to a browser: every user of the machine can list the arguments of programs.
+    """
+    from handtools.text.html_live_view import forwarding_page
 
-    await to_thread.run_sync(webbrowser.open, link)
+    descriptor, name = tempfile.mkstemp(".html", "view-", folder)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(forwarding_page(link))
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 async def _stop_when_told(web: Any, server: "ViewServer") -> None:

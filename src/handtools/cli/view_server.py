@@ -20,6 +20,7 @@ from handtools.cli.open_workspace import WorkspaceJournal
 from handtools.cli.report import argument_lines, reported_call
 from handtools.core.approval import RememberScope, Reply
 from handtools.core.errors import HandtoolsError
+from handtools.host.loopback_peers import is_peer_of_other_user
 from handtools.mcp.asgi_responses import (
     PING_EVENT,
     PING_SECONDS,
@@ -62,6 +63,9 @@ HTML_CONTENT_TYPE = "text/html; charset=utf-8"
 TEXT_CONTENT_TYPE = "text/plain; charset=utf-8"
 FORM_CONTENT_TYPE = "application/x-www-form-urlencoded"
 TOKEN_IS_USED = "This link was used, or is not of this server. Run `handtools view` again for another."  # noqa: S105
+OTHER_USER = (
+    "This connection is not from the user who runs `handtools view`. A browser of that user is served."
+)
 OUTCOME_CHARS = 600
 
 FormFields = Mapping[str, str]
@@ -71,7 +75,8 @@ FormFields = Mapping[str, str]
 class ViewServer:
     """ASGI application that shows one person a workspace's calls, and takes their answers.
 
-    Who brings the one-time token gets a cookie; every other request needs that.
+    Who brings the one-time token gets a cookie; every other request needs that. Other users of this machine are
+    refused even with token or cookie.
     """
 
     feed: SessionFeed
@@ -99,6 +104,8 @@ class ViewServer:
         return f"handtools-view-{self.host.rpartition(':')[2]}"
 
     async def _answer(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+        if await to_thread.run_sync(is_peer_of_other_user, scope["client"], scope["server"]):
+            raise HttpRefusal(403, OTHER_USER)
         headers = single_headers(scope)
         check_host_and_origin(headers, {self.host})
         query = _fields(scope["query_string"])

@@ -1,4 +1,4 @@
-"""Find and start helper programs outside the workspace; the only module of `host` that starts processes.
+"""Find and start helper programs outside the workspace; the only module that starts processes.
 
 What is started here runs with our rights, outside every boundary. So its file really lies outside the workspace,
 its environment is made of a few names, its input is empty unless we give it bytes, and it is ended in time. What a
@@ -199,6 +199,17 @@ def run_program(
             if job is not None:
                 job.close()
         return ProgramResult(code, *(_read_head(file, bounds.output_bytes) for file in (output, errors)))
+
+
+def open_in_browser(page: Path) -> bool:
+    """Open a file in the person's browser; tells whether one was found.
+
+    It takes a file and no address: the arguments of a program can be read by every user of the machine, so a link
+    that holds a secret is written into a file that only its owner can read.
+    """
+    import webbrowser
+
+    return webbrowser.open(page.as_uri())
 
 
 def wait_or_kill(process: Process, seconds: float) -> int:

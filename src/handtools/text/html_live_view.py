@@ -90,6 +90,16 @@ def outcome_page(text: str) -> str:
     return "".join([*_head("handtools"), told])
 
 
+def forwarding_page(link: str) -> str:
+    """A page that leads to a link by itself, and shows it to a browser that does not follow."""
+    address = escaped(link)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+        f'<meta http-equiv="refresh" content="0; url={address}"><title>handtools</title></head>'
+        f'<body><a href="{address}">handtools view</a></body></html>\n'
+    )
+
+
 def content_policy() -> str:
     """The content security policy of all these pages: our script, our style, this server, nothing else."""
     return (
