@@ -422,7 +422,7 @@ def local_workspace(
     record = open_local_journal(root, state)
     folder, outputs = record.state, FolderBlobStore(record.state / "outputs")
     on_disk = EditorFiles(record.files, buffers) if buffers else record.files
-    held, syntax = files or on_disk, TreeSyntax()
+    held, syntax = files or on_disk, TreeSyntax(root)
     is_served_elsewhere = files is not None or buffers is not None
     ran = commands or LocalCommands(
         root,

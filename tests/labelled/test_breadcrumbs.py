@@ -2,6 +2,7 @@
 
 import pytest
 
+from handtools.core.syntax import enclosing_symbols
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.host.syntax.languages import PARSED_LANGUAGES, language_of
 from tests.labelled.labels import Labelled, every
@@ -13,7 +14,8 @@ SOURCES = every()
 async def test_every_labelled_line_has_the_breadcrumbs_that_were_written_beside_it(
     source: Labelled,
 ) -> None:
-    found = await TreeSyntax().enclosing(source.path, source.data, list(source.labels))
+    outline = await TreeSyntax().outline(source.path, source.data)
+    found = {line: enclosing_symbols(outline.symbols, line) for line in source.labels}
     shown = {line: " > ".join(symbol.name for symbol in around) for line, around in found.items()}
     assert shown == source.labels
 

@@ -4,7 +4,7 @@ ADR 20.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -57,7 +57,9 @@ class Outline:
     language: str
     symbols: tuple[Symbol, ...]
     broken_lines: tuple[int, ...] = ()
-    """Lines that the parser could not parse; the symbols around them are valid."""
+    """The first lines that the parser could not parse; the symbols around them are valid."""
+    left_out: int = 0
+    """How many further symbols the file has: an outline holds only so many, and only so deep."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,13 +70,11 @@ class TextPosition:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class StructuralMatch:
+class StructuralMatch(NamedTuple):
     """Range in which a structural pattern matched, end exclusive."""
 
     start: TextPosition
     end: TextPosition
-    text: str
 
 
 def enclosing_symbols(symbols: Iterable[Symbol], line: int) -> tuple[Symbol, ...]:
@@ -119,10 +119,8 @@ class Syntax(Protocol):
         """Return the outline of a file's definitions; None if no grammar fits or the file is too large."""
         ...
 
-    async def enclosing(
-        self, path: str, data: bytes, lines: Sequence[int]
-    ) -> dict[int, tuple[Symbol, ...]]:
-        """Return for each line the symbols that enclose it, outermost first; empty without a grammar."""
+    async def outlines(self, files: Mapping[str, bytes]) -> dict[str, Outline | None]:
+        """Return the outlines of several files by path, as `outline` gives them; faster than one after another."""
         ...
 
     async def classify(

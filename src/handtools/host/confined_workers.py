@@ -1,9 +1,10 @@
-"""Worker processes that read untrusted files, each task in a forked child with no network and with limits.
+"""Worker processes that read untrusted files, in forked children with no network and with limits.
 
-One process is kept, with the libraries loaded; for every task it forks a child, which can open no sockets, write
-no files and read only programs, and which the kernel ends when it takes too much memory or time. Forking costs
-milliseconds where starting Python costs a tenth of a second, and no task meets what another one left behind. What
-comes back is data: JSON and bytes, never objects. ADR 125.
+One process is kept, with the libraries loaded. It forks children, which can open no sockets, write no files and
+read only programs, and which the kernel ends when they take too much memory or time. Forking costs milliseconds
+where starting Python costs a tenth of a second. A task has a child of its own, so that it meets nothing that
+another one left behind; the parser of source files keeps a child for the files of one workspace. What comes back
+is data: JSON and bytes, never objects. ADR 125.
 """
 
 import atexit
@@ -31,6 +32,8 @@ from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_messa
 
 _MOST_AT_ONCE = 2
 _IDLE_SECONDS = 300.0
+_CHILD_IDLE_SECONDS = 15.0
+"""How long a child waits for its next task."""
 _MOST_OPEN_FILES = 64
 _GRACE_SECONDS = 5.0
 _STARTED, _DONE = b"s", b"d"
@@ -56,6 +59,9 @@ class TaskResult:
     blobs: tuple[bytes, ...] = ()
 
 
+Task = Callable[[Mapping[str, Any], bytes], TaskResult]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerTask:
     """A function, by module and name, that a worker calls with JSON values and bytes."""
@@ -72,51 +78,82 @@ class WorkerLimits:
     """Time, memory and output limits of one task."""
 
     seconds: float = 20.0
+    """Processor time of a task. It may take longer by the clock: the machine may be busy with something else."""
     memory_bytes: int = 2 << 30
     output_bytes: int = 64 << 20
 
+    @property
+    def wait_seconds(self) -> float:
+        """How long a task is waited for."""
+        return 2 * self.seconds + _GRACE_SECONDS
+
+    @property
+    def child_seconds(self) -> float:
+        """How long a child lives at most, whatever it does."""
+        return 2 * self.wait_seconds + _CHILD_IDLE_SECONDS
+
     def __str__(self) -> str:
         return f"{self.seconds:g} s or {self.memory_bytes >> 20:,} MB"
+
+
+DEFAULT_LIMITS = WorkerLimits()
 
 
 class TaskFailed(Exception):
     """Raised when a task was killed by its limits or crashed in a library."""
 
 
-def workers_of_workspace(root: str | os.PathLike[str]) -> "Workers":
-    """The workers for a workspace, shared by all workspaces with the same import path."""
-    return _shared_workers(tuple(trusted_import_path(root)))
+def workers_of_workspace(root: str | os.PathLike[str], limits: WorkerLimits = DEFAULT_LIMITS) -> "Workers":
+    """The workers for a workspace, shared by all workspaces with the same import path and limits."""
+    return _shared_workers(tuple(trusted_import_path(root)), limits)
 
 
 @cache
-def _shared_workers(path: tuple[str, ...]) -> "Workers":
-    return Workers(path)
+def _shared_workers(path: tuple[str, ...], limits: WorkerLimits) -> "Workers":
+    return Workers(path, limits)
 
 
 class Workers:
     """A fork server process and the socket to it; started on first use."""
 
-    def __init__(self, path: Sequence[str], limits: WorkerLimits | None = None) -> None:
+    def __init__(self, path: Sequence[str], limits: WorkerLimits = DEFAULT_LIMITS) -> None:
         """`path` is the import path of the workers."""
         self.path = path
-        self.limits = limits or WorkerLimits()
+        self.limits = limits
         self._line: socket.socket | None = None
         self._process: programs.Process | None = None
         self._owner = 0
         self._lock = threading.Lock()
-        self._turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self.turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        """Held while a task runs, so that only so many run at once."""
 
     def call(self, task: WorkerTask, arguments: Mapping[str, Any], data: bytes) -> TaskResult:
-        """Run a task in a child and return its result; blocks, so call it in a thread.
+        """Run a task in a child of its own and return its result; blocks, so call it in a thread.
 
         Raises the task's `ToolError`, or `TaskFailed`.
         """
-        with programs.anonymous_file() as given, programs.anonymous_file() as result, self._turns:
-            given.write(data)
-            given.seek(0)
-            how = _run_forked if hasattr(os, "fork") else _run_in_own_process
-            how(self, task, arguments, given, result)
-            return _read_result(result, self.limits.output_bytes)
+        with self.turns:
+            if not hasattr(os, "fork"):
+                return _run_in_own_process(self, task, arguments, data)
+            with contextlib.closing(self.open_child(task)) as child:
+                return child.call(arguments, data)
+
+    def open_child(self, task: WorkerTask) -> "WorkerChild":
+        """Fork a child that runs a task again and again, until it is closed; only on systems with fork.
+
+        Whoever calls it holds one of `turns`.
+        """
+        for _ in range(2):
+            ours, theirs = socket.socketpair()
+            ours.settimeout(self.limits.wait_seconds)
+            with theirs, contextlib.suppress(PeerGone):
+                self._order(task, theirs)
+            with contextlib.suppress(OSError):
+                if ours.recv(len(_STARTED)) == _STARTED:
+                    return WorkerChild(ours, self.limits)
+            ours.close()
+            self.close()  # it ended before it was told: it does when it has long had nothing to do
+        raise errors.HostError("The process that reads files could not be started.")
 
     def close(self) -> None:
         """End the fork server; the next task starts another."""
@@ -131,21 +168,16 @@ class Workers:
         if process is not None and self._owner == os.getpid():  # after a fork it is our parent's
             programs.wait_or_kill(process, _GRACE_SECONDS)
 
-    def order(self, task: WorkerTask, arguments: Mapping[str, Any], fds: Sequence[int]) -> None:
-        """Send a task to the fork server, starting it if necessary."""
-        message = {
-            "module": task.module,
-            "function": task.function,
-            "libraries": task.libraries,
-            "arguments": dict(arguments),
-        }
+    def _order(self, task: WorkerTask, child_line: socket.socket) -> None:
+        """Tell the fork server to fork a child for a task, starting the server if necessary."""
+        message = {"module": task.module, "function": task.function, "libraries": task.libraries}
         with self._lock:
             if self._line is not None and self._owner == os.getpid():
                 with contextlib.suppress(PeerGone):
-                    send_message(self._line, message, fds)
+                    send_message(self._line, message, (child_line.fileno(),))
                     return
             self._drop()
-            send_message(self._start(), message, fds)
+            send_message(self._start(), message, (child_line.fileno(),))
 
     def _start(self) -> socket.socket:
         self._line, theirs = socket.socketpair()
@@ -161,47 +193,57 @@ class Workers:
         return self._line
 
 
-def _run_forked(
-    workers: Workers, task: WorkerTask, arguments: Mapping[str, Any], given: IO[bytes], result: IO[bytes]
-) -> None:
-    for _ in range(2):
-        ours, theirs = socket.socketpair()
-        with ours:
-            with theirs, contextlib.suppress(PeerGone):
-                workers.order(task, arguments, (given.fileno(), result.fileno(), theirs.fileno()))
-            said = _child_messages(ours, workers.limits.seconds + _GRACE_SECONDS)
-        if said.endswith(_DONE):
-            return
-        if said.startswith(_STARTED):
-            raise TaskFailed(f"it took more than {workers.limits}, or its reader failed")
-        workers.close()  # it ended before it was told: it does when it has long had nothing to do
-    raise errors.HostError("The process that reads files could not be started.")
+class WorkerChild:
+    """A forked child that runs one task at a time, for as long as none fails."""
 
+    def __init__(self, line: socket.socket, limits: WorkerLimits) -> None:
+        self._line = line
+        self._limits = limits
+        self._usable_until = time.monotonic() + limits.child_seconds - limits.wait_seconds
 
-def _child_messages(line: socket.socket, seconds: float) -> bytes:
-    """Read what a child reports about itself, until it has ended or its time is up."""
-    line.settimeout(seconds)
-    said = bytearray()
-    with contextlib.suppress(TimeoutError):
-        while more := line.recv(16):
-            said += more
-    return bytes(said)
+    @property
+    def is_usable(self) -> bool:
+        """Whether it takes another task: it has not ended, and lives long enough for it."""
+        if self._line.fileno() < 0 or time.monotonic() > self._usable_until:
+            return False
+        # It says nothing unasked, until it ends.
+        return not select.select([self._line], [], [], 0)[0]
+
+    def call(self, arguments: Mapping[str, Any], data: bytes) -> TaskResult:
+        """Run the task once and return its result; raises as `Workers.call`. A failed child is closed."""
+        with programs.anonymous_file() as given, programs.anonymous_file() as result:
+            given.write(data)
+            given.seek(0)
+            with contextlib.suppress(OSError, PeerGone):
+                send_message(self._line, dict(arguments), (given.fileno(), result.fileno()))
+                if self._line.recv(len(_DONE)) == _DONE:
+                    return _read_result(result, self._limits.output_bytes)
+        self.close()
+        raise TaskFailed(f"it took more than {self._limits}, or its reader failed")
+
+    def close(self) -> None:
+        """Let the child end."""
+        self._line.close()
 
 
 def _run_in_own_process(
-    workers: Workers, task: WorkerTask, arguments: Mapping[str, Any], given: IO[bytes], result: IO[bytes]
-) -> None:
+    workers: Workers, task: WorkerTask, arguments: Mapping[str, Any], data: bytes
+) -> TaskResult:
     """Run a task in a new process, on systems without fork."""
     words = [json.dumps(workers.path), task.module, task.function, json.dumps(dict(arguments))]
     line = programs.python_arguments(__name__, "work_alone", words)
     bounds = programs.ProgramLimits(**asdict(workers.limits))
-    try:
-        done = programs.run_program(programs.python_interpreter(), line, bounds, env={}, stdin=given)
-    except programs.ProgramTimeout as failure:
-        raise TaskFailed(f"it took more than {workers.limits}") from failure
-    if done.code:
-        raise TaskFailed("its reader failed")
-    result.write(done.output)
+    with programs.anonymous_file() as given, programs.anonymous_file() as result:
+        given.write(data)
+        given.seek(0)
+        try:
+            done = programs.run_program(programs.python_interpreter(), line, bounds, env={}, stdin=given)
+        except programs.ProgramTimeout as failure:
+            raise TaskFailed(f"it took more than {workers.limits}") from failure
+        if done.code:
+            raise TaskFailed("its reader failed")
+        result.write(done.output)
+        return _read_result(result, workers.limits.output_bytes)
 
 
 def _read_result(result: IO[bytes], most: int) -> TaskResult:
@@ -229,14 +271,14 @@ def _read_result(result: IO[bytes], most: int) -> TaskResult:
 class _ForkServer:
     line: socket.socket
     wake: int
-    seconds: float
+    limits: WorkerLimits
     restrict: Callable[[], None]
     children: dict[int, float]
     """The deadline of each child, by pid."""
     loaded: set[str]
 
     def serve(self) -> None:
-        """Fork a child for each task until the other side closes the connection or is idle for long."""
+        """Fork children until the other side closes the connection or is idle for long."""
         waiting = select.poll()
         waiting.register(self.line, select.POLLIN)
         waiting.register(self.wake, select.POLLIN)
@@ -251,9 +293,9 @@ class _ForkServer:
             if self.line.fileno() in ready:
                 message, fds = receive_message_and_fds(self.line)
                 self._load(message["libraries"])
-                self.children[self._fork(message, fds)] = time.monotonic() + self.seconds
-                for fd in fds:
-                    os.close(fd)
+                with socket.socket(fileno=fds[0]) as child_line:
+                    pid = self._fork(message, child_line)
+                self.children[pid] = time.monotonic() + self.limits.child_seconds
 
     def _pause(self) -> float:
         if not self.children:
@@ -275,24 +317,35 @@ class _ForkServer:
                     importlib.import_module(name)
                 gc.freeze()
 
-    def _fork(self, message: Mapping[str, Any], fds: Sequence[int]) -> int:
+    def _fork(self, message: Mapping[str, Any], line: socket.socket) -> int:
         work = getattr(importlib.import_module(message["module"]), message["function"])
         with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
-            os.write(fds[-1], _STARTED)
+            line.sendall(_STARTED)
         pid = os.fork()
         if pid:
             return pid
         code = 1
         try:
             self.line.close()
-            given, result, line = fds
             self.restrict()
-            with open(given, "rb") as file, open(result, "wb") as made:
-                made.write(_encoded_result(work, message["arguments"], file.read()))
-            os.write(line, _DONE)
+            _run_tasks(line, work, self.limits.seconds)
             code = 0
         finally:
             os._exit(code)
+
+
+def _run_tasks(line: socket.socket, work: Task, seconds: float) -> None:
+    """Run tasks until the other side closes the connection, or says nothing for a while."""
+    line.settimeout(_CHILD_IDLE_SECONDS)
+    with contextlib.suppress(PeerGone):
+        while True:
+            arguments, (given, result) = receive_message_and_fds(line)
+            with open(given, "rb") as file, open(result, "wb") as made:
+                # The kernel ends the process when this runs out: nothing here answers the signal.
+                signal.setitimer(signal.ITIMER_PROF, seconds)
+                made.write(_encoded_result(work, arguments, file.read()))
+                signal.setitimer(signal.ITIMER_PROF, 0)
+            line.sendall(_DONE)
 
 
 def main(line: str, path: str, limits: str) -> None:
@@ -305,7 +358,7 @@ def main(line: str, path: str, limits: str) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     bounds = WorkerLimits(**json.loads(limits))
     restrict = _restriction(json.loads(path), bounds)
-    server = _ForkServer(socket.socket(fileno=int(line)), wake, bounds.seconds, restrict, {}, set())
+    server = _ForkServer(socket.socket(fileno=int(line)), wake, bounds, restrict, {}, set())
     try:
         with contextlib.suppress(PeerGone):
             server.serve()
@@ -321,9 +374,7 @@ def work_alone(path: str, module: str, function: str, arguments: str) -> None:
     sys.stdout.buffer.write(_encoded_result(work, json.loads(arguments), sys.stdin.buffer.read()))
 
 
-def _encoded_result(
-    work: Callable[[Mapping[str, Any], bytes], TaskResult], arguments: Mapping[str, Any], data: bytes
-) -> bytes:
+def _encoded_result(work: Task, arguments: Mapping[str, Any], data: bytes) -> bytes:
     said: dict[str, Any] = {"error": ""}
     blobs: tuple[bytes, ...] = ()
     try:
@@ -342,7 +393,7 @@ def _restriction(path: Sequence[str], bounds: WorkerLimits) -> Callable[[], None
 
     limits = {
         resource.RLIMIT_AS: bounds.memory_bytes,
-        resource.RLIMIT_CPU: int(bounds.seconds) + 1,
+        resource.RLIMIT_CPU: int(bounds.child_seconds) + 1,
         resource.RLIMIT_FSIZE: bounds.output_bytes,
         resource.RLIMIT_NOFILE: _MOST_OPEN_FILES,
         resource.RLIMIT_CORE: 0,

@@ -94,8 +94,8 @@ SYSTEM_PARTS: tuple[SystemPart, ...] = (
     SystemPart(
         "fork",
         "Python has the call",
-        "each hard file has a process of its own",
-        "time",
+        "each hard file has a process of its own, and source files are parsed in ours",
+        "time; and what else waits while a source file that is hard to parse is parsed",
         _lacks("fork"),
     ),
     SystemPart(

@@ -1,5 +1,6 @@
 """A source file as an outline of its symbols, or with the bodies of its functions folded."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,14 +39,17 @@ def render_outline(lines: Sequence[str], heads: Sequence[OutlineSymbol], budget:
 
     The deepest are left out if they do not fit.
     """
-    deepest = max((head.depth for head in heads), default=0)
-    for depth in range(deepest, -1, -1):
-        kept = [head for head in heads if head.depth <= depth]
-        text = _rows(lines, kept)
-        if budget.holds(text):
-            return OutlineView(text, len(heads) - len(kept))
+    by_depth = Counter(head.depth for head in heads)
+    rows = len(heads)
+    for depth in sorted(by_depth, reverse=True):
+        # Rows that are too many are not even written: there can be tens of thousands, at tens of depths.
+        if rows <= budget.lines:
+            text = _rows(lines, [head for head in heads if head.depth <= depth])
+            if budget.holds(text):
+                return OutlineView(text, len(heads) - rows)
+        rows -= by_depth[depth]
     top = [head for head in heads if head.depth == 0]
-    count = len(top)
+    count = min(len(top), budget.lines)
     while count > 1 and not budget.holds(_rows(lines, top[:count])):
         count = count * 3 // 4
     return OutlineView(_rows(lines, top[:count]), len(heads) - count)

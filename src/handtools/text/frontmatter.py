@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 FlatValue = str | list[str]
 FrontmatterValue = FlatValue | dict[str, FlatValue]
 
-MOST_FRONTMATTER_CHARS = 64_000
+MAX_FRONTMATTER_CHARS = 64_000
+MAX_FRONTMATTER_LINES = 32_000
 _FENCE = re.compile(r"---[ \t]*\Z")
 _END = re.compile(r"(?:---|\.\.\.)[ \t]*\Z")
 _KEY = re.compile(
@@ -47,15 +48,14 @@ def read_frontmatter(text: str) -> Frontmatter:
     start = next((at for at, line in enumerate(lines) if line.strip()), 0)
     if not lines or not _FENCE.match(lines[start]):
         return Frontmatter(body=text, problems=("There is no head between `---` lines.",))
-    end = next((at for at in range(start + 1, len(lines)) if _END.match(lines[at])), None)
+    within = range(start + 1, min(len(lines), start + 1 + MAX_FRONTMATTER_LINES))
+    end = next((at for at in within if _END.match(lines[at])), None)
     if end is None:
         return Frontmatter(body=text, problems=("The head that begins with `---` has no end.",))
     problems = ["Line 1: the head does not begin on the first line."] if start else []
     rows = lines[start + 1 : end]
-    if sum(map(len, rows)) > MOST_FRONTMATTER_CHARS:
-        return Frontmatter(
-            body=text, problems=(f"The head is over {MOST_FRONTMATTER_CHARS:,} characters.",)
-        )
+    if sum(map(len, rows)) > MAX_FRONTMATTER_CHARS:
+        return Frontmatter(body=text, problems=(f"The head is over {MAX_FRONTMATTER_CHARS:,} characters.",))
     reader = _FrontmatterReader(rows, start + 2, problems)
     fields = reader.map(0, deep=False)
     return Frontmatter(fields, "\n".join(lines[end + 1 :]).strip("\n"), tuple(reader.problems))

@@ -17,8 +17,11 @@ _SPACES = frozenset(" \t\n\r")
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "\\": "\\", '"': '"'}
 
 
+MAX_GIT_CONFIG_BYTES = 512 << 10
+
+
 class BadGitConfig(ValueError):
-    """Git could not read this configuration."""
+    """Git could not read this configuration, or it is too long to be read here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ def parse_git_config(data: bytes) -> GitConfig:
     """Parse a configuration file; raises `BadGitConfig`. Included files are not read."""
     if b"\0" in data:
         raise BadGitConfig("It holds a NUL byte.")
+    if len(data) > MAX_GIT_CONFIG_BYTES:
+        raise BadGitConfig(f"It is longer than {MAX_GIT_CONFIG_BYTES:,} bytes.")
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").replace("\r\n", "\n")
     found = _GitConfigReader(text).read()
     return {
@@ -58,8 +63,8 @@ class _GitConfigReader:
         self._text = text
         self._at = 0
 
-    def read(self) -> GitConfig:
-        found: dict[str, tuple[str | None, ...]] = {}
+    def read(self) -> dict[str, list[str | None]]:
+        found: dict[str, list[str | None]] = {}
         section = ""
         while self._at < len(self._text):
             char = self._next()
@@ -71,7 +76,7 @@ class _GitConfigReader:
                 if not (char.isascii() and char.isalpha()):
                     raise BadGitConfig(f"A line begins with {char!r}.")
                 key = section + char.lower() + self._name()
-                found[key] = (*found.get(key, ()), self._value_or_none())
+                found.setdefault(key, []).append(self._value_or_none())
         return found
 
     def _next(self) -> str:
@@ -85,16 +90,16 @@ class _GitConfigReader:
             pass
 
     def _section(self) -> str:
-        name = ""
+        start = self._at
         while self._at < len(self._text):
             char = self._next()
+            name = self._text[start : self._at - 1].lower() if char in "] \t\n\r" else ""
             if char == "]" and name:
                 return name
             if char in _SPACES:
                 return f"{name}.{self._subsection(char)}"
             if char not in _KEY_CHARACTERS and char != ".":
                 break
-            name += char.lower()
         raise BadGitConfig("A section's name is not closed, or holds what no name may hold.")
 
     def _subsection(self, char: str) -> str:
@@ -102,15 +107,15 @@ class _GitConfigReader:
             char = self._next()
         if char != '"':
             raise BadGitConfig("A subsection is not quoted.")
-        name = ""
+        name: list[str] = []
         while (char := self._next()) != '"':
             char = self._next() if char == "\\" else char
             if char == "\n":
                 raise BadGitConfig("A subsection's name is not closed.")
-            name += char
+            name.append(char)
         if self._next() != "]":
             raise BadGitConfig("A section's name is not closed.")
-        return name
+        return "".join(name)
 
     def _name(self) -> str:
         start = self._at
@@ -128,24 +133,27 @@ class _GitConfigReader:
         return self._value()
 
     def _value(self) -> str:
-        value, blanks, quoted = "", "", False
+        # Joined at the end: a value can be a megabyte long, and must not be copied with each character.
+        value: list[str] = []
+        blanks: list[str] = []
+        quoted = False
         while (char := self._next()) != "\n" or quoted:
             if char == "\n":
                 raise BadGitConfig("A quoted value is not closed.")
             if char in _SPACES and not quoted:
-                blanks += char if value else ""
+                if value:
+                    blanks.append(char)
                 continue
             if char in "#;" and not quoted:
                 self._skip_line()
                 break
-            value, blanks = value + blanks, ""
+            value += blanks
+            blanks.clear()
             if char == '"':
                 quoted = not quoted
-            elif char == "\\":
-                value += self._escaped()
-            else:
-                value += char
-        return value
+            elif meant := self._escaped() if char == "\\" else char:
+                value.append(meant)
+        return "".join(value)
 
     def _escaped(self) -> str:
         char = self._next()

@@ -10,7 +10,6 @@ import pytest
 
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import PreviewRequest
-from handtools.host import confined_workers, programs
 from handtools.host.confined_workers import (
     TaskFailed,
     WorkerLimits,
@@ -76,11 +75,7 @@ def test_what_a_task_raises_for_the_model_comes_back_as_it_was(hired):
 
 
 def test_a_task_without_a_kept_process_gives_back_the_same(hired):
-    with programs.anonymous_file() as given, programs.anonymous_file() as result:
-        given.write(b"abc")
-        given.seek(0)
-        _run_in_own_process(hired, task("echo"), {"say": "häh"}, given, result)
-        made = confined_workers._read_result(result, 1 << 20)
+    made = _run_in_own_process(hired, task("echo"), {"say": "häh"}, b"abc")
     assert (made.value, made.blobs) == ({"said": "häh"}, (b"abc", b"cba"))
 
 
@@ -126,3 +121,17 @@ def test_a_kept_process_that_is_gone_is_replaced(hired):
     hired._process.kill()
     hired._process.wait()
     assert hired.call(task("echo"), {"say": "two"}, b"").value == {"said": "two"}
+
+
+def test_a_child_runs_tasks_until_one_fails(hired):
+    child = hired.open_child(task("echo"))
+    for data in (b"one", b"two"):
+        assert child.is_usable
+        assert child.call({"say": ""}, data).blobs == (data, data[::-1])
+    child.close()
+    assert not child.is_usable
+    failing = hired.open_child(task("spin"))
+    with pytest.raises(TaskFailed):
+        failing.call({}, b"")
+    assert not failing.is_usable
+    failing.close()

@@ -48,8 +48,8 @@ class ChangedLines(NamedTuple):
 class ChangedDefinitions:
     """Finds the definitions that a change touches; caches outlines, so that most changes need no parsing."""
 
-    def __init__(self) -> None:
-        self._syntax = TreeSyntax(kept_bytes=0)
+    def __init__(self, workspace: str | os.PathLike[str] = "") -> None:
+        self._syntax = TreeSyntax(workspace, kept_bytes=0)
         self._known: OrderedDict[str, tuple[str, tuple[DefinitionLines, ...]]] = OrderedDict()
 
     async def touched(self, path: str, before: str, after: str) -> set[str]:

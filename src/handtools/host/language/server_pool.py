@@ -57,10 +57,10 @@ class ServerSlot:
 
     name: str
     start: StartServer
+    heads: ChangedDefinitions
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     owners: set[object] = field(default_factory=set)
     baselines: OrderedDict[str, DiagnosticsBaseline] = field(default_factory=OrderedDict)
-    heads: ChangedDefinitions = field(default_factory=ChangedDefinitions)
     stamps: dict[str, tuple[int, int]] = field(default_factory=dict)
     """For each open file, its modification time and size when last sent to the server."""
     client: LspClient | None = None
@@ -97,11 +97,18 @@ class ServerPool:
         self._keeper: asyncio.Task[None] | None = None
         self._closed = False
 
-    def seat(self, key: ServerKey, name: str, start: StartServer, owner: object) -> ServerSlot:
+    def seat(
+        self,
+        key: ServerKey,
+        name: str,
+        start: StartServer,
+        owner: object,
+        workspace: str | os.PathLike[str] = "",
+    ) -> ServerSlot:
         """The slot of a server and project, created if needed; shared by all owners that ask for the same one."""
         seat = self.seats.get(key)
         if seat is None:
-            seat = self.seats[key] = ServerSlot(name, start)
+            seat = self.seats[key] = ServerSlot(name, start, ChangedDefinitions(workspace))
         seat.owners.add(owner)
         seat.used = time.monotonic()
         return seat

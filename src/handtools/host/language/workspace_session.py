@@ -155,7 +155,7 @@ class WorkspaceLanguageServers:
     def _seat(self, spoken: FoundServer, private: tuple[PathGlobs, ...]) -> ServerSlot:
         key = (spoken.server.name, spoken.program, spoken.root, self._workspace, private)
         starting = partial(self._start, spoken, private)
-        return LANGUAGE_THREAD.pool.seat(key, spoken.server.name, starting, self)
+        return LANGUAGE_THREAD.pool.seat(key, spoken.server.name, starting, self, self._workspace)
 
     async def _start(self, spoken: FoundServer, private: tuple[PathGlobs, ...]) -> LspClient:
         loop = asyncio.get_running_loop()

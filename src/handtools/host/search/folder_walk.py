@@ -44,7 +44,7 @@ from handtools.host.search.ripgrep_process import VERSION_CONTROL_FOLDERS
 from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, ignored_paths, is_skipped_by_walk
 from handtools.text.search.glob import PathSelection
 
-IGNORE_FILE_BYTES = 1 << 20
+IGNORE_FILE_BYTES = 128 << 10
 MOST_ENTRIES_WITHOUT_THREAD = 2_000
 """Folders of up to this many entries are listed without a thread, if the disk is local."""
 IGNORE_CHECK_TIMEOUT_SECONDS = 0.5

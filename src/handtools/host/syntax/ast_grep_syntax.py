@@ -1,360 +1,153 @@
-"""The Syntax port with ast-grep: outlines, roles of positions and pattern matches from a file's syntax tree.
+"""The Syntax port with ast-grep: outlines, roles of positions and pattern matches, parsed in a worker process.
 
-ADR 20.
+ADR 20, 125.
 """
 
 import hashlib
-import re
+import os
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, get_args
 
+from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
-from handtools.core.errors import InvalidInput
-from handtools.core.syntax import (
-    Outline,
-    StructuralMatch,
-    Symbol,
-    SymbolKind,
-    SyntaxRole,
-    TextPosition,
-    enclosing_symbols,
-)
-from handtools.host.syntax.grammar import ERROR_NODE, DefinitionRule, Grammar
-from handtools.host.syntax.languages import grammar_of_language, language_of
-from handtools.text import lines
-from handtools.text.encoding import decode, without_surrogates
+from handtools.core.syntax import Outline, StructuralMatch, Symbol, SymbolKind, SyntaxRole, TextPosition
+from handtools.host.confined_workers import TaskFailed, WorkerChild, WorkerLimits, workers_of_workspace
+from handtools.host.syntax.languages import language_of
+from handtools.host.syntax.syntax_tree import MAX_OUTLINE_DEPTH, PARSE_TASK, ParsedPart, parse_in_worker
 
-if TYPE_CHECKING:
-    from ast_grep_py import Pos, Range, SgNode
-
-
-class _Limit(NamedTuple):
-    spelling: re.Pattern[str]
-    most: int
-
-
-_OPENERS = {
-    "bash": _Limit(re.compile("<<"), 4_000),
-    "css": _Limit(re.compile(r":[-\w]+\("), 4_000),
-    "html": _Limit(re.compile(r"<[^\W\d_]"), 12_000),
-    "kotlin": _Limit(re.compile(r"\$\{"), 500),
-    "lua": _Limit(re.compile(r"\[=*\["), 4_000),
-    "scala": _Limit(re.compile(r"\bcase\b"), 4_000),
-}
-"""By language, constructs that some parsers handle badly, and how many of them a text may contain."""
-_LEVELS = {
-    "markdown": re.compile(r"^(?:[ \t>]|[-+*](?=[ \t])|\d+[.)](?=[ \t]))+", re.MULTILINE),
-    "yaml": re.compile(r"^(?:[ \t]|[-?:](?=[ \t]))+", re.MULTILINE),
-}
-"""By language, what at the beginning of a line determines its nesting depth."""
-_MOST_CHARS = 120
-"""The longest such beginning of a line, in characters; deeper nesting would overflow the parser."""
-
-
-def exceeds_parser_limits(text: str, language: str) -> bool:
-    """Whether a text has too many or too deeply nested constructs to be given to the language's parser safely."""
-    if (limit := _OPENERS.get(language)) and sum(1 for _ in limit.spelling.finditer(text)) > limit.most:
-        return True
-    levels = _LEVELS.get(language)
-    return levels is not None and any(len(found[0]) > _MOST_CHARS for found in levels.finditer(text))
-
-
-CONTAINER_KINDS: frozenset[SymbolKind] = frozenset(
-    {"class", "enum", "impl", "interface", "struct", "trait"}
-)
-FUNCTION_KINDS: frozenset[SymbolKind] = frozenset({"function", "method"})
-MEMBER_KINDS: dict[SymbolKind, SymbolKind] = {"function": "method", "variable": "field"}
-"""The kinds that functions and variables have directly inside a class."""
-BODY_OPENERS = frozenset("{([=")
-_METAVARIABLE = re.compile(r"\$+\w*")
-_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
-
-
-def parse_tree(text: str, grammar: Grammar) -> "SgNode":
-    """Parse a text, in which all line ends are LF; returns the root node."""
-    from ast_grep_py import SgRoot
-
-    # Some grammars look characters up in tables that end before these, and take the process along.
-    readable = text if text.isascii() else _ASTRAL.sub("\ufffd", text)
-    return SgRoot(readable, grammar.language).root()
-
-
-@dataclass(slots=True)
-class _OpenSymbol:
-    """A symbol under construction, whose end has not been reached yet."""
-
-    name: str
-    kind: SymbolKind
-    start_line: int
-    end_line: int
-    line: int
-    body_line: int | None
-    level: int
-    end: int
-    children: list[Symbol] = field(default_factory=list)
-
-
-def outline_of_tree(root: "SgNode", grammar: Grammar) -> Outline:
-    """The outline (nested symbols, lines with syntax errors) of a syntax tree."""
-    whole, definitions = root.range().end, grammar.definitions
-    around = [_OpenSymbol("", "namespace", 0, 0, 0, None, 0, whole.index + 1)]
-    broken: dict[int, None] = {}
-    wrapper: Range | None = None
-    local_until = 0
-    """The end offset of the function that is being passed, inside which most definitions don't count."""
-    for node in root.find_all(grammar.outline_nodes_rule):
-        kind, span = node.kind(), node.range()
-        define = definitions.get(kind)
-        if define is None:
-            if kind == ERROR_NODE:
-                broken[span.start.line + 1] = None
-            else:
-                wrapper = span
-            continue
-        start = span.start
-        at = start.index
-        if at < local_until and not define.local:
-            continue
-        level, outer = 0, around[-1]
-        if define.level:
-            level = define.level(node)
-        while outer.end <= at or 0 < level <= outer.level:
-            outer = _close_symbol(around, start.line)
-        if not define.local and outer.kind in FUNCTION_KINDS:
-            local_until = outer.end
-            continue
-        opened = _open_symbol(node, define, start, whole if level else span.end)
-        if opened is None:
-            continue
-        opened.level = level
-        if grammar.prefixes or wrapper is not None:
-            opened.start_line = _first_line(node, grammar, wrapper, opened)
-            wrapper = None
-        if outer.kind in CONTAINER_KINDS:
-            opened.kind = MEMBER_KINDS.get(opened.kind, opened.kind)
-        around.append(opened)
-        local_until = opened.end if opened.kind in FUNCTION_KINDS else 0
-    while len(around) > 1:
-        _close_symbol(around, None)
-    return Outline(grammar.language, tuple(around[0].children), tuple(broken))
-
-
-def _close_symbol(around: list[_OpenSymbol], next_line: int | None) -> _OpenSymbol:
-    """Add the innermost open symbol to its parent and return the parent; a heading ends before `next_line`."""
-    done = around.pop()
-    end = next_line if done.level and next_line is not None else done.end_line
-    around[-1].children.append(
-        Symbol(done.name, done.kind, done.start_line, end, done.line, done.body_line, tuple(done.children))
-    )
-    return around[-1]
-
-
-def _open_symbol(node: "SgNode", define: DefinitionRule, start: "Pos", end: "Pos") -> _OpenSymbol | None:
-    name = define.name(node)
-    if not name or not name.text:
-        return None
-    first = start.line
-    last = end.line if end.column else max(end.line - 1, first)
-    line, body = first, None
-    if last > first:
-        line = name.node.range().start.line
-        body = _body_line(node, define, line, last) if last > line else None
-    kind = _kind(node, define) if define.refine else define.kind
-    return _OpenSymbol(name.text, kind, first + 1, last + 1, line + 1, body, 0, end.index)
-
-
-def _first_line(node: "SgNode", grammar: Grammar, wrapper: "Range | None", opened: _OpenSymbol) -> int:
-    """The first line of a definition, including decorators or other wrappers and attributes before it."""
-    if wrapper is not None and wrapper.end.index >= opened.end:
-        return wrapper.start.line + 1
-    line = opened.start_line
-    while grammar.prefixes and (before := node.prev()) is not None and before.kind() in grammar.prefixes:
-        node, line = before, before.range().start.line + 1
-    return line
-
-
-def _kind(node: "SgNode", define: DefinitionRule) -> SymbolKind:
-    for part in node.children():
-        if part.kind() in define.refine:
-            return define.refine[part.kind()]
-    return define.kind
-
-
-def _body_line(node: "SgNode", define: DefinitionRule, line: int, last: int) -> int | None:
-    """The first line of a definition's body: after the opening bracket's line, or where the block begins."""
-    body = node.field(define.body) or next(
-        (part for part in node.children() if part.kind() == define.body), None
-    )
-    if body is None:
-        return None
-    first = body.range().start.line
-    below = first + (first == line or _opens(body))
-    return below + 1 if line < below <= last else None
-
-
-def _opens(body: "SgNode") -> bool:
-    opener = body.child(0)
-    return opener is not None and opener.kind() in BODY_OPENERS
-
-
-def roles_at(
-    root: "SgNode", grammar: Grammar, spots: Iterable[TextPosition]
-) -> dict[TextPosition, frozenset[SyntaxRole]]:
-    """The syntax roles (definition, call, import, comment, string) at each position."""
-    found: dict[TextPosition, set[SyntaxRole]] = {spot: set() for spot in spots}
-    by_line: dict[int, list[TextPosition]] = {}
-    for spot in found:
-        by_line.setdefault(spot.line, []).append(spot)
-    for node in root.find_all(grammar.role_nodes_rule):
-        span = node.range()
-        lines = range(span.start.line + 1, span.end.line + 2)
-        if not _touched(by_line, lines):
-            continue
-        for part, role in _parts(node, grammar):
-            start, end = _spots(part)
-            near = _near(by_line, start, end)
-            for spot in near:
-                if start <= spot < end:
-                    found[spot].add(role)
-    return {spot: frozenset(every) for spot, every in found.items()}
-
-
-def _touched(by_line: dict[int, list[TextPosition]], lines: range) -> bool:
-    if len(lines) <= len(by_line):
-        return any(line in by_line for line in lines)
-    return any(line in lines for line in by_line)
-
-
-def _near(
-    by_line: dict[int, list[TextPosition]], start: TextPosition, end: TextPosition
-) -> list[TextPosition]:
-    lines = range(start.line, end.line + 1)
-    return [spot for line, spots in by_line.items() if line in lines for spot in spots]
-
-
-def _parts(node: "SgNode", grammar: Grammar) -> list[tuple["SgNode", SyntaxRole]]:
-    kind = node.kind()
-    if kind in grammar.calls:
-        callee = node.field(grammar.calls[kind]) if grammar.calls[kind] else node
-        return [(last_dotted_name(callee), "call")] if callee is not None else []
-    if kind in grammar.definitions:
-        name = grammar.definitions[kind].name(node)
-        return [(last_dotted_name(name.node), "definition")] if name else []
-    if kind in grammar.imports:
-        return [(node, "import")]
-    return [(node, "comment" if kind in grammar.comments else "string")]
-
-
-def last_dotted_name(node: "SgNode") -> "SgNode":
-    """The last name in a dotted expression: `c` in `a.b.c`."""
-    while not node.is_leaf():
-        parts = node.named_children()
-        if not parts:
-            break
-        node = parts[-1]
-    return node
-
-
-def find_structural_matches(root: "SgNode", grammar: Grammar, pattern: str) -> list[StructuralMatch]:
-    """The places where an ast-grep pattern matches, in order; raises for an invalid pattern."""
-    if _is_broken(pattern, grammar):
-        said = f"The pattern is no whole piece of {grammar.language}: the parser can't read it."
-        raise InvalidInput(said, hint="Write one piece of code, with $NAME for a part and $$$ for several.")
-    try:
-        found = root.find_all(pattern=without_surrogates(pattern))
-    except RuntimeError as refusal:
-        raise InvalidInput(
-            _reason(str(refusal)), hint="Write one piece of code, with $NAME for a part."
-        ) from None
-    return [StructuralMatch(*_spots(node), node.text()) for node in found]
-
-
-def _is_broken(pattern: str, grammar: Grammar) -> bool:
-    """Whether a pattern itself has a syntax error, in which case it would match nothing."""
-    return (
-        parse_tree(_METAVARIABLE.sub("hole", without_surrogates(pattern)), grammar).find(kind=ERROR_NODE)
-        is not None
-    )
-
-
-def _reason(message: str) -> str:
-    """The last cause in an error message of ast-grep."""
-    causes = [line.strip() for line in message.partition("Stack backtrace")[0].splitlines() if line.strip()]
-    reason = causes[-1].partition(": ")[2] or causes[-1]
-    return f"The pattern can't be used: {reason.rstrip('.')}."
-
-
-def _spots(node: "SgNode") -> tuple[TextPosition, TextPosition]:
-    span = node.range()
-    return _spot(span.start), _spot(span.end)
-
-
-def _spot(place: "Pos") -> TextPosition:
-    return TextPosition(place.line + 1, place.column)
-
-
-MOST_PARSED_BYTES = 4 << 20
+MAX_PARSED_BYTES = 4 << 20
 """Files larger than this many bytes are not parsed: a tree takes many times the memory of its text."""
+PARSE_LIMITS = WorkerLimits(seconds=5.0, memory_bytes=1 << 30, output_bytes=16 << 20)
+PARSED_GROUP_BYTES = 1 << 20
+"""Files of at most so many bytes together are sent to a worker at once."""
 OUTLINE_CACHE_BYTES = 16 << 20
 OUTLINE_SYMBOL_BYTES = 250
 """The approximate memory of one symbol in bytes, for the size of the cache."""
+_KINDS = frozenset(get_args(SymbolKind))
+_ROLES: tuple[SyntaxRole, ...] = get_args(SyntaxRole)
+_T = TypeVar("_T")
+
+
+class SourceFile(NamedTuple):
+    """A file in a language that can be parsed."""
+
+    path: str
+    language: str
+    data: bytes
 
 
 class TreeSyntax:
-    """Parses files and caches their outlines, not their trees; safe to share between threads."""
+    """Parses files in a worker process and caches their outlines, not their trees; safe to share between threads.
 
-    def __init__(self, *, kept_bytes: int = OUTLINE_CACHE_BYTES) -> None:
-        self._kept: OrderedDict[bytes, Outline] = OrderedDict()
+    A worker that has parsed a file is kept for the next ones of the workspace, for some seconds. A file that is
+    too hard for its parser costs that worker its life, and is remembered as one that can't be parsed.
+    """
+
+    def __init__(self, root: str | os.PathLike[str] = "", *, kept_bytes: int = OUTLINE_CACHE_BYTES) -> None:
+        """`root` is the workspace, from which no library is imported."""
+        self._root = root
+        self._kept: OrderedDict[bytes, Outline | None] = OrderedDict()
         self._lock = threading.Lock()
         self._room = kept_bytes
+        self._idle: list[WorkerChild] = []
+        weakref.finalize(self, _close_all, self._idle)
 
     async def outline(self, path: str, data: bytes) -> Outline | None:
         """The outline of a file: nested symbols; None when its language is unknown or it can't be parsed."""
-        grammar = _grammar(path, data)
-        if grammar is None:
-            return None
-        key = grammar.language.encode() + hashlib.sha256(data).digest()
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        # The parsers keep the interpreter to themselves: a thread would not free this one. A pause does.
-        await checkpoint()
-        root = _parsed(data, grammar)
-        if root is None:
-            return None
-        found = outline_of_tree(root, grammar)
-        self._keep(key, found)
-        return found
+        return (await self.outlines({path: data}))[path]
 
-    async def enclosing(
-        self, path: str, data: bytes, lines: Sequence[int]
-    ) -> dict[int, tuple[Symbol, ...]]:
-        """The symbols that contain each line, outermost first."""
-        found = await self.outline(path, data)
-        return {line: enclosing_symbols(found.symbols, line) if found else () for line in lines}
+    async def outlines(self, files: Mapping[str, bytes]) -> dict[str, Outline | None]:
+        """The outlines of several files by path."""
+        found: dict[str, Outline | None] = dict.fromkeys(files)
+        keys: dict[str, bytes] = {}
+        unknown: list[SourceFile] = []
+        for path, data in files.items():
+            language = _parsed_language(path, data)
+            if language is None:
+                continue
+            key = keys[path] = language.encode() + hashlib.sha256(data).digest()
+            with self._lock:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    found[path] = self._kept[key]
+                    continue
+            unknown.append(SourceFile(path, language, data))
+        for group in _groups(unknown):
+            outlines = await self._parse(group, "outline", _outline)
+            for file, outline in zip(group, outlines, strict=True):
+                found[file.path] = outline
+                self._keep(keys[file.path], outline)
+        return found
 
     async def classify(
         self, path: str, data: bytes, spots: Sequence[TextPosition]
     ) -> dict[TextPosition, frozenset[SyntaxRole]] | None:
         """The syntax roles of each position in a file; None when it can't be parsed."""
-        await checkpoint()
-        grammar = _grammar(path, data)
-        root = grammar and _parsed(data, grammar)
-        return roles_at(root, grammar, spots) if grammar and root else None
+        language = _parsed_language(path, data)
+        if language is None:
+            return None
+        asked = [(spot.line, spot.column) for spot in spots]
+        file, read = SourceFile(path, language, data), partial(_roles, spots)
+        return (await self._parse([file], "roles", read, spots=asked))[0]
 
     async def structural(self, path: str, data: bytes, pattern: str) -> list[StructuralMatch] | None:
         """The matches of an ast-grep pattern in a file; None when it can't be parsed."""
-        await checkpoint()
-        grammar = _grammar(path, data)
-        root = grammar and _parsed(data, grammar)
-        return find_structural_matches(root, grammar, pattern) if grammar and root else None
+        language = _parsed_language(path, data)
+        if language is None:
+            return None
+        file = SourceFile(path, language, data)
+        return (await self._parse([file], "matches", _matches, pattern=pattern))[0]
 
-    def _keep(self, key: bytes, found: Outline) -> None:
+    async def _parse(
+        self, files: Sequence[SourceFile], wanted: ParsedPart, read: Callable[[Any], _T], **more: object
+    ) -> list[_T | None]:
+        """What `read` makes of the wanted part of each file's syntax; None for a file that can't be parsed."""
+        sizes = [(file.language, len(file.data)) for file in files]
+        arguments = {"files": sizes, "wanted": wanted, **more}
+        data = b"".join(file.data for file in files)
+        if not hasattr(os, "fork"):
+            # A process for each file would take longer than its parser, which keeps the interpreter to itself.
+            await checkpoint()
+            return _read_parts(parse_in_worker(arguments, data).value, read, len(files))
+        parsed = await to_thread.run_sync(
+            self._parse_in_child, arguments, data, read, len(files), abandon_on_cancel=True
+        )
+        if parsed is not None:
+            return parsed
+        if len(files) == 1:
+            return [None]
+        return [part for file in files for part in await self._parse([file], wanted, read, **more)]
+
+    def _parse_in_child(
+        self, arguments: Mapping[str, Any], data: bytes, read: Callable[[Any], _T], count: int
+    ) -> list[_T | None] | None:
+        """What `read` makes of the parts of `count` files; None when the worker failed."""
+        workers = workers_of_workspace(self._root, PARSE_LIMITS)
+        with workers.turns:
+            child = self._idle_child() or workers.open_child(PARSE_TASK)
+            try:
+                return _read_parts(child.call(arguments, data).value, read, count)
+            except (TaskFailed, ValueError, LookupError, TypeError):
+                child.close()
+                return None
+            finally:
+                self._idle.append(child)
+
+    def _idle_child(self) -> WorkerChild | None:
+        """A child that waits for a task; those that have ended are dropped."""
+        while self._idle:
+            child = self._idle.pop()
+            if child.is_usable:
+                return child
+            child.close()
+        return None
+
+    def _keep(self, key: bytes, found: Outline | None) -> None:
         with self._lock:
             if key not in self._kept:
                 self._room -= _weight(found)
@@ -364,28 +157,68 @@ class TreeSyntax:
                 self._room += _weight(dropped)
 
 
-def _grammar(path: str, data: bytes) -> Grammar | None:
-    if len(data) > MOST_PARSED_BYTES:
-        return None
-    language = language_of(path, data)
-    return None if language is None else grammar_of_language(language)
+def _close_all(children: list[WorkerChild]) -> None:
+    while children:
+        children.pop().close()
 
 
-def _parsed(data: bytes, grammar: Grammar) -> "SgNode | None":
-    """Parse bytes and return the root node; None when they are too large or exceed the parser's limits."""
-    text = _text(data)
-    return None if exceeds_parser_limits(text, grammar.language) else parse_tree(text, grammar)
+def _parsed_language(path: str, data: bytes) -> str | None:
+    return language_of(path, data) if len(data) <= MAX_PARSED_BYTES else None
 
 
-def _text(data: bytes) -> str:
-    """Decode bytes with LF line ends, and replace what UTF-8 can't encode."""
-    source = decode(data)
-    body = lines.convert_line_ends(source.body, "\n")
-    return body if source.errors == "strict" else without_surrogates(body)
+def _groups(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
+    """The files in groups of limited size, in order; a large file is alone."""
+    group: list[SourceFile] = []
+    room = PARSED_GROUP_BYTES
+    for file in files:
+        if group and len(file.data) > room:
+            yield group
+            group, room = [], PARSED_GROUP_BYTES
+        group.append(file)
+        room -= len(file.data)
+    if group:
+        yield group
 
 
-def _weight(found: Outline) -> int:
-    return OUTLINE_SYMBOL_BYTES * (1 + _count(found.symbols))
+def _read_parts(value: Mapping[str, Any], read: Callable[[Any], _T], count: int) -> list[_T | None]:
+    """The parts of a worker's answer; raises `ValueError`, `LookupError` or `TypeError` if it is malformed."""
+    if len(value["parts"]) != count:
+        raise ValueError("there are not as many parts as files")
+    return [None if part is None else read(part) for part in value["parts"]]
+
+
+def _outline(part: Any) -> Outline:
+    below: list[list[Symbol]] = [[] for _ in range(MAX_OUTLINE_DEPTH + 2)]
+    """Symbols whose parent is not reached yet, by depth, last first."""
+    for depth, name, kind, start, end, line, body in reversed(part["symbols"]):
+        if kind not in _KINDS:
+            raise ValueError(f"a symbol is a {kind}")
+        children = tuple(reversed(below[depth + 1]))
+        below[depth + 1].clear()
+        first_of_body = None if body is None else int(body)
+        below[depth].append(
+            Symbol(str(name), kind, int(start), int(end), int(line), first_of_body, children)
+        )
+    broken, left_out = tuple(map(int, part["broken"])), int(part["left_out"])
+    return Outline(str(part["language"]), tuple(reversed(below[0])), broken, left_out)
+
+
+def _roles(spots: Sequence[TextPosition], part: Any) -> dict[TextPosition, frozenset[SyntaxRole]]:
+    return {
+        spot: frozenset(role for role in _ROLES if role in roles)
+        for spot, roles in zip(spots, part, strict=True)
+    }
+
+
+def _matches(part: Any) -> list[StructuralMatch]:
+    return [
+        StructuralMatch(TextPosition(int(line), int(column)), TextPosition(int(last_line), int(end)))
+        for line, column, last_line, end in part
+    ]
+
+
+def _weight(found: Outline | None) -> int:
+    return OUTLINE_SYMBOL_BYTES * (1 + _count(found.symbols if found else ()))
 
 
 def _count(symbols: Sequence[Symbol]) -> int:

@@ -73,7 +73,7 @@ _BY_PROGRAM = {
 }
 _SHEBANG = re.compile(rb"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-\S+[ \t]+|\w+=\S*[ \t]+)*)?(?:\S*/)?([\w.+-]+)")
 _VERSION = re.compile(r"[\d.]+\Z")
-_CPP_HINT = re.compile(rb"^\s*(?:class|namespace|template|using|public:|private:)\b", re.MULTILINE)
+_CPP_HINT = re.compile(rb"^[ \t]*(?:class|namespace|template|using|public:|private:)\b", re.MULTILINE)
 _CPP_HINT_BYTES = 64 << 10
 
 PARSED_LANGUAGES = frozenset(_EXTENSIONS)
@@ -103,15 +103,16 @@ _FAMILIES = {
     ),
     "markup_and_data_grammars": ("css", "html", "json", "markdown", "yaml"),
 }  # fmt: skip
-_GRAMMAR_MODULES: dict[str, str] = {
-    language: module for module, languages in _FAMILIES.items() for language in languages
+_MODULE_OF_LANGUAGE: dict[str, str] = {
+    language: f"{__package__}.{module}" for module, languages in _FAMILIES.items() for language in languages
 }
-"""The module that contains the syntax rules of each language."""
+GRAMMAR_MODULES = tuple(dict.fromkeys(_MODULE_OF_LANGUAGE.values()))
+"""The modules that contain the syntax rules of all languages."""
 
 
 @cache
 def grammar_of_language(language: str) -> Grammar:
     """The syntax rules of a language, imported on first use."""
-    module = import_module(f"{__package__}.{_GRAMMAR_MODULES[language]}")
+    module = import_module(_MODULE_OF_LANGUAGE[language])
     grammar: Grammar = getattr(module, language.upper())
     return grammar

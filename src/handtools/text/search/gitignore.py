@@ -5,10 +5,10 @@ files before `.gitignore` files. What is in an ignored folder is never reached, 
 folders above a name.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Literal
 
 from handtools.text.paths import inherited_value
@@ -21,7 +21,8 @@ _PLAIN = 2
 _EVERYTHING = GlobPrefilter([""])
 IgnoreVerdict = Literal["ignore", "keep"]
 _MARK = "\x01"
-_TRAILING_SPACE = re.compile(r"(?<!\\)[ \t]+\Z")
+MAX_IGNORE_RULES = 1_000
+"""Most rules that are taken from one ignore file: each is compiled, and asked about every path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +161,27 @@ def _is_ignored(rules: IgnoreRules, path: str) -> bool:
     return bool(rules) and "ignore" in {rules.verdict(path, folder=folder) for folder in (False, True)}
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _screen(text: str) -> GlobPrefilter:
     return GlobPrefilter(rule.pattern for rule in _rules(text))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _rules(text: str) -> tuple[_Rule, ...]:
     """Parse the rules of an ignore file, in reverse order, since the last match decides."""
-    lines = text.removeprefix("\ufeff").split("\n")
-    return tuple(_readable(_rule(line.removesuffix("\r")) for line in reversed(lines)))
+    lines = (line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
+    rules = (rule for line in lines if (rule := _rule(line)) is not None)
+    return tuple(reversed(list(islice(rules, MAX_IGNORE_RULES))))
 
 
-def _readable(rules: Iterable[_Rule | None]) -> list[_Rule]:
-    return [rule for rule in rules if rule is not None]
+def _without_trailing_blanks(line: str) -> str:
+    """Cut the blanks at the end of a line, but for one that a backslash stands before."""
+    bare = line.rstrip(" \t")
+    return line[: len(bare) + 1] if bare.endswith("\\") else bare
 
 
 def _rule(line: str) -> _Rule | None:
-    line = _TRAILING_SPACE.sub("", line)
+    line = _without_trailing_blanks(line)
     if not line or line.startswith("#"):
         return None
     verdict: IgnoreVerdict = "ignore"

@@ -242,12 +242,13 @@ class FileViewRequest:
         shown = render_outline(
             lines, flatten_outline(outline), self.budget.keeping(2 * SHOWN_LINES_NOTE_TOKENS)
         )
+        left_out = shown.left_out + outline.left_out
         note = f"(Outline of {len(lines)} lines of {outline.language}, each with its line range"
-        note += f"; {shown.left_out} deeper or later symbols left out" if shown.left_out else ""
+        note += f"; {left_out} deeper or later symbols left out" if left_out else ""
         note += f'. Read a part with start_line and end_line, or a symbol as "{facts.path}::Name".'
         if outline.broken_lines:
             note += f" The syntax is broken near line {outline.broken_lines[0]}."
-        clipped = bool(shown.left_out) or self.view == "auto"  # then the lines were asked for
+        clipped = bool(left_out) or self.view == "auto"  # then the lines were asked for
         part = _with_facts(facts, view="outline", left_out="the lines themselves", clipped=clipped)
         return FileViewResult(f"{shown.text}\n{note})", part)
 
@@ -413,7 +414,10 @@ def _lines_not_shown(first: int, end: int, total: int) -> str:
 def _outline_or_error(outline: Outline | None, path: str) -> Outline:
     if outline is None:
         hint = "Read it as text, with start_line and end_line."
-        raise InvalidInput(f"`{path}` is in no language whose syntax is known here.", hint=hint)
+        message = (
+            f"`{path}` can't be parsed: its language is not known here, or it is too hard for its parser."
+        )
+        raise InvalidInput(message, hint=hint)
     return outline
 
 

@@ -42,11 +42,11 @@ async def survey_repository(search: Search, syntax: Syntax, root: str) -> Defini
     definitions: list[MappedDefinition] = []
     mentions: dict[str, Counter[str]] = {}
     for start in range(0, len(small), _BATCH):
-        for path, data in sorted((await search.read(small[start : start + _BATCH])).items()):
-            outline = await syntax.outline(path, data)
+        sources = await search.read(small[start : start + _BATCH])
+        for path, outline in sorted((await syntax.outlines(sources)).items()):
             if outline is None:
                 continue
-            body = decode(data).body
+            body = decode(sources[path]).body
             mentions[path] = mentioned_names(body)
             lines = split_lines(body)
             definitions += [

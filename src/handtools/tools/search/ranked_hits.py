@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from handtools.core.errors import InvalidInput
 from handtools.core.search import Hit, Hits, MatchCount, MatchCounts, Search
-from handtools.core.syntax import Symbol, Syntax
+from handtools.core.syntax import Symbol, Syntax, enclosing_symbols
 from handtools.text.encoding import decode
 from handtools.text.lines import split_lines, without_line_ending
 from handtools.text.plurals import inflect_for_number, number_with_noun
@@ -141,6 +141,7 @@ async def hits_in_context(
 ) -> list[HitInContext]:
     """Add enclosing symbols and context lines to hits; files changed since the search get no context."""
     sources = await search.read(paths_of_hits(hits))
+    outlines = await syntax.outlines(sources)
     seen: list[HitInContext] = []
     for path, group in groupby(hits, key=lambda hit: hit.path):
         of_file = list(group)
@@ -149,11 +150,11 @@ async def hits_in_context(
             seen += [HitInContext(hit, (), _citation(hit)) for hit in of_file]
             continue
         lines = source_lines(data) if context else []
-        around = await syntax.enclosing(path, data, [hit.line for hit in of_file])
+        outline = outlines[path]
         last: tuple[Symbol, ...] = ()
         crumbs = ""
         for hit in of_file:
-            symbols = around.get(hit.line, ())
+            symbols = enclosing_symbols(outline.symbols, hit.line) if outline else ()
             if symbols != last:
                 last, crumbs = symbols, _breadcrumbs(symbols)
             seen.append(HitInContext(hit, symbols, _citation(hit, crumbs, lines, context)))
