@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handtools.text.git_config import BadGitConfig, GitConfigKey, parse_git_config
+from handtools.text.git_config import MAX_GIT_CONFIG_BYTES, BadGitConfig, GitConfigKey, parse_git_config
 
 QUIET = os.environ | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 pieces = st.sampled_from(
@@ -81,3 +81,19 @@ def test_a_subsection_is_kept_as_it_is_written(section, inner):
 def test_a_key_is_split_at_its_first_and_last_dot(key, parts):
     found = GitConfigKey.of(key)
     assert (found.section, found.subsection, found.name) == parts
+
+
+@pytest.mark.parametrize("text", ["b = c\n" * 60_000, "b = " + "c " * 200_000], ids=["lines", "blanks"])
+def test_a_long_configuration_is_read_in_one_pass(text):
+    values = parse_git_config(f"[a]\n{text}".encode())["a.b"]
+    assert "".join(value or "" for value in values).count("c") in {60_000, 200_000}
+
+
+def test_a_long_name_of_a_subsection_is_read_in_one_pass():
+    with pytest.raises(BadGitConfig, match="not closed"):
+        parse_git_config(b'[a "' + b"b" * 400_000)
+
+
+def test_a_configuration_that_is_too_long_is_refused():
+    with pytest.raises(BadGitConfig, match="longer than"):
+        parse_git_config(b"#" * (MAX_GIT_CONFIG_BYTES + 1))

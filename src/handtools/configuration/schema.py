@@ -6,7 +6,6 @@ ADR 232.
 
 import os
 import re
-import tomllib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -25,6 +24,7 @@ from handtools.runtime.policy.rules import Rule, Verdict
 from handtools.text.paths import similar_names
 from handtools.text.search.glob import BadGlob, PathGlobs
 from handtools.text.toml_key_lines import KeyPath, toml_key_lines
+from handtools.text.toml_text import parse_toml
 from handtools.text.web.host_access import BadHostEntry, parse_host_list
 from handtools.text.web.port_ranges import BadPort, parse_port_ranges
 
@@ -512,7 +512,7 @@ def parse_config_file(
     that is meant, as in a pyproject.toml. Raises `BadConfigFile`, which names file, line and key.
     """
     try:
-        written: Any = tomllib.loads(text)
+        written: Any = parse_toml(text)
     except (ValueError, RecursionError) as problem:  # deep arrays, and numbers too long to be read
         raise BadConfigFile([ConfigProblem(where, 0, f"it is no TOML: {problem}.")]) from problem
     for name in table:

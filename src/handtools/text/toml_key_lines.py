@@ -1,7 +1,8 @@
 """Lines of a TOML file on which its keys stand, for messages that say where something is set."""
 
-import tomllib
 from typing import Any
+
+from handtools.text.toml_text import parse_toml
 
 KeyPath = tuple[str | int, ...]
 """A key with the tables and the places in arrays of tables that it is in: `("rule", 0, "name")`."""
@@ -25,7 +26,7 @@ def toml_key_lines(text: str) -> dict[KeyPath, int]:
         if parsed > MOST_PARSED_CHARS:
             break
         try:
-            statement = tomllib.loads(pending)
+            statement = parse_toml(pending)
         except (ValueError, RecursionError):
             continue
         if pending.lstrip().startswith("["):

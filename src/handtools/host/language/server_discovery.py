@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from handtools.host import programs
 from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
 from handtools.host.language.servers import LanguageServer, ServerRole, ServerTable
+from handtools.text.toml_text import parse_toml
 
 SERVER_RECHECK_SECONDS = 30.0
 """For how many seconds a program that was not found is not looked for again."""
@@ -178,7 +178,7 @@ def _has_setting(root: str, setting: str) -> bool:
     if not table:
         return path.is_file()
     try:
-        found: object = tomllib.loads(read_small_text(path, SETTINGS_BYTES, links=True))
+        found: object = parse_toml(read_small_text(path, SETTINGS_BYTES, links=True))
     except (ValueError, RecursionError):
         return False
     for key in table.split("."):

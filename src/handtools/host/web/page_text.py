@@ -20,7 +20,7 @@ from handtools.text.web.html_conversion import (
     looks_like_html,
 )
 
-MOST_CHARS_WITHOUT_WORKER = 256 << 10
+MOST_CHARS_WITHOUT_WORKER = 32 << 10
 """Pages with more characters are converted in a worker: the converter blocks the interpreter.
 
 It takes fifty times the page's memory, and some pages are made to keep it busy.

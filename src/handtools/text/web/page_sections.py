@@ -13,12 +13,15 @@ from handtools.text.token_estimate import estimate_tokens
 
 MENTION_CONTEXT_LINES = 2
 SECTION_TITLE_CHARS = 100
+MAX_SECTIONS = 5_000
+"""Most sections that are told apart: a page may have more headings than words."""
 HEADING_LINE_CHARS = 1_000
 """How many characters of a line are examined for a heading: the regexes backtrack."""
 MOST_CHARS_PER_TOKEN = 16
 """Upper bound for the average number of characters per token."""
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HEAD_OR_FENCE = re.compile(r"^(?:#| {0,3}(?:```|~~~))[^\n]*", re.MULTILINE)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _PIECE = 64 << 10
 _CURSOR = re.compile(r"(\d{1,8})\.([0-9a-f]{8})")
@@ -43,10 +46,10 @@ class PagePortion:
 
 
 def sections(text: str) -> list[Section]:
-    """List all sections of a Markdown text in order, nested ones too; headings in code blocks do not count."""
+    """List the sections of a Markdown text in order, nested ones too; headings in code blocks do not count."""
     heads = list(_heads(text))
     ends = [len(text)] * len(heads)
-    # Those that are still open, outermost first: a page may have more headings than words.
+    # Those that are still open, outermost first.
     waiting: list[int] = []
     for index, (level, _, start) in enumerate(heads):
         while waiting and heads[waiting[-1]][0] >= level:
@@ -134,17 +137,21 @@ def parse_page_cursor(text: str, given: str) -> tuple[int, bool]:
 
 
 def _heads(text: str) -> Iterator[tuple[int, str, int]]:
-    fence, at = "", 0
-    for line in text.split("\n"):
+    """The level, title and offset of the first headings outside of code blocks."""
+    fence, found = "", 0
+    for row in _HEAD_OR_FENCE.finditer(text):
+        line = row[0]
         mark = _FENCE.match(line)
         if fence:
             closes = mark and mark[1].startswith(fence) and not line.strip(" `~")
             fence = "" if closes else fence
         elif mark:
             fence = mark[1]
-        elif line.startswith("#") and (head := _HEADING.match(line[:HEADING_LINE_CHARS])):
-            yield len(head[1]), _LINK.sub(r"\1", head[2])[:SECTION_TITLE_CHARS], at
-        at += len(line) + 1
+        elif head := _HEADING.match(line[:HEADING_LINE_CHARS]):
+            yield len(head[1]), _LINK.sub(r"\1", head[2])[:SECTION_TITLE_CHARS], row.start()
+            found += 1
+            if found == MAX_SECTIONS:
+                return
 
 
 def _titles(lines: Sequence[str]) -> list[str]:

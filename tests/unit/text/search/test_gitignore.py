@@ -1,8 +1,16 @@
 """Ignoring: which names ignore files leave out."""
 
+import re
+
 import pytest
 
-from handtools.text.search.gitignore import IgnoreRules, ignored_paths, is_skipped_by_walk
+from handtools.text.search.gitignore import (
+    MAX_IGNORE_RULES,
+    IgnoreFile,
+    IgnoreRules,
+    ignored_paths,
+    is_skipped_by_walk,
+)
 
 
 def ignores(**texts: str) -> IgnoreRules:
@@ -73,3 +81,20 @@ def test_a_rule_of_a_folder_that_is_ignored_is_not_asked():
 
     assert ignored_paths(["node_modules/a/b.js"], enter) == {"node_modules/a/b.js"}
     assert asked == [""]
+
+
+@pytest.mark.parametrize("line", ["a", "a  \t ", "a\\  ", "a\\", "a\\ \\  ", "  a", "\\  "])
+def test_blanks_at_the_end_of_a_rule_do_not_count_but_for_an_escaped_one(line):
+    named = re.sub(r"(?<!\\)[ \t]+\Z", "", line)
+    meant = re.sub(r"\\(.)", r"\1", named)
+    assert IgnoreFile(line).verdict(meant, folder=False) == IgnoreFile(named).verdict(meant, folder=False)
+
+
+def test_a_line_of_many_blanks_is_read_in_one_pass():
+    assert IgnoreFile("a" + " " * 300_000 + "x\nb").verdict("b", folder=False) == "ignore"
+
+
+def test_so_many_rules_of_a_file_count_and_no_more():
+    many = IgnoreFile("".join(f"n{number}\n" for number in range(2 * MAX_IGNORE_RULES)))
+    assert many.verdict(f"n{MAX_IGNORE_RULES - 1}", folder=False) == "ignore"
+    assert many.verdict(f"n{MAX_IGNORE_RULES}", folder=False) is None

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from handtools.text.token_estimate import estimate_tokens
+from handtools.text.web import page_sections
 from handtools.text.web.page_sections import (
     estimate_page_tokens,
     page_cursor,
@@ -114,3 +115,9 @@ def test_no_page_is_made_of_so_many_headings_that_it_takes_long(text):
     sections(text)
     passages_mentioning(f"{text}\nend", "end")
     assert time.process_time() - started < 12
+
+
+def test_of_more_headings_than_anybody_reads_the_first_are_told_apart():
+    found = page_sections.sections("# x\n" * 50_000)
+    assert len(found) == page_sections.MAX_SECTIONS
+    assert found[-1].end == 4 * 50_000
