@@ -28,10 +28,10 @@ def handtools_table(text: str) -> str:
     """
     if not _NAMED.search(text):
         return ""
-    import tomllib
+    from handtools.text.toml_text import parse_toml
 
     try:
-        found = tomllib.loads(text)
+        found = parse_toml(text)
         for name in PYPROJECT_TABLE:
             if not isinstance(found, dict) or name not in found:
                 return ""

@@ -350,6 +350,7 @@ def file(data, mode=0o644):
         (TABLE, TABLE + b"[broken"),
         (PROJECT, b"[broken\n" + TABLE),
         (TABLE, TABLE + b"#" * (1 << 20)),
+        (TABLE, b".".join([b"a"] * 99) + b" = 1\n" + TABLE),
         (b"[tool.handtools.notify]\nbell = true\n", b"[tool.handtools.notify]\nbell = 1\n"),
     ],
 )
