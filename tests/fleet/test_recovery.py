@@ -89,6 +89,16 @@ async def test_a_fork_comes_back_with_what_it_began_with(hosts: Hosts, source: P
     assert (third.store.root(fork) / "inner.txt").read_text() == "inner\n"
 
 
+async def test_the_longest_names_come_back_too(hosts: Hosts, source: Path) -> None:
+    first, second = hosts(), hosts()
+    longest, fork = "w" * 64, "f" * 64
+    name = await first.create(await first.add_template("folder", str(source)), name=longest)
+    await call(first, name, "write", path="n.txt", content="before\n")
+    await first.fork(name, names=[fork])
+    for each in (name, fork):
+        assert "before" in (await call(second, each, "read", path="n.txt")).text
+
+
 async def test_a_host_that_was_overtaken_lets_go(hosts: Hosts, source: Path) -> None:
     first, second = hosts(), hosts()
     name = await first.create(await first.add_template("folder", str(source)), name="w")

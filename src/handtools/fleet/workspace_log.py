@@ -11,9 +11,7 @@ with it: names, paths, kinds, modes and sizes. What is wrong is a `StorageFault`
 handles of folders, so that none of them leads out of the workspace.
 """
 
-import contextlib
 import errno
-import importlib
 import io
 import json
 import os
@@ -26,13 +24,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 import zstandard
 
 from handtools.core.errors import HostError, NotFound, StorageFault, TooLarge
+from handtools.fleet.object_store import open_object_store
 from handtools.fleet.tar_archives import MAX_ARCHIVE_BYTES, pack_folder
 from handtools.fleet.templates import TEMPLATE_DIGEST, Template, TemplateStore
 from handtools.fleet.workspaces import WORKSPACE_NAME
@@ -328,23 +326,12 @@ class LogObjects:
 
 
 class LogStore:
-    """The logs and templates of a fleet below one address of fsspec, such as `s3://bucket/fleet`. Blocking."""
+    """The logs and templates of a fleet at one address, such as `s3://bucket/fleet`. Blocking."""
 
     def __init__(self, url: str, **options: Any) -> None:
-        try:
-            import fsspec  # pyright: ignore[reportMissingImports]
-        except ImportError as missing:
-            raise HostError("Logs need fsspec: pip install 'handtools-slim[fleet]'.") from missing
-        if url.startswith("s3:"):
-            # Else s3fs asks for the size of every object before it reads it, which is a second request for each.
-            options.setdefault("max_concurrency", 1)
-        self._files, self._top = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
+        self._objects = open_object_store(url, **options)
         self.stored_bytes = 0
         """How many bytes of segments were stored through this object."""
-        self._is_local = "file" in (
-            self._files.protocol if isinstance(self._files.protocol, tuple) else (self._files.protocol,)
-        )
-        self._errors: tuple[type[Exception], ...] = (OSError, TimeoutError, *_client_errors())
 
     def begin(self, name: str, head: LogHead) -> bool:
         """Begin the log of a workspace; False if it may have been begun before. Another log there is an error."""
@@ -392,7 +379,7 @@ class LogStore:
                 return number, host
             host = found.decode("ascii", "replace")
             if not WORKSPACE_NAME.fullmatch(host):
-                raise _bad_log(f"{host[:80]!r} as the name of a host")
+                raise _bad_log(f"a host without a name that has workspace {name}")
         raise _bad_log(f"too many hosts that workspace {name} was handed over to")
 
     def objects(self, name: str) -> LogObjects:
@@ -477,7 +464,7 @@ class LogStore:
 
     def put_template(self, template: Template) -> None:
         """Store a template for hosts that do not have it."""
-        if self._retried(lambda: self._files.exists(self._path(f"templates/{template.digest}"))):
+        if self._retried(lambda: self._objects.has(f"templates/{template.digest}")):
             return
         compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
         with TemporaryFile() as packed:
@@ -499,8 +486,8 @@ class LogStore:
 
         def put() -> Literal["new", "same", "other"]:
             try:
-                self._create(self._path(key), data)
-            except self._errors:
+                self._create(key, data)
+            except self._objects.errors:
                 # Stores say in different ways that something is there; and an answer that was lost leaves its
                 # object behind, which is ours then.
                 found = self._get(key, len(data), is_compared=True)
@@ -511,62 +498,25 @@ class LogStore:
 
         return self._retried(put)
 
-    def _create(self, path: str, data: bytes) -> None:
-        if not self._is_local:
-            self._files.pipe_file(path, data, mode="create")
-            return
-        # A link is there at once and whole, or not at all.
-        place = Path(path)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        partial = place.with_name(f".{secrets.token_hex(8)}")
-        try:
-            partial.write_bytes(data)
-            os.link(partial, place)
-        finally:
-            partial.unlink()
+    def _create(self, key: str, data: bytes) -> None:
+        self._objects.create(key, data)
 
     def _get(self, key: str, most: int, *, is_compared: bool = False) -> bytes | None:
         """An object; None where there is none. More than `most` bytes are an error, unless they are compared."""
-
-        def get() -> bytes | None:
-            try:
-                if not self._is_local:
-                    found: bytes = self._files.cat_file(self._path(key), start=0, end=most + 1)
-                    return found
-                with open(self._path(key), "rb") as file:
-                    return file.read(min(os.fstat(file.fileno()).st_size, most + 1))
-            except FileNotFoundError:
-                return None
-
-        found = self._retried(get)
+        found = self._retried(lambda: self._objects.get(key, most + 1))
         if found is not None and len(found) > most and not is_compared:
             raise _bad_log(f"{key}, of more than {most:,} bytes")
         return found
 
     def _names(self, folder: str) -> list[str]:
-        def names() -> list[str]:
-            try:
-                found: list[str] = self._files.ls(self._path(folder), detail=False)
-            except FileNotFoundError:
-                return []
-            return [each.rstrip("/").rpartition("/")[2] for each in found]
-
-        return self._retried(names)
+        return self._retried(lambda: self._objects.names(folder))
 
     def _modified(self, key: str) -> float:
-        return float(self._retried(lambda: self._files.modified(self._path(key))).timestamp())
+        return self._retried(lambda: self._objects.modified(key))
 
     def _delete(self, keys: Iterable[str]) -> None:
-        paths = [self._path(key) for key in keys]
-
-        def delete() -> None:
-            if self._is_local:
-                for path in paths:
-                    Path(path).unlink(missing_ok=True)
-            elif paths:
-                self._files.rm(paths)
-
-        self._retried(delete)
+        listed = list(keys)
+        self._retried(lambda: self._objects.delete(listed))
 
     def _key(self, name: str, key: str = "") -> str:
         """Where something of a workspace's log is stored, or all of it."""
@@ -574,15 +524,12 @@ class LogStore:
             raise NotFound(f"{name[:80]!r} is not the name of a workspace.", hint="Look at the list.")
         return f"workspaces/{name}/{key}".rstrip("/")
 
-    def _path(self, key: str) -> str:
-        return f"{self._top}/{key}"
-
     def _retried(self, work: Callable[[], T]) -> T:
         pause = FIRST_PAUSE_SECONDS
         for attempt in range(PUT_ATTEMPTS):
             try:
                 return work()
-            except self._errors as failure:
+            except self._objects.errors as failure:
                 if attempt == PUT_ATTEMPTS - 1:
                     raise StorageFault(
                         f"The object store can't be used: {failure or type(failure).__name__}.",
@@ -591,15 +538,6 @@ class LogStore:
             time.sleep(pause)
             pause *= 2
         raise AssertionError("unreachable")
-
-
-def _client_errors() -> list[type[Exception]]:
-    """What clients of object stores raise beside `OSError` when a server can't be reached."""
-    found: list[type[Exception]] = []
-    for module, name in (("botocore.exceptions", "BotoCoreError"), ("aiohttp", "ClientError")):
-        with contextlib.suppress(ImportError):
-            found.append(getattr(importlib.import_module(module), name))
-    return found
 
 
 def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:

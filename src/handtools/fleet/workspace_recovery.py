@@ -18,17 +18,14 @@ from handtools.fleet.workspace_log import (
     Segment,
     SegmentTaken,
     apply_path_states,
-    path_names,
     path_states,
 )
-from handtools.fleet.workspaces import WorkspaceRecord, WorkspaceStore
+from handtools.fleet.workspaces import BASE_SUFFIX, WorkspaceRecord, WorkspaceStore
 from handtools.host.files.folder_handle import FolderHandle, walk_tree
 from handtools.runtime.journal import Journal
 from handtools.runtime.journal.database import JournalPosition, write_copied_journal
 
 logger = logging.getLogger("handtools")
-BASE_SUFFIX = ".base"
-"""Ends the name of the workspace that a recovered fork is made from, for a moment."""
 CHECKPOINT_SEGMENTS, MOST_SEGMENTS = 64, 256
 """After how many segments a checkpoint is made: if they are twice as large as the last one, and anyway."""
 MOST_KEPT_FILE_BYTES = 32 << 20
@@ -371,7 +368,8 @@ def _backup_states(state: Path, refs: Iterable[str]) -> list[PathState]:
     """What was moved aside under some names, as far as it is not too much."""
     left, chosen = MOST_KEPT_BYTES, dict[str, bool]()
     for ref in refs:
-        path_names(ref)  # it comes from the journal, and that from the store
+        if not {"", ".", ".."}.isdisjoint(ref.split("/")):
+            continue  # names come from the journal, and that from the store: this one is not in the vault
         size = _size(state / VAULT_FOLDER / ref)
         if size <= left:
             chosen[f"{VAULT_FOLDER}/{ref}"] = True

@@ -42,6 +42,8 @@ MOST_LAYERS = 16
 """How many frozen layers a workspace may have before they are made one: the kernel takes one page of paths."""
 _STORE_LOCK_SECONDS = 60.0
 WORKSPACE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
+BASE_SUFFIX = ".base"
+"""Ends the name of the workspace that a recovered fork is made from, for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,8 @@ class WorkspaceStore:
         return sorted(
             name
             for name in os.listdir(self._workspaces)
-            if WORKSPACE_NAME.fullmatch(name) and (self._workspaces / name / "workspace.json").exists()
+            if WORKSPACE_NAME.fullmatch(name.removesuffix(BASE_SUFFIX))
+            and (self._workspaces / name / "workspace.json").exists()
         )
 
     def fork(self, name: str, count: int = 1, *, names: Sequence[str] = ()) -> list[WorkspaceRecord]:
@@ -467,7 +470,7 @@ class WorkspaceStore:
         return os.fspath(self._layers / name / "tree")
 
     def _place(self, name: str) -> Path:
-        if not WORKSPACE_NAME.fullmatch(name):
+        if not WORKSPACE_NAME.fullmatch(name.removesuffix(BASE_SUFFIX)):
             raise UsageError(f"{name[:80]!r} can't be the name of a workspace.")
         return self._workspaces / name
 

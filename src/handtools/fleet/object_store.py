@@ -1,0 +1,182 @@
+"""Objects by key: in a folder, or in a store that fsspec reaches, such as `s3://bucket/fleet`. ADR 240."""
+
+import contextlib
+import errno
+import importlib
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from handtools.core.errors import HostError, WrongKind
+from handtools.host.files.folder_handle import FolderHandle, open_inner_folder
+
+_FOLDER_SCHEME = "file://"
+
+
+class ObjectStore(Protocol):
+    """A store of objects; what can't be done now raises one of its `errors`."""
+
+    errors: tuple[type[Exception], ...]
+
+    def create(self, key: str, data: bytes) -> None:
+        """Put an object where none is; an error if there is one."""
+
+    def get(self, key: str, most: int) -> bytes | None:
+        """Up to so many bytes of an object from its beginning; None where there is none."""
+
+    def has(self, key: str) -> bool:
+        """Whether there is an object."""
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder: of objects, and of folders."""
+
+    def modified(self, key: str) -> float:
+        """When an object was put, in seconds since 1970."""
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects; no error for those that are gone."""
+
+
+def open_object_store(url: str, **options: Any) -> ObjectStore:
+    """The store at an address: of a folder (`file:///srv/fleet`), or of whatever fsspec has a client for."""
+    if url.startswith(_FOLDER_SCHEME):
+        return _FolderStore(url.removeprefix(_FOLDER_SCHEME))
+    return _RemoteStore(url, options)
+
+
+class _FolderStore:
+    """Objects as files of a folder that others may write to. No link in it is followed."""
+
+    errors: tuple[type[Exception], ...] = (OSError,)
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(os.path.abspath(folder))
+
+    def create(self, key: str, data: bytes) -> None:
+        self._make_folders(key)
+        partial = f".{secrets.token_hex(8)}"
+        with self._opened(key) as (folder, name):
+            try:
+                with open(folder.create_file(partial, 0o666), "wb") as file:
+                    file.write(data)
+                # A hard link is there at once and whole, or not at all.
+                os.link(
+                    folder.name_for_os(partial),
+                    folder.name_for_os(name),
+                    src_dir_fd=folder.fd,
+                    dst_dir_fd=folder.fd,
+                    follow_symlinks=False,
+                )
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    folder.unlink(partial)
+
+    def get(self, key: str, most: int) -> bytes | None:
+        try:
+            with self._opened(key) as (folder, name), open(folder.open_file(name), "rb") as file:
+                return file.read(min(os.fstat(file.fileno()).st_size, most))
+        except FileNotFoundError:
+            return None
+        except WrongKind as problem:
+            raise OSError(errno.EINVAL, problem.message) from problem
+
+    def has(self, key: str) -> bool:
+        try:
+            with self._opened(key) as (folder, name):
+                return folder.find(name) is not None
+        except FileNotFoundError:
+            return False
+
+    def names(self, folder: str) -> list[str]:
+        try:
+            with self._opened(f"{folder}/.") as (opened, _):
+                return opened.names()
+        except FileNotFoundError:
+            return []
+
+    def modified(self, key: str) -> float:
+        with self._opened(key) as (folder, name):
+            return folder.stat(name).st_mtime
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            with contextlib.suppress(FileNotFoundError), self._opened(key) as (folder, name):
+                folder.unlink(name)
+
+    @contextmanager
+    def _opened(self, key: str) -> Iterator[tuple[FolderHandle, str]]:
+        """The folder that an object is in, and its name there."""
+        above, _, name = key.rpartition("/")
+        # The operator names the folder, by way of links if they like; what is in it is not theirs alone.
+        with (
+            FolderHandle.at(os.path.realpath(self._folder)) as top,
+            open_inner_folder(top, above) as folder,
+        ):
+            yield folder, name
+
+    def _make_folders(self, key: str) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        above = key.split("/")[:-1]
+        for end in range(1, len(above) + 1):
+            with (
+                self._opened("/".join(above[:end])) as (folder, name),
+                contextlib.suppress(FileExistsError),
+            ):
+                folder.create_folder(name)
+
+
+class _RemoteStore:
+    """Objects behind a client of fsspec."""
+
+    def __init__(self, url: str, options: dict[str, Any]) -> None:
+        try:
+            import fsspec  # pyright: ignore[reportMissingImports]
+        except ImportError as missing:
+            raise HostError("Logs need fsspec: pip install 'handtools-slim[fleet]'.") from missing
+        if url.startswith("s3:"):
+            # Else s3fs asks for the size of every object before it reads it, which is a second request for each.
+            options = {"max_concurrency": 1} | options
+        self._files, self._top = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
+        self.errors: tuple[type[Exception], ...] = (OSError, TimeoutError, *_client_errors())
+
+    def create(self, key: str, data: bytes) -> None:
+        self._files.pipe_file(self._path(key), data, mode="create")
+
+    def get(self, key: str, most: int) -> bytes | None:
+        try:
+            found: bytes = self._files.cat_file(self._path(key), start=0, end=most)
+        except FileNotFoundError:
+            return None
+        return found
+
+    def has(self, key: str) -> bool:
+        return bool(self._files.exists(self._path(key)))
+
+    def names(self, folder: str) -> list[str]:
+        try:
+            found: list[str] = self._files.ls(self._path(folder), detail=False)
+        except FileNotFoundError:
+            return []
+        return [each.rstrip("/").rpartition("/")[2] for each in found]
+
+    def modified(self, key: str) -> float:
+        return float(self._files.modified(self._path(key)).timestamp())
+
+    def delete(self, keys: Iterable[str]) -> None:
+        if paths := [self._path(key) for key in keys]:
+            self._files.rm(paths)
+
+    def _path(self, key: str) -> str:
+        return f"{self._top}/{key}"
+
+
+def _client_errors() -> list[type[Exception]]:
+    """What clients of object stores raise beside `OSError` when a server can't be reached."""
+    found: list[type[Exception]] = []
+    for module, name in (("botocore.exceptions", "BotoCoreError"), ("aiohttp", "ClientError")):
+        with contextlib.suppress(ImportError):
+            found.append(getattr(importlib.import_module(module), name))
+    return found
