@@ -66,3 +66,41 @@ async def test_a_function_that_an_earlier_command_defined_is_in_the_question(fol
     assert preview.endswith("\nmake test")
     assert asked[1].remembered.startswith("run exactly `make test` [")
     assert (folder / "build/f.txt").read_text() == "planted\n"
+
+
+@pytest.mark.parametrize(
+    "script", ["sh build/s.sh", "sh {folder}/build/s.sh", "cd build; sh s.sh", "build/s.sh"]
+)
+async def test_the_script_that_runs_is_the_one_that_was_there_when_it_was_asked_about(folder, script):
+    program = folder / "build/s.sh"
+    program.write_text("#!/bin/sh\necho fine\n")
+    program.chmod(0o755)
+    async with coding(folder, runner="plain") as box:
+        asked = await box.call(bash(script.format(folder=folder), "first"))
+        assert "# file: build/s.sh (20 bytes)" in asked.request.preview
+        program.write_text("#!/bin/sh\necho evil > planted\n")
+        again = await box.resume("first", replace(YES, fingerprint=asked.request.fingerprint))
+        assert again.status == "pending"
+        assert again.request.fingerprint != asked.request.fingerprint
+        program.write_text("#!/bin/sh\necho fine\n")
+        # What was asked first is there again, and is asked about once more: the last question counts.
+        third = await box.resume("first", replace(YES, fingerprint=again.request.fingerprint))
+        done = await box.resume("first", replace(YES, fingerprint=third.request.fingerprint))
+    assert done.ok
+    assert "fine" in done.text
+    assert not (folder / "planted").exists()
+
+
+async def test_settings_that_a_command_left_in_its_home_are_in_the_next_question(folder):
+    policy = Policy(defaults={"run": "ask"})
+    async with coding(folder, policy=policy) as box:
+        if not box.workspace.commands.confined:
+            pytest.skip("machine: nothing confines commands")
+        write = "echo '[alias] st = status' | tee .gitconfig .config/git/config"
+        script = f"cd; mkdir -p .config/git; touch .bash_history; {write}"
+        first = await box.call(bash(script, "first"))
+        assert "in home" not in first.request.preview
+        assert (await box.resume("first", YES)).ok
+        second = await box.call(bash("git st", "second"))
+    told = "# left in home (settings, aliases):\n#   ~/.gitconfig\n#   ~/.config/git/config\n"
+    assert told in second.request.preview

@@ -330,6 +330,10 @@ class HostCommands(Protocol):
         """
         ...
 
+    def settings_left_in_home(self, session: str) -> tuple[str, ...]:
+        """Return the settings, such as `~/.gitconfig`, that a session's commands left in their own home folder."""
+        ...
+
     def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
         """Store the final exit of a job once its file changes were applied or refused."""
         ...

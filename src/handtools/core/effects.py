@@ -36,6 +36,16 @@ class ReadEffect:
         return "read"
 
 
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file of the workspace that a command names and may run, as it is at the moment."""
+
+    path: str
+    bytes: int
+    state: str
+    """A digest of its bytes, or its size and time; part of what is approved."""
+
+
 @dataclass(frozen=True)
 class CommandRun:
     """Effect of running a shell command, with its parsed script and inherited shell state."""
@@ -43,6 +53,10 @@ class CommandRun:
     command: Command
     confined: bool
     """Whether the kernel confines the command to the workspace and to the listed hosts."""
+    files: tuple[NamedFile, ...] = ()
+    """Files of the workspace that it names; looked up only for a question."""
+    home_files: tuple[str, ...] = ()
+    """Settings that earlier commands left in the home folder that it gets; looked up only for a question."""
 
     @property
     def kind(self) -> Literal["run"]:
@@ -88,6 +102,9 @@ class CommandRun:
         if script_runs_any_named_command(self.script, self.defined):
             told = (left.functions.strip(), left.aliases.strip())
             facts += [("defined before", each) for each in told if each]
+        facts += [("file", f"{file.path} ({file.bytes:,} bytes)") for file in self.files]
+        if self.home_files:
+            facts.append(("left in home (settings, aliases)", "\n".join(self.home_files)))
         return (*facts, ("script", command.script))
 
     @property
@@ -176,6 +193,7 @@ def _identity(effect: Effect) -> list[Any]:
             *effect.facts,
             sorted(effect.inherited.exports.items()),
             effect.command.terminal is not None,
+            [(file.path, file.state) for file in effect.files],
         ]
     # Of a visit the host alone: where it sends us on within itself, a person has said yes to already.
     return list(effect_targets(effect))

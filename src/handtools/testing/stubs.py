@@ -103,6 +103,8 @@ class MemoryCommands:
     """All commands that were run, in order."""
     left: dict[str, InheritedShellState] = field(default_factory=dict)
     """Shell state with which a session's commands start, by session."""
+    home_files: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Settings in the home folder of a session's commands, by session."""
     _jobs: dict[str, _StartedJob] = field(default_factory=dict)
 
     async def run(
@@ -192,6 +194,10 @@ class MemoryCommands:
     def inherited_shell_state(self, session: str) -> InheritedShellState:
         """Return the shell state that the test set for the session."""
         return self.left.get(session, InheritedShellState())
+
+    def settings_left_in_home(self, session: str) -> tuple[str, ...]:
+        """Return the paths that the test set for the session."""
+        return self.home_files.get(session, ())
 
     def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
         """Record the final exit of a stub job."""

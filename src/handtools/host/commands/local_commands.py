@@ -135,6 +135,10 @@ class NoCommands:
         """An empty shell state: no command has left anything."""
         return InheritedShellState()
 
+    def settings_left_in_home(self, session: str) -> tuple[str, ...]:
+        """No settings: no command has left anything."""
+        return ()
+
     def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
         """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
@@ -373,6 +377,10 @@ class LocalCommands:
         return InheritedShellState(
             cwd=folder, exports=dict(left.exports), functions=left.functions, aliases=left.aliases
         )
+
+    def settings_left_in_home(self, session: str) -> tuple[str, ...]:
+        """The paths of settings that a session's confined commands left in their home folder."""
+        return self._scratch.settings_in_home(session, self.runner.name)
 
     def _left(self, command: Command, session: str) -> ShellState:
         given = command.inherited

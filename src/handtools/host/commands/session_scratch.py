@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from handtools.host.files.folder_handle import FolderHandle, walk_tree
+from handtools.host.files.folder_handle import FolderHandle, open_inner_folder, walk_tree
 from handtools.host.files.git_repository import worktree_git_folder
 from handtools.host.files.tree_copy_and_removal import empty_hostile_folder
 from handtools.host.sandbox.launch import Launch, SessionFolders
@@ -52,6 +52,13 @@ _CACHES = {
 """Package caches below a home folder, and the shared folders that they are links to."""
 _OWN_FOLDERS = frozenset({".cache", ".cargo", ".config", ".local", ".npm", "go"})
 """Folders of a home folder that programs write to: these are the session's own, not links to the user's."""
+_SETTINGS_BELOW_HOME = (
+    ".cargo/config.toml", ".config/git/config", ".config/pip/pip.conf", ".config/uv/uv.toml",
+    ".docker/config.json", ".gradle/init.gradle", ".m2/settings.xml", ".pip/pip.conf", ".ssh/config",
+)  # fmt: skip
+"""Settings of well-known programs that are not directly in a home folder."""
+_NO_SETTINGS = frozenset({".lesshst", ".viminfo", ".wget-hsts"})
+_MOST_HOME_NAMES, _MOST_SETTINGS_NAMED = 200, 20
 _TRAVERSABLE = 0o711
 _SESSIONS, _SHARED = "sessions", "caches"
 _HOME, _TMP, _FILES = "home", "tmp", "files"
@@ -149,6 +156,22 @@ class SessionScratchFolders:
         if gone:
             threading.Thread(target=_delete, args=(gone,), name="handtools-scratch", daemon=True).start()
 
+    def settings_in_home(self, session: str, runner: str) -> tuple[str, ...]:
+        """The paths of settings that commands left in a session's home folder; nothing is opened but folders."""
+        found: list[str] = []
+        try:
+            home = FolderHandle.at(os.fspath(self._room(session, runner) / _HOME))
+        except OSError:
+            return ()
+        with home:
+            names = sorted(name for name in home.names() if name.startswith("."))
+            found += [name for name in names[:_MOST_HOME_NAMES] if _is_settings_file(home, name)]
+            for path in _SETTINGS_BELOW_HOME:
+                above, _, name = path.rpartition("/")
+                with contextlib.suppress(OSError), open_inner_folder(home, above) as folder:
+                    found += [path] if _is_settings_file(folder, name) else []
+        return tuple(f"~/{path}" for path in found[:_MOST_SETTINGS_NAMED])
+
     def drop(self, session: str, runner: str) -> None:
         """Delete the scratch of a session, unless a command of it still runs."""
         if _set_aside(self._room(session, runner)):
@@ -242,6 +265,12 @@ def _link(home: Path, parts: tuple[str, ...], target: str, user: tuple[int, int]
         return  # a command put something else there, or the disk is full: the session does without
     finally:
         folder.close()
+
+
+def _is_settings_file(folder: FolderHandle, name: str) -> bool:
+    facts = folder.find(name)
+    is_history = name in _NO_SETTINGS or name.endswith("_history")
+    return facts is not None and stat.S_ISREG(facts.st_mode) and not is_history
 
 
 def _give(folder: FolderHandle, name: str, user: tuple[int, int] | None) -> None:

@@ -6,7 +6,7 @@ ADR 1, 121.
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call
@@ -56,7 +56,9 @@ def _grant_command(run: CommandRun, target: str) -> list[str]:
         options = map(quote_words, ((option,) for option in remembered_options(parts[0])))
         return [prefix, *(f"{prefix} with {_name_with_digest(each, each)}" for each in options)]
     first = with_visible_characters(target.strip().partition("\n")[0])[:SHOWN_COMMAND_CHARS]
-    return [f"exactly `{first}` [{_digest(effect_fingerprint(run) + target)}]"]
+    # A lasting yes is to the words: agents change what they run, and it was chosen so that nobody is asked again.
+    words_alone = replace(run, files=(), home_files=())
+    return [f"exactly `{first}` [{_digest(effect_fingerprint(words_alone) + target)}]"]
 
 
 def _name_with_digest(name: str, target: str) -> str:

@@ -21,12 +21,13 @@ from handtools.core.commands import (
     OutputPage,
     OutputProgress,
 )
-from handtools.core.effects import CommandRun, Publication
-from handtools.core.errors import Denied, HostError, ToolError, WrongKind
+from handtools.core.effects import CommandRun, Publication, ReadEffect
+from handtools.core.errors import Denied, HostError, Stale, ToolError, WrongKind
 from handtools.core.events import Event, Progressed, Visited
 from handtools.core.files import FileFacts
 from handtools.core.web import Visit
 from handtools.runtime.approval.gate import ApprovalPending
+from handtools.runtime.approval.named_files import read_named_files
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy.change_rules import RuledChanges, apply_rules_to_changes
@@ -39,6 +40,8 @@ NO_UNDO_NOTE = "What it changed was not captured and can't be undone."
 COMMAND_CHANGE_NOTE = "by a command"
 HELD_OUTPUT_LINES, HELD_OUTPUT_BYTES = 400, 15_000
 """Most output that is shown of a command whose changes wait for an approval."""
+MAX_TIMES_ASKED = 5
+"""How often a command is asked about whose files change while somebody answers."""
 HELD_CHANGES_QUESTION = "Its changes are held until a person has seen them."
 
 
@@ -202,8 +205,38 @@ class GuardedCommands:
             command = replace(command, network="listed", hosts=hosts)
         kept_in = command.network != "on" and not command.live
         confined = self.workspace.commands.confined and kept_in
-        await self.files.gate.admit(CommandRun(command, confined=confined))
+        run = CommandRun(command, confined=confined)
+        if not self.files.gate.allows(run):
+            await self._ask(run)
         return command
+
+    async def _ask(self, run: CommandRun) -> None:
+        """Return if a person or a grant allows a command with the files that it names as they are now.
+
+        Whoever answers takes time: a yes is void if a file has changed meanwhile, and it is asked again.
+        """
+        seen = await to_thread.run_sync(self._with_named_files, run)
+        for _ in range(MAX_TIMES_ASKED):
+            await self.files.gate.admit(seen)
+            now = await to_thread.run_sync(self._with_named_files, run)
+            if now == seen:
+                return
+            seen = now
+        raise Stale(
+            "The files that the command names change all the time, so no approval of it stays valid.",
+            hint="Stop what changes them, then run it again.",
+        )
+
+    def _with_named_files(self, run: CommandRun) -> CommandRun:
+        def is_private(path: str) -> bool:
+            read = ReadEffect((path,))
+            return self.files.gate.policy.decide(read, self.call.tool).verdict != "allow"
+
+        return replace(
+            run,
+            files=read_named_files(self.workspace.files, run, is_private),
+            home_files=self.workspace.commands.settings_left_in_home(self.call.session_key),
+        )
 
     def _folder(self, path: str) -> str:
         def look() -> tuple[str, FileFacts | None]:

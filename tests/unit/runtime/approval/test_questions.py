@@ -51,6 +51,9 @@ class Desk:
     def begin_with(self, **facts):
         self.commands.left["s"] = InheritedShellState(**facts)
 
+    def save(self, path, data):
+        self.box.workspace.files._put(path, Node("file", data))
+
     async def call(self, script, **args):
         return await self.box.call(Call(tool="bash", args={"command": script, **args}, session="s", id="c"))
 
@@ -82,6 +85,73 @@ async def test_a_yes_to_what_has_changed_since_asks_again_and_runs_nothing(chang
     done = await desk.box.resume("c", replace(YES, fingerprint=again.request.fingerprint))
     assert done.ok
     assert len(desk.commands.ran) == 1
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "sh a/x",
+        "./a/x",
+        "cd a && sh x",
+        "sh < a/x",
+        "cat a/x | sh",
+        "node --require=./a/x b",
+        "python3 'a/x' --fast",
+    ],
+)
+async def test_a_yes_does_not_reach_a_file_that_was_changed_since(script):
+    desk = Desk(script)
+    asked = await desk.call(script)
+    assert "# file: a/x (0 bytes)" in asked.request.preview
+    desk.save("a/x", b"echo evil")
+    again = await desk.box.resume("c", YES)
+    assert again.status == "pending"
+    assert again.request.title.startswith("Asked again, it has changed: ")
+    assert "# file: a/x (9 bytes)" in again.request.preview
+    assert desk.commands.ran == []
+    assert (await desk.box.resume("c", replace(YES, fingerprint=again.request.fingerprint))).ok
+
+
+async def test_a_file_that_is_changed_while_a_person_thinks_is_asked_about_again():
+    asked = []
+
+    async def approver(approval):
+        asked.append(approval.preview)
+        if len(asked) == 1:
+            desk.save("a/x", b"echo evil")
+        return YES
+
+    desk = Desk("sh a/x", approver=approver)
+    assert (await desk.call("sh a/x")).ok
+    assert ["(0 bytes)" in asked[0], "(9 bytes)" in asked[1], len(asked)] == [True, True, 2]
+
+
+@pytest.mark.parametrize("script", ["tail a/x", "cat a/x b/x; ls a", "grep -r word a/x", "rm a/x"])
+async def test_a_file_that_is_only_looked_at_may_go_on_changing(script):
+    desk = Desk(script)
+    asked = await desk.call(script)
+    assert "# file" not in asked.request.preview
+    desk.save("a/x", b"more of the log")
+    assert (await desk.box.resume("c", YES)).ok
+
+
+async def test_a_lasting_yes_is_to_the_words_whatever_the_file_holds():
+    desk = Desk("sh a/x")
+    await desk.call("sh a/x")
+    assert (await desk.box.resume("c", Reply(allow=True, remember="session"))).ok
+    desk.save("a/x", b"echo again")
+    later = await desk.box.call(Call(tool="bash", args={"command": "sh a/x"}, session="s", id="later"))
+    assert later.ok
+
+
+async def test_settings_that_earlier_commands_left_in_the_home_are_in_the_question():
+    desk = Desk("git st")
+    asked = await desk.call("git st")
+    assert "in home" not in asked.request.preview
+    desk.commands.home_files["s"] = ("~/.gitconfig",)
+    again = await desk.box.resume("c", YES)
+    assert again.status == "pending"
+    assert "# left in home (settings, aliases): ~/.gitconfig" in again.request.preview
 
 
 async def test_the_same_yes_sent_twice_does_not_answer_what_is_asked_again():
