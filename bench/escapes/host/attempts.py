@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench.escapes.host import attacks, heldout
+from bench.escapes.host import attacks, heldout, heldout_second
 from bench.escapes.host.judge import Scan, scan
 from bench.escapes.host.place import Place, new_place
 
@@ -45,20 +45,21 @@ class Named:
     name: str
     sentence: str
     attack: Attack
-    held_out: bool = False
-    """Written after the code was frozen."""
+    held_out: str = ""
+    """The round of held-out attacks that it belongs to; empty for the others."""
 
     @property
     def title(self) -> str:
-        return f"{'heldout/' if self.held_out else ''}{self.family}/{self.name}"
+        return f"{self.held_out}/{self.family}/{self.name}".lstrip("/")
 
 
 def known() -> list[Named]:
-    """Every attack: the public coroutine functions of the modules in `attacks/`, then of those in `heldout/`."""
-    return [*_attacks_of(attacks, held_out=False), *_attacks_of(heldout, held_out=True)]
+    """Every attack: the public coroutine functions of the modules in `attacks/`, then of the held-out rounds."""
+    rounds = (("", attacks), ("heldout", heldout), ("heldout_second", heldout_second))
+    return [each for held_out, package in rounds for each in _attacks_of(package, held_out)]
 
 
-def _attacks_of(package: ModuleType, *, held_out: bool) -> Iterator[Named]:
+def _attacks_of(package: ModuleType, held_out: str) -> Iterator[Named]:
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         for name, value in vars(module).items():

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import time
@@ -135,6 +136,26 @@ class Place:
             check=True,
         )
         return done.stdout.decode().strip()
+
+    def person(self, script: str, *, seconds: float = 20.0, **env: str) -> str:
+        """What the person types in a terminal of their own, in the workspace; gives what they see."""
+        self.begin()
+        own = {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"} | env
+        with subprocess.Popen(
+            ["bash", "-c", script],
+            cwd=self.workspace,
+            env=os.environ | own,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        ) as process:
+            try:
+                seen, _ = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                seen, _ = process.communicate()
+        return seen.decode("utf-8", "replace")
 
     def race(self, one: str, other: str) -> None:
         """Have another process exchange two names of the workspace, again and again, until the attack ends."""
