@@ -112,7 +112,9 @@ async def folder_that_was_closed(place: Place) -> None:
 
 async def file_of_a_stash(place: Place) -> None:
     """`git stash pop` brings back a private file that is not tracked, while a job runs."""
-    place.shell("git init -q -b main; git config user.name a; git config user.email a@example.com; git add notes.txt; git commit -qm one")
+    place.shell(
+        "git init -q -b main; git config user.name a; git config user.email a@example.com; git add notes.txt; git commit -qm one"
+    )
     write_secret(place, "svc/.env")
     place.shell("git stash -qu -- svc; test ! -e svc/.env")
     place.allow(".git")
@@ -121,7 +123,9 @@ async def file_of_a_stash(place: Place) -> None:
 
 async def file_in_a_large_tree(place: Place) -> None:
     """In a tree of 30,000 folders the person makes private files; the next commands look at them."""
-    place.shell("mkdir -p d svc; cd d; mkdir -p $(seq -f 'f%g' 300); for f in f*; do mkdir $(seq -f $f/%g 100); done")
+    place.shell(
+        "mkdir -p d svc; cd d; mkdir -p $(seq -f 'f%g' 300); for f in f*; do mkdir $(seq -f $f/%g 100); done"
+    )
 
     def change() -> None:
         for path in ("svc/deep/.env", "svc/.env", "d/f7/7/.env", "d/f299/3/key.pem"):
