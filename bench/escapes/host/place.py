@@ -91,8 +91,11 @@ class Place:
 
     def environment(self) -> dict[str, str]:
         """What our process is started with: a home and a state of its own, and a secret that stays in it."""
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
+        kept = {name: os.environ[name] for name in ("LANG", "PYTHONPATH") if name in os.environ}
+        # A shim of a version manager looks for its programs in the person's home, which is another one here.
+        folders = [each for each in os.environ["PATH"].split(os.pathsep) if not each.endswith("/shims")]
         return kept | {
+            "PATH": os.pathsep.join(folders),
             "HOME": str(self.home),
             "HANDTOOLS_STATE": str(self.state),
             "HANDTOOLS_LANGUAGE": "off",
@@ -205,6 +208,7 @@ class Place:
             [sys.executable, "-m", "handtools", *words],
             cwd=self.outside,
             env=os.environ | env,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PREPARED_SECONDS,
             check=False,

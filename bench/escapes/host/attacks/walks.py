@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 from bench.escapes.host.place import Place
 
@@ -208,3 +209,20 @@ async def growing_file(place: Place) -> None:
         await place.call("read", path="grow.log", start_line=-5)
         await place.call("grep", pattern="y$", path="grow.log", limit=1)
         await place.call("edit", path="grow.log", old_string="x\n", new_string="z\n")
+
+
+async def nested_folders_of_a_command(place: Place) -> str | None:
+    """A thousand folders in each other must not cost much more to land than as many beside each other."""
+    used: list[float] = []
+    for script in (
+        "mkdir flat; cd flat; mkdir $(seq 1000)",
+        f"mkdir deep; cd deep; {_DEEP.format(levels=1000)}",
+    ):
+        await place.bash("true")
+        before = time.process_time()
+        await place.bash(script)
+        used.append(time.process_time() - before)
+    flat, deep = used
+    if deep < max(1.0, 3 * flat):
+        return None
+    return f"1,000 folders in each other took {deep:.1f} s of processor time to land, {flat:.1f} s beside each other"
