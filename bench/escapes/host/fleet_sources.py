@@ -73,7 +73,7 @@ def image(folder: Path, *layers: bytes, index: Any = None) -> Path:
 
 def host(place: Place, name: str, *, log: bool = False) -> WorkspaceHost:
     """A host of a fleet in the place; with `log`, over the one log of all hosts."""
-    store = WorkspaceStore(place.base / "fleet" / name)
+    store = WorkspaceStore(place.base / "hosts" / name)
     return WorkspaceHost(store, log=log_store(place) if log else None, policy=Policy(unattended="deny"))
 
 
@@ -215,4 +215,4 @@ async def recover(place: Place, name: str, *segments: bytes, on: str = "second")
     finally:
         await other.aclose()
     place.heard("read", result)
-    return privileged(place.base / "fleet" / on)
+    return privileged(place.base / "hosts" / on)

@@ -109,10 +109,3 @@ async def monitor_of_the_workspace(place: Place) -> None:
     _script(place, "tools/monitor.sh", text="#!/bin/sh\nfalse; cat\n")
     begin_repository(place, "git config core.fsmonitor tools/monitor.sh")
     await _changed(place, "tools/monitor.sh", "git status")
-
-
-async def editor_of_the_workspace(place: Place) -> None:
-    """The editor for commit messages is a script of the workspace."""
-    _script(place, "tools/editor.sh")
-    begin_repository(place, "git config core.editor tools/editor.sh")
-    await _changed(place, "tools/editor.sh", "git commit --allow-empty -q")

@@ -82,15 +82,6 @@ async def alias_of_the_persons_own(place: Place) -> str | None:
     return _lost_work(place, "git st")
 
 
-async def alias_of_an_included_file(place: Place) -> str | None:
-    """The same, but the person's alias is in a file that their configuration includes."""
-    (place.home / "aliases").write_text("[alias]\n\tundo-add = restore --staged .\n")
-    write_person_config(place, "[include]\n\tpath = ~/aliases\n")
-    begin_repository(place)
-    await place.bash("git config alias.undo-add 'reset --hard'")
-    return _lost_work(place, "git undo-add")
-
-
 def _lost_work(place: Place, typed: str) -> str | None:
     with (place.workspace / "notes.txt").open("a") as file:
         file.write("work of an hour\n")

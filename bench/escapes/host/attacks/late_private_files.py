@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 from pathlib import Path
 
 from bench.escapes.host.late_files import WAITING, look_after, watch_with_job, write_secret
@@ -82,24 +81,6 @@ async def folder_whose_times_were_set_back(place: Place) -> None:
         os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     await look_after(place, "cat svc/.env", change)
-
-
-async def folder_exchanged_for_one_of_the_same_time(place: Place) -> None:
-    """A folder is exchanged for a copy with a private file; both have the same times, and so has the one above."""
-    place.put("apps/svc/a.txt", "a\n")
-    above, folder = place.workspace / "apps", place.workspace / "apps/svc"
-
-    def change() -> None:
-        times = {each: (each.stat().st_atime_ns, each.stat().st_mtime_ns) for each in (above, folder)}
-        other = place.base / "other"
-        shutil.copytree(folder, other)
-        (other / ".env").write_text(f"KEY={place.secrets['OTHER']}\n")
-        shutil.rmtree(folder)
-        os.rename(other, folder)
-        for each in (folder, above):
-            os.utime(each, ns=times[each])
-
-    await look_after(place, "cat apps/svc/.env", change)
 
 
 async def folder_that_was_closed(place: Place) -> None:

@@ -45,15 +45,6 @@ async def source_of_very_many_names(place: Place) -> str | None:
     )
 
 
-async def data_of_very_many_keys(place: Place) -> str | None:
-    """A JSON or YAML file has very many keys."""
-    return await _read(
-        place,
-        a_dot_json="{" + ",\n".join(f'"k{number}":{{"a":1}}' for number in range(80_000)) + "}",
-        a_dot_yaml="".join(f"k{number}:\n  a: 1\n" for number in range(80_000)),
-    )
-
-
 async def source_that_is_nested(place: Place) -> None:
     """Functions, brackets and tags lie in each other, thousands deep, each on a line of its own."""
     files = {
@@ -80,18 +71,6 @@ async def edit_that_almost_fits(place: Place) -> str | None:
     """The text to be replaced is long, and almost the same as every part of the file."""
     place.put("a.txt", "a\n" * 60_000)
     return await _called(place, "edit", path="a.txt", old_string="a\n" * 20_000 + "b", new_string="c")
-
-
-async def rules_about_ignored_names(place: Place) -> str | None:
-    """`.gitignore` has thousands of rules with many stars, and names are long."""
-    place.put(
-        ".gitignore",
-        "\n".join("*a" * 40 + f"{number}" for number in range(3000)) + "\n" + "**/" * 300 + "a\n",
-    )
-    for number in range(30):
-        place.put("a" * 200 + str(number), "x\n")
-    found = await _called(place, "list", path=".")
-    return found or await _called(place, "find", pattern="**/*a*a*a*a*a*a*a*a*a*a*b")
 
 
 async def _called(place: Place, tool: str, **args: Any) -> str | None:

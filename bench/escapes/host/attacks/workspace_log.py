@@ -72,9 +72,8 @@ async def states_that_lead_out(place: Place) -> str | None:
     name = await begin_log(place)
     place.begin()
     for number, states in enumerate(_forged(place)):
-        if found := await recover(place, name, segment(states), on=f"host-{number}"):
-            return found
-        if found := found_elsewhere(place, "evil"):
+        found = await recover(place, name, segment(states), on=f"host-{number}")
+        if found := found_elsewhere(place, "evil") or found:
             return found
     return None
 
@@ -84,9 +83,8 @@ async def kept_files_that_lead_out(place: Place) -> str | None:
     name = await begin_log(place)
     place.begin()
     for number, states in enumerate(_forged(place)):
-        if found := await recover(place, name, segment(kept=states), on=f"host-{number}"):
-            return found
-        if found := found_elsewhere(place, "evil"):
+        found = await recover(place, name, segment(kept=states), on=f"host-{number}")
+        if found := found_elsewhere(place, "evil") or found:
             return found
     return None
 
@@ -123,21 +121,6 @@ async def names_that_are_odd(place: Place) -> str | None:
         if found := await recover(place, name, segment([State(path)]), on=f"host-{number}"):
             return found
     return None
-
-
-async def head_that_names_a_template_by_a_path(place: Place) -> str | None:
-    """The log of a workspace begins with a template whose name goes up to another folder of the host."""
-    name = await begin_log(place)
-    place.begin()
-    stored = place.base / "log"
-    (template,) = (stored / "templates").iterdir()
-    found = None
-    for number, path in enumerate(("../evil", "../../evil")):
-        (stored / "templates" / path).write_bytes(template.read_bytes())
-        (stored / "workspaces" / name / "head").write_text(f'["{path}", "", "", 0]')
-        found = found or await recover(place, name, on=f"host-{number}")
-    made = [str(file.parent) for file in place.base.rglob("evil/facts.json")]
-    return found or (f"written elsewhere: {', '.join(made)}" if made else None)
 
 
 async def template_of_the_store_that_is_another(place: Place) -> str | None:
