@@ -3,6 +3,7 @@
 import asyncio
 import os
 import tarfile
+from typing import Any
 
 from bench.escapes.host.fleet_sources import (
     FILE,
@@ -209,7 +210,7 @@ async def image_that_leads_out(place: Place) -> str | None:
 async def image_with_odd_documents(place: Place) -> str | None:
     """The index of an image has values of other kinds than it should: each must be refused, and none is a bug."""
     digest = "sha256:" + "0" * 64
-    documents = (
+    documents: tuple[Any, ...] = (
         {"manifests": 5}, {"manifests": ["x"]}, {"manifests": [{"digest": None}]}, {"manifests": [{"digest": "sha256:../../x"}]}, [1], "x", None,
         {"manifests": [{"digest": digest, "platform": "linux"}]}, {"manifests": [[digest]]}, {"manifests": {"digest": digest}}, {"manifests": [None, {}]},
     )  # fmt: skip

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from bench.escapes.host.fleet_sources import (
+    HONEST,
     Entry,
     State,
     archive,
@@ -71,6 +72,8 @@ async def states_that_lead_out(place: Place) -> str | None:
     """Somebody adds segments whose paths go up, are absolute, or lead through a link that an earlier state made."""
     name = await begin_log(place)
     place.begin()
+    if found := await recover(place, name, on=HONEST):
+        return found
     for number, states in enumerate(_forged(place)):
         found = await recover(place, name, segment(states), on=f"host-{number}")
         if found := found_elsewhere(place, "evil") or found:
@@ -129,7 +132,7 @@ async def template_of_the_store_that_is_another(place: Place) -> str | None:
     place.begin()
     (template,) = (place.base / "log/templates").iterdir()
     template.write_bytes(compressed(archive(Entry("a.txt", data=b"evil\n"))))
-    other = host(place, "second", log=True)
+    other = host(place, "second", log="log")
     result = await other.call(name, Call(tool="read", args={"path": "a.txt"}))
     await other.aclose()
     return "a template of another content was taken" if "evil" in result.text else None

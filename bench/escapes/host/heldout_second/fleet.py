@@ -15,7 +15,6 @@ from bench.escapes.host.fleet_sources import (
     begin_log,
     found_elsewhere,
     host,
-    log_store,
     recover,
     segment,
 )
@@ -23,6 +22,7 @@ from bench.escapes.host.place import Place
 from handtools.core.errors import HandtoolsError
 from handtools.fleet.journal_archive import unpack_journal
 from handtools.fleet.templates import TemplateStore
+from handtools.fleet.workspace_log import LogStore
 
 _THEIRS = """
 git init -q -b main {folder}; cd {folder}; git config user.name a; git config user.email a@example.com
@@ -100,13 +100,13 @@ async def checkpoint_that_leads_out(place: Place) -> str | None:
     name = await begin_log(place)
     place.begin()
     link = State("l", "link", 0, str(place.outside).encode())
-    for number, states in enumerate(
-        ((State("../evil"),), (link, State("l/evil")), (link, State("l", "folder", 0o777, b"")))
-    ):
-        log = log_store(place)
-        end = max(log.objects(name).segments) + 1
-        log.put_checkpoint(name, end, segment(states))
-        found = await recover(place, name, on=f"host-{number}")
+    cases = ((State("../evil"),), (link, State("l/evil")), (link, State("l", "folder", 0o777, b"")))
+    for number, states in enumerate(cases):
+
+        def change(log: LogStore, _: Path, states: tuple[State, ...] = states) -> None:
+            log.put_checkpoint(name, max(log.objects(name).segments) + 1, segment(states))
+
+        found = await recover(place, name, on=f"host-{number}", change=change)
         if found := found_elsewhere(place, "evil") or found:
             return found
     return None
@@ -116,12 +116,14 @@ async def head_that_names_a_template_by_a_path(place: Place) -> str | None:
     """The log of a workspace begins with a template whose name goes up to another folder of the host."""
     name = await begin_log(place)
     place.begin()
-    stored = place.base / "log"
-    (template,) = (stored / "templates").iterdir()
     found = None
     for number, path in enumerate(("../evil", "../../evil")):
-        (stored / "templates" / path).write_bytes(template.read_bytes())
-        (stored / "workspaces" / name / "head").write_text(f'["{path}", "", "", 0]')
-        found = found or await recover(place, name, on=f"host-{number}")
+
+        def change(_: LogStore, folder: Path, path: str = path) -> None:
+            (template,) = (folder / "templates").iterdir()
+            (folder / "templates" / path).write_bytes(template.read_bytes())
+            (folder / "workspaces" / name / "head").write_text(f'["{path}", "", "", 0]')
+
+        found = found or await recover(place, name, on=f"host-{number}", change=change)
     made = [str(file.parent) for file in place.base.rglob("evil/facts.json")]
     return found or (f"written elsewhere: {', '.join(made)}" if made else None)
