@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from handtools.text.shell import quote_words, read_script
 from handtools.text.shell.always_allow_prefix import always_allow_prefix
 from handtools.text.shell.hazards import find_hazards
-from handtools.text.shell.script_commands import plain_commands
+from handtools.text.shell.script_commands import parse_bash, plain_commands
 from handtools.text.shell.word_unquoting import OpaqueScript, unquote_word
 
 RECORD = """
@@ -62,7 +62,7 @@ def executed(script: str, *, answer: int) -> list[tuple[str, ...]]:
 
 def plain(script: str) -> tuple[tuple[str, ...], ...] | None:
     try:
-        return plain_commands(script)
+        return plain_commands(script, parse_bash(script))
     except OpaqueScript:
         return None
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from anyio import to_thread
+
 from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call
 from handtools.core.effects import CommandRun, Effect, effect_fingerprint, effect_targets
@@ -131,7 +133,8 @@ class ApprovalGate:
             if not question:
                 return
             decision = Decision("ask", "review", question, decision.target)
-        approval = self.question(effect, decision)
+        # In a thread: the diff of a large file takes a while, and others go on meanwhile.
+        approval = await to_thread.run_sync(self.question, effect, decision)
         if approval.fingerprint in self.granted:
             self.used.add(approval.fingerprint)
             return

@@ -74,8 +74,8 @@ _NEAR_DISTANCE = 96
 _SMALL_CELLS = 1 << 21
 # Bits of table kept at once (4 MiB); a larger problem is split in two first.
 _TABLE_CELLS = 1 << 25
-# Beyond this (65,536 lines against as many) the diff stays correct but may not be minimal.
-_MINIMAL_CELLS = 1 << 32
+# Beyond this (32,768 lines against as many) the diff stays correct but may not be minimal: it would take seconds.
+_MINIMAL_CELLS = 1 << 30
 # Lines up to this frequent get their bit mask on demand: one for each would not fit.
 _RARE = 4
 _FLIPPED_DIGITS = bytes.maketrans(b"01", b"\x01\x00")

@@ -6,9 +6,10 @@ and each word is read again by our own rules. Where the two readings differ, the
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Literal
 
 from handtools.text.shell.hazards import find_hazards
@@ -101,10 +102,10 @@ def parse_bash(text: str) -> "SgNode":
     return SgRoot(text, "bash").root()
 
 
-def plain_commands(text: str) -> tuple[CommandWords, ...]:
+def plain_commands(text: str, root: "SgNode") -> tuple[CommandWords, ...]:
     """Give the commands of a plain script as lists of words, in order; raises `OpaqueScript` for any other."""
     reading = _Reading(text)
-    _walk(parse_bash(text), reading)
+    _walk(root, reading)
     reading.tokens.sort(key=lambda token: token.start)
     _account(reading)
     return tuple((program_word(words[0]), *map(unquote_word, words[1:])) for words in reading.commands)
@@ -255,25 +256,26 @@ class Script:
 @lru_cache(maxsize=64)
 def read_script(text: str) -> Script:
     """Analyse a bash script; never raises, an unreadable script is opaque."""
+    root: SgNode | None = None
     try:
-        outer = plain_commands(text)
+        # Once: a script can be written to keep the parser busy.
+        root = parse_bash(text)
+        outer = plain_commands(text, root)
         parts = tuple(each for words in outer for each in (words, *inner_commands(words)))
     except OpaqueScript as reason:
         # Bash takes a line that goes on together before it reads it: it is looked at as it is, and so.
-        texts = dict.fromkeys((text, text.replace("\\\n", "")))
-        found = tuple(islice((words for each in texts for words in _found(each, 0)), _MOST_FOUND + 1))
-        seen = len(found) <= _MOST_FOUND and _readable(text) and not any(map(_unnamed, found))
-        return Script(text, (), f"{reason}.", found, _dangers(text, found), seen=seen)
+        joined = text.replace("\\\n", "")
+        every = chain(_found_in(root, 0), _found(joined, 0) if joined != text else ())
+        found = tuple(islice(every, _MOST_FOUND + 1))
+        seen = len(found) <= _MOST_FOUND and _is_readable(root) and not any(map(_unnamed, found))
+        return Script(text, (), f"{reason}.", found, _dangers(root, found), seen=seen)
     found = tuple(islice((each for words in parts for each in _opened(words, 0)), _MOST_FOUND))
-    return Script(text, parts, "", found, _dangers(text, parts))
+    return Script(text, parts, "", found, _dangers(root, parts))
 
 
-def _readable(text: str) -> bool:
-    """Whether a script can be parsed without syntax errors."""
-    try:
-        return all(node.kind() != "ERROR" for node in all_nodes(parse_bash(text)))
-    except OpaqueScript:
-        return False
+def _is_readable(root: "SgNode | None") -> bool:
+    """Whether a script could be parsed, without syntax errors."""
+    return root is not None and all(node.kind() != "ERROR" for node in all_nodes(root))
 
 
 def _unnamed(words: CommandWords) -> bool:
@@ -285,11 +287,12 @@ def _unnamed(words: CommandWords) -> bool:
 
 
 def _found(text: str, depth: int) -> Iterator[CommandWords]:
-    try:
-        root = parse_bash(text)
-    except OpaqueScript:
-        return
-    for node in all_nodes(root):
+    with suppress(OpaqueScript):
+        yield from _found_in(parse_bash(text), depth)
+
+
+def _found_in(root: "SgNode | None", depth: int) -> Iterator[CommandWords]:
+    for node in all_nodes(root) if root is not None else ():
         if node.kind() == "command":
             words = tuple(word for child in node.children() if _is_word(child) for word in _guesses(child))
             if words:
@@ -326,24 +329,20 @@ def _opened(words: CommandWords, depth: int) -> Iterator[CommandWords]:
                 yield from _found(word, depth + 1)
 
 
-def _dangers(text: str, found: tuple[CommandWords, ...]) -> tuple[str, ...]:
+def _dangers(root: "SgNode | None", found: tuple[CommandWords, ...]) -> tuple[str, ...]:
     told = [
         f"`{program_basename(words[0])}` {_FIERCE[program_basename(words[0])]}"
         for words in found
         if program_basename(words[0]) in _FIERCE
     ]
     told += [f"{hazard} (`{words[0]}`)" for words in found for hazard in find_hazards(words)]
-    return tuple(dict.fromkeys([*_written(text), *told]))[:12]
+    return tuple(dict.fromkeys([*_written(root), *told]))[:12]
 
 
-def _written(text: str) -> list[str]:
+def _written(root: "SgNode | None") -> list[str]:
     """Give the files that the redirections of a script write."""
-    try:
-        root = parse_bash(text)
-    except OpaqueScript:
-        return []
     targets = []
-    for node in all_nodes(root):
+    for node in all_nodes(root) if root is not None else ():
         if node.kind() == "file_redirect" and ">" in node.text():
             words = [
                 child for child in node.children() if child.is_named() and child.kind() != "file_descriptor"
