@@ -23,21 +23,27 @@ class ObjectStore(Protocol):
 
     def create(self, key: str, data: bytes) -> None:
         """Put an object where none is; an error if there is one."""
+        ...
 
     def get(self, key: str, most: int) -> bytes | None:
         """Up to so many bytes of an object from its beginning; None where there is none."""
+        ...
 
     def has(self, key: str) -> bool:
         """Whether there is an object."""
+        ...
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder: of objects, and of folders."""
+        ...
 
     def modified(self, key: str) -> float:
         """When an object was put, in seconds since 1970."""
+        ...
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; no error for those that are gone."""
+        ...
 
 
 def open_object_store(url: str, **options: Any) -> ObjectStore:
