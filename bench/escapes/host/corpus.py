@@ -11,9 +11,15 @@ from bench.figures import Figure
 FAMILY = "host"
 HELD_OUT = {"heldout": "held-out attempts", "heldout_second": "held-out attempts, second round,"}
 """The rounds of held-out attacks; each has one row of its own, without a goal."""
-QUICK_SECONDS = 25.0
+QUICK_SECONDS = 35.0
 """In CI no attack is begun after so long."""
 QUICK = (
+    "project_policy/rule_that_is_an_exception", "submodules/name_that_leads_through_the_packs",
+    "git_objects/pack_with_the_index_of_another", "git_settings/fetch_over_the_persons_branches",
+    "configured_programs/hook_in_a_folder_of_the_workspace", "late_private_files/folder_whose_times_were_set_back",
+    "late_private_files/made_while_a_job_runs", "fleet_templates/tarball_with_long_links",
+    "fleet_templates/commit_with_a_filter", "workspace_log/states_that_lead_out",
+    "approved_files/script_that_changes",
     "git/promisor_over_ssh", "programs/planted_programs_on_the_first_call", "landing/links_with_protected_names",
     "skills/skill_that_is_a_link", "approvals/folder_changes_before_the_answer", "links/link_to_a_private_file",
     "command_rules/options_before_the_subcommand", "landing/repository_in_two_places", "git/bare_at_the_root",

@@ -13,9 +13,10 @@ EVERYWHERE = "grep -rh CANARY-OTHER . --include='*'"
 async def made_while_a_command_runs(place: Place) -> None:
     """The person makes private files in the root and below it, while a command of the foreground runs."""
     place.put("svc/a.txt", "a\n")
+    place.begin()
     look = "cat .env.local svc/.env svc/key.pem"
-    running = asyncio.create_task(place.bash(f"({WAITING.format(look=look)}) 2>/dev/null"))
-    await place.until(running.done, 0.7)
+    running = asyncio.create_task(place.bash(f"echo be''gun; ({WAITING.format(look=look)}) 2>/dev/null"))
+    await place.until(lambda: running.done() or "begun" in place.transcript.read_text(), 20.0)
     for path in (".env.local", "svc/.env", "svc/key.pem"):
         write_secret(place, path)
     await running

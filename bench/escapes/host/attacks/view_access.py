@@ -1,10 +1,12 @@
 """`handtools view`: another user of the machine tries to be the person at the browser."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 from bench.escapes.host.place import Place
@@ -124,10 +126,8 @@ async def link_of_somebody_else(place: Place) -> str | None:
     """Another user has the link, from a shared log or over the shoulder, and follows it first."""
     if os.geteuid() != 0:
         return None  # only root can be two users
-    process = await _view(place, "--json")
-    assert process.stdout is not None
-    link = re.search(rb'https?://[^"]+', process.stdout.readline())
-    said = _run(_as_other(_IS_THE_PERSON, link[0].decode(), "")) if link else ""
+    link = await _link(place)
+    said = _run(_as_other(_IS_THE_PERSON, link, ""))
     return "another user was let in by the link" if "read" in said else None
 
 
@@ -135,14 +135,15 @@ async def cookie_of_somebody_else(place: Place) -> str | None:
     """Another user has the person's cookie, and uses it beside them."""
     if os.geteuid() != 0:
         return None
+    link = await _link(place)
+    with urllib.request.urlopen(link, timeout=10) as answer:
+        cookie = str(answer.headers["set-cookie"]).split(";")[0]
+    said = _run(_as_other(_IS_THE_PERSON, link, cookie))
+    return "another user was let in by the cookie" if "read" in said else None
+
+
+async def _link(place: Place) -> str:
+    """The link that the person is told; without one, these attacks prove nothing."""
     process = await _view(place, "--json")
     assert process.stdout is not None
-    link = re.search(rb'https?://[^"]+', process.stdout.readline())
-    if link is None:
-        return None
-    import urllib.request
-
-    with urllib.request.urlopen(link[0].decode(), timeout=10) as answer:
-        cookie = str(answer.headers["set-cookie"]).split(";")[0]
-    said = _run(_as_other(_IS_THE_PERSON, link[0].decode(), cookie))
-    return "another user was let in by the cookie" if "read" in said else None
+    return json.loads(process.stdout.readline())["url"]  # type: ignore[no-any-return]

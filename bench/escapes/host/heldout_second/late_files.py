@@ -25,15 +25,11 @@ async def file_beside_a_live_job(place: Place) -> None:
     """The person has allowed a job that writes in place; while it runs, they make private files."""
     place.open(person=Person(()))
     look = "grep -rh CANARY-OTHER ."  # a private name in it would be refused before it runs
-    started = await place.bash(
-        f"echo ready; ({WAITING.format(look=look)}) 2>/dev/null", live=True, background=True
-    )
-    if job := getattr(started.details, "job", ""):
-        await place.until(lambda: False, 0.7)
-        for path in ("src/.env", ".env.local", "late/id_ed25519"):
-            write_secret(place, path)
-        for action in ("wait", "output"):
-            await place.call("jobs", action=action, job=job, timeout=15.0)
+    job = await place.job(f"echo ready; ({WAITING.format(look=look)}) 2>/dev/null", live=True)
+    for path in ("src/.env", ".env.local", "late/id_ed25519"):
+        write_secret(place, path)
+    for action in ("wait", "output"):
+        await place.call("jobs", action=action, job=job.details.job, timeout=15.0)
 
 
 async def file_made_as_a_command_begins(place: Place) -> None:
