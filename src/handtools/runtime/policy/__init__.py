@@ -143,7 +143,9 @@ class Policy:
                 yield Decision(self.default_verdict("visit"), "hosts", reason, host)
 
     def _visited(self, visit: Visit, tool: str) -> Decision:
-        hits = [(rule, rule.verdict) for rule in self.rules if rule.applies_to_visit(visit, tool)]
+        hits: list[tuple[Rule, Verdict]] = [
+            (rule, rule.verdict) for rule in self.rules if rule.applies_to_visit(visit, tool)
+        ]
         listed = None
         if self._listed.lists(visit.host, visit.port):
             listed = Decision("allow", "hosts", "It is on the list of hosts.", visit.place)
@@ -151,7 +153,9 @@ class Policy:
 
     def _published(self, effect: Publication, tool: str) -> Decision:
         (target,) = effect_targets(effect)
-        hits = [(rule, rule.verdict) for rule in self.rules if rule.judge("publish", target, tool)]
+        hits: list[tuple[Rule, Verdict]] = [
+            (rule, rule.verdict) for rule in self.rules if rule.judge("publish", target, tool)
+        ]
         listed = None
         if self._listed_ports.contain(effect.where.port):
             listed = Decision("allow", "ports", "It is on the list of ports.", target)
@@ -196,7 +200,7 @@ class Policy:
             and kind in {"read", "change"}
         ):
             return self._default(kind, target)
-        hits = [
+        hits: list[tuple[Rule, Verdict]] = [
             (rule, verdict)
             for rule in self.all_rules
             if (verdict := rule.judge(kind, target, tool, link=link))
