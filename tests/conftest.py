@@ -7,8 +7,13 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from handtools.host.agent_shells import AGENT_SHELL_VARIABLES
+
 # Tests that are not about language servers start none, whatever is installed; children inherit this.
 os.environ["HANDTOOLS_LANGUAGE"] = "off"
+# Nor does it matter who runs the tests: what an agent's shell is refused, some of them do as a person.
+for _name in AGENT_SHELL_VARIABLES:
+    os.environ.pop(_name, None)
 # A shell that starts us in the background has SIGINT and SIGQUIT ignored, and children would inherit that, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -21,6 +21,7 @@ from handtools.cli.terminal import (
     print_approval,
     print_json,
     print_remark,
+    refuse_agent_shell,
     stderr_console,
     stdout_console,
     table_cell,
@@ -64,17 +65,20 @@ def approve(
     remember: Annotated[
         RememberScope, typer.Option(help="once, or also for the like of it in this session or project.")
     ] = "once",
+    yes: options.YesOption = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Say yes to a pending call.
 
     What it wants is shown first; it runs with a grant for exactly that. Without an id it is the only one that
-    waits, and at a terminal you are asked.
+    waits, and you are asked; where there is no terminal to ask at, give the id or --yes. The shell of an agent is
+    refused: it can't answer for you.
 
     Example: handtools approve 3f2a --remember session
     """
-    _answer_call(workspace, call_id, Reply(allow=True, remember=remember), as_json=as_json)
+    refuse_agent_shell()
+    _answer_call(workspace, call_id, Reply(allow=True, remember=remember), is_sure=yes, as_json=as_json)
 
 
 def deny(
@@ -91,10 +95,10 @@ def deny(
 
     Example: handtools deny 3f2a --message 'Use the staging database.'
     """
-    _answer_call(workspace, call_id, Reply(allow=False, message=message), as_json=as_json)
+    _answer_call(workspace, call_id, Reply(allow=False, message=message), is_sure=True, as_json=as_json)
 
 
-def _answer_call(workspace: Path, name: str | None, reply: Reply, *, as_json: bool) -> None:
+def _answer_call(workspace: Path, name: str | None, reply: Reply, *, is_sure: bool, as_json: bool) -> None:
     with open_toolbox_at(workspace, plugins=True) as (toolbox, record):
         call_id = record.find_call_id(name) if name is not None else _only_waiting(record)
         kept = _waiting_call(record, call_id)
@@ -111,12 +115,12 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, as_json: bo
             print_approval(
                 stderr_console(), asked, record.suggested_command("show", record.calls.short(call_id))
             )
-        if (
-            reply.allow
-            and name is None
-            and is_interactive()
-            and not ask_yes_no(stderr_console(), "Allow it?")
-        ):
+        if name is None and not is_sure and not is_interactive():
+            again = record.suggested_command("approve", record.calls.short(call_id))
+            raise CliCommandError(
+                "There is no terminal to ask at.", f"Name the call, `{again}`, or say --yes."
+            )
+        if name is None and not is_sure and not ask_yes_no(stderr_console(), "Allow it?"):
             step = f"To say no: {record.suggested_command('deny', record.calls.short(call_id))}"
             raise CliCommandError("It still waits for an answer.", step)
         if out_of_reach:

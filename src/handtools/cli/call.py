@@ -10,7 +10,13 @@ from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.options import parse_tool_arguments
 from handtools.cli.results import exit_code, print_result
-from handtools.cli.terminal import ask_approval, is_interactive, pass_on_lines, print_remark
+from handtools.cli.terminal import (
+    ask_approval,
+    is_interactive,
+    pass_on_lines,
+    print_remark,
+    refuse_agent_shell,
+)
 
 if TYPE_CHECKING:
     from handtools.cli.streamed_output import CommandOutputPrinter
@@ -66,6 +72,8 @@ def call(
     args = parse_tool_arguments(given, pairs)
     if starts_job(tool, args):
         raise typer.BadParameter(_NO_JOBS)
+    if yes:
+        refuse_agent_shell()
     from handtools.core.call import Call, new_call_id
 
     request = Call(

@@ -236,6 +236,20 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def refuse_agent_shell() -> None:
+    """Refuse a command by which a person answers questions, if a client runs it for its agent.
+
+    Raises `CliCommandError`. A terminal proves nothing: clients give one to their shells.
+    """
+    from handtools.host.agent_shells import client_by_ancestry, client_by_variables
+
+    if client := client_by_variables() or (not is_interactive() and client_by_ancestry()):
+        raise CliCommandError(
+            f"This shell is run by {client}, and an agent can't answer for a person.",
+            "A person runs it in a terminal of their own.",
+        )
+
+
 def ask_line(console: "Console", question: str) -> str:
     """Print a question and read one line from stdin; empty at the end of input or on Ctrl-C."""
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handtools.cli import options
-from handtools.cli.terminal import CliCommandError, print_json, print_remark
+from handtools.cli.terminal import CliCommandError, print_json, print_remark, refuse_agent_shell
 
 if TYPE_CHECKING:
     from handtools.cli.view_server import ViewServer
@@ -45,6 +45,7 @@ def view(
     from handtools.mcp.http_access import new_token
     from handtools.session_feed import SessionFeed
 
+    refuse_agent_shell()
     listening = _listen(address, port)
     host = "{}:{}".format(*listening.getsockname())
     opened = open_local_journal(workspace)

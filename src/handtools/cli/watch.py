@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.terminal import CliCommandError
+from handtools.cli.terminal import CliCommandError, refuse_agent_shell
 
 
 def watch(
@@ -31,6 +31,7 @@ def watch(
         ) from None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CliCommandError("This is no terminal.", "`handtools log --follow` prints calls as they end.")
+    refuse_agent_shell()
     from handtools.session_feed import SessionFeed
 
     feed = SessionFeed(workspace)

@@ -3,10 +3,12 @@
 import os
 import select
 import signal
+import subprocess
 import sys
 
 import pytest
 
+from handtools.host.agent_shells import AGENT_SHELL_VARIABLES
 from tests.e2e.cli.conftest import HANDTOOLS
 
 pty = pytest.importorskip("pty", reason="machine: no pseudo-terminals here")
@@ -166,6 +168,63 @@ def test_approve_without_an_id_shows_the_only_one_that_waits_and_asks(shell):
     assert "+shown" in seen.partition("Allow it?")[0]
     code, seen = at_terminal(shell, "approve", answers=[("Allow it?", "y\n")])
     assert (code, shell.text(".envrc")) == (0, "shown")
+
+
+def test_approve_without_a_terminal_wants_an_id_or_yes(shell):
+    shell.run("call", "write", "path=.envrc", "content=shown")
+    refused = shell.run("approve")
+    assert (refused.code, shell.text(".envrc")) == (1, None)
+    assert "no terminal" in refused.err
+    assert "+shown" in refused.err
+    assert shell.run("approve", "--yes").code == 0
+    assert shell.text(".envrc") == "shown"
+
+
+@pytest.mark.parametrize("variable", AGENT_SHELL_VARIABLES)
+def test_the_shell_of_an_agent_approves_nothing(shell, variable):
+    asked = shell.run("call", "write", "path=.envrc", "content=shown", "--output", "json").json["call_id"]
+    for words in (["approve", asked], ["approve", "--yes"], ["view", "--json"]):
+        refused = shell.run(*words, **{variable: "1"})
+        assert refused.code == 1
+        assert "an agent can't answer for a person" in refused.err
+    again = shell.run("call", "write", "path=mise.toml", "content=x", "--yes", **{variable: "1"})
+    assert again.code == 1
+    assert shell.text(".envrc") is shell.text("mise.toml") is None
+    assert shell.run("deny", asked, **{variable: "1"}).code == 0
+
+
+def test_the_shell_of_an_agent_approves_nothing_at_a_terminal_either(shell):
+    shell.run("call", "write", "path=.envrc", "content=shown")
+    for word in ("approve", "watch"):
+        code, seen = at_terminal(shell, word, answers=[], GEMINI_CLI="1")
+        assert code == 1
+        assert "run by Gemini CLI" in seen
+
+
+CLIENT = """
+import os, subprocess, sys
+program, call, how = sys.argv[1:]
+server = subprocess.Popen([program, "mcp", "."], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+try:
+    line = [program, "approve", call] if how == "itself" else ["sh", "-c", f'"{program}" approve {call}; true']
+    sys.exit(subprocess.run(line).returncode)
+finally:
+    server.stdin.close()
+    server.wait()
+"""
+"""A program that has started our MCP server, and answers a question itself or from a shell."""
+
+
+@pytest.mark.linux("supervisors")
+@pytest.mark.parametrize(("how", "landed"), [("itself", "shown"), ("its shell", None)])
+def test_a_client_answers_for_a_person_by_itself_and_not_from_a_shell_that_it_runs(shell, how, landed):
+    asked = shell.run("call", "write", "path=.envrc", "content=shown", "--output", "json").json["call_id"]
+    done = subprocess.run(
+        [sys.executable, "-c", CLIENT, HANDTOOLS, asked, how],
+        cwd=shell.folder, env=shell.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert shell.text(".envrc") == landed, done
+    assert ("an agent can't answer for a person" in done.stderr) == (landed is None)
 
 
 def test_approve_shows_what_it_approves_and_wants_an_id_where_several_wait(shell):
