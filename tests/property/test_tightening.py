@@ -339,6 +339,13 @@ DENY_ALL_BUT = {"name": "x", "verdict": "deny", "reason": "r"}
     [],
     "api",
 )
+@example(
+    {"defaults": {"change": "deny"}},
+    [{"excluded": ["src/deep/b/below"]}],
+    ("tool.handtools", "tool.handtools."),
+    [],
+    "",
+)
 @given(PERSONS, PROJECTS, HEADERS, TREES, FOLDERS)
 def test_no_project_loosens_anything(mine, projects, header, tree, folder):
     before = after = person(mine)

@@ -66,6 +66,16 @@ def test_a_built_in_rule_does_not_weaken_a_stricter_default():
     assert own.decide(changing("docs/a.md"), "write").verdict == "ask"
 
 
+@pytest.mark.parametrize(
+    "rule", [Rule("x", "deny", "r", paths=("a/b",)), Rule("x", "ask", "r", paths=("a/b",))]
+)
+def test_what_may_be_below_a_link_does_not_weaken_a_stricter_default(rule):
+    link = ChangeSet.of(Change("a", None, Node("link", b"elsewhere")))
+    for policy in (Policy(rules=(rule,)), Policy(excluded=("a/b",))):
+        assert policy.decide(link, "write").verdict == "ask"
+        assert replace(policy, defaults={"change": "deny"}).decide(link, "write").verdict == "deny"
+
+
 @pytest.mark.parametrize("kind", ["read", "change", "run"])
 def test_no_rule_that_somebody_adds_weakens_a_default(kind):
     effects = {

@@ -143,23 +143,23 @@ class Policy:
                 yield Decision(self.default_verdict("visit"), "hosts", reason, host)
 
     def _visited(self, visit: Visit, tool: str) -> Decision:
-        hits: list[tuple[Rule, Verdict]] = [
-            (rule, rule.verdict) for rule in self.rules if rule.applies_to_visit(visit, tool)
-        ]
-        listed = None
-        if self._listed.lists(visit.host, visit.port):
-            listed = Decision("allow", "hosts", "It is on the list of hosts.", visit.place)
-        return self._strictest(hits, "visit", visit.place, listed)
+        hits = [rule for rule in self.rules if rule.applies_to_visit(visit, tool)]
+        found = [Decision(rule.verdict, rule.name, rule.reason, visit.place) for rule in hits]
+        listed = self._listed.lists(visit.host, visit.port)
+        if listed:
+            found.append(Decision("allow", "hosts", "It is on the list of hosts.", visit.place))
+        decided = listed or not all(rule.only_tightens for rule in hits)
+        return self._strictest(found, "visit", visit.place, decided=decided)
 
     def _published(self, effect: Publication, tool: str) -> Decision:
         (target,) = effect_targets(effect)
-        hits: list[tuple[Rule, Verdict]] = [
-            (rule, rule.verdict) for rule in self.rules if rule.judge("publish", target, tool)
-        ]
-        listed = None
-        if self._listed_ports.contain(effect.where.port):
-            listed = Decision("allow", "ports", "It is on the list of ports.", target)
-        return self._strictest(hits, "publish", target, listed)
+        hits = [rule for rule in self.rules if rule.judge("publish", target, tool)]
+        found = [Decision(rule.verdict, rule.name, rule.reason, target) for rule in hits]
+        listed = self._listed_ports.contain(effect.where.port)
+        if listed:
+            found.append(Decision("allow", "ports", "It is on the list of ports.", target))
+        decided = listed or not all(rule.only_tightens for rule in hits)
+        return self._strictest(found, "publish", target, decided=decided)
 
     def opens(self, host: str, port: int, tool: str) -> bool:
         """Whether a host and port are explicitly listed, so that local addresses and unusual ports are
@@ -200,31 +200,21 @@ class Policy:
             and kind in {"read", "change"}
         ):
             return self._default(kind, target)
-        hits: list[tuple[Rule, Verdict]] = [
-            (rule, verdict)
+        hits = [
+            (rule, Decision(verdict, rule.name, rule.reason, target))
             for rule in self.all_rules
             if (verdict := rule.judge(kind, target, tool, link=link))
             and not ((target, rule.name) in exempt and rule in BUILT_IN_RULES)
         ]
-        return self._strictest(hits, kind, target)
+        # What a rule says of a link for what may be below it is no word on the link itself.
+        decided = any(not rule.only_tightens and (not link or rule.covers(target)) for rule, _ in hits)
+        return self._strictest([decision for _, decision in hits], kind, target, decided=decided)
 
     def _strictest(
-        self,
-        hits: Sequence[tuple[Rule, Verdict]],
-        kind: EffectKind,
-        target: str,
-        listed: Decision | None = None,
+        self, found: list[Decision], kind: EffectKind, target: str, *, decided: bool
     ) -> Decision:
-        """Return the strictest decision of the rules that apply and of a list that names the target.
-
-        The default counts where none of them speaks, and beside those that only tighten.
-        """
-        found = [Decision(verdict, rule.name, rule.reason, target) for rule, verdict in hits]
-        if listed is not None:
-            found.append(listed)
-        elif all(rule.only_tightens for rule, _ in hits):
-            found.append(self._default(kind, target))
-        return strictest_decision(found)
+        """Return the strictest of the decisions found, and of the default unless one of them is in its place."""
+        return strictest_decision(found if decided else [*found, self._default(kind, target)])
 
     def default_verdict(self, kind: EffectKind) -> Verdict:
         """Return the verdict on a kind of effect where no rule speaks."""
