@@ -14,16 +14,17 @@ HELD_OUT = {"heldout": "held-out attempts", "heldout_second": "held-out attempts
 QUICK_SECONDS = 35.0
 """In CI no attack is begun after so long."""
 QUICK = (
-    "project_policy/rule_that_is_an_exception", "submodules/name_that_leads_through_the_packs",
-    "git_objects/pack_with_the_index_of_another", "git_settings/fetch_over_the_persons_branches",
-    "configured_programs/hook_in_a_folder_of_the_workspace", "late_private_files/folder_whose_times_were_set_back",
-    "late_private_files/made_while_a_job_runs", "fleet_templates/tarball_with_long_links",
-    "fleet_templates/commit_with_a_filter", "workspace_log/states_that_lead_out",
-    "approved_files/script_that_changes",
-    "git/promisor_over_ssh", "programs/planted_programs_on_the_first_call", "landing/links_with_protected_names",
-    "skills/skill_that_is_a_link", "approvals/folder_changes_before_the_answer", "links/link_to_a_private_file",
-    "command_rules/options_before_the_subcommand", "landing/repository_in_two_places", "git/bare_at_the_root",
-    "walks/sixty_private_files", "media/pages_without_end", "owners/outputs_of_another_token",
+    "project_policy/rule_that_is_an_exception", "git/promisor_over_ssh",
+    "submodules/name_that_leads_through_the_packs", "programs/planted_programs_on_the_first_call",
+    "git_objects/pack_with_the_index_of_another", "landing/links_with_protected_names",
+    "git_settings/fetch_over_the_persons_branches", "skills/skill_that_is_a_link",
+    "configured_programs/hook_in_a_folder_of_the_workspace", "approvals/folder_changes_before_the_answer",
+    "late_private_files/folder_whose_times_were_set_back", "links/link_to_a_private_file",
+    "late_private_files/made_while_a_job_runs", "command_rules/options_before_the_subcommand",
+    "fleet_templates/tarball_with_long_links", "landing/repository_in_two_places",
+    "fleet_templates/commit_with_a_filter", "git/bare_at_the_root", "workspace_log/states_that_lead_out",
+    "walks/sixty_private_files", "approved_files/script_that_changes", "media/pages_without_end",
+    "owners/outputs_of_another_token",
 )  # fmt: skip
 """One or two of most families. It closes the gate of CI, so an attack comes here when what it found is mended."""
 
