@@ -21,7 +21,7 @@ STEPS = (
     ("a person takes it back", "handtools undo"),
     ("", "ls src"),
     ("an agent asks", "handtools call write path=.envrc content='export DEBUG=1'"),
-    ("a person looks, and allows it", "handtools approve"),
+    ("a person looks, and allows it", "handtools approve --yes"),
 )
 IDS = re.compile(r"\b[0-9a-f]{7}\b")
 TIME = re.compile(r"after [0-9.]+ s")
