@@ -320,7 +320,7 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
         record_rules.security_claims,
         "SECURITY.md",
         "::test_every_other_way_out_is_shut => ::test_gone",
-        "A command reaches the hosts on its list and no other: no test tests/e2e/test_network.py::test_gone",
+        "A command reaches addresses of listed hosts and no other: no test tests/e2e/test_network.py::test_gone",
     ),
     (
         record_rules.security_claims,
