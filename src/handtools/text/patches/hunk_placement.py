@@ -23,11 +23,19 @@ from handtools.text.patches.patch_model import Hunk, split_at_line_feeds
 
 MOST_HUNK_DRIFT = 3
 """By how many lines a hunk may stand above or below the line number it gives."""
+MAX_LINES_COMPARED = 3_000_000
+"""How many lines of a file are compared with the hunks of a patch: a few seconds of work."""
+_COST_OF_LOOSE_MATCHING = 4
+"""How many plain comparisons take as long as one line of loose matching."""
 _MOST_SHOWN = 5
 # So many letters and digits of added lines are no coincidence, wherever they stand.
 _FEWEST_LETTERS = 24
 _OPENERS, _CLOSERS = ("{", "(", "[", ":"), ("}", ")", "]")
 RowNormalizer = Callable[[str], str]
+
+
+class TooManyComparisons(Exception):
+    """Raised while hunks are placed, if they fit too many places to look at them all."""
 
 
 class ScopeRows(NamedTuple):
@@ -51,6 +59,13 @@ class PatchingState:
     """How many hunks were skipped because they were already applied."""
     reaches: list[ScopeRows] | None = None
     """Scopes that hunks without changes have named for the next hunk; None after a hunk that changes lines."""
+    lines_compared: int = 0
+
+    def count_comparisons(self, count: int) -> None:
+        """Count lines that are compared with a hunk's, so that no patch keeps us busy for minutes."""
+        self.lines_compared += count
+        if self.lines_compared > MAX_LINES_COMPARED:
+            raise TooManyComparisons
 
     def rows_below_scope(
         self, found: list[int], reaches: list[ScopeRows] | None, *, strictly: bool = False
@@ -113,19 +128,36 @@ def find_hunk(sheet: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tup
     Lines at the row that the hunk names go before any elsewhere. Loosely, blanks around a line do not count:
     lines that stay as they are need no more to be recognised.
     """
-    first: tuple[list[int], bool] = [], False
     keys: list[RowNormalizer] = (
         [str, row_without_line_end, str.strip] if loosely else [str, row_without_line_end]
     )
+    if hunk.line is not None and not hunk.at_end and not hunk.is_open_ended:
+        # The rest of the file matters only if the lines are not near the line number.
+        expected = hunk.line + sheet.shift - 1
+        stop = max(expected + MOST_HUNK_DRIFT + len(hunk.old), 0)
+        found = _find_in_rows(sheet, hunk, keys, max(sheet.cursor, expected - MOST_HUNK_DRIFT), stop)
+        if found[0]:
+            return found
+    return _find_in_rows(sheet, hunk, keys, 0, len(sheet.rows))
+
+
+def _find_in_rows(
+    sheet: PatchingState, hunk: Hunk, keys: list[RowNormalizer], start: int, stop: int
+) -> tuple[list[int], bool]:
+    first: tuple[list[int], bool] = [], False
     for key in keys:
         wanted = [key(row.full) for row in hunk.old]
-        rows = sheet.rows if key is str else [key(row) for row in sheet.rows]
-        found = list(_places(rows, wanted))
+        rows = sheet.rows[start:stop]
+        if key is not str:
+            sheet.count_comparisons(len(rows))
+            rows = [key(row) for row in rows]
+        places = list(_places(sheet, rows, wanted))
         if hunk.at_end:
             # Of blank lines at the end of a file a patch says nothing.
-            found = [at for at in found if not any(map(str.strip, rows[at + len(wanted) :]))][-1:]
+            places = [at for at in places if not any(map(str.strip, rows[at + len(wanted) :]))][-1:]
         elif hunk.is_open_ended:
-            found = [at for at in found if at + len(wanted) == len(rows)]
+            places = [at for at in places if at + len(wanted) == len(rows)]
+        found = [start + at for at in places]
         if hunk.line is None or hunk.line + sheet.shift - 1 in found:
             if found:
                 return found, key is str
@@ -134,13 +166,14 @@ def find_hunk(sheet: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tup
     return first
 
 
-def _places(rows: list[str], wanted: list[str]) -> Iterator[int]:
+def _places(sheet: PatchingState, rows: list[str], wanted: list[str]) -> Iterator[int]:
     at = 0
     while True:
         try:
             at = rows.index(wanted[0], at)
         except ValueError:
             return
+        sheet.count_comparisons(1)
         if rows[at : at + len(wanted)] == wanted:
             yield at
         at += 1
@@ -165,7 +198,8 @@ def choose_hunk_row(
     if not left:
         return sheet.refuse_hunk_elsewhere(hunk, found)
     # As many hunks as places, all alike: the first is for the first.
-    alike = 1 + sum(other.old == hunk.old and not other.scopes and other.line is None for other in rest)
+    sheet.count_comparisons(len(rest))
+    alike = 1 + sum(other.line is None and not other.scopes and other.old == hunk.old for other in rest)
     if reaches is None and hunk.line is None and alike == len(left):
         return left[0]
     return sheet.refuse_many_places(left)
@@ -192,6 +226,7 @@ def find_hunk_scope_rows(sheet: PatchingState, hunk: Hunk) -> list[ScopeRows] | 
     """
     reaches = sheet.reaches
     for scope in hunk.scopes:
+        sheet.count_comparisons(len(sheet.rows))
         found = _scopes(sheet.rows, scope)
         if not found:
             return EditRefused(
@@ -333,12 +368,13 @@ def find_added_lines(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | 
     while added and not added[-1].strip():
         added.pop()
     letters = sum(map(str.isalnum, "".join(added)))
+    sheet.count_comparisons(len(sheet.rows))
     rows = [row_without_line_end(row) for row in sheet.rows]
     if at is not None and at < len(rows):
         return at if letters and rows[at : at + len(added)] == added else None
     if letters < _FEWEST_LETTERS:
         return None
-    found = list(_places(rows, added))
+    found = list(_places(sheet, rows, added))
     if at is None and hunk.line is not None:
         expected = hunk.line + sheet.shift
         found = [start for start in found if abs(start - expected) <= MOST_HUNK_DRIFT]
@@ -368,7 +404,14 @@ def apply_hunks(text: str, hunks: tuple[Hunk, ...]) -> PatchedText | HunkMisfit:
     """Apply all hunks to a text; gives the patched text, or the first hunk that does not fit and why."""
     sheet = PatchingState(split_at_line_feeds(text))
     for number, hunk in enumerate(hunks, 1):
-        refused = _lay(sheet, hunk, number, hunks[number:])
+        try:
+            refused = _lay(sheet, hunk, number, hunks[number:])
+        except TooManyComparisons:
+            refused = EditRefused(
+                code="ambiguous",
+                message="The hunks of this patch fit too many places of the file.",
+                hint="Send fewer hunks at a time, with the exact line numbers in their headers.",
+            )
         if refused is not None:
             return HunkMisfit(number, refused)
     return PatchedText("".join(sheet.rows), tuple(sheet.notes), sheet.there)
@@ -492,6 +535,7 @@ def _lay_loosely(
             message="The hunk's lines are not in the file as they are, and some have a carriage return within.",
             hint="Read the file again and copy its lines exactly, or change them with a command.",
         )
+    sheet.count_comparisons(_COST_OF_LOOSE_MATCHING * len(sheet.rows))
     text = "".join(sheet.rows)
     line = None if hunk.line is None else hunk.line + sheet.shift
     hint = None if line is None else MatchHint(line=line, within=MOST_HUNK_DRIFT)

@@ -531,3 +531,17 @@ def test_lines_to_be_added_at_a_line_are_not_there_already_where_they_stand_far_
     outcome = diffed(f"one\n{block}two\n", hunk)
     assert isinstance(outcome, PatchedText)
     assert outcome.there == 1
+
+
+def test_hunks_that_fit_everywhere_are_placed_by_their_numbers_without_a_look_at_the_whole_file():
+    outcome = diffed("a\n" * 60_000, "@@ -1,3 +1,3 @@\n a\n-a\n+b\n a\n" * 3_000)
+    assert isinstance(outcome, PatchedText)
+    assert outcome.text.startswith("a\nb\na\n" * 3_000)
+
+
+def test_a_patch_that_needs_too_many_comparisons_is_refused():
+    number_of_equal_lines = 4_000
+    hunks = "".join("@@\n-a\n+b\n" for _ in range(number_of_equal_lines))
+    outcome = applied("a\n" * number_of_equal_lines, hunks)
+    assert isinstance(outcome, HunkMisfit)
+    assert "too many places" in outcome.refused.message
