@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import os
+import pickle
 import secrets
 import time
 import zlib
@@ -42,6 +43,10 @@ CLOSE_SECONDS = 60.0
 RELAY_SECONDS = 60.0
 PATIENCE_SECONDS = 180.0
 """How long a call waits for its host to come back; Ray takes up to a minute to notice a lost node."""
+MAX_ARGUMENT_BYTES = 64 * 1024
+"""Ray keeps arguments of less than 100 kB with the actor. Larger ones go into the object store of the process
+that starts the fleet, and a host that is restarted after that process has ended does not find them.
+"""
 _MOST_RAY_CALLS = 2000
 _MOST_MOVES = 10
 _SAMPLE_SECONDS = 5.0
@@ -77,8 +82,10 @@ class HostSettings:
 class HostActor:
     """A host in a Ray actor: made by `Fleet.start`, found again by its name."""
 
-    def __init__(self, name: str, settings: HostSettings) -> None:
-        self._name, self._settings = name, settings
+    def __init__(self, name: str, *pickled_settings: bytes) -> None:
+        self._name = name
+        # The bytes are from whoever starts this actor, as are its other arguments, which Ray unpickles.
+        self._settings: HostSettings = pickle.loads(b"".join(pickled_settings))  # noqa: S301
         self._token = secrets.token_hex(32)
         self._methods: HostMethods | None = None
         self._server: HostServer | None = None
@@ -464,4 +471,6 @@ def _start_host(fleet: str, host: str, settings: HostSettings, *, is_new: bool =
     }
     if SLOT_RESOURCE in ray.cluster_resources():
         options["resources"] = {SLOT_RESOURCE: settings.limits.slots}
-    ray.remote(HostActor).options(**options).remote(host, settings)
+    pickled = ray.cloudpickle.dumps(settings)
+    parts = [pickled[at : at + MAX_ARGUMENT_BYTES] for at in range(0, len(pickled), MAX_ARGUMENT_BYTES)]
+    ray.remote(HostActor).options(**options).remote(host, *parts)

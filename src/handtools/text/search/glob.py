@@ -461,6 +461,10 @@ class PathGlobs:
     name: what is inside such a folder is judged as if the folder had another name.
     """
 
+    def __reduce__(self) -> tuple[type["PathGlobs"], tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Pickle the globs alone: what is compiled from them is large, and made again when it is used."""
+        return PathGlobs, (self.globs, self.exceptions)
+
     def covers(self, path: str) -> bool:
         """Whether a relative POSIX path is covered, by its own name or by a folder above it."""
         if self.globs and not self._globs.matches(path):

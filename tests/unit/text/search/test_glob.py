@@ -1,10 +1,11 @@
+import pickle
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.search.glob import BadGlob, Glob, GlobSet, glob_of_path
+from handtools.text.search.glob import BadGlob, Glob, GlobSet, PathGlobs, glob_of_path
 
 
 @pytest.mark.parametrize(
@@ -192,3 +193,11 @@ def test_the_pattern_of_a_path_matches_that_path_and_what_is_below_it(parts):
     glob = Glob(glob_of_path(path))
     assert glob.matches(path) and glob.matches(f"{path}/below")
     assert not glob.matches(f"x/{path}") and not glob.matches(f"{path}x")
+
+
+def test_globs_that_were_used_are_pickled_without_what_was_compiled_from_them():
+    globs = PathGlobs(("*.pem", "secrets/"), ("public.pem",))
+    unused = pickle.dumps(globs)
+    assert globs.covers("a/b.pem")
+    assert pickle.dumps(globs) == unused
+    assert pickle.loads(unused) == globs
