@@ -1,6 +1,7 @@
 """A client's call asks, a person who watches from another process answers, and the model goes on."""
 
 import select
+import time
 from functools import partial
 
 import anyio
@@ -13,6 +14,7 @@ from tests.e2e.cli.conftest import HANDTOOLS
 from tests.e2e.mcp.conftest import CURRENT, OLDER, text
 
 pytestmark = pytest.mark.anyio
+MAX_WATCHED_SECONDS = 60.0
 ASKING = {"path": ".envrc", "content": "export A=1\n"}
 
 
@@ -25,12 +27,14 @@ def feed(folder):
 
 def answered(feed, reply, *, at_once=False):
     """Watch until a call waits for its answer, and give it; `at_once` as soon as there is a question."""
-    while True:
+    ends = time.monotonic() + MAX_WATCHED_SECONDS
+    while time.monotonic() < ends:
         feed.attend()
         pending = feed.news(FeedCursor()).pending
         if pending and (at_once or pending[0].is_awaited):
             return feed.answer(pending[0].approval.call_id, reply)
         select.select([], [], [], 0 if at_once else 0.02)
+    pytest.fail("no call is waiting")
 
 
 async def called_while_watched(client, feed, reply, **options):
@@ -113,14 +117,18 @@ async def test_when_nobody_watches_any_more_the_model_is_told_that_it_waits(on_s
 
 
 def attending(feed, results):
-    """Watch until the client has its result."""
-    while not results:
+    """Watch until the client has its result, or for a minute."""
+    ends = time.monotonic() + MAX_WATCHED_SECONDS
+    while not results and time.monotonic() < ends:
         feed.attend()
         select.select([], [], [], 0.1)
 
 
 def until_awaited(feed):
+    """Watch until a call waits for an answer, or for a minute."""
+    ends = time.monotonic() + MAX_WATCHED_SECONDS
     while not (pending := feed.news(FeedCursor()).pending) or not pending[0].is_awaited:
+        assert time.monotonic() < ends, "no call is waiting"
         feed.attend()
         select.select([], [], [], 0.02)
 
@@ -137,7 +145,9 @@ async def test_handtools_approve_leaves_the_call_to_the_agent_that_waits(on_stdi
             group.start_soon(call)
             await anyio.to_thread.run_sync(until_awaited, feed)
             group.start_soon(anyio.to_thread.run_sync, attending, feed, results)
-            approved = await anyio.run_process([HANDTOOLS, "approve", "-C", str(folder)], check=False)
+            approved = await anyio.run_process(
+                [HANDTOOLS, "approve", "--yes", "-C", str(folder)], check=False
+            )
     assert approved.returncode == 0, approved.stderr
     assert b"Created .envrc" in approved.stdout
     assert not results[0].is_error, text(results[0])
