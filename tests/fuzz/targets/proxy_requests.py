@@ -42,7 +42,7 @@ def fuzz(data):
     assert isinstance(wanted.host, str)
     if wanted.kind == "request":
         # One request and no more: what would be a second one was judged by nobody.
-        head, _, rest = wanted.first.partition(b"\r\n\r\n")
+        head, _, rest = wanted.head.partition(b"\r\n\r\n")
         assert not rest
         assert head.lower().count(b"\r\nhost:") == 1
 
