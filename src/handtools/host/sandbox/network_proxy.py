@@ -15,7 +15,6 @@ ADR 58, 162.
 
 import asyncio
 import base64
-import binascii
 import contextlib
 import hmac
 import re
@@ -144,7 +143,7 @@ def _basic_password(fields: list[tuple[str, str]]) -> str:
     for name, value in fields:
         scheme, _, coded = value.partition(" ")
         if name.lower() == "proxy-authorization" and scheme.lower() == "basic":
-            with contextlib.suppress(binascii.Error, UnicodeError):
+            with contextlib.suppress(ValueError):
                 return base64.b64decode(coded.strip(), validate=True).decode("ascii").partition(":")[2]
     return ""
 
