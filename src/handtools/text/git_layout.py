@@ -135,9 +135,8 @@ _GIT_FOLDER = _Folder(
         "remotes": _Folder(),
         "modules": _Folder(),
         "worktrees": _Folder(),
-        "rr-cache": _Folder(
-            patterns={"[0-9a-f]+": _Folder(patterns=_data(r"(?:pre|post|this)image(?:\.\d+)?"))}
-        ),
+        # Git resolves later conflicts by what is recorded here.
+        "rr-cache": _Folder(),
         "rebase-merge": _REBASE_MERGE,
         "rebase-apply": _REBASE_APPLY,
         "sequencer": _Folder(

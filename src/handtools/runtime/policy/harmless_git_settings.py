@@ -24,7 +24,7 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _NUMBER = re.compile(r"-?[0-9]{1,9}[kmgKMG]?")
 _BRANCH = re.compile(r"(?:refs/)?[\w][\w./@+=#-]*")
 _FETCHED_BRANCHES = re.compile(
-    r"[+]?refs/heads/[\w./@+=#*-]+(?::(?P<target>refs/[\w./@+=#*-]+))?|\^refs/[\w./@+=#*-]+"
+    r"[+]?refs/heads/(?P<name>[\w./@+=#*-]+)(?::(?P<target>refs/[\w./@+=#*-]+))?|\^refs/[\w./@+=#*-]+"
 )
 _REMOTE_URL = re.compile(r"(?:https?|ssh|git)://(?!-)[\w.@:%~\[\]-]+(?:/(?!-)[^\s\\]*)?")
 _SCP_LIKE_URL = re.compile(r"(?:[\w.-]+@)?(?!-)[\w-]+(?:\.[\w-]+)+:(?![-:])[^\s:\\]+")
@@ -173,7 +173,7 @@ class _ConfigChange:
             case "submodule", "url":
                 return is_first and all(_is_plain_place(key, value, self.local) for value in values)
             case "remote", "fetch":
-                return all(_fetches_into(value, f"refs/remotes/{name}/") for value in values)
+                return all(_fetches_under_same_name(value, f"refs/remotes/{name}/") for value in values)
             case (("remote" | "fetch"), "prune"):
                 return all(map(_flag, values)) and (self._fetches_plainly() or not any(map(_is_on, values)))
             case "branch", "remote":
@@ -217,6 +217,12 @@ def _fetches_into(refspec: str, folder: str) -> bool:
     """Whether a refspec of a fetch writes no ref outside of a folder."""
     found = _FETCHED_BRANCHES.fullmatch(refspec)
     return found is not None and (found["target"] is None or found["target"].startswith(folder))
+
+
+def _fetches_under_same_name(refspec: str, folder: str) -> bool:
+    """Whether a refspec writes each branch to a folder under its own name, so that none poses as another."""
+    found = _FETCHED_BRANCHES.fullmatch(refspec)
+    return found is not None and found["target"] in {None, f"{folder}{found['name']}"}
 
 
 def _is_on(value: str) -> bool:

@@ -273,6 +273,7 @@ def test_plain_settings_land(text):
         ('[remote "o"]\nfetch = +refs/heads/*:refs/heads/*', "remote.o.fetch"),
         ('[remote "o"]\nfetch = +refs/heads/*:refs/remotes/origin/*', "remote.o.fetch"),
         ('[remote "o"]\nfetch = +refs/*:refs/*', "remote.o.fetch"),
+        ('[remote "o"]\nfetch = +refs/heads/evil:refs/remotes/o/main', "remote.o.fetch"),
         ('[remote "o"]\npush = main:other', "remote.o.push"),
         ('[branch "a"]\npushRemote = o', "branch.a.pushremote"),
         ('[branch "a"]\nremote = https://example.org/x', "branch.a.remote"),
