@@ -154,10 +154,13 @@ def _change_diff(change: Change) -> str:
     nodes = [node for node in (before, after) if node is not None]
     if any(node.kind != "file" or not node.known or is_binary(node.data) for node in nodes):
         return f"{change.path}: {node_in_words(before)} -> {node_in_words(after)}\n"
-    if len(nodes) == 2 and nodes[0].data == nodes[1].data and nodes[0].mode != nodes[1].mode:
-        return f"{change.path}: mode {_mode_in_words(before)} -> {_mode_in_words(after)}\n"
+    mode = ""
+    if len(nodes) == 2 and nodes[0].mode != nodes[1].mode:
+        mode = f"{change.path}: mode {_mode_in_words(before)} -> {_mode_in_words(after)}\n"
+        if nodes[0].data == nodes[1].data:
+            return mode
     was = None if before is None else decode(before.data).body
-    return unified_diff(change.path, was, None if after is None else decode(after.data).body)
+    return mode + unified_diff(change.path, was, None if after is None else decode(after.data).body)
 
 
 def node_in_words(node: Node | None) -> str:

@@ -402,6 +402,10 @@ def test_the_title_counts_what_it_does_not_name(count, end):
             "a: mode 0644 -> 0755\n",
         ),
         (
+            ChangeSet((Change("a", Node("file", b"x\n", 0o644), Node("file", b"y\n", 0o755)),)),
+            "a: mode 0644 -> 0755\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n",
+        ),
+        (
             ChangeSet((Change("a", Node("file", b"x", None), Node("file", b"x", 0o755)),)),
             "a: mode as it is -> 0755\n",
         ),
