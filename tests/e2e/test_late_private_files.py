@@ -1,5 +1,7 @@
 """Private files that appear while a command or a job runs: nothing that could come from them is passed on."""
 
+import os
+import subprocess
 import sys
 
 import anyio
@@ -9,6 +11,7 @@ from handtools import Call, Policy, Toolbox
 from handtools.host.files.backups import FolderBackups
 from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 from handtools.toolbox import CODING, local_workspace
+from tests.e2e.test_network import identity, pythons, variables
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: layers need Linux")
 
@@ -143,3 +146,43 @@ async def test_a_job_is_ended_and_tells_nothing(box, root):
             ended = await called(box, "jobs", action="output", job=started.details.job, timeout=30)
     assert SECRET not in ended.text
     assert "the private file `svc/.env` appeared" in ended.text
+
+
+CLOSED_FOLDER = """
+import os, sys, tempfile, anyio
+from pathlib import Path
+from handtools import coding
+
+async def main():
+    folder = Path(tempfile.mkdtemp())
+    locked = folder / "work" / "locked"
+    locked.mkdir(parents=True)
+    (folder / "work" / "notes.txt").write_text("notes")
+    (locked / ".env").write_text(sys.argv[1])
+    (locked / "plain.txt").write_text("plain")
+    locked.chmod(0o000)
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    box = coding(folder / "work")
+    told = [await box.call("bash", {"command": "chmod 755 locked; cat locked/.env; cat notes.txt"})]
+    locked.chmod(0o311)
+    told.append(await box.call("bash", {"command": "cat locked/.env; cat notes.txt"}))
+    locked.chmod(0o755)
+    told.append(await box.call("bash", {"command": "cat locked/.env; cat locked/plain.txt; cat notes.txt"}))
+    await box.aclose()
+    print(os.geteuid(), [(sys.argv[1] in each.text, "notes" in each.text) for each in told])
+    print("plain" in told[-1].text)
+
+anyio.run(main)
+"""
+
+
+def test_no_command_sees_a_name_in_a_folder_that_we_can_not_list():
+    if os.geteuid() != 0:
+        pytest.skip("machine: only root can become another user")
+    user = 65534
+    program = next(iter(pythons(user)), None) or pytest.skip("machine: no interpreter for that user")
+    done = subprocess.run(
+        [program, "-c", CLOSED_FOLDER, SECRET], env=variables(), capture_output=True, text=True,
+        timeout=100, check=False, cwd="/", **identity(user),
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [f"{user} {[(False, True)] * 3}", "True"], done.stderr

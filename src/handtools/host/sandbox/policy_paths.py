@@ -49,6 +49,8 @@ class PolicyPaths:
 
     private: tuple[str, ...]
     read_only: tuple[str, ...]
+    closed: tuple[str, ...] = ()
+    """Folders that we can't list but a command could open: nobody has judged the names in them."""
 
 
 class PrivateFileAlarm:
@@ -174,6 +176,8 @@ class PolicyGlobFinder:
         self._inside_private: set[str] = set()
         """Private folders that commands see a part of: all in them is private, and watched."""
         self._unwatched: set[str] = set()
+        self._closed: set[str] = set()
+        """Folders that can't be listed; each is tried again before the next command."""
         self._can_watch = is_local_filesystem(root)
         self._inode = 0
         self._lock = threading.Lock()
@@ -188,10 +192,13 @@ class PolicyGlobFinder:
         INOTIFY.drain()
         with self._lock:
             self._update(thorough=True)
+            closed, self._closed = self._closed, set()
+            self._search(sorted(closed))
             covered = [self._folders[folder] for folder in self._covered]
             return PolicyPaths(
                 tuple(sorted(self._place(path) for each in covered for path in each.private)),
                 tuple(sorted(self._place(path) for each in covered for path in each.read_only)),
+                tuple(sorted(filter(_can_be_opened, map(self._place, self._closed)))),
             )
 
     def add_alarm(self, alarm: PrivateFileAlarm) -> None:
@@ -236,7 +243,7 @@ class PolicyGlobFinder:
         return {path for folder in self._covered for path in self._folders[folder].private}
 
     def _search_all(self) -> None:
-        for known in (self._folders, self._covered, self._only_private, self._unwatched):
+        for known in (self._folders, self._covered, self._only_private, self._unwatched, self._closed):
             known.clear()
         self._inode = _inode(self._root)
         self._search([""])
@@ -351,6 +358,7 @@ class PolicyGlobFinder:
         waiting = [path]
         while waiting:
             gone = waiting.pop()
+            self._closed.discard(gone)
             known = self._folders.pop(gone, None)
             if known is not None:
                 waiting += known.subfolders
@@ -371,8 +379,10 @@ class PolicyGlobFinder:
                 listed = {
                     join_path(path, each.name): each.is_dir(follow_symlinks=False) for each in entries
                 }
-        except OSError:
+        except OSError as error:
             INOTIFY.unwatch(self._queue, path)
+            if isinstance(error, PermissionError):
+                self._closed.add(path)
             return None
         self._folders[path] = _SearchedFolder(stamp)
         if not watched:
@@ -394,6 +404,14 @@ def _inode(path: str) -> int:
         return os.stat(path).st_ino
     except OSError:
         return 0
+
+
+def _can_be_opened(folder: str) -> bool:
+    """Whether a command of ours can get at the names in a folder that can't be listed."""
+    try:
+        return os.lstat(folder).st_uid == os.geteuid() or os.access(folder, os.X_OK)
+    except OSError:
+        return False
 
 
 def _queue_for(finder: PolicyGlobFinder) -> EventQueue:
@@ -482,6 +500,7 @@ class PolicyPathFinder:
         found = [finder.found() for finder in finders]
         names = [path for each in found for path in each.private]
         hidden = hidden_private_paths(root, names, private, is_open, () if writes_apart else read_only)
+        hidden = [*hidden, *(path for each in found for path in each.closed)]
         if alarm is not None:
             alarm.shown = [path for path in names if path not in hidden]
             for path in filter(os.path.isdir, alarm.shown):
