@@ -10,7 +10,9 @@ import os
 import select
 import stat
 import struct
+import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +29,8 @@ _ONLY_FOLDERS, _NO_FOLLOW = 0x01000000, 0x02000000
 _IS_FOLDER, _OVERFLOW, _WATCH_REMOVED = 0x40000000, 0x4000, 0x8000
 _EVENT = struct.Struct("iIII")
 _READ_BYTES = 1 << 16
+_PAUSE_SECONDS = 0.001
+"""A pause after events were read, in which the next ones of the same names become one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +73,27 @@ class FolderEvent:
 
 
 class EventQueue:
-    """The events of the folders that one tree watches; `notify` is called after some were added."""
+    """The events of the folders that one tree watches; `notify` is called after some were added.
+
+    Events of the same name become one, so that a program that renames without a pause does not keep us busy.
+    """
 
     def __init__(self, notify: Callable[[], None]) -> None:
-        self.events: deque[FolderEvent] = deque()
+        self._masks: dict[tuple[str, str], int] = {}
+        """The event bits by folder and name, in the order of the last event."""
+        self._lock = threading.Lock()
         self.notify = notify
 
-    def take(self) -> Iterator[FolderEvent]:
-        """Yield the events until none is left."""
-        while self.events:
-            yield self.events.popleft()
+    def add(self, folder: str, name: str, mask: int) -> None:
+        """Add an event."""
+        with self._lock:
+            self._masks[folder, name] = self._masks.pop((folder, name), 0) | mask
+
+    def take(self) -> list[FolderEvent]:
+        """Take the events that are there now."""
+        with self._lock:
+            masks, self._masks = self._masks, {}
+        return [FolderEvent(folder, name, mask) for (folder, name), mask in masks.items()]
 
 
 class _Inotify:
@@ -158,6 +173,7 @@ class _Inotify:
         waiting.register(fd, select.POLLIN)
         while waiting.poll():
             self.drain()
+            time.sleep(_PAUSE_SECONDS)
 
     def _leave(self, queue: EventQueue, path: str, watch: int) -> None:
         queues = self._paths.get(watch, {})
@@ -168,12 +184,15 @@ class _Inotify:
                 _libc().inotify_rm_watch(self._fd, watch)
 
     def _read(self) -> Iterator[EventQueue]:
-        """Put all queued events into the queues that they are for; yields those queues."""
-        while self._fd >= 0:
+        """Put all events that are queued now into the queues that they are for; yields those queues."""
+        # Not until none is left: a program that renames without a pause makes them faster than we read.
+        left = _queued_bytes(self._fd) if self._fd >= 0 else 0
+        while left > 0:
             try:
                 data = os.read(self._fd, _READ_BYTES)
             except BlockingIOError:
                 return
+            left -= len(data)
             at = 0
             while at < len(data):
                 watch, mask, _, size = _EVENT.unpack_from(data, at)
@@ -181,7 +200,7 @@ class _Inotify:
                 at += _EVENT.size + size
                 if mask & _OVERFLOW:
                     for queue in self._watches:
-                        queue.events.append(FolderEvent("", "", mask))
+                        queue.add("", "", mask)
                     yield from self._watches
                 elif mask & _WATCH_REMOVED:
                     for queue, path in self._paths.pop(watch, {}).items():
@@ -189,7 +208,7 @@ class _Inotify:
                             del self._watches[queue][path]
                 elif name:
                     for queue, path in self._paths.get(watch, {}).items():
-                        queue.events.append(FolderEvent(path, name, mask))
+                        queue.add(path, name, mask)
                         yield queue
 
 
@@ -270,6 +289,13 @@ class TreeWatch:
             paths = ((join_path(above, name), folder.find(name)) for name in folder.names())
             return [(path, found) for path, found in paths if found is not None]
         return []
+
+
+def _queued_bytes(fd: int) -> int:
+    import fcntl
+    import termios
+
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 @functools.cache

@@ -10,6 +10,7 @@ printed or changed is passed on.
 """
 
 import os
+import stat
 import threading
 import time
 import weakref
@@ -258,6 +259,11 @@ class PolicyGlobFinder:
         if folder is None:
             return
         path = event.path
+        is_new, is_folder = event.is_new, event.is_folder
+        if is_new and event.is_gone:
+            # Several things in turn had this name: only what is there now counts.
+            found = _lstat(self._place(path))
+            is_new, is_folder = found is not None, found is not None and stat.S_ISDIR(found.st_mode)
         if event.is_folder and event.is_new:
             for alarm in self._alarms:
                 alarm.lose_masks(self._place(path))
@@ -266,10 +272,10 @@ class PolicyGlobFinder:
             self._suspect([path])
         if event.is_new or event.is_gone:
             self._leave_out(event.folder, folder, path)
-        if event.is_new:
-            if is_private and event.is_folder and self._alarms:
+        if is_new:
+            if is_private and is_folder and self._alarms:
                 self._inside_private.add(path)
-            below = self._judge(event.folder, {path: event.is_folder}, {self._prefix + path})
+            below = self._judge(event.folder, {path: is_folder}, {self._prefix + path})
             self._search(below, appeared=True)
 
     def _compare(self, path: str) -> None:
@@ -404,6 +410,13 @@ def _inode(path: str) -> int:
         return os.stat(path).st_ino
     except OSError:
         return 0
+
+
+def _lstat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
 
 
 def _can_be_opened(folder: str) -> bool:

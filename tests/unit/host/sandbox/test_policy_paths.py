@@ -1,6 +1,8 @@
 """Private and read-only paths of a workspace, and the alarm for those that appear while a command runs."""
 
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -335,3 +337,35 @@ def test_events_that_were_lost_are_no_reason_to_believe_that_nothing_happened(tm
             os.close(os.open(tmp_path / "a" / str(number % 2), os.O_CREAT | os.O_WRONLY))
             os.unlink(tmp_path / "a" / str(number % 2))
     assert command.exposed() == ["**"]
+
+
+RENAMING = """
+import os, sys
+os.chdir(sys.argv[1])
+print("begun", flush=True)
+while True:
+    os.rename("one", "other")
+    os.rename("other", "one")
+"""
+
+
+def test_a_program_that_renames_without_a_pause_holds_up_no_search(tmp_path):
+    for name in ("a", "b"):
+        plant(tmp_path, f"{name}/one/x")
+    searching = finder(tmp_path)
+    searching.found()
+    programs = [
+        subprocess.Popen([sys.executable, "-c", RENAMING, tmp_path / name], stdout=subprocess.PIPE)
+        for name in ("a", "b")
+    ]
+    try:
+        for program in programs:
+            assert program.stdout.readline() == b"begun\n"
+        plant(tmp_path, ".env")
+        for _ in range(20):
+            assert names(tmp_path, searching.found().private) == [".env"]
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
+            program.stdout.close()
