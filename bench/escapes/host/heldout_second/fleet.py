@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import shutil
 from pathlib import Path
 
 from bench.escapes.host.attacks.fleet_templates import long_links
@@ -92,9 +93,9 @@ async def archive_of_a_journal(place: Place) -> str | None:
         unpack_journal(
             io.BytesIO(archive(*long_links(str(place.outside)), Entry("out/evil"))), place.base / "journal"
         )
-    found = found_elsewhere(place, "evil") or ""
-    # A link to an absolute path means a path below the archive's own folder.
-    return found if "outside/evil" in found.replace(f"journal{place.outside}/evil", "") else None
+    # What is below the folder of the journal, where absolute links lead too, is in its place.
+    shutil.rmtree(place.base / "journal", ignore_errors=True)
+    return found_elsewhere(place, "evil")
 
 
 async def checkpoint_that_leads_out(place: Place) -> str | None:

@@ -397,9 +397,8 @@ class PolicyGlobFinder:
 
     def _stamp(self, path: str) -> tuple[int, int]:
         """What is known to change with the names in a folder; unlike any other if that can't be relied on."""
-        try:
-            found = os.lstat(self._place(path))
-        except OSError:
+        found = _lstat(self._place(path))
+        if found is None:
             return (0, 0)
         recent = found.st_ctime_ns > time.time_ns() - _CLOCK_TICK_NS
         return (found.st_ino, -time.monotonic_ns() if recent else found.st_ctime_ns)
@@ -421,10 +420,8 @@ def _lstat(path: str) -> os.stat_result | None:
 
 def _can_be_opened(folder: str) -> bool:
     """Whether a command of ours can get at the names in a folder that can't be listed."""
-    try:
-        return os.lstat(folder).st_uid == os.geteuid() or os.access(folder, os.X_OK)
-    except OSError:
-        return False
+    found = _lstat(folder)
+    return found is not None and (found.st_uid == os.geteuid() or os.access(folder, os.X_OK))
 
 
 def _queue_for(finder: PolicyGlobFinder) -> EventQueue:
