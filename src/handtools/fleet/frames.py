@@ -9,9 +9,7 @@ from typing import Any
 from handtools.core.errors import HostError
 
 PROTOCOL = 1
-"""What both ends say first. It grows when an end of before would misunderstand one of now."""
-OLDEST_PROTOCOL = 1
-"""The oldest that is still understood, so that hosts can be replaced one after another."""
+"""Version of the protocol, which client and host exchange first; both must have the same one."""
 MOST_FRAME_BYTES = 64 << 20
 _LENGTH = struct.Struct(">I")
 _PORT = re.compile("[0-9]{1,5}")

@@ -10,10 +10,9 @@ from typing import Any
 
 from anyio import to_thread
 
-from handtools import __version__
 from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
 from handtools.fleet.fork_merge import ForkMerge
-from handtools.fleet.frames import OLDEST_PROTOCOL, PROTOCOL, FrameConnection, parse_address
+from handtools.fleet.frames import PROTOCOL, FrameConnection, parse_address
 from handtools.fleet.host_status import HostedWorkspace, HostStatus
 from handtools.fleet.journal_archive import unpack_journal
 from handtools.fleet.tree_diff import TreeDifference
@@ -190,14 +189,9 @@ class ClientConnection(FrameConnection):
         self._progress: dict[int, ProgressHandler] = {}
 
     async def greet(self, token: str) -> None:
-        """Say the token; raises `UsageError` when it is refused, or when one end is too old for the other."""
+        """Say the token; raises `UsageError` if it is refused, or if the protocol versions differ."""
         told = await self._answer(0, {"token": token, "protocol": PROTOCOL})
-        if told.get("protocol", 0) < OLDEST_PROTOCOL:
-            raise UsageError(
-                f"The host is too old for handtools {__version__} here, which does not speak its protocol. "
-                "Next: install this version on the host's node, and start the host again"
-            )
-        self.incarnation, self.version = told["incarnation"], str(told.get("version", ""))
+        self.incarnation, self.version = told["incarnation"], told["version"]
 
     async def ask(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None

@@ -26,7 +26,6 @@ from handtools.core.result import result_to_bytes
 from handtools.core.tool import SchemaDialect
 from handtools.fleet.frames import (
     FIRST_FRAME_BYTES,
-    OLDEST_PROTOCOL,
     PROTOCOL,
     FrameConnection,
     frame,
@@ -350,7 +349,7 @@ class ServerConnection(FrameConnection):
             self.send({"error": {"kind": "usage", "message": "This token is not known here."}})
             self.close()
             return
-        if problem := _protocol_problem(message.get("protocol", 0)):
+        if problem := _protocol_problem(message.get("protocol")):
             self.send({"error": {"kind": "usage", "message": problem}})
             self.close()
             return
@@ -358,15 +357,7 @@ class ServerConnection(FrameConnection):
         self._late.cancel()
         self._methods = methods
         self.most_bytes = FrameConnection().most_bytes
-        self.send(
-            {
-                "result": {
-                    "incarnation": self._server.incarnation,
-                    "protocol": PROTOCOL,
-                    "version": __version__,
-                }
-            }
-        )
+        self.send({"result": {"incarnation": self._server.incarnation, "version": __version__}})
 
     async def _answer(self, methods: AnswersRequests, asked: Asked) -> None:
         number, loop = int(asked.get("n", 0)), asyncio.get_running_loop()
@@ -389,17 +380,12 @@ class ServerConnection(FrameConnection):
 
 
 def _protocol_problem(spoken: Any) -> str:
-    if not isinstance(spoken, int) or spoken < OLDEST_PROTOCOL:
-        return (
-            f"This host is handtools {__version__} and speaks protocol {PROTOCOL}; your handtools is too old. "
-            f"Next: pip install 'handtools-slim>={__version__}'"
-        )
-    if spoken > PROTOCOL:
-        return (
-            f"This host is handtools {__version__} and speaks protocol {PROTOCOL}; your handtools is newer. "
-            "Next: install your version on the host's node, then `handtools fleet drain FLEET HOST --restart`"
-        )
-    return ""
+    if spoken == PROTOCOL:
+        return ""
+    return (
+        f"This host runs handtools {__version__} with protocol version {PROTOCOL}; your handtools uses another. "
+        "Next: install the same version on both, then `handtools fleet drain FLEET HOST --restart`"
+    )
 
 
 def error_answer(problem: HandtoolsError) -> bytes:
