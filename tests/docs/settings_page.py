@@ -75,7 +75,6 @@ For what must differ from process to process, and for secrets:
 | `.handtools.toml` in a workspace | the project's: it may only tighten. Agents change it only after a question. A plain file of at most 64 kB. |
 | `[tool.handtools]` in a `pyproject.toml` | the same; with both, both tighten. A change of this table asks, any other change of the file does not. A plain file of at most 1 MB. |
 | a policy file, named by `--policy`, `HANDTOOLS_POLICY` or a [token](../how-to/mcp-server.md) | the policy keys alone (`allow`, `block`, `defaults`, `excluded`, `hosts`, `ports`, `rule`, `tools`, `unattended`); it takes the place of yours |
-| `settings.toml`, `policy.toml` beside yours | older places, still read. A key may stand in one of the files only, but for `hosts` and `ports`, which add up. |
 
 A file inside the workspace is refused as your own: agents could change it.
 

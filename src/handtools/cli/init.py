@@ -55,12 +55,8 @@ def init(
     Example: handtools init --commands ask --host docs.python.org --notify desktop
     """
     file = own_config_file()
-    older = [name for name in ("settings.toml", "policy.toml") if file.with_name(name).exists()]
     if file.exists():
         raise CliCommandError(f"{file} is there already.", "`handtools config edit` opens it.")
-    if older:
-        step = f"Their words are those of {file.name}: put both into it, tables last, and delete them."
-        raise CliCommandError(f"You have {' and '.join(older)} in {file.parent}.", step)
     asked = [word is None for word in (commands, host, notify)]
     if any(asked) and not yes:
         if not is_interactive():

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from handtools.core.commands import CommandLimits
 from handtools.core.effects import EffectKind
-from handtools.core.errors import UsageError
 from handtools.host.commands.local_commands import MOST_COMMAND_PROCESSES
 from handtools.host.files.config_files import (
     config_file,
@@ -21,9 +20,6 @@ from handtools.host.files.config_files import (
     project_files,
     read_config_file,
     read_project_file,
-    settings_file,
-    user_policy_file,
-    user_settings_file,
 )
 from handtools.host.notifications import Notify
 from handtools.host.sandbox.processes.supervisor_client import DEFAULT_OPEN_FILES, default_memory_bytes
@@ -121,25 +117,15 @@ def load_configuration(root: OneOrMoreFolders, policy: str | Path | None = None)
 
 
 def _person_sources(root: str | Path, policy: str | Path | None) -> Iterator[ConfigSource]:
-    """Read the person's files: `config.toml`, and beside it those that are older or named.
-
-    A policy or settings file that is named takes the place of those keys in the others.
-    """
-    own, named_policy, named_settings = config_file(root), policy_file(root, policy), settings_file(root)
-    if own is None and named_policy is None and named_settings is None:
+    """Read the user's `config.toml` and the policy file that is named, which replaces its policy keys."""
+    own, named_policy = config_file(root), policy_file(root, policy)
+    if own is None and named_policy is None:
         return
-    from handtools.configuration.schema import OLD_SETTINGS_KEYS, POLICY_KEYS, ConfigFile
+    from handtools.configuration.schema import POLICY_KEYS, ConfigFile
 
-    settings_only = set(OLD_SETTINGS_KEYS) - set(POLICY_KEYS)
-    taken: set[str] = set()
-    if named_policy is not None and named_policy != user_policy_file():
-        taken |= set(POLICY_KEYS)
-    if named_settings is not None and named_settings != user_settings_file():
-        taken |= settings_only
     if own is not None:
-        yield _source(own, keys=ConfigFile.model_fields, without=taken)
-    if named_settings is not None:
-        yield _source(named_settings, keys=OLD_SETTINGS_KEYS, without=taken - settings_only)
+        replaced = () if named_policy is None else POLICY_KEYS
+        yield _source(own, keys=ConfigFile.model_fields, without=replaced)
     if named_policy is not None:
         yield _source(named_policy, keys=POLICY_KEYS)
 
@@ -152,28 +138,13 @@ def _source(file: Path, *, keys: Iterable[str], without: Iterable[str] = ()) -> 
     return ConfigSource(file=file, text=text, values=values, keys=said - frozenset(without))
 
 
-ADDED_UP_KEYS = ("hosts", "ports")
-"""Keys that may stand in several files of the person, and then all count."""
-
-
 def person_configuration(sources: Sequence[ConfigSource]) -> Configuration:
-    """Put the person's files together; raises `UsageError` for a key that two of them have."""
+    """Build the configuration from the user's files, which have no key in common."""
     if not sources:  # most people have none, and need not wait for the schema
         return Configuration(policy=Policy())
     from handtools.configuration.schema import ConfigFile
 
-    merged: dict[str, Any] = {}
-    files: dict[str, Path] = {}
-    for source in sources:
-        for key in sorted(source.keys):
-            value = getattr(source.values, key)
-            if key in ADDED_UP_KEYS:
-                merged[key] = list(dict.fromkeys([*value, *merged.get(key, ())]))
-            elif key in files:
-                raise UsageError(f"{source.file}: `{key}` stands in {files[key]}, too. Keep one of them.")
-            else:
-                merged[key] = value
-            files[key] = source.file
+    merged = {key: getattr(source.values, key) for source in sources for key in source.keys}
     values = ConfigFile.model_construct(**merged)
     return Configuration(
         policy=policy_of(values),

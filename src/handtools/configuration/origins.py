@@ -7,16 +7,15 @@ from typing import Any, NamedTuple
 
 from handtools.configuration import COMMAND_LIMIT_KEYS, ConfigSource, Configuration
 from handtools.configuration.schema import NESTED_TABLES, ConfigKey, config_keys
-from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE, SETTINGS_VARIABLE
+from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE
 from handtools.text.toml_key_lines import KeyPath, toml_key_lines
 
 LISTED_KEYS = ("hosts", "ports", "block", "excluded", "rule", "formatters", "servers")
 """Keys to which several files may contribute; of all others the last file that is heard decides."""
 
 ENVIRONMENT_VARIABLES = {
-    CONFIG_VARIABLE: "Another configuration file, in place of all in `~/.config/handtools`.",
+    CONFIG_VARIABLE: "Another configuration file instead of `~/.config/handtools/config.toml`.",
     POLICY_VARIABLE: "Another policy file; it takes the place of your policy, as `--policy` does.",
-    SETTINGS_VARIABLE: "Another file in place of `settings.toml`, which was there before `config.toml`.",
     "HANDTOOLS_STATE": "Another folder for the record of all workspaces.",
     "HANDTOOLS_RUNNER": "What commands run under, before `runner`.",
     "HANDTOOLS_LANGUAGE": "`off` switches language servers off.",

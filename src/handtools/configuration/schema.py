@@ -457,8 +457,6 @@ def key_facts(table: type[ConfigTable], name: str) -> KeyFacts:
 
 POLICY_KEYS = tuple(name for name in ConfigFile.model_fields if key_facts(ConfigFile, name).part_of_policy)
 """Keys that say what agents may do: a policy file has these."""
-OLD_SETTINGS_KEYS = ("runner", "readable", "path", "environment", "hosts", "ports", "proxy", "limits")
-"""Keys that `settings.toml` may have, which was there before `config.toml`."""
 PERSONAL_KEYS = tuple(name for name in ConfigFile.model_fields if not key_facts(ConfigFile, name).project)
 """Keys that are ignored in a project's file."""
 

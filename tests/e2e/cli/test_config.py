@@ -101,14 +101,6 @@ def test_init_writes_what_the_options_say_and_changes_no_file(person, file):
     assert file.read_text() == before
 
 
-def test_init_leaves_older_files_to_the_person(person, file):
-    file.with_name("policy.toml").write_text('block = ["jobs"]\n')
-    ran = person("init", "--yes")
-    assert ran.code == 1
-    assert "policy.toml" in ran.err
-    assert not file.exists()
-
-
 def test_a_host_that_is_none_is_not_written(person, file):
     assert "no list of hosts" in person("init", "--yes", "--host", "http://x/y").err
     assert not file.exists()

@@ -19,7 +19,7 @@ def person(shell, tmp_path):
 
     def run(*words, settings="", **environment):
         (tmp_path / "config/handtools").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "config/handtools/settings.toml").write_text(settings)
+        (tmp_path / "config/handtools/config.toml").write_text(settings)
         environment = {"XDG_CONFIG_HOME": str(tmp_path / "config"), **environment}
         return shell.run(*words, **environment)
 
@@ -59,7 +59,7 @@ def test_limits_and_the_runner_are_the_settings_own(person, commands_allowed, mo
 def test_a_key_that_means_nothing_stops_with_the_near_one(person):
     ran = person("call", "bash", "command=true", settings='readabel = ["/opt"]\n')
     assert ran.code == 1
-    assert "settings.toml" in ran.err
+    assert "config.toml" in ran.err
     assert "did you mean `readable`" in ran.err
 
 
@@ -84,7 +84,7 @@ def test_doctor_names_the_files_the_policy_and_what_is_hidden(person, shell, tmp
             "findings"
         ]
     }
-    assert "settings.toml; environment SPECIAL" in rows["settings"]["told"]
+    assert "config.toml; environment SPECIAL" in rows["settings"]["told"]
     assert "run allow in a sandbox, else ask" in rows["policy"]["told"]
     assert "not offered: jobs" in rows["policy"]["told"]
     assert "ignored: `hosts`" in rows["project"]["told"]

@@ -18,7 +18,7 @@ from handtools.configuration import (
 from handtools.configuration.schema import ConfigFile, parse_config_file
 from handtools.core.commands import Command, CommandLimits
 from handtools.core.effects import CommandRun, ReadEffect
-from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE, SETTINGS_VARIABLE
+from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE
 from handtools.host.notifications import Notify
 from handtools.host.sandbox.processes.supervisor_client import default_memory_bytes
 from handtools.mcp.presets import open_preset
@@ -49,7 +49,7 @@ STRICT = Policy(defaults={"change": "deny"}, hosts=("mine.example",), tools="rea
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    for name in (CONFIG_VARIABLE, POLICY_VARIABLE, SETTINGS_VARIABLE):
+    for name in (CONFIG_VARIABLE, POLICY_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -168,18 +168,11 @@ def test_every_setting_can_be_written(home):
     assert found.policy == Policy(hosts=("a.example",), block=("jobs",), defaults={"visit": "deny"})
 
 
-def test_older_files_count_beside_the_configuration_and_a_key_stands_once(home):
+def test_no_other_file_in_the_folder_of_the_configuration_is_read(home):
     folder = home / "config/handtools"
-    (folder / "config.toml").write_text('block = ["jobs"]\nhosts = ["a.example"]\n')
-    (folder / "settings.toml").write_text('runner = "plain"\nhosts = ["b.example"]\n')
+    (folder / "settings.toml").write_text('runner = "plain"\n')
     (folder / "policy.toml").write_text('unattended = "deny"\n')
-    found = load_configuration(home / "work")
-    assert (found.policy.block, found.policy.unattended) == (("jobs",), "deny")
-    assert set(found.policy.hosts) == {"a.example", "b.example"}
-    assert found.settings.runner == "plain"
-    (folder / "policy.toml").write_text('block = ["bash"]\n')
-    with pytest.raises(UsageError, match=r"policy\.toml: `block` stands in .*config\.toml, too"):
-        load_configuration(home / "work")
+    assert load_configuration(home / "work") == Configuration(policy=Policy())
 
 
 def test_a_policy_that_is_named_takes_the_place_of_every_policy_key(home):
@@ -274,25 +267,17 @@ def test_no_text_does_more_than_be_refused(text):
         assert isinstance(tighten(text), Configuration)
 
 
-def test_ports_of_the_settings_belong_to_the_persons_policy_and_to_no_other(home):
-    (home / "config/handtools/settings.toml").write_text("ports = [3000]\n")
-    (home / "config/handtools/policy.toml").write_text('ports = ["8000-8999"]\n')
-    assert load_configuration(home / "work").policy.ports == ("8000-8999", "3000")
-    (home / "token.toml").write_text("ports = [1234]\n")
-    assert load_configuration(home / "work", home / "token.toml").policy.ports == ("1234",)
-
-
-def test_hosts_of_the_settings_belong_to_the_persons_policy_and_to_no_other(home):
-    (home / "config/handtools/settings.toml").write_text('hosts = ["a.example"]\n')
-    assert load_configuration(home / "work").policy.hosts == ("a.example",)
-    (home / "config/handtools/policy.toml").write_text('hosts = ["b.example"]\n')
-    assert load_configuration(home / "work").policy.hosts == ("b.example", "a.example")
+def test_hosts_and_ports_of_the_configuration_do_not_count_beside_a_policy_that_is_named(home):
+    (home / "config/handtools/config.toml").write_text('hosts = ["a.example"]\nports = [3000]\n')
+    own = load_configuration(home / "work").policy
+    assert (own.hosts, own.ports) == (("a.example",), ("3000",))
     (home / "token.toml").write_text('hosts = ["c.example"]\n')
-    assert load_configuration(home / "work", home / "token.toml").policy.hosts == ("c.example",)
+    named = load_configuration(home / "work", home / "token.toml").policy
+    assert (named.hosts, named.ports) == (("c.example",), ())
 
 
 def test_a_readable_path_around_a_workspace_does_not_open_what_is_beside_it(home):
-    (home / "config/handtools/settings.toml").write_text(
+    (home / "config/handtools/config.toml").write_text(
         f'readable = ["{home}/data", "{home}/work/own", "{home}/work"]\n'
     )
     assert load_configuration(home / "work").settings.readable == (f"{home}/data",)
@@ -303,15 +288,15 @@ def test_a_readable_path_around_a_workspace_does_not_open_what_is_beside_it(home
     )
 
 
-def test_a_settings_file_that_agents_can_write_is_refused(home, monkeypatch):
-    (home / "work/settings.toml").write_text("")
-    monkeypatch.setenv(SETTINGS_VARIABLE, str(home / "work/settings.toml"))
+def test_a_configuration_that_agents_can_write_is_refused(home, monkeypatch):
+    (home / "work/config.toml").write_text("")
+    monkeypatch.setenv(CONFIG_VARIABLE, str(home / "work/config.toml"))
     with pytest.raises(UsageError, match="inside the workspace"):
         load_configuration(home / "work")
 
 
 async def test_the_mcp_server_reads_the_same_files(home):
-    (home / "config/handtools/settings.toml").write_text('runner = "plain"\nhosts = ["a.example"]\n')
+    (home / "config/handtools/config.toml").write_text('runner = "plain"\nhosts = ["a.example"]\n')
     (home / "work/.handtools.toml").write_text('block = ["jobs"]\nrunner = "bubblewrap"\n')
     async with open_preset(home / "work") as box:
         assert box.workspace.commands.runner.name == "plain"

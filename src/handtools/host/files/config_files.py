@@ -11,7 +11,6 @@ from handtools.text.pyproject_table import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, 
 
 CONFIG_VARIABLE = "HANDTOOLS_CONFIG"
 POLICY_VARIABLE = "HANDTOOLS_POLICY"
-SETTINGS_VARIABLE = "HANDTOOLS_SETTINGS"
 PROJECT_FILE_NAME = ".handtools.toml"
 """Name of a project's own file, in the workspace; agents can change it, so it may only tighten."""
 
@@ -26,46 +25,18 @@ def config_file(root: str | Path) -> Path | None:
 
 
 def policy_file(root: str | Path, given: str | Path | None = None) -> Path | None:
-    """The path of the policy file: `given`, `$HANDTOOLS_POLICY` or the user's own; None without any.
+    """The path of the policy file in use instead of the user's policy: `given` or `$HANDTOOLS_POLICY`, or None.
 
     Raises `UsageError` for a file inside the workspace, where agents could change it.
     """
     named = given or os.environ.get(POLICY_VARIABLE) or None
-    return _outside_file(root, named, _unless_replaced(user_policy_file()), "policy")
-
-
-def settings_file(root: str | Path) -> Path | None:
-    """The path of the settings file: `$HANDTOOLS_SETTINGS` or the user's own; None without any.
-
-    Raises `UsageError` for a file inside the workspace, where agents could change it.
-    """
-    named = os.environ.get(SETTINGS_VARIABLE) or None
-    return _outside_file(root, named, _unless_replaced(user_settings_file()), "settings file")
+    return _outside_file(root, named, None, "policy")
 
 
 def user_config_file() -> Path | None:
     """The path of the user's own configuration file, whether it is there or not; None without a home."""
-    return _in_config_home("config.toml")
-
-
-def user_policy_file() -> Path | None:
-    """The path of the user's own policy file, which was there before the configuration file."""
-    return _in_config_home("policy.toml")
-
-
-def user_settings_file() -> Path | None:
-    """The path of the user's own settings file, which was there before the configuration file."""
-    return _in_config_home("settings.toml")
-
-
-def _in_config_home(name: str) -> Path | None:
     folder = config_home()
-    return folder and folder / "handtools" / name
-
-
-def _unless_replaced(own: Path | None) -> Path | None:
-    """A file of the user's own, unless a variable names another configuration, which then stands alone."""
-    return None if os.environ.get(CONFIG_VARIABLE) else own
+    return folder and folder / "handtools" / "config.toml"
 
 
 def project_files(root: str | Path) -> list[tuple[str, Path]]:
@@ -89,7 +60,7 @@ def _has_table(pyproject: Path) -> bool:
 
 
 def read_config_file(path: Path) -> str:
-    """Read the text of a policy or settings file; raises `UsageError` when it can't be read."""
+    """Read the text of a policy or configuration file; raises `UsageError` when it can't be read."""
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as problem:

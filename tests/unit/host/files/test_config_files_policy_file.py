@@ -18,13 +18,6 @@ def test_without_a_file_there_is_none(home):
     assert policy_file(home / "work") is None
 
 
-def test_the_users_own_is_found(home):
-    own = home / "config/handtools/policy.toml"
-    own.parent.mkdir(parents=True)
-    own.write_text("")
-    assert policy_file(home / "work") == own
-
-
 def test_a_file_that_is_named_goes_first_and_must_be_there(home, monkeypatch):
     monkeypatch.setenv(POLICY_VARIABLE, str(home / "other.toml"))
     assert policy_file(home / "work") == home / "other.toml"
