@@ -46,9 +46,7 @@ def call(
     ],
     pairs: options.KeyValueArguments = None,
     *,
-    given: options.JsonArgumentsOption = None,
     as_json: options.JsonOption = False,
-    output: options.OutputOption = options.OutputFormat.text,
     call_id: Annotated[
         str, typer.Option("--id", help="Idempotency key: the same id again returns what was recorded.")
     ] = "",
@@ -69,7 +67,7 @@ def call(
 
     Example: handtools call read path=README.md limit=20
     """
-    args = parse_tool_arguments(given, pairs)
+    args = parse_tool_arguments(pairs)
     if starts_job(tool, args):
         raise typer.BadParameter(_NO_JOBS)
     if yes:
@@ -82,12 +80,11 @@ def call(
     with open_toolbox_at(workspace, plugins=True, yes=yes, runner=runner) as (toolbox, record):
         if call_id and record.calls.recall(call_id) is not None:
             print_remark("This id was called before: what follows is what was recorded then.")
-        as_text = not as_json and output is options.OutputFormat.text
-        streamed = stream_output(toolbox, tool) if as_text else None
+        streamed = None if as_json else stream_output(toolbox, tool)
         result = toolbox.call(request)
-        if as_text and is_interactive():
+        if not as_json and is_interactive():
             result = ask_in_terminal_and_resume(toolbox, record, request.id, result)
-        print_result(result, request.id, record, as_json=not as_text, streamed=streamed)
+        print_result(result, request.id, record, as_json=as_json, streamed=streamed)
     raise typer.Exit(exit_code(result))
 
 

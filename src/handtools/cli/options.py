@@ -6,21 +6,12 @@ ADR 234.
 import json
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from handtools.cli import completed_values
-
-
-class OutputFormat(StrEnum):
-    """Values of `--output` of `call` and `why`, which was there before their `--json`."""
-
-    text = "text"
-    json = "json"
-
 
 WorkspaceOption = Annotated[
     Path,
@@ -33,9 +24,6 @@ WorkspaceOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON, for programs.")]
-JsonArgumentsOption = Annotated[
-    str | None, typer.Option("--args", metavar="JSON", help="The arguments as a JSON object; - reads them.")
-]
 KeyValueArguments = Annotated[
     list[str] | None,
     typer.Argument(
@@ -43,7 +31,6 @@ KeyValueArguments = Annotated[
         help="Arguments one by one; KEY:=JSON for lists and the like; or all as a JSON object, or - to read it.",
     ),
 ]
-OutputOption = Annotated[OutputFormat, typer.Option("--output", hidden=True)]
 RunnerOption = Annotated[
     str, typer.Option("--runner", help="What commands run under: bubblewrap, container:IMAGE, plain …")
 ]
@@ -62,20 +49,20 @@ CURRENT_FOLDER = Path()
 STDIN_WORD = "-"
 
 
-def parse_tool_arguments(given: str | None, pairs: Sequence[str] | None) -> dict[str, Any]:
+def parse_tool_arguments(words: Sequence[str] | None) -> dict[str, Any]:
     """Build a tool's arguments from a JSON object and from KEY=VALUE words, which override it.
 
-    The object is that of `--args`, or a word by itself; `-` reads it from stdin. Malformed input raises
-    `typer.BadParameter`.
+    The object is a word by itself; the word `-` reads it from stdin. Malformed input raises `typer.BadParameter`.
     """
-    words = list(pairs or ())
-    if given is None:
-        given = next((word for word in words if word == STDIN_WORD or _is_json_object(word)), None)
-        words = [word for word in words if word != given]
+    words = list(words or ())
+    given = next((word for word in words if word == STDIN_WORD or _is_json_object(word)), None)
+    words = [word for word in words if word != given]
     text = sys.stdin.read() if given == STDIN_WORD else given
-    whole = {} if text is None else _parse_json(text, "--args")
+    whole = {} if text is None else _parse_json(text, STDIN_WORD)
     if not isinstance(whole, dict):
-        raise typer.BadParameter('It must be an object, as in \'{"path": "a.txt"}\'.', param_hint="--args")
+        raise typer.BadParameter(
+            'It must be an object, as in \'{"path": "a.txt"}\'.', param_hint=STDIN_WORD
+        )
     return whole | dict(_parse_pair(word) for word in words)
 
 

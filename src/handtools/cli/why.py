@@ -15,14 +15,12 @@ VERDICT_STYLES = {"allow": "bold green", "ask": "bold yellow", "deny": "bold red
 INVALID_CALL_RULE_NAME = "not a valid call"
 
 
-def why(  # noqa: PLR0917
+def why(
     tool: Annotated[
         str, typer.Argument(help="The tool's name.", autocompletion=completed_values.complete_tools)
     ],
     pairs: options.KeyValueArguments = None,
-    given: options.JsonArgumentsOption = None,
     as_json: options.JsonOption = False,
-    output: options.OutputOption = options.OutputFormat.text,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Say which rule would decide a call.
@@ -31,13 +29,13 @@ def why(  # noqa: PLR0917
 
     Example: handtools why bash 'command=git push'
     """
-    args = parse_tool_arguments(given, pairs)
+    args = parse_tool_arguments(pairs)
     from dataclasses import asdict
 
     with open_toolbox_at(workspace, plugins=True) as (toolbox, _):
         decision = toolbox.why(tool, args)
     invalid = decision.rule == INVALID_CALL_RULE_NAME
-    if as_json or output is options.OutputFormat.json:
+    if as_json:
         print_json(asdict(decision))
     elif invalid:
         print_failure(f"That call could not run: {decision.reason}", "`handtools tools` lists the tools.")

@@ -60,7 +60,7 @@ class Shell:
 
     def call(self, tool, *options, **args):
         """A call that works; gives back its id."""
-        ran = self.run("call", tool, "--json", json.dumps(args), "--output", "json", *options)
+        ran = self.run("call", tool, json.dumps(args), "--json", *options)
         assert ran.code == 0, ran
         return ran.json["call_id"]
 

@@ -182,7 +182,7 @@ def test_approve_without_a_terminal_wants_an_id_or_yes(shell):
 
 @pytest.mark.parametrize("variable", AGENT_SHELL_VARIABLES)
 def test_the_shell_of_an_agent_approves_nothing(shell, variable):
-    asked = shell.run("call", "write", "path=.envrc", "content=shown", "--output", "json").json["call_id"]
+    asked = shell.run("call", "write", "path=.envrc", "content=shown", "--json").json["call_id"]
     for words in (["approve", asked], ["approve", "--yes"], ["view", "--json"]):
         refused = shell.run(*words, **{variable: "1"})
         assert refused.code == 1
@@ -218,7 +218,7 @@ finally:
 @pytest.mark.linux("supervisors")
 @pytest.mark.parametrize(("how", "landed"), [("itself", "shown"), ("its shell", None)])
 def test_a_client_answers_for_a_person_by_itself_and_not_from_a_shell_that_it_runs(shell, how, landed):
-    asked = shell.run("call", "write", "path=.envrc", "content=shown", "--output", "json").json["call_id"]
+    asked = shell.run("call", "write", "path=.envrc", "content=shown", "--json").json["call_id"]
     done = subprocess.run(
         [sys.executable, "-c", CLIENT, HANDTOOLS, asked, how],
         cwd=shell.folder, env=shell.environment, capture_output=True, text=True, timeout=60, check=False,

@@ -37,7 +37,7 @@ def test_a_tool_misspelt_is_answered_with_the_right_name(shell):
 
 
 def test_arguments_that_are_no_object_are_a_usage_error(shell):
-    for words in (["--json", "{"], ["--json", "[1]"], ["nothing"], ["path:=x"]):
+    for words in (["{"], ["[1]"], ["nothing"], ["path:=x"]):
         ran = shell.run("call", "read", *words)
         assert ran.code == 2, words
         assert "Try 'handtools call -h'" in ran.err
@@ -45,8 +45,8 @@ def test_arguments_that_are_no_object_are_a_usage_error(shell):
 
 
 def test_the_same_id_again_returns_what_was_recorded(shell):
-    first = shell.run("call", "write", "path=a", "content=x", "--id", "one", "--output", "json")
-    again = shell.run("call", "write", "path=a", "content=x", "--id", "one", "--output", "json")
+    first = shell.run("call", "write", "path=a", "content=x", "--id", "one", "--json")
+    again = shell.run("call", "write", "path=a", "content=x", "--id", "one", "--json")
     assert again.json == first.json
     assert "called before" in again.err
     assert len(shell.run("log", "--json").rows) == 1
@@ -66,7 +66,7 @@ def test_what_must_be_asked_ends_pending_and_is_approved_later(shell):
 
 
 def test_a_denied_call_changes_nothing_and_is_recorded_so(shell):
-    call_id = shell.run("call", "write", "path=.envrc", "content=x", "--output", "json").json["call_id"]
+    call_id = shell.run("call", "write", "path=.envrc", "content=x", "--json").json["call_id"]
     assert [row["call_id"] for row in shell.run("pending", "--json").rows] == [call_id]
     ran = shell.run("deny", call_id[:8], "-m", "use direnv")
     assert (ran.code, shell.text(".envrc")) == (0, None)
@@ -83,7 +83,7 @@ def test_yes_answers_what_is_asked_but_not_what_is_forbidden(shell):
 
 
 def test_an_answer_for_the_session_covers_the_next_call(shell):
-    call_id = shell.run("call", "write", "path=.envrc", "content=x", "--output", "json").json["call_id"]
+    call_id = shell.run("call", "write", "path=.envrc", "content=x", "--json").json["call_id"]
     assert shell.run("approve", call_id, "--remember", "session").code == 0
     assert shell.run("call", "edit", "path=.envrc", "old_string=x", "new_string=y").code == 0
     words = ["call", "edit", "path=.envrc", "old_string=y", "new_string=z", "--session", "other"]
@@ -110,7 +110,7 @@ def test_folders_that_have_no_record_together_are_named(shell, tmp_path):
 
 
 def test_why_names_the_rule_and_does_nothing(shell):
-    asked = shell.run("why", "write", "--json", '{"path": ".envrc", "content": "x"}', "--output", "json")
+    asked = shell.run("why", "write", '{"path": ".envrc", "content": "x"}', "--json")
     assert (asked.json["verdict"], asked.json["rule"]) == ("ask", "protected")
     denied = shell.run("why", "read", "path=.env")
     assert denied.out.startswith("deny  .env\n")
@@ -143,7 +143,7 @@ def test_another_process_is_asked_once_about_many_changed_files(shell, tmp_path)
     policy.write_text('[[rule]]\nname = "kept"\nverdict = "deny"\npaths = ["many/kept/**"]\n')
     # A folder of so many files is carried as one, and taken apart again because one of them may not land.
     script = "mkdir -p many/kept && touch many/kept/a && for n in $(seq 300); do echo $n > many/$n; done"
-    words = ["call", "bash", f"command={script}", "review:=true", "--output", "json"]
+    words = ["call", "bash", f"command={script}", "review:=true", "--json"]
     asked = shell.run(*words, HANDTOOLS_POLICY=str(policy), PYTHONHASHSEED="1")
     assert asked.code == 3, asked
     done = shell.run("approve", asked.json["call_id"], HANDTOOLS_POLICY=str(policy), PYTHONHASHSEED="2")
