@@ -125,7 +125,7 @@ def _bare_read(path: Path) -> str:
 def fill(path: str, entries: int) -> None:
     """A journal as a million calls would leave it, written straight into the tables."""
     with sqlite3.connect(path) as connection:
-        result = b"\0\0\0\0=" + b"{}" * 100
+        result = b"=" + b"{}" * 100
         connection.executemany(
             "INSERT INTO calls "
             "(id, session, turn, agent, parent, tool, args, started, ended, status, code, result) "

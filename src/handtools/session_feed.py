@@ -206,7 +206,7 @@ class SessionFeed:
         """Say that a person watches, at most once a second; agents wait for their answer while that is said."""
         if time.monotonic() - self._attended >= HEARTBEAT_SECONDS:
             self._attended = time.monotonic()
-            self._journal.answers.attend()
+            self._journal.answers.watch()
 
     def is_changed(self) -> bool:
         """Whether another process has written to the journal since this was last asked; costs next to nothing."""
@@ -344,7 +344,7 @@ class SessionFeed:
         """Say that nobody watches any more, and close the journal."""
         try:
             if self._attended:
-                self._journal.answers.leave()
+                self._journal.answers.stop_watching()
         finally:
             if self._toolbox is not None:
                 self._toolbox.close()
@@ -359,7 +359,7 @@ class SessionFeed:
             workspace = local_workspace(self.root, state=self.state, settings=found.settings)
             toolbox = Toolbox([*EVERYTHING, *plugins()], workspace=workspace, policy=found.policy)
             # An answer that was given here is acted on there.
-            toolbox.workspace.journal.answers.holder = self._journal.answers.holder
+            toolbox.workspace.journal.answers.process = self._journal.answers.process
             self._toolbox = BlockingToolbox(toolbox)
         return self._toolbox
 

@@ -241,7 +241,7 @@ async def test_a_full_disk_at_the_first_call_says_what_to_do(small, tmp_path):
     async with Toolbox(CODING, workspace=workspace) as box:
         refused = await box.call("write", {"path": "a", "content": "new", "mode": "overwrite"})
         assert "full" in refused.text
-        assert "Make room there, or set HANDTOOLS_STATE to a folder elsewhere." in refused.text
+        assert "Free up space there, or set HANDTOOLS_STATE to a folder on another disk." in refused.text
         assert (tmp_path / "a").read_text() == "old"
         (small / "ballast").unlink()
         assert (await box.call("write", {"path": "a", "content": "new", "mode": "overwrite"})).ok

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 REVIEW_SESSION = "review"
 """Session under which the log has what a person takes back, so that it is none of the agent's."""
-ACCEPTED_SCOPE = "accepted in a review"
 MOST_KEPT_LISTED = 40
 AUTHOR_CHARS = 60
 HELD_DENIAL = "A person looked at what it changed and kept none of it."
@@ -131,7 +130,7 @@ class _Chosen:
         from handtools.runtime.review import HeldReview
 
         for approval in self.record.calls.waiting():
-            ran = self.record.journal.holds.find(approval.call_id)
+            ran = self.record.journal.pending_commands.find(approval.call_id)
             waiting = self.record.calls.suspended(approval.call_id)
             if ran is None or waiting is None or not ran.delta:
                 continue
@@ -166,14 +165,14 @@ class _Chosen:
 
     def is_accepted(self, item: ReviewItem) -> bool:
         """Whether all of it was accepted in an earlier review, and is still the same."""
-        once = self.record.journal.once
-        return all(once.value(ACCEPTED_SCOPE, _mark(item, part.id)) is not None for part in item.parts)
+        entries = self.record.journal.entries
+        return all(entries.is_hunk_accepted(item.file.path, part.id) for part in item.parts)
 
     def accept(self, item: ReviewItem) -> None:
         """Note that it was accepted: another review does not ask again."""
         with self.record.journal.together():
             for part in item.parts:
-                self.record.journal.once.begin(ACCEPTED_SCOPE, _mark(item, part.id))
+                self.record.journal.entries.accept_hunk(item.file.path, part.id)
 
     def name_author(self, call_id: str) -> str:
         """A call in a line: its tool, id and agent, and the command if it ran one."""
@@ -410,13 +409,9 @@ def _settle_held(workspace: Path, decided: _HeldDecision) -> None:
             print_remark(f"Denied; nothing was changed. Call {short} is told so.")
             return
         if rejected:
-            record.journal.holds.keep(call_id, decided.review.without(*_decided(rejected)))
+            record.journal.pending_commands.keep(call_id, decided.review.without(*_decided(rejected)))
         result = toolbox.resume(call_id, Reply(allow=True, fingerprint=mark))
         print_result(result, call_id, record, as_json=False)
-
-
-def _mark(item: ReviewItem, part_id: str) -> str:
-    return f"{item.file.path}\n{part_id}"
 
 
 def _is_within(path: str, folder: str) -> bool:

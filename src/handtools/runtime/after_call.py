@@ -200,7 +200,7 @@ def _guidance_notes(files: GuardedFiles, guides: list[str], skills: list[tuple[S
     journal, call = files.workspace.journal, files.call
 
     def is_new(path: str) -> bool:
-        return _may_be_read(files, path) and journal.once.mark_for_session(call, f"told {path}")
+        return _may_be_read(files, path) and journal.shown_guidance.mark_shown(call, path)
 
     try:
         with journal.together():

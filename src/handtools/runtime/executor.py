@@ -258,7 +258,7 @@ class Executor:
             return None
         try:
             while True:
-                await to_thread.run_sync(answers.attend, call_id)
+                await to_thread.run_sync(answers.wait, call_id)
                 until = time.monotonic() + HEARTBEAT_SECONDS
                 while time.monotonic() < until:
                     if reply := answers.given(call_id):
@@ -270,7 +270,7 @@ class Executor:
                     return None
         finally:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(answers.leave, call_id)
+                await to_thread.run_sync(answers.stop_waiting, call_id)
 
     def is_settled(self, call_id: str) -> bool:
         """Whether the record has the last word of a call: it neither waits nor would it run again."""

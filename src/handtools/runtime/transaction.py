@@ -150,7 +150,7 @@ async def recover_transactions(
     told, held_paths = [], frozenset(held)
     if not only_held and workspace.files.vault is not None:
         # What crashed before it was written down is nobody's.
-        wanted = workspace.journal.refs.items() | workspace.journal.holds.backup_items()
+        wanted = workspace.journal.refs.items() | workspace.journal.pending_commands.backup_items()
         told += await to_thread.run_sync(workspace.files.vault.delete_unwanted_items, wanted)
     for entry in workspace.journal.entries.open():
         if only_held and held_paths.isdisjoint(

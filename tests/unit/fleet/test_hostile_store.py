@@ -261,7 +261,7 @@ FORGERIES = [
     "UPDATE touches SET before_kind = 'file', before_ref = '../../../../../outside/victim', before_bytes = 6",
     "UPDATE touches SET after_kind = 'file', after_ref = '../../../../../outside/victim', after_bytes = 6",
     "UPDATE touches SET before_kind = 'folder', before_ref = '../../../../../outside', before_bytes = 6",
-    "INSERT INTO refs VALUES ('../../../../../outside/victim', 0, 6, 1, '')",
+    "INSERT INTO backups VALUES ('../../../../../outside/victim', 0, 6, 1, '')",
 ]
 
 

@@ -93,7 +93,7 @@ def test_packing_is_undone_exactly():
         assert decompress_blob(compress_blob(data)) == data
     assert len(compress_blob(b"abc" * 1000)) < 100
     assert [len(compress_blob(b"a" * size)) < size for size in (255, 256)] == [False, True]
-    with pytest.raises(HostError, match="can't be unpacked"):
+    with pytest.raises(HostError, match="damaged and can't be restored"):
         decompress_blob(b"zno frame")
 
 
@@ -226,8 +226,7 @@ def test_the_write_ahead_log_begins_anew_after_many_writes(tmp_path):
     sizes = []
     for _ in range(3):
         for _ in range(CHECKPOINT_WRITES):
-            assert journal.once.begin("scope", "name")
-            journal.once.drop("scope", "name")
+            journal.callback_runs.note_delegation("call", 1)
         sizes.append((tmp_path / "j.sqlite-wal").stat().st_size)
     assert sizes[2] < 2 * sizes[0]
     journal.close()
@@ -276,42 +275,41 @@ def test_records_that_can_not_be_written_are_said_and_cost_nobody_a_call(tmp_pat
     journal = Journal(str(path), MemoryStore())
     noted(journal, "a")
     journal.close()
-    assert "1 calls are not in the log" in caplog.text
+    assert "1 calls could not be logged" in caplog.text
 
 
-def test_a_journal_of_the_version_before_is_brought_up_to_date(tmp_path):
-    path = str(tmp_path / "journal.sqlite")
-    old = Journal(path, MemoryStore())
-    old.calls.record(Call(tool="read", args={}, id="x"), Result("one", None), 0.0)
-    old.close()
-    told = b'{"content": "as it was written then"}'
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE calls SET result = ?", (len(told).to_bytes(4) + b"=" + told,))
-        connection.executescript(
-            "DROP TABLE once; DROP TABLE running; DROP TABLE answers; DROP TABLE attendance;"
-            "ALTER TABLE refs DROP COLUMN content; ALTER TABLE calls DROP COLUMN owner;"
-            "ALTER TABLE entries DROP COLUMN owner; ALTER TABLE approvals DROP COLUMN owner;"
-            "PRAGMA user_version = 1;"
-        )
-    new = Journal(path, MemoryStore())
-    assert new.once.begin("scope", "name")
-    assert not new.once.begin("scope", "name")
-    assert new.calls.recall("x") == {"content": "as it was written then"}
-    new.close()
-
-
-def test_what_happens_once_is_known_to_all_that_share_the_journal(tmp_path):
+def test_a_callback_that_a_call_has_run_is_known_to_all_that_share_the_journal(tmp_path):
     first, second = (Journal(str(tmp_path / "journal.sqlite"), MemoryStore()) for _ in range(2))
-    assert second.once.value("call", "send") is None
-    assert first.once.begin("call", "send")
-    assert not second.once.begin("call", "send")
-    assert second.once.value("call", "send") == ""
-    first.once.end("call", "send", "it is there")
-    assert second.once.value("call", "send") == "it is there"
-    first.once.drop("call", "send")
-    assert second.once.begin("call", "send")
+    assert second.callback_runs.result("call", "send") is None
+    assert first.callback_runs.begin("call", "send")
+    assert not second.callback_runs.begin("call", "send")
+    assert second.callback_runs.result("call", "send") is None
+    first.callback_runs.finish("call", "send", "it is there")
+    assert second.callback_runs.result("call", "send") == "it is there"
+    assert second.callback_runs.begin("call", "send to another")
+    assert second.callback_runs.begin("another call", "send")
     first.close()
     second.close()
+
+
+def test_the_depth_of_a_delegation_is_known_to_all_that_share_the_journal(tmp_path):
+    first, second = (Journal(str(tmp_path / "journal.sqlite"), MemoryStore()) for _ in range(2))
+    assert second.callback_runs.delegation_depth("call") == 0
+    first.callback_runs.note_delegation("call", 2)
+    first.callback_runs.note_delegation("call", 3)
+    assert second.callback_runs.delegation_depth("call") == 3
+    assert second.callback_runs.delegation_depth("another call") == 0
+    first.close()
+    second.close()
+
+
+def test_a_hunk_is_accepted_in_its_own_file_only():
+    entries = Journal(":memory:", MemoryStore()).entries
+    entries.accept_hunk("a\udcff", "1")
+    entries.accept_hunk("a\udcff", "1")
+    assert entries.is_hunk_accepted("a\udcff", "1")
+    assert not entries.is_hunk_accepted("a\udcff", "2")
+    assert not entries.is_hunk_accepted("b", "1")
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
@@ -673,6 +671,28 @@ def test_a_journal_whose_folder_can_not_be_made_says_why(tmp_path):
         recorded(journal, 1)
 
 
+MARK = Approval(call_id="c", title="t", preview="", rule="r", fingerprint="f", remembered="")
+
+
+def mark_once(journal):
+    """Write a row into each table of what a call or a review has done once."""
+    journal.callback_runs.begin("c", "send")
+    journal.callback_runs.finish("c", "send", "done")
+    journal.callback_runs.note_delegation("c", 1)
+    journal.shown_guidance.mark_shown(Call(tool="read", args={}, session="s"), "AGENTS.md")
+    journal.entries.accept_hunk("a", "1")
+    journal.calls.note_answer(MARK, Reply(allow=True))
+
+
+def is_marked(journal):
+    return (
+        journal.callback_runs.result("c", "send") == "done",
+        journal.callback_runs.delegation_depth("c") == 1,
+        journal.entries.is_hunk_accepted("a", "1"),
+        len(journal.calls.answered_questions("c")) == 1,
+    )
+
+
 def test_what_is_as_old_as_it_may_be_is_kept_and_older_is_dropped(monkeypatch):
     day, now = 86_400.0, [0.0]
     monkeypatch.setattr(time, "time", lambda: now[0])
@@ -680,14 +700,14 @@ def test_what_is_as_old_as_it_may_be_is_kept_and_older_is_dropped(monkeypatch):
     changed(journal, "old", Change("a", None, Node("file", b"one")))
     call = Call(tool="read", args={}, id="read")
     journal.calls.record(call, Result("x", None), 0.0, 0.0)
-    journal.once.end("scope", "name", "done")
+    mark_once(journal)
     journal.entries.record_reads(call, {"f": Node("file", b"as it was")})
 
     def kept():
         return (
             bool(journal.entries.of_call("old")),
             journal.calls.has("read"),
-            journal.once.value("scope", "name"),
+            is_marked(journal),
             journal.entries.seen_bytes(call, "f"),
         )
 
@@ -695,12 +715,13 @@ def test_what_is_as_old_as_it_may_be_is_kept_and_older_is_dropped(monkeypatch):
     limits = RetentionLimits()
     assert astuple(journal.retention.prunable(limits)) == (0, 0, 0, 0)
     assert journal.retention.prune(limits) == 0
-    assert kept() == (True, True, "done", b"as it was")
+    assert kept() == (True, True, (True, True, True, True), b"as it was")
     now[0] += 1
     old = journal.retention.prunable(limits)
     assert (old.entries, old.calls) == (1, 1)
     assert journal.retention.prune(limits) > old.bytes > 0
-    assert kept() == (False, False, None, None)
+    assert kept() == (False, False, (False, False, False, False), None)
+    assert journal.shown_guidance.mark_shown(Call(tool="read", args={}, session="s"), "AGENTS.md")
 
 
 def test_two_gibibytes_are_kept_unless_told_otherwise():
@@ -773,21 +794,26 @@ def test_of_what_failed_halfway_nothing_is_recorded_and_all_that_follows_is(tmp_
     other.close()
 
 
-def test_a_journal_of_a_newer_version_is_left_alone_and_that_is_said(tmp_path):
+@pytest.mark.parametrize("version", [2, 6, 999])
+def test_a_journal_of_another_schema_version_is_left_alone_and_that_is_said(tmp_path, version):
     path, journal = closed_after_one_call(tmp_path)
-    with closing(sqlite3.connect(path)) as newer:
-        newer.execute("PRAGMA user_version = 999")
-    with pytest.raises(HostError, match=r"was written by a newer handtools\. Update"):
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(
+        HostError,
+        match=f"has schema version {version}, but this handtools uses version 1. Use the handtools that wrote it",
+    ):
         recorded(journal, 2)
-    with closing(sqlite3.connect(path)) as newer:
-        assert newer.execute("SELECT count(*) FROM calls").fetchone() == (1,)
+    assert journal.healed == ""
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT count(*) FROM calls").fetchone() == (1,)
 
 
 def test_a_database_of_another_program_is_left_alone(tmp_path):
     path = tmp_path / "j.sqlite"
     with closing(sqlite3.connect(path)) as foreign:
         foreign.execute("CREATE TABLE theirs (x)")
-        foreign.execute("PRAGMA user_version = 6")
+        foreign.execute("PRAGMA user_version = 1")
     journal = Journal(str(path), MemoryStore())
     with pytest.raises(HostError, match=r"can't be used: no such table: calls\.$"):
         recorded(journal, 1)
@@ -807,18 +833,18 @@ def damage(path, table):
 
 def test_damage_that_only_some_calls_meet_is_told_and_costs_the_others_nothing(tmp_path):
     path, journal = closed_after_one_call(tmp_path)
-    damage(path, "sqlite_autoindex_holds_1")
+    damage(path, "sqlite_autoindex_pending_commands_1")
     with pytest.raises(JournalDamaged, match="is damaged, or its disk could not read it"):
-        journal.holds.find("x")
+        journal.pending_commands.find("x")
     with pytest.raises(JournalDamaged), journal.together():
         recorded(journal, 2)
-        journal.holds.find("x")
+        journal.pending_commands.find("x")
     recorded(journal, 3)
     assert [call.id for call in journal.calls.page()] == ["0003", "0001"]
     journal.close()
 
 
-@pytest.mark.parametrize("table", ["calls", "entries", "touches", "blobs"])
+@pytest.mark.parametrize("table", ["calls", "entries", "touches", "blobs", "sqlite_sequence"])
 def test_a_journal_in_which_nothing_more_can_be_recorded_is_set_aside_at_the_next_start(tmp_path, table):
     path, journal = closed_after_one_call(tmp_path)
     damage(path, table)
@@ -899,10 +925,10 @@ def test_forgetting_a_file_forgets_the_changes_of_a_command_that_wait_for_an_ans
     made = Node("file", b"", None, BackupRef(f"{item.name}/{UPPER_LAYER_NAME}/conf", "stat:1", 10))
     said = CommandOutput(head=b"", tail=b"", bytes=0, lines=0)
     ran = FinishedCommand(exit=CommandExit(code=0, output=said), delta=(Change("conf", None, made),))
-    journal.holds.keep("held", ran)
+    journal.pending_commands.keep("held", ran)
     printed(journal, "held", "waits", {"command": "make conf"})
     journal.retention.forget("conf")
-    assert journal.holds.find("held") is None
+    assert journal.pending_commands.find("held") is None
     assert not secret.exists()
 
 
@@ -977,7 +1003,7 @@ def test_what_was_taken_back_before_it_was_recorded_is_not_copied(tmp_path):
     recorded(journal, 1)
     with pytest.raises(KeyboardInterrupt), journal.together():
         for number in range(12):
-            journal.once.end("scope", f"{number}", f"{number}" * (1 << 20))
+            journal.callback_runs.begin("call", f"{number}" * (1 << 20))
         raise KeyboardInterrupt
     position = copied(journal, copies, JournalPosition())
     recorded(journal, 2)
@@ -1093,12 +1119,12 @@ def test_a_journal_that_could_only_be_read_is_written_when_it_can_be():
 def test_what_could_not_be_read_once_is_read_again_at_the_next_use(tmp_path):
     path, journal = closed_after_one_call(tmp_path)
     whole = path.read_bytes()
-    damage(path, "sqlite_autoindex_holds_1")
+    damage(path, "sqlite_autoindex_pending_commands_1")
     with pytest.raises(JournalDamaged):
-        journal.holds.find("x")
+        journal.pending_commands.find("x")
     with path.open("r+b") as file:
         file.write(whole)
-    assert journal.holds.find("x") is None
+    assert journal.pending_commands.find("x") is None
     journal.close()
 
 
@@ -1120,7 +1146,7 @@ def test_a_journal_that_was_closed_has_the_digests_of_large_files(tmp_path):
     journal.contents.queue_digests([PlannedWrite(change, "")])
     journal.close()
     with closing(sqlite3.connect(path)) as database:
-        assert database.execute("SELECT content FROM refs").fetchall() == [(sha256_hex(b"large"),)]
+        assert database.execute("SELECT content FROM backups").fetchall() == [(sha256_hex(b"large"),)]
 
 
 def test_a_copy_is_for_its_owner_alone_and_is_written_over_an_older_one(tmp_path):
@@ -1198,11 +1224,11 @@ def test_the_folders_above_a_journal_are_made(tmp_path):
 
 def test_a_cut_journal_is_noticed_also_after_it_could_not_be_opened(tmp_path):
     path, journal = closed_after_one_call(tmp_path)
-    for version in (999, 6):
+    for version in (999, 1):
         with closing(sqlite3.connect(path)) as newer:
             newer.execute(f"PRAGMA user_version = {version}")
         if version == 999:
-            with pytest.raises(HostError, match="newer handtools"):
+            with pytest.raises(HostError, match="has schema version 999"):
                 recorded(journal, 2)
     os.truncate(path, path.stat().st_size - 4096)
     recorded(journal, 3)
@@ -1215,7 +1241,7 @@ def test_a_journal_cut_within_its_header_is_kept_and_said_to_be_damaged(tmp_path
     path, journal = closed_after_one_call(tmp_path)
     os.truncate(path, length)
     recorded(journal, 2)
-    assert "it has no whole header" in journal.healed
+    assert "its header is incomplete" in journal.healed
     [kept] = tmp_path.glob("j.sqlite.damaged-*")
     assert kept.stat().st_size == length
     journal.close()

@@ -221,17 +221,33 @@ def test_a_grant_covers_its_session_or_the_project_of_its_owner():
     assert not granted(call, "rm")
 
 
-def test_a_mark_of_a_session_is_for_its_agent_and_an_unnamed_session_ends_with_the_process(tmp_path):
+def test_a_grant_that_was_revoked_or_has_ended_covers_nothing_until_it_is_given_again():
+    journal, call = new_journal(), Call(tool="bash", args={}, session="one")
+    journal.calls.grant(call, "ls", lasts="project")
+    journal.calls.grant(call, "ls", lasts="project")
+    for column in ("revoked_at", "ends"):
+        with journal.together() as connection:
+            assert (
+                connection.execute(f"UPDATE grants SET {column} = 1 WHERE revoked_at IS NULL").rowcount == 1
+            )
+        assert not journal.calls.granted(call, "ls")
+        journal.calls.grant(call, "ls", lasts="project")
+        assert journal.calls.granted(call, "ls")
+
+
+def test_guidance_is_shown_once_to_an_agent_of_a_session_and_an_unnamed_session_ends_with_the_process(
+    tmp_path,
+):
     first, second = (Journal(str(tmp_path / "j.sqlite"), MemoryStore()) for _ in range(2))
     named = Call(tool="read", args={}, session="one")
     unnamed = Call(tool="read", args={})
-    assert first.once.mark_for_session(named, "hint")
-    assert not first.once.mark_for_session(named, "hint")
-    assert first.once.mark_for_session(replace(named, agent="helper"), "hint")
-    assert not second.once.mark_for_session(named, "hint")
-    assert first.once.mark_for_session(unnamed, "hint")
-    assert not first.once.mark_for_session(unnamed, "hint")
-    assert second.once.mark_for_session(unnamed, "hint")
+    assert first.shown_guidance.mark_shown(named, "AGENTS.md")
+    assert not first.shown_guidance.mark_shown(named, "AGENTS.md")
+    assert first.shown_guidance.mark_shown(replace(named, agent="helper"), "AGENTS.md")
+    assert not second.shown_guidance.mark_shown(named, "AGENTS.md")
+    assert first.shown_guidance.mark_shown(unnamed, "AGENTS.md")
+    assert not first.shown_guidance.mark_shown(unnamed, "AGENTS.md")
+    assert second.shown_guidance.mark_shown(unnamed, "AGENTS.md")
     first.close()
     second.close()
 
@@ -246,19 +262,19 @@ def test_a_held_command_comes_back_as_it_was_until_it_is_dropped():
         coverage="overlay",
         omitted=("big",),
     )
-    journal.holds.keep("x", ran)
-    journal.holds.keep("y", FinishedCommand(exit=ran.exit))
-    held = journal.holds.find("x")
+    journal.pending_commands.keep("x", ran)
+    journal.pending_commands.keep("y", FinishedCommand(exit=ran.exit))
+    held = journal.pending_commands.find("x")
     assert (held.exit, held.delta, held.coverage, held.omitted) == (
         ran.exit, ran.delta, "overlay", ("big",),
     )  # fmt: skip
-    assert journal.holds.find("y").delta is None
-    assert journal.holds.find("z") is None
-    assert journal.holds.backup_items() == {"item"}
-    assert journal.holds.drop("x") == ["item"]
-    assert journal.holds.drop("x") == []
-    assert journal.holds.find("x") is None
-    assert journal.holds.backup_items() == set()
+    assert journal.pending_commands.find("y").delta is None
+    assert journal.pending_commands.find("z") is None
+    assert journal.pending_commands.backup_items() == {"item"}
+    assert journal.pending_commands.drop("x") == ["item"]
+    assert journal.pending_commands.drop("x") == []
+    assert journal.pending_commands.find("x") is None
+    assert journal.pending_commands.backup_items() == set()
 
 
 def test_the_versions_of_a_path_tell_what_was_done_by_which_tool_and_how_large_it_was_then():

@@ -103,7 +103,7 @@ async def _delegate(delegate: DelegateCallback, files: GuardedFiles, errand: Err
             f"This would be errand {depth} inside of others; {MAX_ERRAND_DEPTH} are the most.", hint=hint
         )
     await files.gate.admit(Delegation(title=errand.title, prompt=errand.prompt))
-    await to_thread.run_sync(files.workspace.journal.once.end, files.call.id, "depth", str(depth))
+    await to_thread.run_sync(files.workspace.journal.callback_runs.note_delegation, files.call.id, depth)
     around = _depth.set(depth)
     try:
         sent = replace(errand, depth=depth, metadata=files.call.metadata)
@@ -127,15 +127,15 @@ async def _model(model: ModelCallback, prompt: str) -> AsyncIterator[str]:
 def _depth_of(files: GuardedFiles) -> int:
     """Return the delegation depth of a call, found through its parent call, also from another process."""
     parent = files.call.parent
-    return int((parent and files.workspace.journal.once.value(parent, "depth")) or 0)
+    return files.workspace.journal.callback_runs.delegation_depth(parent) if parent else 0
 
 
 async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]], said: str) -> str:
     """Run a callback unless this call ran it before (a call resumed after approval or a crash runs again)."""
-    once, scope = files.workspace.journal.once, files.call.id
-    if not await to_thread.run_sync(once.begin, scope, name):
-        known = await to_thread.run_sync(once.value, scope, name)
-        if not known:
+    runs, call_id = files.workspace.journal.callback_runs, files.call.id
+    if not await to_thread.run_sync(runs.begin, call_id, name):
+        known = await to_thread.run_sync(runs.result, call_id, name)
+        if known is None:
             hint = "Ask the person before you call again."
             raise CallbackFailed(
                 f"This call has begun before, and how it ended is not known. {said}.", hint=hint
@@ -146,7 +146,7 @@ async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]
         if not isinstance(answer, str):
             raise TypeError(f"the callback answered with a {type(answer).__name__}, not with text")
     told = without_surrogates(answer)
-    await to_thread.run_sync(once.end, scope, name, told or "(Done.)")
+    await to_thread.run_sync(runs.finish, call_id, name, told or "(Done.)")
     return told
 
 

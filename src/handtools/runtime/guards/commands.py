@@ -72,7 +72,7 @@ class GuardedCommands:
         try:
             end = await self.landed(ran, review=command.review)
         except ApprovalPending as pending:
-            await to_thread.run_sync(self.workspace.journal.holds.keep, self.call.id, ran)
+            await to_thread.run_sync(self.workspace.journal.pending_commands.keep, self.call.id, ran)
             pending.so_far = held_command_text(ran.exit)
             raise
         except BaseException:
@@ -302,13 +302,13 @@ def _exit_without_changes(ran: FinishedCommand, denied: Denied) -> CommandExit:
 
 def held_command(workspace: Workspace, call: Call) -> FinishedCommand | None:
     """Return the finished command whose changes a call asked approval for, or None."""
-    ran = workspace.journal.holds.find(call.id)
+    ran = workspace.journal.pending_commands.find(call.id)
     return ran and replace(ran, discard=lambda: drop_held_command(workspace, call.id))
 
 
 def drop_held_command(workspace: Workspace, call_id: str) -> None:
     """Delete the stored command of a call and its captured changes; applied changes stay."""
-    for item in workspace.journal.holds.drop(call_id):
+    for item in workspace.journal.pending_commands.drop(call_id):
         if workspace.files.vault is not None:
             workspace.files.vault.delete_item_leftovers(item)
 

@@ -1,4 +1,4 @@
-"""The journal: a record of calls, their file changes and the old bytes needed for undo."""
+"""The journal: calls, their file changes, and the previous content of files for undo."""
 
 import copy
 import hashlib
@@ -14,7 +14,7 @@ from handtools.core.errors import HostError
 from handtools.runtime.journal.approval_answers import ApprovalAnswers
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs
-from handtools.runtime.journal.calls import Calls, HeldCommands, LoggedCall, OnceMarks
+from handtools.runtime.journal.calls import CallbackRuns, Calls, LoggedCall, PendingCommands, ShownGuidance
 from handtools.runtime.journal.change_entries import ChangeEntries, ChangeEntry, RecordedTouch
 from handtools.runtime.journal.database import CallRecord, Database, JournalCopy, JournalPosition
 from handtools.runtime.journal.retention import Retention, RetentionLimits
@@ -33,18 +33,19 @@ logger = logging.getLogger("handtools")
 
 
 class Journal:
-    """The journal of a workspace: calls, changes, blobs and grants in one database, as one owner sees them."""
+    """The journal of a workspace in one database, restricted to the records that one owner may see."""
 
     owner = ""
-    """Owner whose records are visible; empty is the local user, who sees all."""
+    """Owner whose records are visible; empty for the local user, to whom all records are visible."""
 
     def __init__(self, path: str, store: Store, vault: Backups | None = None) -> None:
         self._database = Database(path, self._record)
         blobs = Blobs(store)
         self.refs = BackupRefs(self._database, vault)
         self.calls = Calls(self._database)
-        self.holds = HeldCommands(self._database)
-        self.once = OnceMarks(self._database)
+        self.pending_commands = PendingCommands(self._database)
+        self.callback_runs = CallbackRuns(self._database)
+        self.shown_guidance = ShownGuidance(self._database)
         self.contents = DeferredDigests(self._database)
         self.entries = ChangeEntries(self._database, blobs, self.refs, self.contents)
         self.running = RunningCalls(self._database)
@@ -68,17 +69,17 @@ class Journal:
     def own_id(self, name: str) -> str:
         """Return the stored call id for an id that the owner uses.
 
-        Stored ids are unique. For named owners they are derived from owner and id, so that no owner can reach
-        another's calls.
+        Stored ids are unique. Those of named owners are derived from owner and id, so that owners can't reach each
+        other's calls.
         """
         if not self.owner or self.calls.has(name):
             return name
         return hashlib.sha256(f"{self.owner}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     def call_named(self, name: str) -> str:
-        """Return the stored call id for an id, the number of a change, or the start of an id that only one has.
+        """Return the stored call id for an id, the number of a change, or a unique prefix of an id.
 
-        What names no call is returned as it is: a refusal then speaks of what was sent.
+        A name that matches no call is returned unchanged, so that error messages show it as it was sent.
         """
         if self.calls.has(name):
             return name
@@ -89,7 +90,7 @@ class Journal:
         return found.id if found else name
 
     def call_of_change(self, number: str) -> str:
-        """Return the id of the call that made the change with a number, as answers name it; else empty."""
+        """Return the id of the call that made the change with this number; empty if there is none."""
         digits = number.removeprefix("#")
         if not re.fullmatch(r"[0-9]{1,18}", digits) or self.calls.has(number):
             return ""
@@ -101,34 +102,41 @@ class Journal:
         return self._database.path
 
     def data_version(self) -> int:
-        """Return a number that is another one after another process, or another connection, has written."""
+        """Return a number that changes when another process or connection writes."""
         return self._database.data_version()
 
     @property
     def healed(self) -> str:
-        """What was repaired when the database was found damaged; empty if nothing."""
+        """Message about a damaged database that was set aside; empty if there was none."""
         return self._database.healed
 
     def together(self) -> AbstractContextManager[object]:
-        """One transaction for all that is recorded within the block."""
+        """Provide one transaction for everything recorded in the `with` block."""
         return self._database.writing()
 
     def copied_since(self, position: JournalPosition) -> JournalCopy:
-        """Copy what was recorded since a position, to keep it elsewhere."""
+        """Copy what was recorded since a position, to store it elsewhere."""
         return self._database.copied_since(position)
 
     def later(self, note: CallRecord) -> None:
-        """Queue the record of a call that changed nothing, to be written soon; lookups find it at once."""
+        """Queue the record of a call without changes, to be written soon; lookups find it at once."""
         self._database.behind.add(note)
 
     def _record(self, notes: Sequence[CallRecord]) -> None:
         try:
             with self._database.writing():
                 for note in notes:
-                    self.calls.record(note.call, note.result, note.started, note.ended)
+                    self.calls.record(
+                        note.call,
+                        note.result,
+                        note.started,
+                        note.ended,
+                        verdict=note.verdict,
+                        rule=note.rule,
+                    )
                     self.entries.record_reads(note.call, note.sights)
         except HostError as failure:
-            logger.warning("%d calls are not in the log: %s", len(notes), failure)
+            logger.warning("%d calls could not be logged: %s", len(notes), failure)
 
     def close(self) -> None:
         """Write queued records and close the database; the next use reopens it."""

@@ -1,7 +1,4 @@
-"""Reference counts of backups that the journal needs, and digests of large files computed in the background.
-
-ADR 60, 102.
-"""
+"""Reference counts of backups that the journal needs, and digests of large files computed in the background."""
 
 import sqlite3
 import threading
@@ -18,7 +15,7 @@ from handtools.runtime.journal.database import Database, path_from_column, path_
 
 
 class BackupRefs:
-    """Reference counts of backed-up files and folders; each recorded touch of one counts as a use."""
+    """Journal table of backed-up files and folders with use counts: each recorded touch of one is a use."""
 
     def __init__(self, database: Database, vault: Backups | None) -> None:
         self._database = database
@@ -27,7 +24,7 @@ class BackupRefs:
     def put(self, connection: sqlite3.Connection, things: Iterable[BackupRef]) -> None:
         """Add one use to each backup reference."""
         connection.executemany(
-            "INSERT INTO refs (ref, uses, bytes, present) VALUES (?, 1, ?, 0) "
+            "INSERT INTO backups (ref, uses, bytes, present) VALUES (?, 1, ?, 0) "
             "ON CONFLICT (ref) DO UPDATE SET uses = uses + 1",
             [(path_to_column(held.ref), held.bytes) for held in things],
         )
@@ -36,7 +33,7 @@ class BackupRefs:
         """Update which references are in the backup store after an entry's changes were applied."""
         for column, present in (("after_ref", 0), ("before_ref", 1)):
             connection.execute(
-                f"UPDATE refs SET present = {present} WHERE ref IN "
+                f"UPDATE backups SET present = {present} WHERE ref IN "
                 f"(SELECT {column} FROM touches WHERE entry = ? AND {column} IS NOT NULL)",
                 (entry,),
             )
@@ -45,10 +42,10 @@ class BackupRefs:
         """Subtract one use from each reference, delete unused backups, and return the bytes freed."""
         freed = 0
         for ref in (path_to_column(ref) for ref in refs if ref):
-            connection.execute("UPDATE refs SET uses = uses - 1 WHERE ref = ?", (ref,))
+            connection.execute("UPDATE backups SET uses = uses - 1 WHERE ref = ?", (ref,))
             row = connection.execute(
-                "DELETE FROM refs WHERE ref = ?1 AND uses <= 0 AND NOT EXISTS "
-                "(SELECT 1 FROM refs AS inner WHERE inner.ref > ?1 || '/' AND inner.ref < ?1 || '0') "
+                "DELETE FROM backups WHERE ref = ?1 AND uses <= 0 AND NOT EXISTS "
+                "(SELECT 1 FROM backups AS inner WHERE inner.ref > ?1 || '/' AND inner.ref < ?1 || '0') "
                 "RETURNING bytes * present",
                 (ref,),
             ).fetchone()
@@ -63,7 +60,7 @@ class BackupRefs:
             self._vault.drop(ref, erase=erase)
 
     def clear(self, items: Iterable[str]) -> None:
-        """Delete what is left of backup items whose changes will not be applied."""
+        """Delete the rest of backup items whose changes will not be applied."""
         for item in items:
             if self._vault is not None:
                 self._vault.delete_item_leftovers(item)
@@ -80,19 +77,19 @@ class BackupRefs:
 HASHING_DELAY_SECONDS = 0.2
 """Seconds to wait before hashing; a crash before that loses only the digest."""
 MAX_UNDIGESTED_BYTES = 64 << 20
-"""Most bytes waiting to be hashed; beyond it hashing starts at once."""
+"""Most bytes waiting to be hashed; above this limit hashing starts at once."""
 
 
 @dataclass(slots=True)
 class _UndigestedBytes:
-    """Bytes waiting to be hashed, and the thread that will do it."""
+    """Bytes waiting to be hashed, and the thread that hashes them."""
 
     data: Mapping[str, bytes]
     wanted: threading.Event = field(default_factory=threading.Event)
     thread: threading.Thread | None = None
 
     def done(self) -> None:
-        """Start hashing now and wait for its end."""
+        """Start hashing now and wait until it is finished."""
         self.wanted.set()
         if self.thread is not None:
             self.thread.join()
@@ -129,7 +126,7 @@ class DeferredDigests:
     def of(self, ref: str) -> str:
         """Return the digest of a backup, waiting if it is queued; empty if unknown.
 
-        Not for use in a transaction.
+        Must not be called within a transaction, which the hashing thread would wait for.
         """
         with self._lock:
             waiting = self._waiting.get(ref)
@@ -145,17 +142,17 @@ class DeferredDigests:
             waiting.done()
 
     def _noted(self, ref: str) -> str:
-        row = self._database.peek("SELECT content FROM refs WHERE ref = ?", (path_to_column(ref),))
+        row = self._database.peek("SELECT content FROM backups WHERE ref = ?", (path_to_column(ref),))
         return "" if row is None else str(row[0])
 
     def _note(self, waiting: _UndigestedBytes) -> None:
         waiting.wanted.wait(HASHING_DELAY_SECONDS)
-        # Where it can't be noted, a file that is saved again counts as changed: no reason to stop anyone.
+        # Without the digest a file that is saved again unchanged counts as changed, which does no harm.
         with suppress(HostError):
             unknown = {ref: data for ref, data in waiting.data.items() if not self._noted(ref)}
             rows = [(sha256_hex(data), path_to_column(ref)) for ref, data in unknown.items()]
             with self._database.writing() as connection:
-                connection.executemany("UPDATE refs SET content = ? WHERE ref = ?", rows)
+                connection.executemany("UPDATE backups SET content = ? WHERE ref = ?", rows)
         with self._lock:
             for ref in waiting.data:
                 del self._waiting[ref]

@@ -1,7 +1,4 @@
-"""Blobs in the journal: bytes by digest, compressed or as delta to another blob; large ones in the file store.
-
-ADR 105.
-"""
+"""Blobs in the journal: bytes by digest, compressed or as delta to another blob; large ones in the file store."""
 
 import sqlite3
 import struct
@@ -19,11 +16,11 @@ from handtools.text.diffs.alignment import common_ends
 _DELTA_MARK = b"d"
 _DELTA_HEADER = struct.Struct(">c32sQQ")
 DELTA_HEADER_BYTES = _DELTA_HEADER.size
-"""Size of a delta's header, which the compressed middle follows."""
+"""Size of a delta's header; the compressed middle follows it."""
 
 
 class BlobDelta(NamedTuple):
-    """Delta of a blob to a base: how many bytes at head and tail they share."""
+    """Delta of a blob to a base blob: the number of bytes that they share at the start and at the end."""
 
     base: str
     """Digest of the base blob, which is stored whole."""
@@ -65,7 +62,7 @@ class Blobs:
         self._store = store
 
     def put(self, connection: sqlite3.Connection, node: Node | None, *, near: Node | None = None) -> None:
-        """Store a node's bytes or add a use; as delta to `near`, stored before, if they are similar."""
+        """Store a node's bytes, or add a use; stored as delta to `near`, which is already stored, if similar."""
         if node is not None and is_stored_in_journal(node) and not _count_use(connection, node.digest):
             packed = self._spliced(connection, node.data, near) or compress_blob(node.data)
             self._insert(connection, node, packed)
@@ -137,7 +134,7 @@ class Blobs:
             f"SELECT {_HEADER_COLUMN} FROM blobs WHERE digest = ?", (base,)
         ).fetchone()
         if header is None:
-            return None  # it is in the file store
+            return None  # the base is in the file store
         if inner := BlobDelta.read(header):
             base, head, tail = inner.base, min(head, inner.head), min(tail, inner.tail)
         splice = BlobDelta(base, head, tail)
@@ -179,7 +176,7 @@ def _compressor() -> zstandard.ZstdCompressor:
 
 
 def compress_blob(data: bytes) -> bytes:
-    """Compress bytes if that makes them smaller; the first byte tells which."""
+    """Compress bytes if that makes them smaller; the first byte says whether they are compressed."""
     if len(data) >= MIN_COMPRESSED_BLOB_BYTES:
         packed = _compressor().compress(data)
         if len(packed) < len(data):
@@ -194,4 +191,4 @@ def decompress_blob(packed: bytes) -> bytes:
     try:
         return zstandard.ZstdDecompressor().decompress(packed[1:])
     except zstandard.ZstdError as damage:
-        raise HostError(f"Kept bytes can't be unpacked: {damage}. They can't be restored.") from damage
+        raise HostError(f"Stored content is damaged and can't be restored: {damage}.") from damage

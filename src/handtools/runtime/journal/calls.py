@@ -1,10 +1,10 @@
-"""Journal tables by call: log and results, pending approvals, held commands, grants, once-only marks."""
+"""Journal tables by call: log and results, approvals, grants, pending commands, callback runs, guidance."""
 
 import base64
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from handtools.core.approval import Approval, Reply, approval_to_json
@@ -13,16 +13,16 @@ from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.result import Result, logged_status, result_to_bytes, result_to_json
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
-from handtools.runtime.journal.database import Database, next_number, path_to_column, rows_of_owner
+from handtools.runtime.journal.database import Database, path_to_column, rows_of_owner
+from handtools.text.encoding import without_surrogates
 
-RESULT_HEADER_BYTES = 4
-"""Before a packed result its length, which an older handtools needs to unpack it."""
 CALL_COLUMNS = "seq, id, session, turn, agent, parent, tool, args, started, ended, status, code"
+RECORDED_COLUMNS = f"{CALL_COLUMNS.removeprefix('seq, ')}, result, owner, meta, verdict, rule"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """How often a tool was called, how often it did not end well, and how long it ran in all."""
+    """Statistics of a tool: number of calls, number of calls without success, and total run time."""
 
     tool: str
     calls: int
@@ -50,7 +50,7 @@ class LoggedCall:
 
 @dataclass(frozen=True, slots=True)
 class LoggedSession:
-    """One session in the log: how many calls it made, when, by whom, and how many paths it changed."""
+    """One session in the log: number of calls, times, agents, and number of changed paths."""
 
     name: str
     calls: int
@@ -58,11 +58,11 @@ class LoggedSession:
     ended: float
     agents: str
     standing: int
-    """How many paths have a change of this session that was not undone."""
+    """Number of paths that this session changed and that were not undone."""
 
 
 class ChangeAuthor(NamedTuple):
-    """Call id, session and turn of a change, as undo takes them."""
+    """Call id, session and turn of a change, for undo by any of them."""
 
     call_id: str
     session: str
@@ -71,7 +71,7 @@ class ChangeAuthor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call that waits for approval, with the request and the effects approved before."""
+    """A call that waits for approval, with the request and the fingerprints of effects approved so far."""
 
     call: Call
     approval: Approval
@@ -79,7 +79,7 @@ class PendingCall:
 
 
 class WaitingCall(NamedTuple):
-    """A call that waits for an answer, the approval request, and when it was asked."""
+    """A call that waits for approval, the request, and the time of the request."""
 
     call: Call
     approval: Approval
@@ -95,14 +95,14 @@ _MATCHING_CALLS = (
 
 
 def _like_pattern(text: str) -> str:
-    """Return the pattern of LIKE for texts that hold this one."""
+    """Return the LIKE pattern for texts that contain this one."""
     for special in "!%_":
         text = text.replace(special, f"!{special}")
     return f"%{text}%"
 
 
 class AnsweredQuestion(NamedTuple):
-    """A question of a call that was answered: what for, by which rule, and the answer."""
+    """An answered approval request of a call: its title, the rule that required it, and the reply."""
 
     title: str
     rule: str
@@ -110,33 +110,47 @@ class AnsweredQuestion(NamedTuple):
 
 
 class Calls:
-    """Journal table of calls with their results, pending approvals and grants."""
+    """Journal tables of calls with their results, approvals and grants."""
 
     def __init__(self, database: Database, owner: str = "") -> None:
         self._database = database
         self._calls, self._entries, self._approvals = (
-            rows_of_owner(table, owner) for table in ("calls", "entries", "approvals")
+            rows_of_owner(table, owner) for table in ("calls", "entries", "pending_approvals")
         )
 
-    def record(self, call: Call, result: Result[Any], started: float, ended: float | None = None) -> None:
-        """Record a call's result; the first result of an id stays, unless it was pending or cancelled."""
-        packed = result_to_bytes(result)
+    def record(
+        self,
+        call: Call,
+        result: Result[Any],
+        started: float,
+        ended: float | None = None,
+        *,
+        verdict: str = "",
+        rule: str = "",
+    ) -> None:
+        """Record a call's result and the strictest policy decision on it.
+
+        The first result of a call id is kept, unless the call was pending or cancelled.
+        """
         status, code = logged_status(result)
         row = (
             call.id, call.session, call.turn, call.agent, call.parent, call.tool,
             json.dumps(dict(call.args)), started, ended or time.time(), status, code,
-            len(packed).to_bytes(RESULT_HEADER_BYTES) + compress_blob(packed), call.owner,
+            compress_blob(result_to_bytes(result)), call.owner, json.dumps(dict(call.metadata)),
+            verdict, without_surrogates(rule),
         )  # fmt: skip
         with self._database.writing() as connection:
             connection.execute(
-                f"INSERT INTO calls ({CALL_COLUMNS}, result, owner) "
-                f"VALUES (?, {', '.join('?' * len(row))}) ON CONFLICT (id) DO UPDATE SET "
+                f"INSERT INTO calls ({RECORDED_COLUMNS}) VALUES ({', '.join('?' * len(row))}) "
+                "ON CONFLICT (id) DO UPDATE SET "
                 "ended = excluded.ended, status = excluded.status, code = excluded.code, "
-                "result = excluded.result WHERE status IN ('pending', 'cancelled') AND owner = excluded.owner",
-                (next_number(connection, "calls"), *row),
+                "result = excluded.result, verdict = coalesce(nullif(excluded.verdict, ''), verdict), "
+                "rule = coalesce(nullif(excluded.rule, ''), rule) "
+                "WHERE status IN ('pending', 'cancelled') AND owner = excluded.owner",
+                row,
             )
             if result.status != "pending":
-                for table in ("approvals", "answers"):
+                for table in ("pending_approvals", "claimed_replies"):
                     connection.execute(f"DELETE FROM {table} WHERE call_id = ?", (call.id,))
 
     def recall(self, call_id: str) -> dict[str, Any] | None:
@@ -148,7 +162,7 @@ class Calls:
             return None
         if not row[0]:
             return result_to_json(Result("This result was forgotten on request.", None))
-        recalled: dict[str, Any] = json.loads(decompress_blob(row[0][RESULT_HEADER_BYTES:]))
+        recalled: dict[str, Any] = json.loads(decompress_blob(row[0]))
         return recalled
 
     def has(self, call_id: str) -> bool:
@@ -179,18 +193,18 @@ class Calls:
     def short(self, call_id: str, least: int = 7) -> str:
         """Return the shortest unique prefix of a call id, at least `least` characters."""
         with self._database.reading() as connection:
-            beside = connection.execute(
+            neighbours = connection.execute(
                 f"SELECT (SELECT max(id) FROM {self._calls} WHERE id < ?1), "
                 f"(SELECT min(id) FROM {self._calls} WHERE id > ?1)",
                 (call_id,),
             ).fetchone()
-        others = [other for other in beside if other is not None]
+        others = [other for other in neighbours if other is not None]
         lengths = range(least, len(call_id))
         starts = (call_id[:length] for length in lengths)
         return next((s for s in starts if not any(other.startswith(s) for other in others)), call_id)
 
     def newest_change(self, session: str | None = None) -> ChangeAuthor | None:
-        """Return the author of the newest change, of a session if one is given, that is not undone; or None."""
+        """Return the author of the newest change (of a session, if given) that was not undone, or None."""
         return self._author(
             f"FROM {self._entries} e WHERE e.state = 'done' AND e.kind = 'change' AND EXISTS "
             "(SELECT 1 FROM touches t WHERE t.entry = e.id AND t.reverted_by IS NULL) "
@@ -199,10 +213,7 @@ class Calls:
         )
 
     def newest_undone(self, session: str | None = None) -> ChangeAuthor | None:
-        """Return the author of the change, of a session if one is given, that was undone last; or None.
-
-        One that was redone since does not count.
-        """
+        """Return the author of the change (of a session, if given) last undone and not redone, or None."""
         return self._author(
             "FROM reversals r JOIN touches t ON t.id = r.touch AND t.reverted_by = r.entry "
             "JOIN entries u ON u.id = r.entry AND u.kind = 'undo' "
@@ -229,8 +240,8 @@ class Calls:
     ) -> list[LoggedCall]:
         """List recorded calls, newest first; `before` is the `seq` of the previous page's last call.
 
-        `matching` is a text in the tool's name, the arguments, status, agent or a changed path; only ASCII letters
-        match in either case.
+        `matching` is a text in the tool's name, the arguments, status, agent or a changed path; ASCII letters are
+        compared case-insensitively.
         """
         conditions = {
             "seq < :before": before,
@@ -270,9 +281,9 @@ class Calls:
         return self._database.peek_number("SELECT coalesce(max(seq), 0) FROM calls")
 
     def session_names(self, limit: int = 100) -> list[str]:
-        """List the names of sessions with recorded calls, the one that was active last first.
+        """List the names of sessions with recorded calls, the most recently active first.
 
-        By the index alone, so that a long record is not read.
+        Uses only the index, which is fast even in a large journal.
         """
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -285,7 +296,7 @@ class Calls:
         return [str(row[0]) for row in rows]
 
     def use_of_tools(self) -> "list[ToolUse]":
-        """Count the recorded calls of each tool, the most used first."""
+        """Return the statistics of each tool in the log, the most used first."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT tool, count(*), sum(status != 'ok'), sum(max(ended - started, 0)) "
@@ -294,7 +305,7 @@ class Calls:
         return [ToolUse(*row) for row in rows]
 
     def sessions(self, limit: int = 20) -> list[LoggedSession]:
-        """List the sessions with recorded calls, the one that was active last first."""
+        """List the sessions with recorded calls, the most recently active first."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT session, count(*), min(started), max(ended), "
@@ -335,9 +346,9 @@ class Calls:
         values = (call_to_json(call), approval_to_json(approval), sorted(granted))
         row = (call.id, *(json.dumps(value) for value in values), time.time(), call.owner)
         with self._database.writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?, ?, ?, ?)", row)
-            # An answer was to what was asked before.
-            connection.execute("DELETE FROM answers WHERE call_id = ?", (call.id,))
+            connection.execute("INSERT OR REPLACE INTO pending_approvals VALUES (?, ?, ?, ?, ?, ?)", row)
+            # A claimed reply belongs to the previous request of this call.
+            connection.execute("DELETE FROM claimed_replies WHERE call_id = ?", (call.id,))
 
     def suspended(self, call_id: str) -> PendingCall | None:
         """Return the pending call with its approval request, or None."""
@@ -351,7 +362,7 @@ class Calls:
         return PendingCall(call_from_json(call), Approval(**approval), frozenset(granted))
 
     def waiting_calls(self) -> list[WaitingCall]:
-        """List all calls that wait for an answer with their approval requests, oldest first."""
+        """List all calls that wait for approval with their requests, oldest first."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 f"SELECT call, approval, at FROM {self._approvals} ORDER BY at"
@@ -362,52 +373,46 @@ class Calls:
         ]
 
     def waiting(self) -> list[Approval]:
-        """List all approval requests that wait for an answer, oldest first."""
+        """List all pending approval requests, oldest first."""
         with self._database.reading() as connection:
             rows = connection.execute(f"SELECT approval FROM {self._approvals} ORDER BY at").fetchall()
         return [Approval(**json.loads(row[0])) for row in rows]
 
     def note_answer(self, approval: Approval, reply: Reply) -> None:
-        """Record how a question was answered, for reports; it grants nothing."""
-        value = json.dumps([approval.title, approval.rule, asdict(reply)])
-        row = (question_scope(approval.call_id), approval.fingerprint, value, time.time())
+        """Record the reply to an approval request, for reports; this grants nothing."""
+        texts = (without_surrogates(approval.title), without_surrogates(approval.rule))
+        row = (approval.call_id, approval.fingerprint, *texts, json.dumps(asdict(reply)), time.time())
         with self._database.writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)", row)
+            connection.execute("INSERT OR REPLACE INTO answered_approvals VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def answered_questions(self, call_id: str) -> list[AnsweredQuestion]:
-        """List the questions of a call that were answered, oldest first."""
+        """List the answered approval requests of a call, oldest first."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                "SELECT value FROM once WHERE scope = ? ORDER BY at", (question_scope(call_id),)
+                "SELECT title, rule, reply FROM answered_approvals WHERE call_id = ? ORDER BY at",
+                (call_id,),
             ).fetchall()
-        values = [json.loads(row[0]) for row in rows]
-        return [AnsweredQuestion(title, rule, Reply(**reply)) for title, rule, reply in values]
+        return [AnsweredQuestion(title, rule, Reply(**json.loads(reply))) for title, rule, reply in rows]
 
     def grant(self, call: Call, remembered: str, *, lasts: Literal["session", "project"]) -> None:
         """Store a grant for a call's owner, for its session or for the whole project."""
-        key = call.session_key if lasts == "session" else _every_session(call)
+        session = call.session if lasts == "session" else ""
         with self._database.writing() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO grants VALUES (?, ?, ?)", (key, remembered, time.time())
+                "INSERT INTO grants (owner, session, line, call_id, at) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (line, owner, session) WHERE revoked_at IS NULL "
+                "DO UPDATE SET call_id = excluded.call_id, at = excluded.at, ends = excluded.ends",
+                (call.owner, session, remembered, call.id, time.time()),
             )
 
     def granted(self, call: Call, remembered: str) -> bool:
         """Whether a stored grant covers this line for the call."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT 1 FROM grants WHERE session IN (?, ?) AND remembered = ?",
-                (call.session_key, _every_session(call), remembered),
-            ).fetchone()
+        row = self._database.peek(
+            "SELECT 1 FROM grants WHERE owner = ? AND session IN (?, '') AND line = ? "
+            "AND revoked_at IS NULL AND (ends IS NULL OR ends > ?)",
+            (call.owner, call.session, remembered, time.time()),
+        )
         return row is not None
-
-
-def question_scope(call_id: str) -> str:
-    """Return the scope in the table `once` under which the answered questions of a call are."""
-    return f"questions {call_id}"
-
-
-def _every_session(call: Call) -> str:
-    return replace(call, session="").session_key
 
 
 def _logged(row: tuple[Any, ...]) -> LoggedCall:
@@ -416,56 +421,73 @@ def _logged(row: tuple[Any, ...]) -> LoggedCall:
 
 
 UNNAMED_SESSION = "default"
-"""Session name of callers that name none; each process then counts as its own session."""
+"""Session name of callers that give none; guidance is then shown once per process."""
 
 
-class OnceMarks:
-    """Persistent marks for things that must happen once, with their outcome."""
+class ShownGuidance:
+    """Journal table of guides and skills that an agent was already shown in its session."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._run = new_call_id()
+        self._process = new_call_id()
 
-    def mark_for_session(self, call: Call, name: str) -> bool:
-        """Set a mark for the call's session and agent; return whether it was not set before."""
-        run = self._run if call.session == UNNAMED_SESSION else ""
-        return self.begin(f"session {call.session_key}\n{call.agent}\n{run}", name)
-
-    def begin(self, scope: str, name: str) -> bool:
-        """Set a mark; return whether it was not set before."""
+    def mark_shown(self, call: Call, path: str) -> bool:
+        """Mark a guide or skill as shown to the call's agent in its session; return whether it was not before."""
+        process = self._process if call.session == UNNAMED_SESSION else ""
         with self._database.writing() as connection:
             made = connection.execute(
-                "INSERT OR IGNORE INTO once VALUES (?, ?, '', ?)",
-                (scope, path_to_column(name), time.time()),
+                "INSERT OR IGNORE INTO shown_guidance VALUES (?, ?, ?, ?, ?)",
+                (call.session_key, call.agent, process, path_to_column(path), time.time()),
             )
             return made.rowcount > 0
 
-    def end(self, scope: str, name: str, value: str) -> None:
-        """Store the outcome under a mark."""
+
+class CallbackRuns:
+    """Journal tables of callbacks that a call has run, so that a rerun of the call does not repeat them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def begin(self, call_id: str, name: str) -> bool:
+        """Record that a call starts a callback; return False if it has started it before."""
+        with self._database.writing() as connection:
+            made = connection.execute(
+                "INSERT OR IGNORE INTO callback_runs VALUES (?, ?, NULL, ?)",
+                (call_id, path_to_column(name), time.time()),
+            )
+            return made.rowcount > 0
+
+    def finish(self, call_id: str, name: str, result: str) -> None:
+        """Record the result of a callback that was started."""
         with self._database.writing() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)",
-                (scope, path_to_column(name), value, time.time()),
+                "UPDATE callback_runs SET result = ? WHERE call_id = ? AND name = ?",
+                (result, call_id, path_to_column(name)),
             )
 
-    def drop(self, scope: str, name: str) -> None:
-        """Delete a mark."""
+    def result(self, call_id: str, name: str) -> str | None:
+        """Return the result of a callback; None if it has not finished."""
+        row = self._database.peek(
+            "SELECT result FROM callback_runs WHERE call_id = ? AND name = ?",
+            (call_id, path_to_column(name)),
+        )
+        return None if row is None else row[0]
+
+    def note_delegation(self, call_id: str, depth: int) -> None:
+        """Record how deeply nested the delegation of a call is."""
         with self._database.writing() as connection:
             connection.execute(
-                "DELETE FROM once WHERE scope = ? AND name = ?", (scope, path_to_column(name))
+                "INSERT OR REPLACE INTO delegations VALUES (?, ?, ?)", (call_id, depth, time.time())
             )
 
-    def value(self, scope: str, name: str) -> str | None:
-        """Return the outcome under a mark: empty if unfinished, None without the mark."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT value FROM once WHERE scope = ? AND name = ?", (scope, path_to_column(name))
-            ).fetchone()
-        return None if row is None else str(row[0])
+    def delegation_depth(self, call_id: str) -> int:
+        """Return how deeply nested the delegation of a call is; 0 if it has not delegated."""
+        row = self._database.peek("SELECT depth FROM delegations WHERE call_id = ?", (call_id,))
+        return 0 if row is None else int(row[0])
 
 
-class HeldCommands:
-    """Finished commands by call whose file changes wait for approval."""
+class PendingCommands:
+    """Journal table of finished commands whose file changes wait for approval."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -479,26 +501,28 @@ class HeldCommands:
             time.time(),
         )
         with self._database.writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO holds VALUES (?, ?, ?, ?)", row)
+            connection.execute("INSERT OR REPLACE INTO pending_commands VALUES (?, ?, ?, ?)", row)
 
     def find(self, call_id: str) -> FinishedCommand | None:
         """Return the stored finished command of a call, or None."""
         with self._database.reading() as connection:
-            row = connection.execute("SELECT ran FROM holds WHERE call_id = ?", (call_id,)).fetchone()
+            row = connection.execute(
+                "SELECT ran FROM pending_commands WHERE call_id = ?", (call_id,)
+            ).fetchone()
         return None if row is None else _finished_from_json(json.loads(row[0]))
 
     def drop(self, call_id: str) -> list[str]:
         """Delete a call's stored command; return the backup items that it used."""
         with self._database.writing() as connection:
             row = connection.execute(
-                "DELETE FROM holds WHERE call_id = ? RETURNING items", (call_id,)
+                "DELETE FROM pending_commands WHERE call_id = ? RETURNING items", (call_id,)
             ).fetchone()
         return [] if row is None else list(json.loads(row[0]))
 
     def backup_items(self) -> set[str]:
         """Return the backup items used by stored commands."""
         with self._database.reading() as connection:
-            rows = connection.execute("SELECT items FROM holds").fetchall()
+            rows = connection.execute("SELECT items FROM pending_commands").fetchall()
         return {item for row in rows for item in json.loads(row[0])}
 
 

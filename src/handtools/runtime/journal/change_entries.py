@@ -1,8 +1,9 @@
-"""Change entries of the journal: paths changed by each call, bytes before and after, and what undo reverted."""
+"""Change entries of the journal: paths changed by each call, content before and after, and reversals by undo."""
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from handtools.core.call import Call
@@ -21,13 +22,7 @@ from handtools.core.files import PlannedWrite
 from handtools.core.undo_history import FileVersion, UndoScope
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs, is_stored_in_journal
-from handtools.runtime.journal.database import (
-    Database,
-    next_number,
-    path_from_column,
-    path_to_column,
-    rows_of_owner,
-)
+from handtools.runtime.journal.database import Database, path_from_column, path_to_column, rows_of_owner
 
 ChangeEntryKind = Literal["change", "undo", "redo"]
 TOUCH_COLUMNS = (
@@ -43,25 +38,25 @@ _CONSEQUENCES = (
 _BACKUP_ONLY_MARK = "~"
 """Prefix of a digest whose bytes are only in the backup store, not in the blob table."""
 MAX_SEEN_BYTES = 1 << 20
-"""Largest file in bytes whose content is stored as last read by an agent, for merging stale edits."""
-SEEN_ROW_CONDITION = "session = ? AND agent = ? AND path = ?"
+"""Largest file in bytes whose content is stored when an agent reads it, for merging stale edits."""
+READ_FILE_CONDITION = "session = ? AND agent = ? AND path = ?"
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Changes that are made or undone together, and how they came to be."""
+    """Changes that are applied or undone together, and where they come from."""
 
     changes: ChangeSet
     kind: ChangeEntryKind = "change"
     reverts: tuple[int, ...] = ()
-    """The recorded touches that it takes back."""
+    """Ids of the recorded touches that it reverts."""
     coverage: ChangeCoverage = "declared"
     omitted: tuple[str, ...] = ()
-    """Paths that changed but could not be kept for undo."""
+    """Paths whose changes could not be recorded for undo."""
     happened: bool = False
-    """Already done by a command: it is only recorded."""
+    """Whether a command has already made the changes, so that they are only recorded."""
     exact: bool = False
-    """Exactly these bytes are wanted, such as those of an earlier version: no formatter follows."""
+    """Whether to skip formatters, for example because an earlier version is restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +88,7 @@ class RecordedTouch:
 
 @dataclass(frozen=True, slots=True)
 class ChangeEntry:
-    """A recorded transaction, and how far it came."""
+    """A recorded transaction and its state."""
 
     id: int
     call_id: str
@@ -104,7 +99,7 @@ class ChangeEntry:
 
 @dataclass(frozen=True, slots=True)
 class CallChanges:
-    """What a call changed, counted, and the first few paths by name; folders only if nothing else changed."""
+    """Number of changes of a call, and its first changed paths; folders only if nothing else changed."""
 
     count: int
     undone: Literal["no", "partly", "yes"]
@@ -112,13 +107,13 @@ class CallChanges:
 
 
 class ChangeEntries:
-    """Journal tables of change entries: intents, applied changes, reversals, and files that agents read."""
+    """Journal tables of intended and applied changes, reversals, accepted hunks, and files that agents read."""
 
     def __init__(
         self, database: Database, blobs: Blobs, refs: BackupRefs, contents: DeferredDigests, owner: str = ""
     ) -> None:
         self.unsettled: set[int] = set()
-        """Entries that this process could not close, because the disk refused: the next call settles them."""
+        """Entries that this process could not close because of a disk error; the next call settles them."""
         self._database = database
         self._blobs = blobs
         self._refs = refs
@@ -126,18 +121,24 @@ class ChangeEntries:
         self._owned = rows_of_owner("entries", owner)
 
     def owned_by(self, owner: str) -> "ChangeEntries":
-        """Return the same tables restricted to one owner's changes; unfinished entries stay visible to all."""
+        """Return the same tables restricted to one owner's changes; all unfinished entries stay visible."""
         view = ChangeEntries(self._database, self._blobs, self._refs, self._contents, owner)
         view.unsettled = self.unsettled
         return view
 
     def intend(
-        self, call: Call, transaction: Transaction, steps: Sequence[PlannedWrite], *, ordinal: int = 0
+        self,
+        call: Call,
+        transaction: Transaction,
+        steps: Sequence[PlannedWrite],
+        *,
+        ordinal: int = 0,
+        before_mtimes: Mapping[str, float] = MappingProxyType({}),
     ) -> int | None:
-        """Record changes as an intent before they are made, with all bytes to finish or revert them; return its
-        id.
+        """Record changes as an intent before they are made, with the content to finish or revert them.
 
-        Returns None if the call has recorded more than `ordinal` entries, so that a rerun does not repeat them.
+        Returns the id of the entry, or None if the call has recorded more than `ordinal` entries, so that a rerun
+        does not repeat them. `before_mtimes` has the modification times of what is replaced, by path.
         """
         mark = effect_fingerprint(ChangeSet(tuple(step.change for step in steps)))
         with self._database.writing() as connection:
@@ -151,27 +152,28 @@ class ChangeEntries:
                 self._refs.put(connection, held)
             facts = (call.id, ordinal, call.session, call.turn, transaction.kind)
             row = (*facts, "intent", transaction.coverage, mark, transaction.changes.note)
-            entry = next_number(connection, "entries")
-            connection.execute(
+            entry: int = connection.execute(
                 "INSERT INTO entries "
-                "(id, call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at, owner) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (entry, *row, time.time(), call.owner),
-            )
-            numbered = enumerate(steps, next_number(connection, "touches"))
+                "(call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at, owner) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                (*row, time.time(), call.owner),
+            ).fetchone()[0]
             connection.executemany(
-                "INSERT INTO touches (id, entry, path, temporary, "
+                "INSERT INTO touches (entry, path, temporary, before_mtime, "
                 "before_kind, before_digest, before_mode, before_ref, before_bytes, "
                 "after_kind, after_digest, after_mode, after_ref, after_bytes) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [(number, *_touch_row(entry, step)) for number, step in numbered],
+                [_touch_row(entry, step, before_mtimes.get(step.change.path)) for step in steps],
             )
             if taken := [(entry, touch) for touch in transaction.reverts]:
                 connection.executemany("INSERT INTO reversals VALUES (?, ?)", taken)
         return entry
 
     def finish(self, entry: int) -> None:
-        """Mark an entry as applied, what it reverts as reverted, and what that had reverted as standing again."""
+        """Mark an entry as applied and its reversals as reverted.
+
+        Touches that a reverted entry had itself reverted are in effect again.
+        """
         with self._database.writing() as connection:
             connection.execute("UPDATE entries SET state = 'done' WHERE id = ?", (entry,))
             moved, reverts = connection.execute(_CONSEQUENCES, (entry,)).fetchone()
@@ -203,7 +205,7 @@ class ChangeEntries:
         return [ChangeEntry(*row) for row in rows]
 
     def counted(self, call_id: str, *, most: int) -> CallChanges:
-        """Count what a call changed, and name the first paths; of many changes only these are read."""
+        """Count the changes of a call and list the first `most` paths, without reading the others."""
         of_call = f"FROM touches t JOIN {self._owned} e ON e.id = t.entry WHERE e.call_id = ? AND e.state = 'done'"
         with self._database.reading() as connection:
             count, folders, undone = connection.execute(
@@ -233,13 +235,13 @@ class ChangeEntries:
         return self._touches("e.call_id = ? AND e.state = 'done' ORDER BY t.id LIMIT ?", call_id, most)
 
     def newest_finished(self) -> int:
-        """Return the number of an entry up to which all are finished; 0 if there is none."""
+        """Return the id of the last entry before any unfinished one; 0 if there is none."""
         return self._database.peek_number(
             "SELECT coalesce((SELECT min(id) - 1 FROM entries WHERE state = 'intent'), max(id), 0) FROM entries"
         )
 
     def calls_undone_or_redone(self, after: int) -> set[str]:
-        """Return the ids of calls of which something was undone or redone by entries after a number."""
+        """Return the ids of calls whose changes were undone or redone by entries after the given one."""
         taken = "FROM reversals r JOIN touches t ON t.id = r.touch"
         again = f"{taken} JOIN reversals q ON q.entry = t.entry JOIN touches u ON u.id = q.touch"
         with self._database.reading() as connection:
@@ -251,13 +253,13 @@ class ChangeEntries:
         return {str(row[0]) for row in rows}
 
     def changes_of_call(self, call_id: str) -> list[Change]:
-        """List what a call has changed, in order; raises `KeyError` if bytes are no longer kept."""
+        """List the applied changes of a call, in order; raises `KeyError` if their content was pruned."""
         done = [entry.id for entry in self.of_call(call_id) if entry.state == "done"]
         touches = [touch for entry in done for touch in self.touches(entry)]
         return [Change(touch.path, self.node(touch.before), self.node(touch.after)) for touch in touches]
 
     def open(self) -> list[ChangeEntry]:
-        """List entries that are intended but not finished: left by a crash, or of a running call."""
+        """List the unfinished entries: left by a crash, or of a running call."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT id, call_id, kind, state, fingerprint FROM entries WHERE state = 'intent' ORDER BY id"
@@ -265,7 +267,10 @@ class ChangeEntries:
         return [ChangeEntry(*row) for row in rows]
 
     def paths_since(self, entry: int) -> tuple[int, dict[str, bool]]:
-        """The newest entry, and the paths that were changed after one, with whether a folder came as a whole."""
+        """Return the newest entry and the paths changed after the given one.
+
+        Each path maps to whether it is a folder that was moved in as a whole.
+        """
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT t.entry, t.path, t.after_kind = 'folder' AND t.after_ref IS NOT NULL FROM touches t "
@@ -279,7 +284,7 @@ class ChangeEntries:
         return max((row[0] for row in rows), default=entry), paths
 
     def refs_since(self, entry: int) -> list[str]:
-        """The backup references that changes after an entry moved to or from the backups."""
+        """Return the backup references that changes after an entry moved to or from the backups."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT t.before_ref, t.after_ref FROM touches t JOIN entries e ON e.id = t.entry "
@@ -304,9 +309,7 @@ class ChangeEntries:
         return self._touches("t.entry = ? ORDER BY t.id", entry, chosen="entries")
 
     def selected(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
-        """List the applied touches in an undo scope (call, turn, session or path), newest first, reverted or
-        not.
-        """
+        """List the applied touches in an undo scope, newest first, including reverted ones."""
         match scope:
             case "call":
                 return self._touches("e.call_id = ? AND e.state = 'done' ORDER BY t.id DESC", name)
@@ -328,11 +331,11 @@ class ChangeEntries:
                 return self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT 100", name)
 
     def made_since(self, at: float) -> list[RecordedTouch]:
-        """List the applied touches of all sessions from a time on, in seconds since 1970, newest first."""
+        """List the applied touches of all sessions since a time in seconds since 1970, newest first."""
         return self._touches("e.at >= ? AND e.state = 'done' ORDER BY t.id DESC", at)
 
     def node(self, trace: RecordedNode | None) -> Node | None:
-        """Load a recorded node with its bytes; raises `KeyError` if they were pruned."""
+        """Load a recorded node with its content; raises `KeyError` if that was pruned."""
         if trace is None:
             return None
         kind: NodeKind = "folder" if trace.kind == "folder" else "link" if trace.kind == "link" else "file"
@@ -396,9 +399,9 @@ class ChangeEntries:
         )
 
     def left_at(self, path: str) -> RecordedNode | None:
-        """Return what the newest change left at a path, if the bytes came from a call; else None.
+        """Return the state of a path after its newest change if a call wrote that content, otherwise None.
 
-        What an undo brought back, or a scan found, may be a person's.
+        Content that an undo restored or a scan found may come from the user.
         """
         query = (
             "SELECT t.after_kind, t.after_digest, t.after_mode, t.after_ref, t.after_bytes, e.kind, e.coverage "
@@ -412,7 +415,7 @@ class ChangeEntries:
         return _recorded_node(*row[:5])
 
     def ref_left(self, path: str, mark: str) -> str | None:
-        """Return the backup reference of what a change left at a path, if its mark is the same; else None."""
+        """Return the backup reference that a change recorded for a path with this mark, or None."""
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT t.after_ref FROM touches t JOIN entries e ON e.id = t.entry WHERE t.path = ? "
@@ -431,41 +434,58 @@ class ChangeEntries:
                 self.forget_read(call, path)
 
     def record_read(self, call: Call, path: str, node: Node) -> None:
-        """Record the content of a file as this agent last read it."""
+        """Record the content of a file as the agent last read it."""
         key = (call.session_key, call.agent, path)
         with self._database.writing() as connection:
-            row = connection.execute(f"SELECT digest FROM seen WHERE {SEEN_ROW_CONDITION}", key).fetchone()
+            row = connection.execute(
+                f"SELECT digest FROM read_files WHERE {READ_FILE_CONDITION}", key
+            ).fetchone()
             if row and row[0] == node.digest:
                 return
             self._blobs.put(connection, node)
             if row:
                 self._blobs.release(connection, row)
             connection.execute(
-                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO read_files VALUES (?, ?, ?, ?, ?)",
                 (*key, node.digest, time.time()),
             )
 
     def forget_read(self, call: Call, path: str) -> None:
-        """Delete the record of what an agent last read of a path, because the file is now too large to store."""
+        """Delete the content that an agent last read at a path, because the file is now too large to store."""
         key = (call.session_key, call.agent, path)
-        if self._database.peek(f"SELECT 1 FROM seen WHERE {SEEN_ROW_CONDITION}", key) is not None:
+        if self._database.peek(f"SELECT 1 FROM read_files WHERE {READ_FILE_CONDITION}", key) is not None:
             with self._database.writing() as connection:
                 gone = connection.execute(
-                    f"DELETE FROM seen WHERE {SEEN_ROW_CONDITION} RETURNING digest", key
+                    f"DELETE FROM read_files WHERE {READ_FILE_CONDITION} RETURNING digest", key
                 )
                 self._blobs.release(connection, [digest for (digest,) in gone.fetchall()])
 
     def seen_bytes(self, call: Call, path: str) -> bytes | None:
-        """Return the bytes of a path as this agent last read them, or None if not stored."""
+        """Return the content of a path as the agent last read it, or None if that is not stored."""
         waiting = self._database.behind.queued_read(call, path)
         if waiting is not None:
             return waiting.data if len(waiting.data) <= MAX_SEEN_BYTES else None
         key = (call.session_key, call.agent, path)
-        row = self._database.peek(f"SELECT digest FROM seen WHERE {SEEN_ROW_CONDITION}", key)
+        row = self._database.peek(f"SELECT digest FROM read_files WHERE {READ_FILE_CONDITION}", key)
         if row is None:
             return None
         with self._database.peeking() as connection:
             return self._blobs.get(connection, str(row[0]))
+
+    def accept_hunk(self, path: str, hunk: str) -> None:
+        """Record that the user accepted a hunk in a review."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO accepted_hunks VALUES (?, ?, ?)",
+                (path_to_column(path), hunk, time.time()),
+            )
+
+    def is_hunk_accepted(self, path: str, hunk: str) -> bool:
+        """Whether the user accepted a hunk in a review."""
+        row = self._database.peek(
+            "SELECT 1 FROM accepted_hunks WHERE path = ? AND hunk = ?", (path_to_column(path), hunk)
+        )
+        return row is not None
 
     def _touches(self, where: str, *values: Any, chosen: str = "") -> list[RecordedTouch]:
         entries = chosen or self._owned
@@ -488,7 +508,7 @@ class ChangeEntries:
 
 
 def action_of(before: object, after: object) -> Literal["created", "changed", "deleted"]:
-    """Return "created", "changed" or "deleted" for a path's state before and after."""
+    """Return the action that leads from the state before to the state after; None means that nothing is there."""
     if before is None:
         return "created"
     return "deleted" if after is None else "changed"
@@ -508,7 +528,7 @@ def _recorded_node(
     )
 
 
-def _touch_row(entry: int, step: PlannedWrite) -> tuple[Any, ...]:
+def _touch_row(entry: int, step: PlannedWrite, before_mtime: float | None) -> tuple[Any, ...]:
     facts: list[Any] = []
     for node in (step.change.before, step.change.after):
         if node is None:
@@ -521,4 +541,4 @@ def _touch_row(entry: int, step: PlannedWrite) -> tuple[Any, ...]:
                 else _BACKUP_ONLY_MARK + node.digest
             )
             facts += [node.kind, name, node.mode, *held]
-    return (entry, path_to_column(step.change.path), step.temporary, *facts)
+    return (entry, path_to_column(step.change.path), step.temporary, before_mtime, *facts)

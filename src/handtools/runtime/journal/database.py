@@ -1,11 +1,7 @@
-"""The journal's SQLite database: WAL mode, shared by processes, with write-behind for calls without changes.
-
-ADR 35, 120, 270, 295.
-"""
+"""The journal's SQLite database: WAL mode, shared by processes, with write-behind for calls without changes."""
 
 import atexit
 import errno
-import math
 import sqlite3
 import threading
 import time
@@ -22,25 +18,29 @@ from handtools.core.errors import HostError, JournalDamaged
 from handtools.core.result import Result
 
 WRITE_DELAY_SECONDS = 0.2
-"""Seconds that a queued record may wait; a crash can lose it meanwhile."""
+"""Seconds until a queued record is written; a crash before that loses it."""
 MAX_WAITING_RECORDS, MAX_WAITING_BYTES = 256, 8 << 20
-"""Most queued records, and most bytes that they may hold."""
+"""Limits of the queue: number of records, and bytes of the files read in them."""
 
 
 class CallRecord(NamedTuple):
-    """Record of a finished call and the files that the agent read in it."""
+    """Record of a finished call, the files that the agent read in it, and the strictest policy decision."""
 
     call: Call
     result: Result[Any]
     started: float
     ended: float
     sights: Mapping[str, Node]
+    verdict: str = ""
+    """Verdict of the strictest decision; empty if no effect was judged."""
+    rule: str = ""
+    """Name of the rule that gave the verdict."""
 
 
 class WriteBehind:
-    """Queue of call records to be written by a background thread; lookups find queued records too.
+    """Queue of call records that a background thread writes; lookups find queued records too.
 
-    The thread and an exit handler exist only while records wait, so that a normal exit loses nothing.
+    The thread and an `atexit` handler exist only while the queue is not empty; a normal exit loses nothing.
     """
 
     def __init__(self, write: Callable[[], None]) -> None:
@@ -58,7 +58,7 @@ class WriteBehind:
         return call_id in self._notes
 
     def add(self, note: CallRecord) -> None:
-        """Queue a record; the first one of a call id stays."""
+        """Queue a record, unless one with the same call id is queued."""
         call = note.call
         with self._lock:
             self._notes.setdefault(call.id, note)
@@ -71,18 +71,18 @@ class WriteBehind:
             self._write()
 
     def queued_read(self, call: Call, path: str) -> Node | None:
-        """Return what an agent last read of a path if that is still queued, or None."""
+        """Return the content of a path as the agent last read it if that is still queued, or None."""
         return self._sights.get((call.session_key, call.agent, path))
 
     def take(self) -> list[CallRecord]:
-        """Empty the queue and return its records, for writing."""
+        """Empty the queue and return its records."""
         with self._lock:
             taken = list(self._notes.values())
             self._notes, self._sights, self._held = {}, {}, 0
         return taken
 
     def _start_thread(self) -> None:
-        # A process that was forked has the notes and not the thread.
+        # A forked process inherits the queue but not the thread.
         if self._thread is None or not self._thread.is_alive():
             atexit.register(self._write)
             self._thread = threading.Thread(
@@ -107,60 +107,47 @@ _FRAME_SALTS, _FRAME_COMMIT = slice(8, 16), slice(4, 8)
 
 
 class JournalPosition(NamedTuple):
-    """How far a journal was copied: which write-ahead log, and how many bytes of it."""
+    """Position up to which a journal was copied: the salts of its write-ahead log and an offset in it."""
 
     salts: bytes = b""
     offset: int = 0
 
 
 class JournalCopy(NamedTuple):
-    """What a journal has gained since a position."""
+    """What was written to a journal since a position."""
 
     position: JournalPosition
-    """How far the copy goes."""
+    """Position at the end of the copy."""
     database: bytes | None
-    """The whole file where a log has begun anew since; then `log` is that log from its beginning."""
+    """The database file if the write-ahead log was restarted since; `log` then starts at its beginning."""
     log: bytes
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was gained."""
+        """Whether nothing was written."""
         return self.database is None and not self.log
 
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 1
 SQLITE_BUSY_SECONDS = 30.0
 PRIVATE_FILE_MODE = 0o600
 WAL_SUFFIXES = ("-wal", "-shm")
 CHECKPOINT_WRITES = 400
 """Number of transactions after which the write-ahead log is checkpointed."""
 
-ONCE_SCHEMA = """CREATE TABLE once (
-  scope TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (scope, name)
-) WITHOUT ROWID;"""
-LIVE_SCHEMA = """CREATE TABLE running (
-  call_id TEXT PRIMARY KEY, session TEXT NOT NULL, turn TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL,
-  args TEXT NOT NULL, started REAL NOT NULL, seen REAL NOT NULL,
-  output TEXT NOT NULL, output_bytes INTEGER NOT NULL, kept TEXT NOT NULL, cancelled_by TEXT NOT NULL,
-  owner TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE answers (
-  call_id TEXT PRIMARY KEY, reply TEXT NOT NULL, holder TEXT NOT NULL, at REAL NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE attendance (
-  call_id TEXT NOT NULL, holder TEXT NOT NULL, seen REAL NOT NULL, PRIMARY KEY (call_id, holder)
-) WITHOUT ROWID;"""
-"""Tables of what is going on now; nothing in them is needed when every process has ended."""
-JOURNAL_SCHEMA = f"""
+# Users see the ids of calls, changes, versions and grants; AUTOINCREMENT never reuses the id of a deleted row.
+JOURNAL_SCHEMA = """
 CREATE TABLE calls (
-  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL, turn TEXT NOT NULL,
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL, turn TEXT NOT NULL,
   agent TEXT NOT NULL, parent TEXT NOT NULL, tool TEXT NOT NULL, args TEXT NOT NULL,
   started REAL NOT NULL, ended REAL NOT NULL, status TEXT NOT NULL, code TEXT NOT NULL, result BLOB NOT NULL,
-  owner TEXT NOT NULL DEFAULT ''
+  owner TEXT NOT NULL DEFAULT '',
+  meta TEXT NOT NULL DEFAULT '{}', -- the caller's metadata, as JSON
+  verdict TEXT NOT NULL DEFAULT '', rule TEXT NOT NULL DEFAULT '' -- the strictest policy decision
 );
 CREATE INDEX calls_by_session ON calls (session, seq);
 CREATE TABLE entries (
-  id INTEGER PRIMARY KEY, call_id TEXT NOT NULL, ordinal INTEGER NOT NULL, session TEXT NOT NULL,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, call_id TEXT NOT NULL, ordinal INTEGER NOT NULL, session TEXT NOT NULL,
   turn TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, coverage TEXT NOT NULL,
   fingerprint TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, owner TEXT NOT NULL DEFAULT '',
   UNIQUE (call_id, ordinal)
@@ -168,73 +155,85 @@ CREATE TABLE entries (
 CREATE INDEX entries_by_session ON entries (session, turn, id);
 CREATE INDEX entries_open ON entries (id) WHERE state = 'intent';
 CREATE TABLE touches (
-  id INTEGER PRIMARY KEY, entry INTEGER NOT NULL, path TEXT NOT NULL, temporary TEXT NOT NULL,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, entry INTEGER NOT NULL, path TEXT NOT NULL, temporary TEXT NOT NULL,
   before_kind TEXT, before_digest TEXT, before_mode INTEGER, before_ref TEXT, before_bytes INTEGER,
+  before_mtime REAL, -- NULL if nothing was there or the time is not known
   after_kind TEXT, after_digest TEXT, after_mode INTEGER, after_ref TEXT, after_bytes INTEGER, reverted_by INTEGER
 );
 CREATE INDEX touches_by_entry ON touches (entry);
 CREATE INDEX touches_by_path ON touches (path, id);
 CREATE TABLE reversals (entry INTEGER NOT NULL, touch INTEGER NOT NULL, PRIMARY KEY (entry, touch)) WITHOUT ROWID;
+CREATE TABLE accepted_hunks (
+  path TEXT NOT NULL, hunk TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (path, hunk)
+) WITHOUT ROWID;
 CREATE TABLE blobs (
   digest TEXT PRIMARY KEY, uses INTEGER NOT NULL, bytes INTEGER NOT NULL, kept INTEGER NOT NULL, data BLOB
 );
-CREATE TABLE refs (
+CREATE TABLE backups (
   ref TEXT PRIMARY KEY, uses INTEGER NOT NULL, bytes INTEGER NOT NULL, present INTEGER NOT NULL,
   content TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
-CREATE TABLE holds (call_id TEXT PRIMARY KEY, ran TEXT NOT NULL, items TEXT NOT NULL, at REAL NOT NULL);
-CREATE TABLE seen (
+CREATE TABLE read_files (
   session TEXT, agent TEXT, path TEXT, digest TEXT NOT NULL, at REAL NOT NULL,
   PRIMARY KEY (session, agent, path)
 ) WITHOUT ROWID;
-CREATE TABLE grants (
-  session TEXT NOT NULL, remembered TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, remembered)
-);
-CREATE TABLE approvals (
+CREATE TABLE shown_guidance (
+  session TEXT, agent TEXT, process TEXT, path TEXT, at REAL NOT NULL,
+  PRIMARY KEY (session, agent, process, path)
+) WITHOUT ROWID;
+CREATE TABLE callback_runs (
+  call_id TEXT NOT NULL, name TEXT NOT NULL, result TEXT, -- NULL until the callback has returned
+  at REAL NOT NULL, PRIMARY KEY (call_id, name)
+) WITHOUT ROWID;
+CREATE TABLE delegations (call_id TEXT PRIMARY KEY, depth INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE pending_commands (call_id TEXT PRIMARY KEY, ran TEXT NOT NULL, items TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE pending_approvals (
   call_id TEXT PRIMARY KEY, call TEXT NOT NULL, approval TEXT NOT NULL, granted TEXT NOT NULL, at REAL NOT NULL,
   owner TEXT NOT NULL DEFAULT ''
 );
-{ONCE_SCHEMA}
-{LIVE_SCHEMA}
+CREATE TABLE answered_approvals (
+  call_id TEXT NOT NULL, fingerprint TEXT NOT NULL, title TEXT NOT NULL, rule TEXT NOT NULL, reply TEXT NOT NULL,
+  at REAL NOT NULL, PRIMARY KEY (call_id, fingerprint)
+) WITHOUT ROWID;
+CREATE TABLE grants (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL,
+  session TEXT NOT NULL, -- empty for the whole project
+  line TEXT NOT NULL, call_id TEXT NOT NULL, granted_by TEXT NOT NULL DEFAULT '', at REAL NOT NULL,
+  ends REAL, used_day INTEGER, revoked_at REAL
+);
+CREATE UNIQUE INDEX grants_in_effect ON grants (line, owner, session) WHERE revoked_at IS NULL;
+CREATE TABLE ledger (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL,
+  header TEXT NOT NULL, salt BLOB NOT NULL, parts BLOB NOT NULL,
+  digest BLOB NOT NULL -- SHA-256 of the previous digest and this row without its salt
+);
+CREATE TABLE messages (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, turn TEXT NOT NULL, at REAL NOT NULL,
+  role TEXT NOT NULL, body BLOB NOT NULL
+);
+CREATE TABLE audit_cursors (sink TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE running_calls (
+  call_id TEXT PRIMARY KEY, session TEXT NOT NULL, turn TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL,
+  args TEXT NOT NULL, started REAL NOT NULL, seen REAL NOT NULL,
+  output TEXT NOT NULL, output_bytes INTEGER NOT NULL, kept TEXT NOT NULL, cancelled_by TEXT NOT NULL,
+  owner TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE claimed_replies (
+  call_id TEXT PRIMARY KEY, reply TEXT NOT NULL, process TEXT NOT NULL, at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE watchers (process TEXT PRIMARY KEY, seen REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE reply_waiters (
+  call_id TEXT NOT NULL, process TEXT NOT NULL, seen REAL NOT NULL, PRIMARY KEY (call_id, process)
+) WITHOUT ROWID;
 """
-ADD_CONTENT_COLUMN = "ALTER TABLE refs ADD COLUMN content TEXT NOT NULL DEFAULT ''"
-ADD_OWNER_COLUMNS = ";\n".join(
-    f"ALTER TABLE {table} ADD COLUMN owner TEXT NOT NULL DEFAULT ''"
-    for table in ("calls", "entries", "approvals")
-)
-SCHEMA_UPGRADES = {1: ONCE_SCHEMA, 2: ADD_CONTENT_COLUMN, 3: "", 4: ADD_OWNER_COLUMNS, 5: LIVE_SCHEMA}
-"""SQL to upgrade from each older schema version; from 4 on, blobs may be deltas.
-
-Calls recorded before version 5 belong to the local user.
-"""
+"""All tables. The last four describe running processes and are not needed once these have ended."""
 
 
 def rows_of_owner(table: str, owner: str) -> str:
-    """Return the SQL for a table restricted to an owner's rows; all rows for the local user."""
+    """Return SQL for the rows of a table that belong to an owner; all rows for the local user."""
     return (
         f"(SELECT * FROM {table} WHERE owner = CAST(x'{owner.encode().hex()}' AS TEXT))" if owner else table
     )
-
-
-_NUMBERS_GIVEN = "numbers given"
-"""Scope in the table `once` of the highest number that each table had given when rows were last deleted."""
-
-
-def next_number(connection: sqlite3.Connection, table: str) -> int:
-    """Return the number of a table's next row, which no row had before, also none that was deleted."""
-    numbers = connection.execute(
-        f"SELECT coalesce(max(rowid), 0), coalesce((SELECT value FROM once WHERE scope = ? AND name = ?), 0) "
-        f"FROM {table}",
-        (_NUMBERS_GIVEN, table),
-    ).fetchone()
-    return max(map(int, numbers)) + 1
-
-
-def keep_numbers_given(connection: sqlite3.Connection, *tables: str) -> None:
-    """Note the highest numbers given, before rows of these tables are deleted; no age ends such a note."""
-    for table in tables:
-        row = (_NUMBERS_GIVEN, table, str(next_number(connection, table) - 1), math.inf)
-        connection.execute("INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)", row)
 
 
 def path_to_column(name: str) -> str | bytes:
@@ -251,8 +250,9 @@ def path_from_column(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 
-# Closing any descriptor of a file takes all locks on it from the process, SQLite's too: another process then
-# deletes the log that this one goes on to write. So the file is opened by itself only while no connection is.
+# Closing any descriptor of a file drops all POSIX locks that the process has on it, SQLite's too: another process
+# could then delete the write-ahead log that this one still writes. So the file is opened directly only while the
+# process has no SQLite connection to it.
 _connecting = threading.Lock()
 _connections: Counter[str] = Counter()
 
@@ -265,7 +265,7 @@ class Database:
         self.behind = WriteBehind(self.catch_up)
         self._write = write
         self.healed: str = ""
-        """What was repaired when the file was found damaged; empty if nothing."""
+        """Message about a damaged file that was set aside; empty if there was none."""
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._file: FileIO | None = None
@@ -287,33 +287,33 @@ class Database:
             return row
 
     def peek_number(self, query: str) -> int:
-        """Query one number, which there always is, without writing queued records first."""
+        """Query one number without writing queued records first; the query must return a row."""
         with self.peeking() as connection:
             return int(connection.execute(query).fetchone()[0])
 
     def data_version(self) -> int:
-        """Return a number that is another one after another connection has written."""
+        """Return a number that changes when another connection writes."""
         return self.peek_number("PRAGMA data_version")
 
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:
-        """Connection for queries without writing queued records first."""
+        """Provide a connection for queries without writing queued records first."""
         with self._lock, self._explained():
             yield self._open()
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Connection for queries, after writing queued records; takes no write lock."""
+        """Write queued records, then provide a connection for queries; takes no write lock."""
         self.catch_up()
         return self.peeking()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it or nothing."""
+        """Provide a connection in a transaction, which is committed at the end or rolled back on an exception."""
         with self._lock:
             self.catch_up()
             with self._explained():
                 if self._reads_only:
-                    self._disconnect()  # opened so while the disk refused; it may be well again
+                    self._disconnect()  # the file may have become writable since it was opened
                 connection = self._open()
                 if connection.in_transaction:
                     yield connection
@@ -327,8 +327,8 @@ class Database:
                     raise
 
     def copied_since(self, position: JournalPosition) -> JournalCopy:
-        """Copy what was committed since a position; all of it, where the log has begun anew since."""
-        with self.writing():  # nobody writes meanwhile
+        """Copy what was committed since a position; everything if the write-ahead log was restarted since."""
+        with self.writing():  # keeps other processes from writing
             log = Path(self.path + WAL_SUFFIXES[0])
             if not log.exists():
                 return JournalCopy(JournalPosition(), self._whole_file(), b"")
@@ -342,7 +342,7 @@ class Database:
             return JournalCopy(JournalPosition(header[_WAL_SALTS], start + len(frames)), whole, frames)
 
     def _whole_file(self) -> bytes:
-        """Read the file through a descriptor that is closed with the connection, and not before."""
+        """Read the file through a descriptor that stays open as long as the connection."""
         if self._file is None:
             self._file = FileIO(self.path)
         self._file.seek(0)
@@ -351,9 +351,8 @@ class Database:
     def _begin(self, connection: sqlite3.Connection) -> None:
         self._writes += 1
         if self._writes >= CHECKPOINT_WRITES:
-            with suppress(
-                sqlite3.OperationalError
-            ):  # it can wait; whether this can be written is said below
+            # A failed checkpoint is tried again later; if the disk fails, BEGIN below reports it.
+            with suppress(sqlite3.OperationalError):
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._writes = 0
         connection.execute("BEGIN IMMEDIATE")
@@ -369,21 +368,21 @@ class Database:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Context manager that converts SQLite errors to `HostError`."""
+        """Convert SQLite errors to `HostError`."""
         try:
             yield
         except sqlite3.IntegrityError:
             raise
         except sqlite3.DatabaseError as failure:
             if self._connection is not None and not self._connection.in_transaction:
-                # What failed may have left locks that SQLite no longer knows of: they go with the connection.
+                # A failed operation can leave file locks that SQLite has lost track of; closing releases them.
                 self._disconnect()
             raise _explanation(self.path, failure) from failure
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
-        """End a transaction that failed; one left open would swallow all that follows."""
+        """Roll back a failed transaction; if it stayed open, later writes would become part of it."""
         if not connection.in_transaction:
-            return  # a full or failing disk has ended it already
+            return  # on a full or failing disk SQLite rolls back by itself
         try:
             connection.execute("ROLLBACK")
         except sqlite3.Error:
@@ -410,7 +409,7 @@ class Database:
         return self._connection
 
     def _connect_or_heal(self) -> sqlite3.Connection:
-        # A read that the disk refuses is damage to SQLite, too; a damaged file is so the second time as well.
+        # SQLite also reports a failed disk read as damage. A file that is really damaged fails twice.
         for is_second in (False, True):
             try:
                 return _connect(self.path)
@@ -432,18 +431,18 @@ def _explanation(path: str, failure: sqlite3.DatabaseError | OSError) -> HostErr
         return _unusable(path, str(failure), errno.ENOSPC if name == "SQLITE_FULL" else None)
     return JournalDamaged(
         f"The journal {path} is damaged, or its disk could not read it: {failure}. "
-        "The next start sets it aside if calls can't be recorded in it; "
-        "`handtools doctor --deep` looks at all of it."
+        "If calls can't be recorded in it, the next start sets it aside. "
+        "`handtools doctor --deep` checks the whole file."
     )
 
 
 _NEXT_STEPS: dict[int | None, str] = {
-    errno.ENOSPC: "Make room there, or set HANDTOOLS_STATE to a folder elsewhere.",
-    errno.EDQUOT: "Make room there, or set HANDTOOLS_STATE to a folder elsewhere.",
-    errno.EROFS: "Set HANDTOOLS_STATE to a folder that can be written to.",
-    errno.EACCES: "Set HANDTOOLS_STATE to a folder that can be written to.",
-    errno.EMFILE: "Raise the limit of open files (`ulimit -n`), or end what has them open.",
-    errno.ENFILE: "Raise the limit of open files (`ulimit -n`), or end what has them open.",
+    errno.ENOSPC: "Free up space there, or set HANDTOOLS_STATE to a folder on another disk.",
+    errno.EDQUOT: "Free up space there, or set HANDTOOLS_STATE to a folder on another disk.",
+    errno.EROFS: "Set HANDTOOLS_STATE to a writable folder.",
+    errno.EACCES: "Set HANDTOOLS_STATE to a writable folder.",
+    errno.EMFILE: "Raise the limit of open files (`ulimit -n`), or stop programs that have many open.",
+    errno.ENFILE: "Raise the limit of open files (`ulimit -n`), or stop programs that have many open.",
 }
 
 
@@ -453,7 +452,7 @@ def _unusable(path: str, why: str, number: int | None) -> HostError:
 
 
 def _lack_of_handles() -> OSError | None:
-    """Why the journal's files can't all be opened now; SQLite does not tell that from a missing folder."""
+    """Return the error if too few file descriptors are free, which SQLite reports only as "can't open"."""
     with ExitStack() as opened:
         try:
             for _ in ("", *WAL_SUFFIXES):
@@ -479,10 +478,10 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _reads_only(connection: sqlite3.Connection) -> bool:
-    """Whether SQLite has opened the file for reading alone, as it does without a word when it can't otherwise."""
+    """Whether SQLite has opened the file read-only, which it does silently if it can't open it for writing."""
     try:
         connection.execute("PRAGMA busy_timeout = 0")
-        connection.execute("UPDATE once SET at = at WHERE 0")
+        connection.execute("UPDATE calls SET ended = ended WHERE 0")
     except sqlite3.OperationalError as refused:
         return refused.sqlite_errorname.startswith("SQLITE_READONLY")
     finally:
@@ -499,19 +498,18 @@ def _prepared_connection(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, SQLITE_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(
-            "PRAGMA wal_autocheckpoint = 0"
-        )  # when, and on whose time, is for `writing` to say
-        # A power cut may cost the newest records, never a file's bytes: those are synced by the host.
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # `_begin` runs checkpoints
+        # A power failure can lose the newest records but no file content: the host syncs files itself.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -8192")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version < SCHEMA_VERSION:
-            _create(connection)
-        elif version > SCHEMA_VERSION:
-            raise HostError(f"The journal {path} was written by a newer handtools. Update handtools.")
-        # Where the next call is recorded: the end of each table, which no index stands for.
-        for table in ("calls", "entries", "touches", "blobs"):
+        version = _schema_version(connection) or _create(connection)
+        if version != SCHEMA_VERSION:
+            raise HostError(
+                f"The journal {path} has schema version {version}, but this handtools uses version "
+                f"{SCHEMA_VERSION}. Use the handtools that wrote it, or move the file away to start a new one."
+            )
+        # Read the pages that recording the next call needs, to find damage now: each table's end is in no index.
+        for table in ("calls", "entries", "touches", "blobs", "sqlite_sequence"):
             connection.execute(f"SELECT max(rowid) FROM {table}").fetchone()
     except BaseException:
         connection.close()
@@ -520,10 +518,10 @@ def _prepared_connection(path: str) -> sqlite3.Connection:
 
 
 def _committed(header: bytes, data: bytes, first: int) -> bytes:
-    """The part of a write-ahead log, with frames from `first` on, that was committed."""
+    """Return the committed part of a write-ahead log whose frames start at `first`."""
     size = _WAL_FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
     end = at = first
-    # Behind the newest frame there may be some of an earlier log, with other salts.
+    # After the newest frame there may be frames of an earlier log, with other salts.
     while len(data) >= at + size and data[at : at + size][_FRAME_SALTS] == header[_WAL_SALTS]:
         is_commit = any(data[at : at + _WAL_FRAME_HEADER_BYTES][_FRAME_COMMIT])
         at += size
@@ -532,10 +530,10 @@ def _committed(header: bytes, data: bytes, first: int) -> bytes:
 
 
 def write_copied_journal(path: str, copies: Sequence[tuple[bytes | None, bytes]]) -> None:
-    """Put a journal together from copies in order: the newest whole database, and the logs from it on."""
+    """Write a journal from its copies in order: the newest database file and all logs from then on."""
     newest = max(number for number, (database, _) in enumerate(copies) if database is not None)
     database = copies[newest][0]
-    assert database is not None, "the first copy of a journal is a whole one"
+    assert database is not None, "the first copy of a journal has the database file"
     Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file, data in (
         (path, database),
@@ -547,25 +545,27 @@ def write_copied_journal(path: str, copies: Sequence[tuple[bytes | None, bytes]]
 
 def _make_private(path: str) -> None:
     """Set the file's mode to 0600, whatever the umask; SQLite copies it to its WAL files."""
-    with suppress(PermissionError):  # another user's: then it is theirs to close
+    with suppress(PermissionError):  # the file belongs to another user
         Path(path).touch(PRIVATE_FILE_MODE)
         for file in (Path(path), *(Path(path + suffix) for suffix in WAL_SUFFIXES)):
-            with suppress(FileNotFoundError):  # whoever closes it last deletes its WAL files
+            with suppress(FileNotFoundError):  # the last process to close the journal deletes its WAL files
                 if file.stat().st_mode & 0o077:
                     file.chmod(PRIVATE_FILE_MODE)
 
 
-def _create(connection: sqlite3.Connection) -> None:
-    """Create missing tables; safe when other processes do the same."""
+def _schema_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _create(connection: sqlite3.Connection) -> int:
+    """Create the tables, unless another process has just done so; return the schema version."""
     connection.execute("BEGIN IMMEDIATE")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    scripts = (
-        [SCHEMA_UPGRADES[each] for each in range(version, SCHEMA_VERSION)] if version else [JOURNAL_SCHEMA]
-    )
-    for statement in (each for script in scripts for each in script.split(";\n")):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {max(version, SCHEMA_VERSION)}")
+    if not _schema_version(connection):
+        for statement in JOURNAL_SCHEMA.split(";\n"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
+    return _schema_version(connection)
 
 
 def _check_length(path: str) -> None:
@@ -575,21 +575,21 @@ def _check_length(path: str) -> None:
         return
     with file.open("rb") as opened:
         header = opened.read(100)
-    if len(header) < 100:  # SQLite would take it for an empty file
-        raise sqlite3.DatabaseError("it has no whole header")
-    # 1 stands for 65,536, a size that no journal has: SQLite looks at such a file by itself.
+    if len(header) < 100:  # SQLite would treat it as an empty file
+        raise sqlite3.DatabaseError("its header is incomplete")
+    # The value 1 means 65,536 bytes, which no journal uses: SQLite checks such a file itself.
     page = int.from_bytes(header[16:18]) or 1
     # The page count in the header is only current when its change counter agrees (bytes 24 and 92).
     if header[24:28] != header[92:96]:
         return
     missing = range(length // page + 1, int.from_bytes(header[28:32]) + 1)
-    # A checkpoint that was interrupted has them in the log still, and the next one brings them.
+    # After an interrupted checkpoint the log still has these pages, and the next checkpoint writes them.
     if missing and not _pages_in_log(path, page).issuperset(missing):
         raise sqlite3.DatabaseError("it is shorter than it should be")
 
 
 def _pages_in_log(path: str, page: int) -> set[int]:
-    """The numbers of the pages that the write-ahead log has."""
+    """Return the numbers of the pages in the write-ahead log."""
     log = Path(path + WAL_SUFFIXES[0])
     if not log.exists():
         return set()
@@ -605,7 +605,7 @@ def _pages_in_log(path: str, page: int) -> set[int]:
 
 
 def _set_aside(path: str, damage: str) -> str:
-    """Rename the damaged file so that a new one can be made; return a sentence about it."""
+    """Rename the damaged file so that a new one can be created; return a message about it."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     kept = f"{path}.damaged-{stamp}"
     for suffix in ("", *WAL_SUFFIXES):
@@ -613,6 +613,6 @@ def _set_aside(path: str, damage: str) -> str:
         if part.exists():
             part.rename(kept + suffix)
     return (
-        f"The journal was damaged ({damage}); it is kept as {kept} and a new one was begun. "
-        "No file of the workspace was touched; calls recorded before can't be undone any more."
+        f"The journal was damaged ({damage}). It was renamed to {kept} and a new one was created. "
+        "No file in the workspace was changed, but calls recorded before can't be undone any more."
     )

@@ -1,4 +1,4 @@
-"""Forget a path: find every trace of its content in the journal."""
+"""Find every trace of a path's content in the journal, to delete it."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -8,17 +8,17 @@ from handtools.core.backups_locks_and_store import Store
 from handtools.text.encoding import decode, is_binary
 
 MIN_TRACE_LINE_CHARS = 8
-"""Shortest line in characters that is searched as a trace; shorter ones occur in any file."""
+"""Shortest line in characters to search for; shorter lines occur in any file."""
 MIN_TRACE_WORD_CHARS = 16
-"""Shortest word in characters that is searched by itself, such as a key printed without its name."""
+"""Shortest word in characters to search for by itself, for example a key printed without its name."""
 MAX_TRACE_PIECES = 500
-"""Most lines and words searched as traces; longer files are sampled."""
+"""Most lines and words to search for; longer files are sampled."""
 TRACE_SEARCH_CHUNK_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class FileTraces:
-    """Lines and words of a file to search for in recorded calls and outputs, also in JSON escaping."""
+    """Lines and words of a file to search for in recorded calls and outputs, plain and JSON-escaped."""
 
     texts: tuple[bytes, ...]
     quoted: tuple[bytes, ...]
@@ -71,7 +71,7 @@ def _as_json(piece: str) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class ForgottenPath:
-    """Result of forgetting a path: what was deleted, and what remains."""
+    """Result of deleting all traces of a path: what was deleted, and what remains."""
 
     versions: int
     calls: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Retention of the journal: prune entries by age and size, forget a path."""
+"""Retention of the journal: delete records by age and size, and all traces of a path."""
 
 import json
 import re
@@ -11,12 +11,13 @@ from handtools.core.backups_locks_and_store import Store
 from handtools.core.call import output_file_name
 from handtools.runtime.journal.backup_refs import BackupRefs
 from handtools.runtime.journal.blobs import Blobs, decompress_blob
-from handtools.runtime.journal.calls import RESULT_HEADER_BYTES, question_scope
-from handtools.runtime.journal.change_entries import SEEN_ROW_CONDITION
-from handtools.runtime.journal.database import Database, keep_numbers_given, path_from_column
+from handtools.runtime.journal.change_entries import READ_FILE_CONDITION
+from handtools.runtime.journal.database import Database, path_from_column
 from handtools.runtime.journal.forgotten_paths import FileTraces, ForgottenPath
 
 PRUNE_BATCH_ENTRIES = 500
+_PRUNED_BY_AGE = ("answered_approvals", "callback_runs", "delegations", "shown_guidance", "accepted_hunks")
+"""Tables from which old rows are deleted and which nothing else depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class RetentionLimits:
 
 
 class Retention:
-    """Prunes and forgets what the journal keeps; pruned changes can't be undone any more."""
+    """Deletes records from the journal; changes whose records were deleted can't be undone any more."""
 
     def __init__(self, database: Database, blobs: Blobs, refs: BackupRefs) -> None:
         self._database = database
@@ -39,13 +40,13 @@ class Retention:
         """Return the bytes stored for undo, compressed blobs and backups together."""
         sums = (
             "SELECT coalesce(sum(kept), 0) + "
-            "(SELECT coalesce(sum(bytes), 0) FROM refs WHERE present) FROM blobs"
+            "(SELECT coalesce(sum(bytes), 0) FROM backups WHERE present) FROM blobs"
         )
         with self._database.reading() as connection:
             return int(connection.execute(sums).fetchone()[0])
 
     def prunable(self, limits: RetentionLimits) -> "PrunableRecords":
-        """Count what `prune` would delete by age, and how far the limit of bytes is exceeded."""
+        """Count the records that `prune` would delete by age, and the bytes above the limit."""
         horizon = time.time() - limits.max_age
         old = "SELECT id FROM entries WHERE state != 'intent' AND at < ?1"
         digests = " UNION ".join(
@@ -60,16 +61,15 @@ class Retention:
         return PrunableRecords(entries, calls, kept, max(0, self.kept_bytes() - limits.max_bytes))
 
     def prune(self, limits: RetentionLimits) -> int:
-        """Delete the oldest records until both limits hold; return the bytes freed.
+        """Delete the oldest records until both limits are met; return the bytes freed.
 
-        For the limit of bytes, what agents only read goes before what an undo needs.
+        For the limit of bytes, content that agents only read is deleted before content that undo needs.
         """
         horizon = time.time() - limits.max_age
         excess = self.kept_bytes() - limits.max_bytes
         freed, more = self._drop_reads(excess), True
         while more:
             with self._database.writing() as connection:
-                keep_numbers_given(connection, "entries", "touches")
                 rows = connection.execute(
                     f"SELECT id, at FROM entries WHERE state != 'intent' ORDER BY id LIMIT {PRUNE_BATCH_ENTRIES}"
                 ).fetchall()
@@ -80,17 +80,17 @@ class Retention:
                         break
                 more = bool(rows) and (len(old) == PRUNE_BATCH_ENTRIES or freed < excess)
         with self._database.writing() as connection:
-            keep_numbers_given(connection, "calls")
             connection.execute("DELETE FROM calls WHERE ended < ?", (horizon,))
-            connection.execute("DELETE FROM once WHERE at < ?", (horizon,))
-            seen = connection.execute(
-                "DELETE FROM seen WHERE at < ? RETURNING digest", (horizon,)
+            for table in _PRUNED_BY_AGE:
+                connection.execute(f"DELETE FROM {table} WHERE at < ?", (horizon,))
+            reads = connection.execute(
+                "DELETE FROM read_files WHERE at < ? RETURNING digest", (horizon,)
             ).fetchall()
-            freed += self._blobs.release(connection, [row[0] for row in seen])
+            freed += self._blobs.release(connection, [row[0] for row in reads])
         return freed
 
     def _drop_reads(self, excess: int) -> int:
-        """Delete the oldest contents that agents read, and no change has, until so many bytes are freed."""
+        """Delete the oldest content that agents read and no change needs, until `excess` bytes are freed."""
         changed = " UNION ".join(
             f"SELECT {side}_digest FROM touches WHERE {side}_digest IS NOT NULL"
             for side in ("before", "after")
@@ -98,12 +98,13 @@ class Retention:
         freed = 0
         with self._database.writing() as connection:
             rows = connection.execute(
-                f"SELECT session, agent, path, digest FROM seen WHERE digest NOT IN ({changed}) ORDER BY at"
+                "SELECT session, agent, path, digest FROM read_files "
+                f"WHERE digest NOT IN ({changed}) ORDER BY at"
             )
             for *key, digest in rows.fetchall():
                 if freed >= excess:
                     break
-                connection.execute(f"DELETE FROM seen WHERE {SEEN_ROW_CONDITION}", key)
+                connection.execute(f"DELETE FROM read_files WHERE {READ_FILE_CONDITION}", key)
                 freed += self._blobs.release(connection, [digest])
         return freed
 
@@ -116,15 +117,15 @@ class Retention:
         return freed
 
     def forget(self, path: str, *, now: bytes = b"", outputs: Store | None = None) -> "ForgottenPath":
-        """Delete all versions of a path and the content of calls that named or printed it, overwriting the disk.
+        """Delete all versions of a path and the content of calls that named or printed it, and overwrite them.
 
-        `now` is the file's current content, which may not be recorded; its traces are searched too.
+        `now` is the file's current content, which may not be recorded; calls are searched for it too.
         """
         with self._database.writing() as connection:
-            keep_numbers_given(connection, "touches")
             connection.execute("PRAGMA secure_delete = ON")
             digests = _digests(connection, "path = ?", path)
-            digests += [r[0] for r in connection.execute("SELECT digest FROM seen WHERE path = ?", (path,))]
+            reads = connection.execute("SELECT digest FROM read_files WHERE path = ?", (path,))
+            digests += [row[0] for row in reads]
             kept = {digest for digest in digests if digest}
             versions = [self._blobs.get(connection, digest) or b"" for digest in kept]
             traces = FileTraces.of([*versions, now])
@@ -135,7 +136,7 @@ class Retention:
                 self._refs.drop(ref, erase=True)
             self._refs.release(connection, _refs(connection, "path = ?", path))
             connection.execute("DELETE FROM touches WHERE path = ?", (path,))
-            connection.execute("DELETE FROM seen WHERE path = ?", (path,))
+            connection.execute("DELETE FROM read_files WHERE path = ?", (path,))
             self._blobs.make_whole(connection, set(digests))
         with self._database.reading() as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -147,13 +148,14 @@ class Retention:
         """Clear arguments and results of the calls concerned, their approval requests and stored outputs."""
         named = re.compile(rf"(?<![\w./-])(?:\./)?{re.escape(json.dumps(path)[1:-1])}(?![\w-]|\.\w)")
         rows = connection.execute(
-            "SELECT c.id, c.args, c.result, a.approval, h.ran FROM calls c "
-            "LEFT JOIN approvals a ON a.call_id = c.id LEFT JOIN holds h ON h.call_id = c.id"
+            "SELECT c.id, c.args, c.result, c.meta, a.approval, p.ran FROM calls c "
+            "LEFT JOIN pending_approvals a ON a.call_id = c.id "
+            "LEFT JOIN pending_commands p ON p.call_id = c.id"
         )
         by_output, found = dict[str, str](), set[str]()
-        for call_id, args, result, approval, ran in rows:
+        for call_id, args, result, meta, approval, ran in rows:
             by_output[output_file_name(call_id, "")] = call_id
-            parts = _parts_of_call(args, result, approval, ran)
+            parts = _parts_of_call(args, result, meta, approval, ran)
             if named.search(args) or any(traces.in_json(part) for part in parts):
                 found.add(call_id)
         found |= {
@@ -168,33 +170,37 @@ class Retention:
             if outputs is not None and (call_id in found or traces.in_output(outputs, name)):
                 outputs.drop(name)
                 found.add(call_id)
-        # What runs is written again, by who runs it, a moment later.
-        connection.execute("DELETE FROM running")
+        # The processes that run these calls write the rows again within a second.
+        connection.execute("DELETE FROM running_calls")
         for call_id in found:
-            connection.execute("UPDATE calls SET args = '{}', result = x'' WHERE id = ?", (call_id,))
-            connection.execute("DELETE FROM approvals WHERE call_id = ?", (call_id,))
-            connection.execute("DELETE FROM once WHERE scope = ?", (question_scope(call_id),))
-            held = connection.execute("DELETE FROM holds WHERE call_id = ? RETURNING items", (call_id,))
-            for (items,) in held.fetchall():
+            connection.execute(
+                "UPDATE calls SET args = '{}', result = x'', meta = '{}' WHERE id = ?", (call_id,)
+            )
+            for table in ("pending_approvals", "answered_approvals"):
+                connection.execute(f"DELETE FROM {table} WHERE call_id = ?", (call_id,))
+            commands = connection.execute(
+                "DELETE FROM pending_commands WHERE call_id = ? RETURNING items", (call_id,)
+            )
+            for (items,) in commands.fetchall():
                 self._refs.clear(json.loads(items))
         return tuple(sorted(found))
 
 
 @dataclass(frozen=True, slots=True)
 class PrunableRecords:
-    """What is older than the journal's limit of age, and how far its limit of bytes is exceeded."""
+    """Records older than the journal's age limit, and bytes above its size limit."""
 
     entries: int
     calls: int
     bytes: int
-    """Bytes that the old entries have; some may be shared with younger ones."""
+    """Bytes of the old entries; newer entries may share some of them."""
     excess_bytes: int
 
 
 def _parts_of_call(args: str, result: bytes, *others: str | None) -> Iterator[bytes]:
     yield args.encode()
     if result:
-        yield decompress_blob(result[RESULT_HEADER_BYTES:])
+        yield decompress_blob(result)
     yield from (other.encode() for other in others if other)
 
 
@@ -220,7 +226,7 @@ def _refs(connection: sqlite3.Connection, where: str, *values: str | int) -> lis
 
 
 def _refs_to(connection: sqlite3.Connection, path: str) -> list[str]:
-    """Return the backup references of a path, by itself or inside a folder moved as one."""
+    """Return the backup references of a path, moved by itself or within a folder."""
     found = [ref for ref in _refs(connection, "path = ?", path) if ref]
     parts = path.split("/")
     for depth in range(1, len(parts)):

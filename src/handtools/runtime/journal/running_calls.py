@@ -1,6 +1,6 @@
-"""Calls that run now, written down for other processes to see and to cancel, with the end of their output.
+"""Running calls with the end of their output, for other processes to show and cancel.
 
-A call that is over at once is never written. ADR 225.
+Calls that end at once are never written.
 """
 
 import json
@@ -15,10 +15,10 @@ from handtools.core.errors import HostError
 from handtools.runtime.journal.database import Database, rows_of_owner
 
 NOTICED_AFTER_SECONDS = 0.25
-"""How long a call runs before others see it, and how often its output is written again."""
+"""Seconds until a running call is written, and between writes of its output."""
 HEARTBEAT_SECONDS = 1.0
 STALE_SECONDS = 6.0
-"""A process that has not been heard of for so long is taken for dead."""
+"""Seconds without a heartbeat after which a process counts as dead."""
 FORGOTTEN_SECONDS = 3600.0
 _COLUMNS = (
     "call_id, session, turn, agent, tool, args, started, seen, output, output_bytes, kept, cancelled_by"
@@ -27,7 +27,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class RunningCall:
-    """A call that runs in some process, as the journal shows it to all."""
+    """A call that runs in any process, as recorded in the journal."""
 
     id: str
     session: str
@@ -37,15 +37,15 @@ class RunningCall:
     args: Mapping[str, Any]
     started: float
     seen: float
-    """When the process that runs it was last heard of."""
+    """Time of the last heartbeat of the process that runs it."""
     output: str
-    """The end of what it has printed so far."""
+    """The end of its output so far."""
     output_bytes: int
-    """How much it has printed in all."""
+    """Total size of its output so far."""
     kept: str
     """Name of the stored output; empty while the output is short."""
     cancelled_by: str
-    """Who asked to cancel it; empty if nobody did."""
+    """Who asked to cancel it; empty if it was not cancelled."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +57,7 @@ class _OwnCall:
     output_bytes: int = 0
     kept: str = ""
     written: float = 0.0
-    """When it was last written; 0 if never."""
+    """Time of the last write; 0 if it was never written."""
     has_news: bool = False
 
     def is_due(self, now: float) -> bool:
@@ -72,14 +72,14 @@ class _OwnCall:
 
 
 class RunningCalls:
-    """Journal table of the calls that run now, in this process and in others."""
+    """Journal table of the running calls of all processes."""
 
     def __init__(self, database: Database, owner: str = "") -> None:
         self._database = database
-        self._rows = rows_of_owner("running", owner)
+        self._rows = rows_of_owner("running_calls", owner)
 
     def listed(self) -> list[RunningCall]:
-        """List the calls that run now, in any process, the newest first."""
+        """List the running calls of all processes, the newest first."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM {self._rows} WHERE seen > ? ORDER BY started DESC",
@@ -89,10 +89,10 @@ class RunningCalls:
         return [RunningCall(*each) for each in values]
 
     def request_cancel(self, call_id: str, by: str) -> bool:
-        """Ask the process that runs a call to cancel it; False if none runs it."""
+        """Ask the process that runs a call to cancel it; return False if no process runs it."""
         with self._database.writing() as connection:
             asked = connection.execute(
-                "UPDATE running SET cancelled_by = ? WHERE call_id IN "
+                "UPDATE running_calls SET cancelled_by = ? WHERE call_id IN "
                 f"(SELECT call_id FROM {self._rows} WHERE call_id = ? AND seen > ?)",
                 (by, call_id, time.time() - STALE_SECONDS),
             )
@@ -100,9 +100,9 @@ class RunningCalls:
 
 
 class OwnRunningCalls:
-    """The calls that run in this process, written to the journal's table by a thread while there are some.
+    """The running calls of this process, which a thread writes to the journal.
 
-    The thread has a connection of its own, so that no call waits for it.
+    The thread has a separate connection, so that calls don't wait for it. It ends with the last call.
     """
 
     def __init__(self, path: str) -> None:
@@ -113,12 +113,12 @@ class OwnRunningCalls:
         self._thread: threading.Thread | None = None
 
     def begin(self, call: Call, cancel: Callable[[], None]) -> None:
-        """Note that a call runs here; `cancel` is called, in another thread, when another process asks for it."""
+        """Add a running call; `cancel` is called in another thread when another process asks for it."""
         if self._database.path == ":memory:":
             return
         with self._lock:
             self._own[call.id] = _OwnCall(call, cancel, time.time())
-            # A process that was forked has no thread.
+            # A forked process does not inherit the thread.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._write_while_running, name="handtools-running-calls", daemon=True
@@ -126,23 +126,23 @@ class OwnRunningCalls:
                 self._thread.start()
 
     def progress(self, call_id: str, text: str, size: int, kept: str) -> None:
-        """Note the end of a running call's output, its whole size, and the name it is stored under."""
+        """Set the end of a running call's output, its total size, and the name it is stored under."""
         if own := self._own.get(call_id):
             own.output, own.output_bytes, own.kept, own.has_news = text, size, kept, True
 
     def end(self, call_id: str) -> None:
-        """Note that a call of this process has ended."""
+        """Remove a call that has ended."""
         with self._lock:
             own = self._own.pop(call_id, None)
             if own is not None and own.written:
                 self._ended.add(call_id)
 
     def close(self) -> None:
-        """Take the ended calls of this process from the table, and close the thread's connection."""
+        """Delete the ended calls of this process from the table and close the thread's connection."""
         try:
             self._write()
         except HostError:
-            return  # they are taken for dead soon
+            return  # without heartbeats they soon count as dead
         finally:
             self._database.close()
 
@@ -152,7 +152,7 @@ class OwnRunningCalls:
             try:
                 self._write()
             except HostError:
-                continue  # a full disk, a journal in use: it is written at the next turn
+                continue  # for example a full disk or a locked journal: try again in the next round
             with self._lock:
                 if not self._own and not self._ended:
                     self._thread = None
@@ -168,14 +168,16 @@ class OwnRunningCalls:
                 own.written, own.has_news = now, False
         if due or ended:
             with self._database.writing() as connection:
-                connection.executemany("DELETE FROM running WHERE call_id = ?", [(each,) for each in ended])
                 connection.executemany(
-                    f"INSERT INTO running ({_COLUMNS}, owner) VALUES ({', '.join('?' * 13)}) "
+                    "DELETE FROM running_calls WHERE call_id = ?", [(each,) for each in ended]
+                )
+                connection.executemany(
+                    f"INSERT INTO running_calls ({_COLUMNS}, owner) VALUES ({', '.join('?' * 13)}) "
                     "ON CONFLICT (call_id) DO UPDATE SET seen = excluded.seen, output = excluded.output, "
                     "output_bytes = excluded.output_bytes, kept = excluded.kept",
                     [own.row(now) for own in due],
                 )
-                connection.execute("DELETE FROM running WHERE seen < ?", (now - FORGOTTEN_SECONDS,))
+                connection.execute("DELETE FROM running_calls WHERE seen < ?", (now - FORGOTTEN_SECONDS,))
         with self._lock:
             self._ended.difference_update(ended)
         self._cancel_requested()
@@ -184,7 +186,9 @@ class OwnRunningCalls:
         if not any(own.written for own in tuple(self._own.values())):
             return
         with self._database.peeking() as connection:
-            asked = connection.execute("SELECT call_id FROM running WHERE cancelled_by != ''").fetchall()
+            asked = connection.execute(
+                "SELECT call_id FROM running_calls WHERE cancelled_by != ''"
+            ).fetchall()
         for (call_id,) in asked:
             if own := self._own.get(call_id):
                 own.cancel()
