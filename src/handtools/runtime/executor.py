@@ -540,12 +540,14 @@ class Executor:
         text = bounded.text
         settled = bounded.with_fields(usage=CallUsage(seconds, estimate_tokens(text), len(text)))
         journal = self.workspace.journal
+        strictest = files.gate.strictest if files else None
+        verdict, rule = (strictest.verdict, strictest.rule) if strictest else ("", "")
         if files and self._may_wait(call, settled, files):
-            journal.later(CallRecord(call, settled, started, time.time(), files.sights))
+            journal.later(CallRecord(call, settled, started, time.time(), files.sights, verdict, rule))
             return settled
         try:
             with journal.together():
-                journal.calls.record(call, settled, started)
+                journal.calls.record(call, settled, started, verdict=verdict, rule=rule)
                 if files:
                     files.remember()
         except HostError as failure:

@@ -44,11 +44,11 @@ def commit_transaction(
     if transaction.happened:
         # Written at once: what is only intended is taken back where a file changed since.
         with _failure_says("It had happened already."), workspace.journal.together():
-            entry = _intended(entries, call, transaction, steps, ordinal)
+            entry = _intended(workspace, call, transaction, steps, ordinal)
             entries.finish(entry)
     else:
         with _failure_says("Nothing was changed."):
-            entry = _intended(entries, call, transaction, steps, ordinal)
+            entry = _intended(workspace, call, transaction, steps, ordinal)
         _perform(workspace, entry, steps)
         with _failure_says(f"{_few(changes.paths)} did change: the record is completed by the next call."):
             _close(entries.finish, entries, entry)
@@ -58,19 +58,33 @@ def commit_transaction(
 
 
 def _intended(
-    entries: ChangeEntries,
+    workspace: Workspace,
     call: Call,
     transaction: Transaction,
     steps: Sequence[PlannedWrite],
     ordinal: int,
 ) -> int:
-    entry = entries.intend(call, transaction, steps, ordinal=ordinal)
+    mtimes = {} if transaction.happened else _modification_times(workspace, transaction.changes)
+    entry = workspace.journal.entries.intend(
+        call, transaction, steps, ordinal=ordinal, before_mtimes=mtimes
+    )
     if entry is None:
         raise Stale(
             "This call id has already changed files, in another process or before a restart.",
             hint="Look at the files, then make a new call with a new id.",
         )
     return entry
+
+
+def _modification_times(workspace: Workspace, changes: Iterable[Change]) -> dict[str, float]:
+    """Return the modification times of the files that changes replace, by path."""
+    times = {}
+    for change in changes:
+        if change.before is not None:
+            with contextlib.suppress(ToolError):  # applying the change reports why the path can't be read
+                if facts := workspace.files.facts(change.path):
+                    times[change.path] = facts.modified
+    return times
 
 
 def _perform(workspace: Workspace, entry: int, steps: Sequence[PlannedWrite]) -> None:

@@ -681,3 +681,42 @@ async def test_a_waiter_that_is_cancelled_leaves_the_call_that_it_waited_for():
         go.set()
     assert results[0].ok
     assert counter.runs == 1
+
+
+def noted_facts(box, columns="meta, verdict, rule"):
+    with box.workspace.journal._database.reading() as connection:
+        return connection.execute(f"SELECT {columns} FROM calls ORDER BY seq").fetchall()
+
+
+async def test_the_journal_has_the_metadata_of_a_call_and_the_strictest_decision_on_it():
+    box = memory_toolbox({"a": b"one"}, policy=ASK_ALL)
+    await box.call("read", {"path": "a"})
+    args = {"path": "a", "old_string": "one", "new_string": "two"}
+    asked = Call(tool="edit", args=args, id="asked", metadata={"provider_id": "p1"})
+    assert (await box.call(asked)).status == "pending"
+    assert noted_facts(box) == [
+        ("{}", "allow", "default for read"),
+        ('{"provider_id": "p1"}', "ask", "ask-all"),
+    ]
+    await box.resume("asked", Reply(allow=False))
+    assert noted_facts(box, "status, verdict, rule")[1] == ("denied", "ask", "ask-all")
+
+
+async def test_a_call_that_was_denied_by_a_rule_is_recorded_with_that_rule():
+    closed = Policy(rules=(Rule("closed", "deny", "No.", paths=("a",)),))
+    box = memory_toolbox({"a": b"one"}, policy=closed)
+    await box.call("write", {"path": "a", "content": "x"})
+    assert noted_facts(box, "status, verdict, rule") == [("denied", "deny", "closed")]
+
+
+async def test_the_journal_has_the_modification_time_of_what_a_change_replaced(tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a").write_text("one")
+    os.utime(work / "a", (1_000.5, 1_000.5))
+    async with Toolbox(CODING, workspace=local_workspace(work, state=tmp_path / "state")) as box:
+        assert (await box.call("edit", {"path": "a", "old_string": "one", "new_string": "two"})).ok
+        assert (await box.call("write", {"path": "new", "content": "x"})).ok
+        with box.workspace.journal._database.reading() as connection:
+            rows = connection.execute("SELECT path, before_mtime FROM touches ORDER BY id").fetchall()
+    assert rows == [("a", 1_000.5), ("new", None)]

@@ -18,7 +18,7 @@ from handtools.core.events import ApprovalAsked, Decided, Event
 from handtools.runtime.approval.preview import TITLE_NAME_CHARS, approval_title, effect_preview
 from handtools.runtime.journal import Journal
 from handtools.runtime.policy import Policy
-from handtools.runtime.policy.rules import Decision
+from handtools.runtime.policy.rules import Decision, strictest_decision
 from handtools.text.shell import quote_words, read_script
 from handtools.text.shell.always_allow_prefix import always_allow_prefix, remembered_options
 from handtools.text.shell.inherited_names import script_runs_any_named_command
@@ -100,6 +100,8 @@ class ApprovalGate:
     """The approved fingerprints that occurred in this run of the call."""
     in_hand: Reply | None = None
     """A person's answer that came with the call, for the first question that it is an answer to."""
+    strictest: Decision | None = None
+    """The strictest policy decision on an effect of this run of the call, for the log."""
 
     def judge(self, effect: Effect) -> Decision:
         """Judge an effect by policy and return the decision; raises `Denied`.
@@ -120,6 +122,7 @@ class ApprovalGate:
         return decision.verdict == "allow"
 
     def _tell(self, effect: Effect, decision: Decision) -> None:
+        self.strictest = strictest_decision(filter(None, (self.strictest, decision)))
         if decision.verdict != "allow" or effect.kind != "read":
             self.announce(Decided(self.call.id, decision.verdict, decision.rule, effect_targets(effect)))
 
