@@ -1,6 +1,6 @@
-"""Hand tools for coding agents: every call confined, recorded and reversible.
+"""Hand tools for coding agents: every call is sandboxed, logged and can be undone.
 
-Names are loaded when they are first used, so that importing the package costs nothing. ADR 3, 150.
+Names are imported on first use, so that importing the package is cheap.
 """
 
 from typing import TYPE_CHECKING

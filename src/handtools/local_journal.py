@@ -1,4 +1,4 @@
-"""The journal of a local folder, opened with its files and backups but without tools; for the command line."""
+"""Opens the journal of a local folder with its files and backups, without tools; for the command line."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from handtools.runtime.journal import Journal
 
 @dataclass(frozen=True, slots=True)
 class LocalJournal:
-    """The opened journal of a local folder, with its state folder, backups and files."""
+    """An open journal of a local folder, with its state folder, backups and files."""
 
     state: Path
     vault: FolderBackups
@@ -21,7 +21,7 @@ class LocalJournal:
 
 
 def open_local_journal(root: str | Path, state: str | Path | None = None) -> LocalJournal:
-    """Open the journal of a folder, in the user's state folder or in `state`."""
+    """Open the journal of a folder, stored in `state` or in the user's state folder."""
     folder = Path(state) if state is not None else state_folder(root)
     vault = FolderBackups(backups_folder(root, folder))
     journal = Journal(str(folder / "journal.sqlite"), FolderBlobStore(folder / "blobs"), vault)

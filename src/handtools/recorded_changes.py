@@ -1,4 +1,4 @@
-"""What recorded calls changed: paths and actions, the net diff, whether it was undone; as people are shown it.
+"""File changes of recorded calls, for display: paths and actions, net diff, whether they were undone.
 
 Light to import, since the command line needs it for its help.
 """
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class RecordOfChanges(Protocol):
-    """A journal, or what has one: the record of file changes."""
+    """An object with recorded file changes, such as a journal."""
 
     @property
     def entries(self) -> "ChangeEntries":
-        """The journal's record of file changes."""
+        """The recorded file changes."""
         ...
 
 
@@ -28,12 +28,12 @@ UndoneState = Literal["no", "partly", "yes"]
 
 
 def file_changes_of_call(record: "RecordOfChanges", call_id: str) -> list["RecordedTouch"]:
-    """The file changes recorded for one call, oldest first."""
+    """Return the file changes recorded for one call, oldest first."""
     return record.entries.selected("call", call_id)[::-1]
 
 
 def undone_state(touches: Sequence["RecordedTouch"]) -> UndoneState:
-    """Whether a call's file changes were undone: `no`, `partly` or `yes`."""
+    """Return whether a call's file changes were undone: `no`, `partly` or `yes`."""
     back = sum(touch.reverted_by is not None for touch in touches)
     if not back:
         return "no"
@@ -56,9 +56,9 @@ def actions_by_path(touches: Iterable["RecordedTouch"]) -> dict[str, str]:
 
 
 def call_target_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> str:
-    """A short text for the log's TOUCHED column: the first paths that the call changed.
+    """Return a short text for the log's TOUCHED column: the first paths that the call changed.
 
-    For a call without changes it is the path or first text among its arguments.
+    For a call without changes, return its path or its first string argument.
     """
     if touches:
         signed = [f"{ACTION_SIGNS[action]}{path}" for path, action in actions_by_path(touches).items()]
@@ -75,27 +75,27 @@ def call_target_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]
 
 
 def net_diff(record: "RecordOfChanges", touches: Iterable["RecordedTouch"]) -> str:
-    """One unified diff per path from before its first change to after its last, joined.
+    """Return the joined unified diffs, one per path, from before its first change to after its last.
 
-    Paths whose old content is no longer kept are named instead.
+    Paths whose old content is no longer stored are listed by name.
     """
     return diff_of_changes(*net_changes(record, touches))
 
 
 def diff_of_changes(changes: Sequence["Change"], gone: Iterable[str]) -> str:
-    """The unified diffs of changes, joined, and the paths whose old content is no longer kept."""
+    """Return the joined unified diffs of changes, and the paths whose old content is no longer stored."""
     from handtools.core.changes import ChangeSet
     from handtools.runtime.approval.preview import changes_diff
 
     return changes_diff(ChangeSet(tuple(changes))) + "".join(
-        f"{path}: the bytes are no longer kept\n" for path in gone
+        f"{path}: the old content is no longer stored\n" for path in gone
     )
 
 
 def net_changes(
     record: "RecordOfChanges", touches: Iterable["RecordedTouch"]
 ) -> tuple[list["Change"], list[str]]:
-    """One change per path from before its first change to after its last; and paths without kept content."""
+    """Return one net change per path, and the paths whose old content is no longer stored."""
     by_path: dict[str, list[RecordedTouch]] = {}
     for touch in touches:
         by_path.setdefault(touch.path, []).append(touch)

@@ -1,6 +1,6 @@
-"""What a person's screen needs of agents at work in other processes: calls as they come, questions, answers, undo.
+"""Live view of agents in other processes, for user interfaces: calls, approval requests, answers and undo.
 
-It stands on the journal alone, so it shows every client. `handtools watch` and others draw it. ADR 225, 226.
+It reads only the journal, so it covers every client. `handtools watch` and other views display it.
 """
 
 import time
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CallState = Literal["running", "pending", "done", "failed", "denied", "cancelled"]
 AnsweredBy = Literal["here", "agent", "another"]
-"""Who acts on an answer: this process, the agent's own that waited for it; or another answer came first."""
+"""Who acts on an answer: this process or the waiting agent's; `another` if an earlier answer counts."""
 
 CALL_STATES: Mapping[str, CallState] = {
     "ok": "done",
@@ -38,44 +38,44 @@ CALL_STATES: Mapping[str, CallState] = {
     "denied": "denied",
     "cancelled": "cancelled",
 }
-"""State of a recorded call by its status in the log; all others are failures."""
+"""State of a recorded call by its status in the log; every other status is a failure."""
 MOST_NEW_CALLS = 200
-"""Of more calls that came since a cursor only the newest are given; the screen reads its page anew."""
+"""Most new calls returned since a cursor, newest first; beyond that the view must reload its page."""
 NAMED_PATHS = 3
 MOST_DIFFED_PATHS = 200
-"""Of a call that changed more paths the diff shows the first."""
+"""Most changed paths of a call that the diff shows."""
 SUBJECT_CHARS = 200
 SHOWN_OUTPUT_BYTES = 64 << 10
 PERSON_AGENT_NAME = "person"
-PLANNED_VERBS = {"created": "bring back", "changed": "restore", "deleted": "remove"}
+PLANNED_VERBS = {"created": "recreate", "changed": "restore", "deleted": "remove"}
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCall:
-    """One call for a timeline: what it is, how it stands, what it changed, what it cost."""
+    """One call in a timeline: its subject, state, changes and cost."""
 
     seq: int
-    """Its number in the log, by which pages go on; 0 while it runs for the first time."""
+    """Its number in the log, used for paging; 0 while it runs for the first time."""
     id: str
     session: str
     turn: str
     agent: str
     tool: str
     subject: str
-    """The path, command or other argument that says what it is about, on one line, harmless to print."""
+    """The path, command or other main argument, on one line and safe to print."""
     started: float
     seconds: float
     state: CallState
     status: str
-    """What came of it, as the log says: `ok`, `failed exit 1`, `denied` …"""
+    """Status as shown in the log: `ok`, `failed exit 1`, `denied` …"""
     changed: tuple[TouchedPath, ...] = ()
-    """The first paths that it changed."""
+    """The first few paths that it changed."""
     changed_count: int = 0
     undone: Literal["no", "partly", "yes"] = "no"
     tokens: int = 0
-    """Estimated tokens of the answer that the model got."""
+    """Estimated tokens of the result that the model received."""
     output_bytes: int = 0
-    """How much a running command has printed so far."""
+    """Bytes that a running command has printed so far."""
 
     @property
     def changed_text(self) -> str:
@@ -87,7 +87,7 @@ class ShownCall:
 
 @dataclass(frozen=True, slots=True)
 class PendingApproval:
-    """A question that waits for a person, with the call that asks."""
+    """An unanswered approval request and its call."""
 
     approval: Approval
     tool: str
@@ -96,74 +96,74 @@ class PendingApproval:
     agent: str
     at: float
     is_awaited: bool
-    """Whether the agent waits for the answer, and goes on with it at once."""
+    """Whether the agent's process is waiting for the answer and will continue with it immediately."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallDetails:
-    """All that is recorded of one call, to be shown; texts are as they were and not harmless to print."""
+    """Everything recorded about one call; texts are unescaped and not safe to print as they are."""
 
     call: ShownCall
     args: Mapping[str, Any]
     answer: str
-    """What the model was told; of a running command the end of its output so far."""
+    """Result text for the model; for a running command, the end of its output so far."""
     diff: str
     approval: Approval | None
-    """The question that the call waits with."""
+    """The approval request that the call is waiting for."""
     cut: str = ""
-    """What was left out, in words; empty if nothing was."""
+    """Sentence on what was left out; empty if nothing was."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedCursor:
-    """How far a reader of the feed has come."""
+    """Position of a reader in the feed."""
 
     seq: int = 0
     entry: int = 0
     unsettled: frozenset[str] = frozenset()
-    """Calls that ran or waited then: how they stand now is told again."""
+    """Calls that were running or pending at that time; their current state is reported again."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedNews:
-    """What changed since a cursor, what runs and what waits."""
+    """Changes since a cursor, and all running and pending calls."""
 
     cursor: FeedCursor
     calls: tuple[ShownCall, ...] = ()
-    """Calls that ended, or that stand otherwise than before, newest first."""
+    """Calls that ended or whose state changed, newest first."""
     running: tuple[ShownCall, ...] = ()
     pending: tuple[PendingApproval, ...] = ()
     is_cut: bool = False
-    """Whether more calls came than are given: the reader should read its page again."""
+    """Whether there were more new calls than returned, so that the reader should reload its page."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutcome:
-    """What became of a person's answer."""
+    """Outcome of answering an approval request."""
 
     by: AnsweredBy
     reply: Reply
-    """The answer that counts: of two the first."""
+    """The reply in effect: the first one, if there were two."""
     text: str = ""
-    """What came of the call, if it was run here."""
+    """Result text of the call, if it was run here."""
 
 
 @dataclass(frozen=True, slots=True)
 class RevertOutcome:
-    """What an undo or redo did, or would do."""
+    """Outcome of an undo or redo, or of its dry run."""
 
     ok: bool
     text: str
     restored: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    """Paths that changed since, and were left as they are."""
+    """Paths that changed since the call and were left as they are."""
 
 
 @dataclass(slots=True)
 class SessionFeed:
-    """The calls of a workspace, of all sessions, clients and processes, for a person's screen.
+    """All calls in a workspace, from every session, client and process, for a user interface.
 
-    Methods may be called from any thread. Reading loads no tools; answering and undoing do, at the first time.
+    Methods may be called from any thread. Reading loads no tools; the first answer or undo does.
     """
 
     root: Path
@@ -182,20 +182,20 @@ class SessionFeed:
     def page(
         self, *, session: str | None = None, matching: str = "", before: int | None = None, limit: int = 100
     ) -> list[ShownCall]:
-        """List recorded calls, newest first; `before` is the `seq` of the last one of the page before.
+        """List recorded calls, newest first; `before` is the `seq` of the last call on the previous page.
 
-        `matching` is a text in tool, arguments, status, agent, id or changed paths.
+        `matching` is text to find in the tool, arguments, status, agent, id or changed paths.
         """
         found = self._journal.calls.page(session=session, before=before, matching=matching, limit=limit)
         return [self._shown(logged) for logged in found]
 
     def sessions(self) -> list[str]:
-        """List the sessions, the one that was active last first."""
+        """List the sessions, most recently active first."""
         names: list[str] = self._journal.calls.session_names()
         return names
 
     def cursor(self) -> FeedCursor:
-        """Return the cursor of now: news are what comes after it."""
+        """Return a cursor for the current position, to pass to `news` later."""
         unsettled = {each.id for each in self._journal.running.listed()}
         unsettled |= {waiting.call.id for waiting in self._journal.calls.waiting_calls()}
         return FeedCursor(
@@ -203,18 +203,18 @@ class SessionFeed:
         )
 
     def attend(self) -> None:
-        """Say that a person watches, at most once a second; agents wait for their answer while that is said."""
+        """Record, at most once a second, that a user is watching, so that agents wait for answers."""
         if time.monotonic() - self._attended >= HEARTBEAT_SECONDS:
             self._attended = time.monotonic()
             self._journal.answers.watch()
 
     def is_changed(self) -> bool:
-        """Whether another process has written to the journal since this was last asked; costs next to nothing."""
+        """Whether another process has written to the journal since this was last called; very cheap."""
         before, self._version = self._version, self._journal.data_version()
         return self._version != before
 
     def news(self, since: FeedCursor) -> FeedNews:
-        """Return what changed since a cursor, and all that runs and waits; reads no more than that."""
+        """Return the changes since a cursor and all running and pending calls, and read nothing else."""
         running = {each.id: each for each in self._journal.running.listed()}
         waiting = self._journal.calls.waiting_calls()
         answered = self._journal.answers.answered() if waiting else set()
@@ -232,7 +232,7 @@ class SessionFeed:
             again |= self._journal.entries.calls_undone_or_redone(since.entry)
         known = self._journal.calls.listed(again) if again else []
         calls = {logged.id: logged for logged in (*new[:MOST_NEW_CALLS], *known)}
-        # The row of a call that has ended may be there a moment longer.
+        # A call's row in the table of running calls may briefly outlive the call.
         settled = {logged.id for logged in calls.values() if logged.status != "pending"}
         alive = [
             each
@@ -261,7 +261,7 @@ class SessionFeed:
         )
 
     def details(self, call_id: str) -> CallDetails | None:
-        """Return all of one call, also while it runs; None if nothing is known of it."""
+        """Return the details of one call, even while it runs; None if it is unknown."""
         running = next((each for each in self._journal.running.listed() if each.id == call_id), None)
         logged = self._journal.calls.find(call_id)
         if running is not None and (
@@ -282,7 +282,7 @@ class SessionFeed:
         return CallDetails(
             self._shown(logged),
             logged.args,
-            # The diff comes once, whole.
+            # The full diff is returned separately, so remove it from the text.
             (answer.replace(shown, "") if shown else answer).rstrip("\n"),
             diff,
             waiting.approval if waiting else None,
@@ -292,16 +292,17 @@ class SessionFeed:
         )
 
     def answer(self, call_id: str, reply: Reply) -> AnswerOutcome:
-        """Answer a pending call. The first answer counts; who comes second is told which that was.
+        """Answer a pending call. If it was answered already, return that answer.
 
-        If the agent waits for it, its own process goes on with the call. Else the call is run here, to its end.
+        If the agent's process is waiting for the answer, it continues the call; otherwise the call is run
+        here.
         """
         kept = self._journal.calls.suspended(call_id)
         if kept is None:
             logged = self._journal.calls.find(call_id)
             return AnswerOutcome("another", Reply(logged is not None and logged.status != "denied"))
         if reply.fingerprint and reply.fingerprint != kept.approval.fingerprint:
-            raise HandtoolsError("It has changed since it was shown. Look at it again.")
+            raise HandtoolsError("The call has changed since it was shown. Review it again.")
         reply = replace(reply, fingerprint=kept.approval.fingerprint)
         claim = self._journal.answers.claim(call_id, reply)
         if claim.kind == "taken" or claim.reply != reply:
@@ -312,19 +313,19 @@ class SessionFeed:
         return AnswerOutcome("here", reply, result.text)
 
     def cancel(self, call_id: str) -> bool:
-        """Ask the process that runs a call to cancel it; False if it does not run any more."""
+        """Ask the process that runs a call to cancel it; False if the call is no longer running."""
         asked: bool = self._journal.running.request_cancel(call_id, PERSON_AGENT_NAME)
         return asked
 
     def revert(
         self, action: Literal["undo", "redo"], call_id: str, *, dry_run: bool, merge: bool = False
     ) -> RevertOutcome:
-        """Undo or redo what a call changed, or with `dry_run` say what that would do; that is not recorded."""
+        """Undo or redo the changes of a call; with `dry_run` only describe it, which is not recorded."""
         toolbox = self._open_toolbox()
         if dry_run:
             return anyio.run(partial(_planned, toolbox.toolbox, action, call_id, merge=merge))
         logged = self._journal.calls.find(call_id)
-        # The person who asks for it is the one who would be asked.
+        # The user requested the undo, so it needs no further approval.
         result = toolbox.call(
             Call(
                 tool="undo",
@@ -341,7 +342,7 @@ class SessionFeed:
         return RevertOutcome(bool(details.restored), result.text, tuple(details.restored), kept)
 
     def close(self) -> None:
-        """Say that nobody watches any more, and close the journal."""
+        """Record that the user stopped watching, and close the journal."""
         try:
             if self._attended:
                 self._journal.answers.stop_watching()
@@ -358,7 +359,7 @@ class SessionFeed:
             found = load_configuration(self.root)
             workspace = local_workspace(self.root, state=self.state, settings=found.settings)
             toolbox = Toolbox([*EVERYTHING, *plugins()], workspace=workspace, policy=found.policy)
-            # An answer that was given here is acted on there.
+            # The toolbox resumes calls whose answers were claimed through our journal connection.
             toolbox.workspace.journal.answers.process = self._journal.answers.process
             self._toolbox = BlockingToolbox(toolbox)
         return self._toolbox
@@ -392,18 +393,18 @@ class SessionFeed:
         return result_from_json(recalled) if recalled else None
 
     def _live_output(self, running: RunningCall) -> tuple[str, str]:
-        """Return the end of what a running command has printed, and what was left out before it."""
+        """Return the end of a running command's output, and a sentence on what was left out before it."""
         text, size = running.output, len(running.output.encode("utf-8", "replace"))
         if running.kept:
             try:
                 stored = self._outputs.size(running.kept)
                 if (
                     stored >= running.output_bytes
-                ):  # else its file goes round, and the end is in the journal
+                ):  # otherwise the file is a ring buffer; the journal has the end
                     start = max(stored - SHOWN_OUTPUT_BYTES, 0)
                     data = self._outputs.part(running.kept, start, SHOWN_OUTPUT_BYTES)
                     text, size = plain_output(decode_output(data, starts=not start, ends=False)), len(data)
-            except (KeyError, ToolError):  # it has just ended
+            except (KeyError, ToolError):  # the command has just ended
                 pass
         left = running.output_bytes - size
         return text, f"The last {size:,} of {running.output_bytes:,} bytes." if left > 0 else ""
@@ -412,7 +413,7 @@ class SessionFeed:
 async def _planned(
     toolbox: "Toolbox", action: Literal["undo", "redo"], call_id: str, *, merge: bool
 ) -> RevertOutcome:
-    """Say what an undo or redo would do."""
+    """Describe what an undo or redo would do."""
     from handtools.runtime.approval.gate import ApprovalGate
     from handtools.runtime.guards.files import GuardedFiles
     from handtools.runtime.undo import GuardedHistory
@@ -433,7 +434,7 @@ async def _planned(
 
 
 def call_subject(args: Mapping[str, Any]) -> str:
-    """Return what a call is about, on one line: its path or command, else the first text of its arguments."""
+    """Return the subject of a call on one line: its path or command, or the first string argument."""
     texts = {name: value for name, value in args.items() if isinstance(value, str) and value}
     for name in ("path", "command", "file_path", "pattern", "name"):
         if name in texts:

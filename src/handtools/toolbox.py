@@ -1,7 +1,4 @@
-"""The `Toolbox`: tools, workspace and policy put together; async, or blocking as `BlockingToolbox`.
-
-ADR 2, 190, 212.
-"""
+"""The `Toolbox`: tools, a workspace and a policy; async, or blocking as `BlockingToolbox`."""
 
 import copy
 import logging
@@ -99,14 +96,14 @@ CODING: tuple[AnyTool, ...] = (
 )  # fmt: skip
 EVERYTHING: tuple[AnyTool, ...] = (*CODING, lsp, edit_agent, skill, fetch, web_search, attach, task)
 EDITORS: tuple[AnyTool, ...] = (text_editor("text_editor_20250124"), text_editor("text_editor_20250728"))
-"""Tools that only a dialect has; a toolbox gets them with it."""
+"""Tools that only dialects use; `in_dialect` adds them to the toolbox."""
 RUNNER_VARIABLE = "HANDTOOLS_RUNNER"
 """Environment variable that names the default command runner."""
-INSTALLATION_REASON = "handtools itself runs from there: what is changed runs outside every boundary."
+INSTALLATION_REASON = "handtools itself runs from there, so changed code would run outside the sandbox."
 INSTALLATION_WARNING = (
-    "handtools runs from the workspace (%s): confined commands can't change it there, and tools ask first."
+    "handtools runs from the workspace (%s): sandboxed commands can't change it, and tools need approval."
 )
-WITHDRAWN_HINT = "Ask what is wanted instead."
+WITHDRAWN_HINT = "Ask the user what to do instead."
 PLUGIN_GROUP = "handtools.tools"
 """Entry point group in which other packages register tools."""
 
@@ -123,11 +120,14 @@ class ToolDefinition:
     type: str = ""
     """The vendor's type name of a built-in tool; empty for all others."""
     vendor_definition: Mapping[str, Any] = field(default_factory=dict)
-    """What a request names instead of name, description and schema, if the vendor's API has the tool built in."""
+    """Request entry for a tool built into the vendor's API, instead of name, description and schema."""
 
 
 class Toolbox:
-    """Runs tool calls in a workspace under a policy, with approval, journal and undo; the main entry point."""
+    """Runs tool calls in a workspace under a policy, with approval, journal and undo.
+
+    The main entry point.
+    """
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Toolbox:
     ) -> None:
         named = {tool.name: tool for tool in tools}
         if len(named) != len(tools):
-            raise UsageError("Two tools have the same name; give a toolbox each name once.")
+            raise UsageError("Two tools have the same name; tool names in a toolbox must be unique.")
         self.tools = named
         self.workspace = workspace
         self.policy = _with_rules(policy or Policy(), workspace)
@@ -161,9 +161,9 @@ class Toolbox:
         )
         self._cancels: dict[str, list[CancelToken]] = {}
         self._meant: dict[str, str] = {}
-        """Names of tools as they are here, by those under which they are offered."""
+        """Our tool names by the names under which they are offered."""
         self._dialect: dict[str, DialectTool] = {}
-        """The tools of a vendor, by name, that are offered in place of ours."""
+        """The vendor's tools by name, offered instead of ours."""
 
     async def call(
         self,
@@ -174,10 +174,10 @@ class Toolbox:
         cancel: CancelToken | None = None,
         listener: EventListener | None = None,
     ) -> Result[Any]:
-        """Run a tool by name, or a whole `Call`; expected failures come back as results.
+        """Run a tool by name, or a `Call`; expected failures are returned as results.
 
-        `reply` is a person's answer in hand: to the question that the call waits with, or to the first that it
-        asks. The `listener` receives the events of this call only.
+        `reply` is an answer that the caller already has: to the approval request that the call is waiting
+        for, or to the first one that it makes. The `listener` receives the events of this call only.
         """
         fresh = isinstance(tool, str)
         call = Call(tool=tool, args=args or {}) if isinstance(tool, str) else tool
@@ -201,7 +201,7 @@ class Toolbox:
         cancel: CancelToken | None = None,
         listener: EventListener | None = None,
     ) -> Result[Any]:
-        """Answer a pending call with a person's reply, also from another process or after a restart."""
+        """Answer a pending call with the user's reply, even from another process or after a restart."""
         with (
             self._cancellable(call_id, cancel) as token,
             self._executor.announcer.listen_to_call(call_id, listener),
@@ -209,22 +209,25 @@ class Toolbox:
             return await self._executor.resume(call_id, reply, token)
 
     async def withdraw(self, call_id: str, reason: str = "") -> bool:
-        """Take back the question of a pending call that needs no answer any more; False if none waits.
+        """Withdraw the approval request of a pending call; False if the call is not pending.
 
-        Nothing is run. The same id again asks again.
+        Nothing is run. Calling again with the same id makes a new approval request.
         """
         return await self._executor.withdraw(call_id, reason or WITHDRAWN_HINT)
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:
-        """Wait for the answer that a person gives to a pending call in another process, to `resume` it with.
+        """Wait until a pending call is answered in another process; return the reply for `resume`.
 
-        None if it was answered just before that, and has ended; with `only_if_watched` also as soon as
-        nobody watches (`handtools watch`).
+        Return None if the call was already answered and has ended. With `only_if_watched`, also return None
+        as soon as no `handtools watch` is open.
         """
         return await self._executor.answer_from_elsewhere(call_id, only_if_watched=only_if_watched)
 
     def cancel(self, call_id: str) -> bool:
-        """Cancel a running or resumed call by its id, from any thread; False when it is not running here."""
+        """Cancel a running or resumed call by its id, from any thread.
+
+        False if this toolbox is not running it.
+        """
         tokens = tuple(self._cancels.get(call_id, ()))
         for token in tokens:
             token.cancel()
@@ -232,7 +235,10 @@ class Toolbox:
 
     @contextmanager
     def _cancellable(self, call_id: str, cancel: CancelToken | None) -> Iterator[CancelToken]:
-        """Make a call known to `cancel` by its id; who waits for another's call of that id has its own token."""
+        """Register a call for `cancel` by its id.
+
+        A second caller waiting for the same id gets its own token.
+        """
         token = cancel or CancelToken()
         self._cancels.setdefault(call_id, []).append(token)
         try:
@@ -243,11 +249,14 @@ class Toolbox:
                 del self._cancels[call_id]
 
     async def waiting(self) -> list[Approval]:
-        """The approvals that still wait for a person's answer."""
+        """Return the approval requests that are still unanswered."""
         return await to_thread.run_sync(self.workspace.journal.calls.waiting)
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
-        """Return the policy's decision on a hypothetical call; nothing happens, and nothing is raised."""
+        """Return the policy's decision on a hypothetical call, without running it.
+
+        Never raises `ToolError`.
+        """
         call = Call(tool=self._meant.get(tool, tool), args=args)
         if row := self._dialect.get(call.tool):
             try:
@@ -257,9 +266,9 @@ class Toolbox:
         return await decide_hypothetical_call(self._executor, call)
 
     def definitions(self, dialect: SchemaDialect | DialectName = "plain") -> list[ToolDefinition]:
-        """Return the definitions of the offered tools for a model, in a dialect of schemas or of a vendor's tools.
+        """Return the offered tools' definitions for a model, in a schema dialect or a vendor's dialect.
 
-        The shapes of a vendor are called on `in_dialect`.
+        To run calls in a vendor's dialect, use the toolbox that `in_dialect` returns.
         """
         match dialect:
             case "plain" | "strict" | "gemini":
@@ -305,12 +314,12 @@ class Toolbox:
         self._executor.announcer.listen(listener)
 
     def under(self, policy: Policy, *, approver: Approver | None = None) -> Self:
-        """Return a toolbox with the same tools and workspace under another policy, for another agent."""
+        """Return a toolbox with the same tools and workspace but another policy, for another agent."""
         executor = self._executor
         view = copy.copy(self)
         view.policy = _with_rules(policy, self.workspace)
         check_tool_names(view.policy, self.tools)
-        view._executor = replace(  # noqa: SLF001 - a toolbox like this one
+        view._executor = replace(  # noqa: SLF001 - also a Toolbox
             executor, policy=view.policy, approver=approver, announcer=executor.announcer.copy()
         )
         return view
@@ -318,45 +327,45 @@ class Toolbox:
     def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> "Toolbox":
         """Return a toolbox that offers tools to the model under other names, such as with a prefix.
 
-        Prompts name each other's tools by the new names, and `call` takes them. Policy and journal know our own.
+        Prompts and `call` use the new names. Policy and journal keep the original names.
         """
         new = names if callable(names) else lambda name: names.get(name, name)
         shown = {name: new(name) for name in self._dialect or self.tools}
         if len(set(shown.values())) != len(shown):
-            raise UsageError("Two tools would have the same name; give a toolbox each name once.")
+            raise UsageError("Two tools would have the same name; tool names in a toolbox must be unique.")
         view = copy.copy(self)
-        view._meant = {other: name for name, other in shown.items()}  # noqa: SLF001 - a toolbox like this one
+        view._meant = {other: name for name, other in shown.items()}  # noqa: SLF001 - also a Toolbox
         if not self._dialect:
             view._executor = replace(self._executor, names=shown)  # noqa: SLF001
         return view
 
     def in_dialect(self, dialect: DialectName) -> "Toolbox":
-        """Return a toolbox that offers the tools in a vendor's shape, `call` taking it and results having it.
+        """Return a toolbox whose definitions, arguments and results have the shape of a vendor's tools.
 
-        A tool is offered where those of ours are that do its work. Policy and journal know ours, and `call` takes
-        ours too where the dialect has no tool of that name.
+        A vendor's tool is offered if all of our tools that it maps to are offered. Policy and journal use
+        our tool names, and `call` also accepts them unless the dialect has a tool of that name.
         """
         if dialect not in DIALECTS:
-            raise UsageError(f"There is no dialect {dialect!r}; there are {', '.join(DIALECTS)}.")
+            raise UsageError(f"Unknown dialect {dialect!r}. Available: {', '.join(DIALECTS)}.")
         rows = {row.name: row for row in DIALECTS[dialect]}
         needed = {name for row in rows.values() for name in row.tools}
         view = copy.copy(self)
         view.tools = self.tools | {
             tool.name: tool for tool in EDITORS if tool.name in needed and tool.name not in self.tools
         }
-        view._dialect, view._meant = rows, {}  # noqa: SLF001 - a toolbox like this one
+        view._dialect, view._meant = rows, {}  # noqa: SLF001 - also a Toolbox
         names = {row.tools[0]: row.name for row in reversed(rows.values())}
         view._executor = replace(self._executor, tools=view.tools, names=names)  # noqa: SLF001
         return view
 
     def with_tools(self, *tools: AnyTool) -> "Toolbox":
-        """Return a toolbox with more tools, or with others in the place of those of the same name.
+        """Return a toolbox with additional tools, which replace tools of the same name.
 
-        Names and shapes are our own there, whatever they are here.
+        It uses our own names and shapes, even if this toolbox is renamed or in a dialect.
         """
         view = copy.copy(self)
         view.tools = self.tools | {tool.name: tool for tool in tools}
-        view._dialect, view._meant = {}, {}  # noqa: SLF001 - a toolbox like this one
+        view._dialect, view._meant = {}, {}  # noqa: SLF001 - also a Toolbox
         view._executor = replace(self._executor, tools=view.tools, names={})  # noqa: SLF001
         return view
 
@@ -364,11 +373,11 @@ class Toolbox:
         """Return a toolbox restricted to one owner's records, for users who share the workspace."""
         view = copy.copy(self)
         view.workspace = self.workspace.owned_by(owner)
-        view._executor = replace(self._executor, workspace=view.workspace)  # noqa: SLF001 - a toolbox like this one
+        view._executor = replace(self._executor, workspace=view.workspace)  # noqa: SLF001 - also a Toolbox
         return view
 
     def look_ahead(self) -> None:
-        """Begin in the background what the first command would wait for, if commands are offered."""
+        """Prepare the first command in the background, if commands are offered."""
         commands = self.workspace.commands
         if isinstance(commands, LocalCommands) and any(
             "run" in tool.effects for tool in self._executor.offered()
@@ -376,7 +385,7 @@ class Toolbox:
             commands.look_ahead(private=self.policy.hidden_globs, read_only=self.policy.read_only_globs)
 
     async def aclose(self) -> None:
-        """Close files and processes; the toolbox reopens them if used again."""
+        """Close files and processes; using the toolbox again reopens them."""
         await to_thread.run_sync(self._close)
 
     async def __aenter__(self) -> Self:
@@ -408,14 +417,15 @@ def local_workspace(
     skills: HostSkills | None = None,
     web: HostWeb | None = None,
 ) -> Workspace:
-    """Make a workspace of a local folder, with its journal in the user's state folder.
+    """Make a workspace from a local folder, with its journal in the user's state folder.
 
-    Several folders make one workspace, in which each is shown by its name and paths begin with it.
-    `files` are another host's, in place of the folder's; `buffers` an editor's, before what is on disk.
-    `runner` names how commands run, such as `container:IMAGE`; by default the strongest sandbox that works.
-    `readable` are paths outside the folder that commands may read; programs on PATH they can read anyway.
-    `separate_streams` puts a command's stdout and stderr into the details of `bash`, at the cost of their order.
-    `settings` are those of `load_configuration`, or a program's own; without them nothing of the person's is read.
+    Several folders make one workspace, in which paths start with the folder's name.
+    `files` are used instead of the folder's, for example from another host. `buffers` are an editor's
+    unsaved texts, which take precedence over the files on disk.
+    `runner` selects how commands run, such as `container:IMAGE`; default: the strongest sandbox that works.
+    `readable` are paths outside the folder that commands may read, in addition to the programs on PATH.
+    `separate_streams` puts a command's stdout and stderr into the details of `bash`, but loses their order.
+    `settings` come from `load_configuration` or from the program; without them no user settings are read.
     """
     settings = settings or Settings()
     root = combined_workspace(root)
@@ -507,9 +517,9 @@ def _with_rules(policy: Policy, workspace: Workspace) -> Policy:
 
 
 def check_tool_names(policy: Policy, offered: Iterable[str] = ()) -> None:
-    """Raise `UsageError` if a policy names a tool that is neither offered nor built in nor a plugin's.
+    """Raise `UsageError` if a policy names a tool that is not offered, built in or from a plugin.
 
-    Such a name would block nothing.
+    A rule for a misspelled name would have no effect.
     """
     named = {*(policy.allow or ()), *policy.block, *(name for rule in policy.rules for name in rule.tools)}
     unknown = named.difference(offered, (tool.name for tool in (*EVERYTHING, *EDITORS)))
@@ -518,13 +528,13 @@ def check_tool_names(policy: Policy, offered: Iterable[str] = ()) -> None:
     ours = {row.name: row.tools for rows in DIALECTS.values() for row in rows}
     for name in sorted(unknown & ours.keys()):
         own = ", ".join(f"`{each}`" for each in ours[name])
-        raise UsageError(f"The policy: `{name}` is a vendor's name for {own}. Policies name our own tools.")
+        raise UsageError(f"The policy: `{name}` is a vendor's name for {own}. Use that name in policies.")
     known = {*offered, *(tool.name for tool in (*EVERYTHING, *EDITORS, *plugins()))}
     check_words("The policy", "tool", sorted(unknown), known)
 
 
 class ToolboxOptions(TypedDict, total=False):
-    """Keyword arguments of a `Toolbox` beside its tools and workspace."""
+    """Keyword arguments of a `Toolbox`, except its tools and workspace."""
 
     policy: Policy | None
     approver: Approver | None
@@ -537,7 +547,7 @@ class ToolboxOptions(TypedDict, total=False):
 def reading(
     root: OneOrMoreFolders = ".", *, settings: Settings | None = None, **options: Unpack[ToolboxOptions]
 ) -> Toolbox:
-    """Make a toolbox with the tools that read the workspace and the web, and change nothing."""
+    """Make a toolbox with read-only tools for the workspace and the web."""
     options["policy"] = replace(options.get("policy") or Policy(), tools="read_only")
     _add_notifier(options, settings, root)
     return Toolbox(READING, workspace=local_workspace(root, settings=settings), **options)
@@ -554,8 +564,8 @@ def coding(
 ) -> Toolbox:
     """Make a toolbox with the tools for working on code, in one folder or several.
 
-    Commands may also read the paths `readable`. With `separate_streams`, the details of `bash` have stdout and
-    stderr each for itself.
+    Commands may also read the paths in `readable`. With `separate_streams`, the details of `bash` contain
+    stdout and stderr separately.
     """
     workspace = local_workspace(
         root, runner=runner, readable=readable, separate_streams=separate_streams, settings=settings
@@ -573,7 +583,7 @@ def everything(
     settings: Settings | None = None,
     **options: Unpack[ToolboxOptions],
 ) -> Toolbox:
-    """Make a toolbox with all built-in tools and those of installed plugins; keywords as for `coding`."""
+    """Make a toolbox with all built-in tools and installed plugins; keywords as for `coding`."""
     workspace = local_workspace(
         root, runner=runner, readable=readable, separate_streams=separate_streams, settings=settings
     )
@@ -582,14 +592,14 @@ def everything(
 
 
 def _add_notifier(options: ToolboxOptions, settings: Settings | None, root: OneOrMoreFolders) -> None:
-    """Let the person hear of calls that wait for an answer, if the settings say how."""
+    """Notify the user of calls waiting for approval, if the settings configure a notification."""
     if settings is not None and settings.notify:
         notifier = ApprovalNotifier(settings.notify, combined_workspace(root))
         options["listeners"] = (*options.get("listeners", ()), notifier)
 
 
 def plugins() -> list[AnyTool]:
-    """Load the tools that installed packages register as entry points; raises for a broken one."""
+    """Load the tools that installed packages register as entry points; raises if one can't be loaded."""
     found = []
     for point in sorted(entry_points(group=PLUGIN_GROUP), key=lambda point: point.name):
         try:
@@ -607,14 +617,15 @@ def plugins() -> list[AnyTool]:
 P = ParamSpec("P")
 R = TypeVar("R")
 _PORTAL = BlockingPortalProvider()
-"""The event loop of all blocking calls of the process that run at the same time; there is none between them.
+"""Event loop shared by all concurrent blocking calls of the process; it stops when none is running.
 
-One for all: calls wait for each other with events of a loop, and one that is set in another loop's thread is lost.
+Calls wait for each other with asyncio events, and setting one from another loop's thread would not wake the
+waiter.
 """
 
 
 def run_async_from_sync(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
-    """Run async work over a toolbox to its end from synchronous code, in the loop of all blocking calls."""
+    """Run async work on a toolbox from synchronous code, in the event loop shared by all blocking calls."""
     with _PORTAL as portal:
         running: Future[R] = portal.start_task_soon(work)
         try:
@@ -635,7 +646,7 @@ def _blocking(
 
 
 class BlockingToolbox:
-    """Blocking version of a toolbox for synchronous code, from any thread, also where an event loop runs."""
+    """Blocking version of a toolbox for synchronous code, usable from any thread, even in an event loop."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self.toolbox = toolbox

@@ -59,7 +59,7 @@ async def test_a_runner_that_can_not_pause_waits_for_the_person_or_tells_the_mod
     async with coding(root, policy=ASK) as box:
         [waits] = await run_tools(tools(box), Wanted("write", WRITE, "call_1"))
         assert waits.error
-        assert "Waiting for approval" in waits.text
+        assert "Needs the user's approval" in waits.text
         assert not (root / "made.txt").exists()
         [done] = await run_tools(tools(box, ask=yes), Wanted("write", WRITE, "call_1"))
     assert not done.error

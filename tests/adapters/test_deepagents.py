@@ -236,10 +236,10 @@ async def test_what_can_not_be_run_is_told(root):
         backend = ToolboxBackend(box)
         waits = await backend.aexecute("touch made.txt")
         assert waits.exit_code == 126
-        assert "Waiting for approval" in waits.output
+        assert "Needs the user's approval" in waits.output
         assert (await backend.aexecute("sleep 600", timeout=1)).exit_code == 124
         assert (await backend.adelete("/")).error
-        assert (await backend.adelete("/missing")).error == "Nothing is there."
+        assert (await backend.adelete("/missing")).error == "The path does not exist."
     assert not (root / "made.txt").exists()
 
 

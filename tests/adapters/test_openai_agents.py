@@ -198,7 +198,7 @@ async def test_the_older_shell_tells_the_model_what_waits_and_what_is_wrong(root
             local_shell_call("true", call_id="call_2", env={"A B": "x"}),
         ]
         waits, wrong = outputs(await run(box, agent([local_shell_tool(box)], *calls)))
-    assert "Waiting for approval" in waits["output"]
+    assert "Needs the user's approval" in waits["output"]
     assert "variable" in wrong["output"]
     assert not (root / "made.txt").exists()
 

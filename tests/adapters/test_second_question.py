@@ -27,7 +27,7 @@ async def test_a_second_question_of_one_call_is_told_to_the_model(tmp_path, monk
         assert "run" in question["title"]
         [said] = await driver.answer(box, paused, allow=True)
         assert said.error
-        assert "Waiting for approval" in said.text
+        assert "Needs the user's approval" in said.text
         [left] = await box.waiting()
         assert "made.txt" in left.title
     assert not (root / "made.txt").exists()

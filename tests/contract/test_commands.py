@@ -288,5 +288,5 @@ async def test_an_ended_job_takes_no_input(commands):
 async def test_a_runner_is_honest_about_its_boundary(runner):
     assert len(runner.boundary) > 20
     assert runner.name
-    assert "No boundary" in runner.boundary or runner.name != "plain"
+    assert "No sandbox" in runner.boundary or runner.name != "plain"
     assert not (runner.confined and runner.name == "plain")

@@ -122,7 +122,7 @@ def _table(keys: list[ConfigKey]) -> str:
 
 
 def _cell(key: ConfigKey) -> str:
-    first = f" `{key.facts.variable}` goes first." if key.facts.variable else ""
+    first = f" `{key.facts.variable}` overrides it." if key.facts.variable else ""
     return key.facts.meaning.replace("|", "\\|") + first
 
 

@@ -73,10 +73,10 @@ async def test_a_command_whose_changes_wait_shows_its_output_and_why(tmp_path):
         result = await toolbox.call(Call(tool="bash", args={"command": script}, session="s"))
         assert result.status == "pending"
         assert result.text.startswith(
-            "built\nIt ran and ended with exit code 1; what it changed has not landed"
+            "built\nThe command ended with exit code 1; its changes are not applied yet."
         )
-        assert "Why: " in result.text
-        assert "links that lead out of the workspace (`out` -> `/home/elsewhere`)" in result.text
+        assert "Reason: " in result.text
+        assert "symlinks that point outside the workspace (`out` -> `/home/elsewhere`)" in result.text
         done = await toolbox.resume(result.request.call_id, Reply(allow=True))
         assert done.text.startswith("built\nExit code 1")
         assert "Files: created out." in done.text

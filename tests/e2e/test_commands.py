@@ -164,7 +164,7 @@ async def test_an_output_that_is_gone_is_said_to_be(box):
     for tool, args in (("read", {}), ("grep", {"pattern": "x"})):
         result = await box.call(tool, {"path": "output:nothing.log", **args})
         assert result.fault.code == "not_found"
-        assert "no longer kept" in result.text
+        assert "no longer stored" in result.text
 
 
 async def test_a_slow_listener_does_not_slow_the_command(root, tmp_path, commands):

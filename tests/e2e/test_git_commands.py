@@ -149,7 +149,7 @@ def test_git_works_without_a_question_lands_and_is_undone_byte_for_byte(name, ro
     git(root, "status")
     assert tree(root) != before or name == "rm-lock", result.text
     if name == "rm-lock":
-        assert "nobody holds this lock" in result.text
+        assert "left this lock" in result.text
         return
     undone = tools.call("undo", {"scope": "session", "name": "default"})
     assert undone.ok and undone.request is None, undone.text
@@ -255,7 +255,7 @@ def test_caches_of_git_are_made_by_the_persons_git_alone(root, tools):
     objects = root / ".git/objects"
     assert not (objects / "info/commit-graph").exists()
     assert not (objects / "pack/multi-pack-index").exists()
-    assert "git makes it again" in done.text
+    assert "git recreates it" in done.text
     assert git(root, "log", "-1", "--format=%s") == "x"
     git(root, "fsck", "--no-dangling")
     assert tools.call("undo", {"scope": "session", "name": "default"}).ok
@@ -308,7 +308,7 @@ def test_a_branch_that_somebody_moved_since_is_a_conflict_and_all_of_the_reposit
     before = {path: found for path, found in tree(root).items() if path.startswith(".git")}
     undone = tools.call("undo", {"scope": "session", "name": "default"})
     assert "refs/heads/main" in undone.text
-    assert "The repository was used since; all of it is kept." in undone.text
+    assert "The repository was used since then; it was kept as it is." in undone.text
     assert {path: found for path, found in tree(root).items() if path.startswith(".git")} == before
     assert (root / "b.txt").read_text() == "one\n", done.text
     git(root, "fsck", "--no-dangling")
@@ -332,7 +332,7 @@ def test_a_repository_that_a_command_made_and_somebody_used_since_is_kept_whole(
     git(root / "sub", *used)
     before = {path: found for path, found in tree(root).items() if path.startswith("sub/.git")}
     undone = tools.call("undo", {"scope": "session", "name": "default"})
-    assert "The repository was used since; all of it is kept." in undone.text
+    assert "The repository was used since then; it was kept as it is." in undone.text
     assert {path: found for path, found in tree(root).items() if path.startswith("sub/.git")} == before
     assert not (root / "sub/x").exists()
     assert git(root / "sub", "show", "HEAD:x") == "x"

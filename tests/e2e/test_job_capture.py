@@ -153,7 +153,7 @@ async def test_a_no_lets_go_of_what_a_job_did(base):
     async with made(base, ATTENDED, approver) as box:
         _, job = await started(box, "echo x > .envrc; echo y > plain")
         ended = await jobs(box, "wait", job)
-        assert "Nothing of what it changed was kept" in ended.text
+        assert "None of its changes were applied" in ended.text
         assert sorted(path.name for path in (base / "work").iterdir()) == ["a", "d"]
 
 

@@ -122,7 +122,7 @@ async def test_a_reloader_notices_what_a_tool_and_a_person_change(box, root, pro
     await printed(box, job, gone)
     ended = await called(box, "jobs", action="kill", job=job)
     assert "Files:" not in ended.text, "it changed nothing itself"
-    assert "left as they are" not in ended.text
+    assert "another program changed them" not in ended.text
     assert sorted(path.name for path in (root / "src").iterdir()) == ["a.py", "new.py"]
 
 
@@ -155,7 +155,7 @@ async def test_what_the_job_wrote_stays_as_it_wrote_it(box, root):
     text = await printed(box, job, "it is here")
     assert "a person" not in text
     ended = await called(box, "jobs", action="kill", job=job)
-    assert "left as they are" in ended.text
+    assert "another program changed them" in ended.text
     assert (root / "src" / "a.py").read_text() == "a person"
 
 

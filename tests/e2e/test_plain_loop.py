@@ -64,5 +64,5 @@ async def test_the_loop_does_a_task_and_asks_the_person(root):
 async def test_a_no_reaches_the_model_and_the_loop_goes_on(root):
     [edited, _] = await run(root, [("edit", MENDED), ("now", {})], lambda *_: False)
     assert not edited["ok"]
-    assert "declined" in edited["content"]
+    assert "denied" in edited["content"]
     assert (root / "sums.py").read_text() == "def add(a, b):\n    return a - b\n"

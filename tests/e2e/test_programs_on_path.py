@@ -126,5 +126,5 @@ def test_paths_that_show_too_much_are_refused(path, box):
 
 
 def test_the_state_folder_is_never_readable(tmp_path, box):
-    with pytest.raises(UsageError, match="record"):
+    with pytest.raises(UsageError, match="workspace's log"):
         box(readable=[tmp_path / "state" / "scratch"])

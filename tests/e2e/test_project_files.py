@@ -57,7 +57,7 @@ async def test_what_alters_our_table_waits_for_a_person(box, root, way):
     tool, args = ALTERING[way]
     asked = await box.call(tool, args)
     assert asked.request is not None, asked.text
-    assert "settings of handtools, in the table `[tool.handtools]`" in asked.request.rule
+    assert "handtools settings in the table `[tool.handtools]`" in asked.request.rule
     assert (root / "pyproject.toml").read_text() == PROJECT + TABLE
     assert (root / "sub/pyproject.toml").read_text() == PROJECT + TABLE
     assert load_configuration(root).policy.excluded == ("plans",)

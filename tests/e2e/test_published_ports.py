@@ -221,7 +221,7 @@ async def test_a_number_that_is_taken_outside_becomes_another_that_is_said_and_a
         result = await jobs(box, "publish", job)
     url = result.details.urls[0]
     assert not url.endswith(f":{port}/")
-    assert f"({port} itself can't be used there)" in result.text
+    assert f"({port} is not available there)" in result.text
     assert url in asked[0].title
     assert await fetched(f"{url}page") == "from the job"
 
@@ -375,7 +375,7 @@ async def test_on_this_machines_own_network_there_is_nothing_to_publish(root, tm
     async with Toolbox(CODING, workspace=workspace, policy=Policy(unattended="allow")) as box:
         job, port = await serving(box)
         refused = await jobs(box, "publish", job)
-        assert f"Tell the person: http://127.0.0.1:{port}/" in refused.text
+        assert f"Tell the user: http://127.0.0.1:{port}/" in refused.text
 
 
 AS_USER = """

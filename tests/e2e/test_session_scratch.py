@@ -158,7 +158,7 @@ async def test_a_command_that_fills_scratch_is_ended_and_the_answer_says_so(tmp_
     end = await session.run("head -c 200M /dev/zero > /tmp/big; for i in $(seq 600); do sleep 0.1; done")
     assert end.ended == "limit"
     assert any("wrote more to $HOME, /tmp" in note for note in end.notes)
-    assert any("held more than 64 MiB" in note for note in end.notes)
+    assert any("exceeded 64 MiB" in note for note in end.notes)
     assert await session.said("ls /tmp/big 2>/dev/null; cat ~/b") == "kept\n"
 
 
@@ -186,7 +186,7 @@ async def test_what_a_command_may_write_counts_for_scratch_too(tmp_path):
 async def test_what_many_files_are_made_of_does_not_help_over_the_quota(tmp_path, script):
     session = Session(tmp_path, scratch_quota=ScratchQuota(files=2000))
     end = await session.run(script)
-    assert any("held more than" in note for note in end.notes), end
+    assert any("exceeded" in note for note in end.notes), end
     assert await session.said("ls ~") == "go\n"
 
 

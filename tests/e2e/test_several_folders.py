@@ -311,11 +311,11 @@ async def test_the_command_line_takes_several_folders(folders):
     edit = handtools("call", "edit", "path=web/main.py", "old_string=web", "new_string=changed")
     assert edit.returncode == 0, edit.stderr
     assert "web/main.py" in handtools("log").stdout
-    suggested = shlex.split(edit.stderr.partition("Take it back: handtools ")[2])
+    suggested = shlex.split(edit.stderr.partition("To undo it: handtools ")[2])
     assert sorted(suggested[2:]) == sorted(words)
     words = suggested[2:]
     assert handtools(*suggested[:2]).returncode == 0
     assert (folders["web"] / "main.py").read_text() == "name = 'web'\n"
     inner = folders["vault"] / "deep"
     words += ["-C", str(inner)]
-    assert f"{inner} lies in {folders['vault']}" in handtools("log").stderr
+    assert f"{inner} is inside {folders['vault']}" in handtools("log").stderr

@@ -220,7 +220,7 @@ def started(*args, limit=None, **variables):
 def test_a_server_without_handles_says_so_in_one_line(tmp_path):
     done = started("mcp", tmp_path, limit=6)
     assert done.returncode
-    assert done.stderr == "handtools: too many files are open to start. Raise the limit: ulimit -n 1024\n"
+    assert done.stderr == "handtools: too many open files. Raise the limit: ulimit -n 1024\n"
 
 
 def test_a_home_that_is_read_only_is_named_with_another_way(small, tmp_path):

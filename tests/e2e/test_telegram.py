@@ -96,7 +96,7 @@ async def test_a_line_that_breaks_is_not_said_to_be_a_refusal(stub: Stub, chat):
     stub.refusing["sendPhoto"] = (0, "")
     result = await box({"a.png": FILES["photo"]}, chat).call("attach", {"paths": ["a.png"]})
     assert result.fault.code == "callback_failed"
-    assert "nobody can tell whether it was" in result.text
+    assert "it is unknown whether it was" in result.text
 
 
 def run(stub: Stub, root: Path, tmp_path: Path) -> "subprocess.CompletedProcess[str]":

@@ -246,7 +246,7 @@ async def test_a_command_that_fills_its_layer_is_ended_while_it_runs(base):
     assert result.details.ended == "limit"
     assert "wrote more to the workspace than allowed" in result.text
     _, result = await run(box, "while :; do : > f$((n++)); done", timeout=60)
-    assert "made more files in the workspace than allowed" in result.text
+    assert "created too many files in the workspace" in result.text
     assert [path.name for path in root.iterdir() if path.name[0] in "fl"] == []
 
 
@@ -370,7 +370,7 @@ async def test_an_undo_and_a_redo_that_make_a_repository_are_asked_about(base):
     await run(box, "mkdir -p bare/objects bare/refs; echo > bare/config")
     again = await box.call("undo", {**name, "action": "redo"})
     assert again.request is not None
-    assert "take for a repository" in again.request.rule
+    assert "treat as a repository" in again.request.rule
     assert not head.exists()
 
 

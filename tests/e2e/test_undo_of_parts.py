@@ -63,7 +63,7 @@ async def test_one_file_of_a_folder_that_was_deleted_comes_back_alone(box, root)
     assert result.ok, result.text
     assert (root / "big/sub/7").read_text() == "7\n"
     assert names(root) == {"7"}
-    assert "undone already" in (await undo(box, "big/sub/7")).text
+    assert "already undone" in (await undo(box, "big/sub/7")).text
     assert (await undo(box, "big/sub/7", "redo")).ok
     assert not (root / "big").exists()
     assert (await undo(box, "big/sub/7")).ok

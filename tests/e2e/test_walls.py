@@ -15,7 +15,7 @@ from tests.e2e.test_network import identity, pythons, variables
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: layers need Linux")
 
-HOSTS = 'send `hosts=["example.com"]`'
+HOSTS = 'Send `hosts=["example.com"]`'
 MET = [
     ("curl", "curl -sS https://example.com/", HOSTS),
     ("curl", "curl -sS https://example.com/ | head -3", HOSTS),
@@ -27,22 +27,22 @@ MET = [
     (
         "python3",
         "python3 -c \"import urllib.request as u; u.urlopen('https://example.com')\"",
-        "send `hosts=[",
+        "Send `hosts=[",
     ),
-    ("pip", "pip install --retries 0 --target t six", "send `hosts=["),
-    ("npm", "npm install --fetch-retries 0 left-pad", "send `hosts=["),
+    ("pip", "pip install --retries 0 --target t six", "Send `hosts=["),
+    ("npm", "npm install --fetch-retries 0 left-pad", "Send `hosts=["),
     ("apt-get", "apt-get install -y hello", "System packages can't be installed"),
-    ("docker", "docker ps", "There is no Docker for commands"),
-    ("", "sudo ls", "Nothing becomes root here"),
+    ("docker", "docker ps", "Docker is not available"),
+    ("", "sudo ls", "sudo is not available"),
     ("", "frobnicate --now", "`frobnicate` is not on this command's PATH"),
-    ("", "touch /usr/x", "`/usr/x` is outside of what a command may write"),
-    ("", "echo x > /etc/x", "`/etc/x` is outside of what a command may write"),
-    ("python3", "python3 -c \"open('/usr/x', 'w')\"", "`/usr/x` is outside of what a command may write"),
+    ("", "touch /usr/x", "`/usr/x` is read-only: a command may write"),
+    ("", "echo x > /etc/x", "`/etc/x` is read-only: a command may write"),
+    ("python3", "python3 -c \"open('/usr/x', 'w')\"", "`/usr/x` is read-only: a command may write"),
     ("", "cat .env", "`.env` is private"),
     ("python3", "python3 -c \"open('.env')\"", "`.env` is private"),
     ("python3", "python3 -c \"input('? ')\"", "background=true and pty=true"),
     ("tmux", "tmux", "background=true and pty=true"),
-    ("systemctl", "systemctl status x", "start the server itself with background=true"),
+    ("systemctl", "systemctl status x", "Start the server itself with background=true"),
     ("python3", "python3 -c \"b'x' * (1 << 44)\"", "ran out of the memory"),
     (
         "python3",
@@ -95,9 +95,7 @@ async def test_a_host_that_is_not_listed_is_named_with_what_to_send(box):
     if shutil.which("curl") is None:
         pytest.skip("machine: no curl")
     result = await ran(box, "curl -sS https://example.com/", hosts=["example.org"])
-    assert (
-        "example.com:443 is not on the list of hosts for this command: send it in `hosts`." in result.text
-    )
+    assert "example.com:443 is not in this command's list of hosts. Add it to `hosts`." in result.text
 
 
 async def test_a_command_that_takes_too_long_is_told_how_to_take_longer(box):

@@ -1,1 +1,1 @@
-"""The tools in agent SDKs, one module for each SDK; start with `provider_calls`, which they share. ADR 190."""
+"""Adapters to agent SDKs, one module per SDK; start with `provider_calls`, which they share."""

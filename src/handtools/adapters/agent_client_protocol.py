@@ -1,7 +1,8 @@
-"""Agent Client Protocol: the tools of an agent that runs in an editor, over the editor's unsaved buffers.
+"""Agent Client Protocol: tools for an agent that runs in an editor, including the editor's unsaved buffers.
 
-An agent makes an `EditorSession` in `session/new` and has it run the model's calls: text files are the editor's if
-it offers them (`fs`), approvals are its permission requests, and calls reported with `session/update`. ADR 216.
+An agent creates an `EditorSession` in `session/new` and lets it run the model's calls. Text files are read
+and written through the editor if it supports `fs`, approval requests become the editor's permission
+requests, and calls are reported with `session/update`.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ from handtools.toolbox import CODING, Toolbox, ToolboxOptions, local_workspace
 EDITOR_SECONDS = 60.0
 """Longest wait for the editor to read or write a text."""
 MAX_DIFF_BYTES = 256 << 10
-"""Larger files are named and not shown as a diff."""
+"""Larger files are listed without a diff."""
 KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("read", "list", "skill"), "read"),
     **dict.fromkeys(("grep", "find", "lsp", "web_search"), "search"),
@@ -43,18 +44,18 @@ KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("bash", "jobs"), "execute"),
     **{name: name for name in ("fetch", "think")},
 }
-"""The protocol's kinds of tool calls by our tools; others are `other`."""
+"""The protocol's kind of each of our tools; all others are `other`."""
 TITLED = ("path", "paths", "command", "pattern", "query", "url", "name", "title")
 YES: Mapping[RememberScope, tuple[str, Any]] = {
     "once": ("Allow", "allow_once"),
     "session": ("Always allow in this session", "allow_always"),
     "project": ("Always allow in this project", "allow_always"),
 }
-"""What a person can say yes with: for how long it holds, with its label and the protocol's kind."""
+"""The ways to approve: for how long, with the label and the protocol's kind."""
 
 
 class EditorSession:
-    """The tools in one session of an editor; `cwd` and the other folders are those of `session/new`."""
+    """The tools in one editor session; `cwd` and `additional_directories` come from `session/new`."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class EditorSession:
         self._update = partial(client.session_update, session_id)
         self._running: set[str] = set()
         root = combined_workspace([cwd, *additional_directories])
-        # A single folder keeps the editor's own name of it, which may be a link.
+        # For a single folder, use the editor's path, which may be a symlink.
         several = bool(additional_directories)
         self._absolute = partial(real_path, root=root) if several else partial(os.path.join, cwd)
         fs = capabilities and capabilities.fs
@@ -81,7 +82,7 @@ class EditorSession:
         self.toolbox = Toolbox(tools, workspace=local_workspace(root, buffers=buffers), **options)
 
     async def call(self, tool: str, args: Mapping[str, Any], provider_id: str = "") -> Result[Any]:
-        """Run a tool for the model, reported to the editor; the same provider's id again is the same call."""
+        """Run a tool for the model and report it to the editor; the same provider id is the same call."""
         call = provider_call(tool, args, provider_id, self._id)
         named = next((str(args[name]) for name in TITLED if args.get(name)), "")
         given = without_surrogates(json.dumps(dict(args), ensure_ascii=False, default=str))
@@ -129,7 +130,7 @@ class EditorSession:
             asyncio.run_coroutine_threadsafe(self._show_output(event), self._loop)
 
     async def _show_output(self, event: Progressed) -> None:
-        if event.call_id in self._running:  # what is heard late must not come after the end of its call
+        if event.call_id in self._running:  # don't send late output after the call's final update
             await self._update(acp.update_tool_call(event.call_id, content=[_content(event.text)]))
 
     def _locations(self, call: Call) -> list[Any]:
@@ -141,7 +142,7 @@ class EditorSession:
         return [_location(self._absolute(path)) for path in paths]
 
     def _diffs(self, call_id: str) -> dict[str, Any]:
-        """Return what a call changed in text files by path, from the record."""
+        """Return a call's changes to text files by path, from the journal."""
         changes = net_changes(self.toolbox.workspace.journal.entries.changes_of_call(call_id))
         return {each.path: diff for each in changes if (diff := _diff(each, self._absolute(each.path)))}
 
@@ -154,19 +155,19 @@ class ClientBuffers:
         self._token, self._thread = lowlevel.current_token(), threading.get_ident()
 
     def read(self, path: str) -> str | None:
-        """Return the text that the editor shows of a file; None if it has none."""
+        """Return the editor's text of a file; None if it has none."""
         try:
             return str(self._wait(self._client.read_text_file, path).content)
         except acp.RequestError:
             return None
 
     def write(self, path: str, text: str) -> None:
-        """Have the editor change a text; cancelling does not stop it, and `StorageFault` says that it refused."""
+        """Write a text through the editor, uncancellably; raises `StorageFault` if the editor refuses."""
         try:
             self._wait(self._client.write_text_file, path, content=text)
         except acp.RequestError as refusal:
             said = f"The editor did not write `{path}`: {refusal}."
-            raise StorageFault(said, hint="Ask the person to look at it.") from refusal
+            raise StorageFault(said, hint="Ask the user to check the file in the editor.") from refusal
 
     def _wait(self, method: Callable[..., Awaitable[Any]], path: str, **content: str) -> Any:
         async def ask() -> Any:
@@ -174,13 +175,15 @@ class ClientBuffers:
                 return await method(session_id=self._id, path=self._absolute(path), **content)
 
         if threading.get_ident() == self._thread:
-            raise UsageError("The editor is asked from worker threads: this one reads its answers.")
+            raise UsageError(
+                "Call the editor from a worker thread: the event loop thread reads its responses."
+            )
         try:
             return from_thread.run(ask, token=self._token)
         except (asyncio.CancelledError, CancelledError):
             raise caller_cancelled_error() from None
         except (TimeoutError, ConnectionError) as failure:
-            raise Unavailable("The editor does not answer.", hint="Tell the person.") from failure
+            raise Unavailable("The editor does not respond.", hint="Tell the user.") from failure
 
 
 def _content(text: str) -> Any:

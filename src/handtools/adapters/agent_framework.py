@@ -1,8 +1,9 @@
 """Microsoft Agent Framework: a provider, `Agent(client, context_providers=[ToolboxProvider(coding("."))])`.
 
-A call that needs approval ends the run with a `function_approval_request`, which has the question under
-`additional_properties["handtools"]`; `to_function_approval_response` answers it, also in a new process with the
-stored session. Answers may put `{"remember": "session", "args": {…}}` in the same place. ADR 210.
+A call that needs approval ends the run with a `function_approval_request`, which has the approval request
+under `additional_properties["handtools"]`. `to_function_approval_response` answers it, even in a new
+process if the session is stored. Answers may have `{"remember": "session", "args": {…}}` under the same
+key.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,11 +35,11 @@ from handtools.toolbox import Toolbox, ToolDefinition
 
 QUESTION_KEY = "handtools"
 STATUS_KEY = "handtools_status"
-"""Where the status of a result stands beside its text: the framework has no place for errors that it may show."""
+"""The key for a result's status next to its text: the framework has no error field that it may show."""
 
 
 class ToolboxProvider(ContextProvider):
-    """Context provider that gives an agent the tools of a toolbox, and runs them."""
+    """Context provider that adds a toolbox's tools to an agent and runs them."""
 
     def __init__(self, toolbox: Toolbox, *, source_id: str = "handtools") -> None:
         super().__init__(source_id)
@@ -52,10 +53,10 @@ class ToolboxProvider(ContextProvider):
         context: SessionContext,
         state: dict[str, Any],
     ) -> None:
-        """Add the offered tools; questions that the person denied are withdrawn before that."""
+        """Add the offered tools, after withdrawing approval requests that the user denied."""
         del agent, session, state
         for content in (content for message in context.input_messages for content in message.contents):
-            # The framework answers the model itself, and the tool never hears of it.
+            # The framework reports a denial to the model itself, without calling the tool.
             if content.type == "function_approval_response" and not content.approved:
                 await self.toolbox.withdraw(str(_asked(content).get("call_id", "")))
         definitions = self.toolbox.definitions()
@@ -65,7 +66,7 @@ class ToolboxProvider(ContextProvider):
 
 
 class ToolboxMiddleware(FunctionMiddleware):
-    """Function middleware that runs the tools of a toolbox, which knows more of a call than a function does."""
+    """Function middleware that runs a toolbox's tools; functions would not get a call's id and session."""
 
     def __init__(self, toolbox: Toolbox, names: frozenset[str]) -> None:
         self.toolbox = toolbox
@@ -74,7 +75,7 @@ class ToolboxMiddleware(FunctionMiddleware):
     async def process(
         self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
     ) -> None:
-        """Run a tool of ours, or pass on the call of another."""
+        """Run one of our tools, or pass on a call of another tool."""
         if context.function.name not in self.names:
             await call_next()
             return
@@ -109,7 +110,7 @@ class _Unanswered(Exception):
 
 def _tool(definition: ToolDefinition) -> FunctionTool:
     def unreachable(**_: Any) -> None:
-        raise NotImplementedError("The middleware runs it.")
+        raise NotImplementedError("The middleware runs this tool.")
 
     return FunctionTool(
         name=definition.name,
@@ -120,7 +121,7 @@ def _tool(definition: ToolDefinition) -> FunctionTool:
 
 
 def _arguments(context: FunctionInvocationContext) -> dict[str, Any]:
-    """Return the arguments; the framework keeps those that it could not parse as text under `raw`."""
+    """Return the arguments; the framework puts arguments that it can't parse under `raw`, as text."""
     args = dict(context.arguments) if isinstance(context.arguments, Mapping) else {}
     if set(args) == {"raw"} and "raw" not in context.function.parameters().get("properties", {}):
         return arguments_from_json(str(args["raw"]))

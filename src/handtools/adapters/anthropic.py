@@ -1,8 +1,8 @@
-"""Anthropic: definitions and results for a loop of your own, and tools for the beta tool runner.
+"""Anthropic: definitions and results for your own loop, and tools for the beta tool runner.
 
-`await tool_results(toolbox, message)` runs the calls of a message. A call that needs approval is in `questions`;
-store the message and call `tool_results` again with the replies, also after the toolbox was closed and opened
-again: what has run does not run again. ADR 209.
+`await tool_results(toolbox, message)` runs the calls of a message. Calls that need approval are in
+`questions`. Store the message and call `tool_results` again with the replies, even after the toolbox was
+closed and opened again; calls that have already run are not repeated.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,16 +26,16 @@ from handtools.core.errors import InvalidInput
 from handtools.core.result import Document, Image, Result
 from handtools.toolbox import Toolbox, ToolDefinition
 
-CUT_OFF = "The call was cut off at the limit of tokens. Nothing was run. Send it again, in smaller parts."
+CUT_OFF = "The call was cut off at the token limit. Nothing was run. Send it again, in smaller parts."
 
 
 @dataclass
 class ToolResults:
-    """Results of the calls in a message, and the questions that a person is to answer before it goes on."""
+    """Results of the calls in a message, and the approval requests to answer before continuing."""
 
     content: list[ToolResultBlockParam] = field(default_factory=list)
     questions: dict[str, Approval] = field(default_factory=dict)
-    """By id of the `tool_use` block."""
+    """Approval requests by id of the `tool_use` block."""
 
     @property
     def message(self) -> dict[str, Any]:
@@ -44,17 +44,17 @@ class ToolResults:
 
 
 def definitions(toolbox: Toolbox) -> list[ToolUnionParam]:
-    """Return the offered tools for the parameter `tools` of `messages.create`."""
+    """Return the offered tools for the `tools` parameter of `messages.create`."""
     return [_definition(one) for one in toolbox.definitions()]
 
 
 async def tool_results(
     toolbox: Toolbox, message: Any, *, conversation: str = "", replies: Mapping[str, Any] | None = None
 ) -> ToolResults:
-    """Run the calls of a message at the same time; it is a `Message` of the SDK or a message as a dictionary.
+    """Run the calls of a message concurrently; `message` is an SDK `Message` or a dictionary.
 
-    `replies` are answers to questions by `tool_use` id: true, false, or `{"allow": true, "remember": "session",
-    "message": "…", "args": {…}}`.
+    `replies` are answers to approval requests by `tool_use` id: true, false, or `{"allow": true,
+    "remember": "session", "message": "…", "args": {…}}`.
     """
     said = _field(message, "content")
     blocks = [] if isinstance(said, str) else [_plain(block) for block in said]
@@ -90,7 +90,7 @@ async def tool_results(
 async def _run(
     toolbox: Toolbox, use: Mapping[str, Any], conversation: str, answer: Any
 ) -> Result[Any] | str:
-    """Run one call; text is what the model is told of arguments that nobody can read."""
+    """Run one call; return a message for the model if its arguments can't be parsed."""
     try:
         args = arguments_from_json(use["input"]) if isinstance(use["input"], str) else use["input"]
     except InvalidInput as problem:
@@ -110,14 +110,14 @@ def tools(
 ) -> list["RunnerTool"]:
     """Return the offered tools for `client.beta.messages.tool_runner` and for an environment worker.
 
-    The runner can't pause: `ask` is an async function that waits for the person and returns what `replies` of
-    `tool_results` hold. Without it the model reads that the call waits, and goes on with something else.
+    The runner can't pause, so `ask` is an async function that waits for the user and returns a reply as in
+    `tool_results`. Without it, the model reads that the call is waiting, and continues with other work.
     """
     return [RunnerTool(toolbox, one, conversation, ask) for one in toolbox.definitions()]
 
 
 class RunnerTool(BetaAsyncBuiltinFunctionTool):
-    """A tool that the runner calls with its input and no id, so that each call is a new one."""
+    """A tool for the runner, which passes no call id, so every call is a new one."""
 
     def __init__(
         self,
@@ -132,10 +132,9 @@ class RunnerTool(BetaAsyncBuiltinFunctionTool):
         self._ask = ask
 
     def to_dict(self) -> Any:
-        """Return the definition that is sent to the API."""
         return _definition(self._definition)
 
-    async def call(self, input: object) -> list[Any]:  # noqa: A002 - the SDK's word
+    async def call(self, input: object) -> list[Any]:  # noqa: A002 - the SDK's name
         """Run the tool; raises `SdkToolError`, whose content the model reads as an error."""
         args = input if isinstance(input, Mapping) else {}
         call = provider_call(self._definition.name, args, "", self._conversation)
@@ -156,7 +155,7 @@ def content_blocks(result: Result[Any]) -> list[Any]:
 
 
 def _definition(one: ToolDefinition) -> Any:
-    # Tools of Anthropic's own are named by their type.
+    # Anthropic's own tools are identified by type instead of a schema.
     ours = {"name": one.name, "description": one.description, "input_schema": dict(one.input_schema)}
     return dict(one.vendor_definition) or ours
 
@@ -166,7 +165,7 @@ def _field(message: Any, name: str) -> Any:
 
 
 def _plain(block: Any) -> Mapping[str, Any]:
-    """Convert a block of the SDK; input that is no object is kept as it is."""
+    """Convert an SDK block to a mapping; input that is not an object is kept unchanged."""
     return block if isinstance(block, Mapping) else block.model_dump(warnings=False)
 
 

@@ -1,6 +1,6 @@
-"""Calls for an SDK that brings its own file and shell tools: whole bytes, through tools of ours. ADR 219.
+"""Calls for an SDK that has its own file and shell tools: raw bytes, through tools of a toolbox.
 
-The tools have the names of ours, so that a policy and the journal know them: `read`, `list`, `write`, `bash`.
+They have our tools' names, so that policy rules and the journal apply: `read`, `list`, `write`, `bash`.
 """
 
 import shlex
@@ -24,42 +24,42 @@ from handtools.tools.bash import BashDetails, BashParams, bash
 
 MAX_READ_BYTES = 64 << 20
 NOTHING_THERE = 66
-"""Exit code of `removal_script` if nothing is at the path."""
+"""Exit code of `removal_script` if the path does not exist."""
 
 
 def removal_script(path: str) -> str:
-    """Return a command that removes a file, a link or a folder: the layer of a command holds any tree."""
+    """Return a command that removes a file, symlink or folder; its overlay captures trees of any size."""
     there = shlex.quote(path)
     return f"test -e {there} || test -L {there} || exit {NOTHING_THERE}; rm -rf -- {there}"
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What is at a path: nothing, a file with its bytes, or a folder with its entries, links followed."""
+    """The result of a lookup, following symlinks: nothing, a file's bytes, or a folder's entries."""
 
     facts: FileFacts | None
     data: bytes = b""
     entries: tuple[FileFacts, ...] = ()
     real_path: str = ""
-    """Where the path leads, relative to the workspace."""
+    """The resolved path, relative to the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawExit:
-    """How a command ended, and its whole output as bytes."""
+    """How a command ended, and its full output as bytes."""
 
     end: CommandExit
     output: bytes
 
 
 class PathParams(BaseModel):
-    """Arguments of a look."""
+    """Arguments of `read` and `list`."""
 
     path: str
 
 
 class LookedDetails(BaseModel):
-    """Facts about what was looked at."""
+    """The path, kind and size of a file or folder."""
 
     path: str
     kind: str = ""
@@ -67,7 +67,7 @@ class LookedDetails(BaseModel):
 
 
 class BytesParams(BaseModel):
-    """Arguments of a write: the whole content, and how its bytes are given."""
+    """Arguments of `write`: the full content and its encoding."""
 
     path: str
     content: str
@@ -75,9 +75,9 @@ class BytesParams(BaseModel):
 
 
 class BackendCalls:
-    """Makes the calls of a backend: results as those of a toolbox, and the bytes beside them.
+    """Makes the calls of a backend; returns the toolbox's results and, separately, the bytes.
 
-    Bytes don't go through results, which the journal keeps.
+    Bytes are not in the results, because the journal stores those.
     """
 
     def __init__(self, toolbox: Toolbox) -> None:
@@ -92,7 +92,7 @@ class BackendCalls:
         return await self._made(Call(tool=tool, args={"path": path}, session=session))
 
     async def write(self, path: str, data: bytes, *, session: str = "default") -> Result[Any]:
-        """Write a whole file, new or not, as it is."""
+        """Write a file's full content unchanged, whether or not the file exists."""
         try:
             args = {"path": path, "content": data.decode()}
         except UnicodeDecodeError:
@@ -103,7 +103,7 @@ class BackendCalls:
         self,
         script: str,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109 - a limit of the command's
+        timeout: float | None = None,  # noqa: ASYNC109 - the command's limit
         env: Mapping[str, str] | None = None,
     ) -> tuple[Result[Any], RawExit | None]:
         """Run a command in the workspace folder; None if the call was refused."""
@@ -125,7 +125,8 @@ class BackendCalls:
             if facts is not None and facts.kind != "folder":
                 if facts.bytes > MAX_READ_BYTES:
                     raise TooLarge(
-                        f"{facts.bytes:,} bytes are more than {MAX_READ_BYTES:,}.", hint="Use a command."
+                        f"The file has {facts.bytes:,} bytes, more than {MAX_READ_BYTES:,}.",
+                        hint="Use a command.",
                     )
                 data = await ctx.files.read(params.path)
             return self._looked(ctx, params, Looked(facts, data=data))
@@ -166,13 +167,13 @@ class BackendCalls:
         facts, path = found.facts, ctx.files.shown_path(params.path)
         self._taken[ctx.call.id] = replace(found, real_path=path)
         if facts is None:
-            return Result(f"Nothing is at `{path}`.", LookedDetails(path=path))
+            return Result(f"`{path}` does not exist.", LookedDetails(path=path))
         size = f"{len(found.entries):,} entries" if facts.kind == "folder" else f"{facts.bytes:,} bytes"
         return Result(f"{path}: {size}.", LookedDetails(path=path, kind=facts.kind, bytes=facts.bytes))
 
 
 class _HeardCommands:
-    """The port for commands, with the exit of the one that was run."""
+    """The commands port, wrapped to record how the command ended."""
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
@@ -187,7 +188,7 @@ class _HeardCommands:
 
 
 async def _behind_link(files: Files, entry: FileFacts) -> FileFacts:
-    """Return the facts of what a link leads to, under the link's own path; the link's if it leads nowhere."""
+    """Return the facts of a symlink's target under the symlink's path, or its own if it is broken."""
     if entry.kind != "link":
         return entry
     try:

@@ -1,10 +1,10 @@
-"""Claude Agent SDK: options with our tools in place of its own, `ClaudeSDKClient(options(coding(".")))`.
+"""Claude Agent SDK: options with our tools instead of its own, `ClaudeSDKClient(options(coding(".")))`.
 
 A call that needs approval is deferred: the run ends, and its result names the call in `deferred_tool_use`;
-`question` is what to ask. To go on, also in a new process, resume the session with
-`options(toolbox, answers={call_id: True}, resume=session_id)`; `args` in an answer are edited ones.
-Send no prompt then: Claude Code goes on by itself, and a prompt would be one more turn, which loses the next
-question. ADR 211.
+`question` returns the approval request. To continue, even in a new process, resume the session with
+`options(toolbox, answers={call_id: True}, resume=session_id)`; `args` in an answer are edited arguments.
+Don't send a prompt then: Claude Code continues by itself, and a prompt would start another turn, which
+loses the next approval request.
 """
 
 from collections.abc import Mapping
@@ -28,16 +28,16 @@ from handtools.core.result import Document, Image
 from handtools.toolbox import Toolbox
 
 TOOL_USE_KEY = "claudecode/toolUseId"
-"""Where Claude Code puts the model's id of a call into the `_meta` of a request."""
+"""The key in a request's `_meta` under which Claude Code puts the model's call id."""
 HOOK_TIMEOUT = 600.0
 
 
 def options(
     toolbox: Toolbox, *, name: str = "handtools", answers: Mapping[str, Any] | None = None, **others: Any
 ) -> ClaudeAgentOptions:
-    """Return options for a client with the tools of a toolbox, and without those of Claude Code.
+    """Return client options with the toolbox's tools, and without Claude Code's own.
 
-    `answers` are a person's, by the ids of deferred calls, each what `reply_from_json` takes.
+    `answers` are the user's replies by id of the deferred call, in the form that `reply_from_json` accepts.
     """
     calls = ClaudeCalls(toolbox, name, dict(answers or {}))
     return ClaudeAgentOptions(
@@ -56,7 +56,7 @@ def options(
 
 
 async def question(toolbox: Toolbox, deferred: DeferredToolUse) -> dict[str, Any]:
-    """Return the question of a deferred call: title, preview and the other fields of an `Approval`."""
+    """Return a deferred call's approval request: title, preview and the other fields of an `Approval`."""
     for approval in await toolbox.waiting():
         if approval.metadata.get(PROVIDER_ID_KEY) == deferred.id:
             return question_to_json(approval)
@@ -64,23 +64,23 @@ async def question(toolbox: Toolbox, deferred: DeferredToolUse) -> dict[str, Any
 
 
 class ClaudeCalls:
-    """The calls of one run of Claude Code: it asks before each, and then makes it."""
+    """The calls of one Claude Code run, which runs our hook before each call and then sends it."""
 
     def __init__(self, toolbox: Toolbox, name: str, answers: dict[str, Any]) -> None:
         self.toolbox = toolbox
         self.name = name
         self.answers = answers
         self._sessions: dict[str, str] = {}
-        """Claude Code's session of each call that it announced; the request itself does not tell."""
+        """Claude Code's session of each call, from the hook; the request does not include it."""
         self._alone = new_call_id()
 
     def server(self) -> McpSdkServerConfig:
-        """Return the tools as a server in this process."""
+        """Return the tools as an in-process MCP server."""
         served = Server(self.name, on_list_tools=self._list, on_call_tool=self._call)
         return McpSdkServerConfig(type="sdk", name=self.name, instance=served)
 
     async def before(self, known: Any, tool_use_id: str | None, _context: Any) -> dict[str, Any]:
-        """Decide, as a hook, whether a call is made now; one that a person must answer first is deferred."""
+        """Hook that decides whether a call runs now; a call that needs approval is deferred."""
         provider_id, session = tool_use_id or "", str(known["session_id"])
         self._sessions[provider_id] = session
         tool, args = known["tool_name"].removeprefix(f"mcp__{self.name}__"), dict(known["tool_input"])
@@ -96,7 +96,7 @@ class ClaudeCalls:
             return _decision("allow", updatedInput=dict(edited or args))
         if (await self.toolbox.why(tool, args)).verdict != "ask":
             return {}
-        # It stops at its question; should it ask none, the request that follows finds what it returned.
+        # The call stops at its approval request. If it makes none, the MCP request returns this result.
         result = await self.toolbox.call(call)
         return _decision("defer" if result.request is not None else "allow")
 

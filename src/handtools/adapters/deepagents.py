@@ -1,7 +1,7 @@
-"""Deep Agents: a backend, `create_deep_agent(model=…, backend=ToolboxBackend(coding(".")), checkpointer=…)`.
+"""Deep Agents: a backend, `create_deep_agent(…, backend=ToolboxBackend(coding(".")), checkpointer=…)`.
 
-Its file tools and `execute` then work in the toolbox: confined, recorded, undoable. `/` is the workspace's folder.
-What needs approval interrupts the graph, as in `handtools.adapters.langchain`. ADR 219.
+Its file tools and `execute` then use the toolbox, where calls are confined, recorded and undoable. `/` is
+the workspace folder. Calls that need approval interrupt the graph, as in `handtools.adapters.langchain`.
 """
 
 from collections.abc import Callable, Coroutine
@@ -41,7 +41,7 @@ from handtools.core.result import Result
 from handtools.toolbox import Toolbox, run_async_from_sync
 
 MAX_TOKENS = 1_000_000
-"""Size of an answer whose details are wanted, and not its text."""
+"""Token limit for results of which only the details are used."""
 MAX_MATCHES = 1_000
 GREP_PAGE_HITS = 200
 P = ParamSpec("P")
@@ -60,7 +60,7 @@ def _blocking(
 
 
 class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
-    """Files and commands of a workspace; paths as commands print them are taken too."""
+    """Files and commands of a workspace; also accepts absolute paths as commands print them."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self.toolbox = toolbox.with_tools()
@@ -68,19 +68,18 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
 
     @property
     def id(self) -> str:
-        """Name of the backend."""
         return "handtools"
 
     async def als(self, path: str) -> LsResult:
-        """List a folder, without what the policy hides."""
+        """List a folder, without entries that the policy hides."""
         return ls_result(path, *await self._look("list", path))
 
     async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
-        """Read lines of a file, or a binary file as a whole."""
+        """Read a range of lines, or a whole binary file."""
         return read_result(file_path, *await self._look("read", file_path), offset, limit)
 
     async def awrite(self, file_path: str, content: str) -> WriteResult:
-        """Write a whole file; one that changed since the agent read it is left alone."""
+        """Write a file's full content; fails if the file changed since the agent read it."""
         args = {"path": self._ours(file_path), "content": content, "mode": "either"}
         result = await call_in_task(self.toolbox, "write", args)
         return WriteResult(path=file_path) if result.ok else WriteResult(error=error_text(result))
@@ -92,7 +91,7 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
         new_string: str,
         replace_all: bool = False,  # noqa: FBT001, FBT002 - the protocol's
     ) -> EditResult:
-        """Replace text by `edit`, which also finds what is indented or quoted otherwise."""
+        """Replace text with `edit`, which also matches text with different indentation or quotes."""
         args = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
         result = await call_in_task(self.toolbox, "edit", {"path": self._ours(file_path), **args})
         if not result.ok:
@@ -100,15 +99,17 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
         return EditResult(path=file_path, occurrences=result.details.replaced)
 
     async def adelete(self, file_path: str) -> DeleteResult:
-        """Remove a file, a link or a whole folder."""
+        """Remove a file, a symlink or a whole folder."""
         ours = self._ours(file_path)
         if ours == ".":
-            return DeleteResult(error="This is the workspace itself.")
+            return DeleteResult(error="Can't delete the workspace folder.")
         result = await call_in_task(self.toolbox, "bash", {"command": removal_script(ours), "cwd": "."})
         code = command_text(result).code
         if result.ok and code == 0:
             return DeleteResult(path=file_path)
-        return DeleteResult(error="Nothing is there." if code == NOTHING_THERE else error_text(result))
+        return DeleteResult(
+            error="The path does not exist." if code == NOTHING_THERE else error_text(result)
+        )
 
     async def agrep(
         self,
@@ -118,7 +119,7 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
         *,
         max_count: int | None = None,
     ) -> GrepResult:
-        """Search for a text as it is, in files that are not ignored."""
+        """Search for literal text in files that are not ignored."""
         most, cursor = max_count or MAX_MATCHES, None
         matches: list[GrepMatch] = []
         args = {"pattern": pattern, "path": self._ours(path or "/"), "include": glob, "syntax": "literal"}
@@ -133,18 +134,16 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
                 return GrepResult(matches=matches[:most], truncated=len(matches) > most)
 
     async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
-        """Find files by a glob, newest first."""
         args = {"pattern": pattern, "path": self._ours(path or "/")}
         page = {"limit": MAX_MATCHES, "max_tokens": MAX_TOKENS}
         return glob_result(await self.toolbox.call("find", args | page))
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:  # noqa: ASYNC109
-        """Run a command in the workspace's folder, confined."""
+        """Run a command in the workspace folder, sandboxed."""
         args = {"command": command, "cwd": "."} | ({"timeout": timeout} if timeout else {})
         return execute_response(await call_in_task(self.toolbox, "bash", args))
 
     async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
-        """Write files as they are."""
         session = session_of_thread()
         return [
             upload_response(path, await self._calls.write(self._ours(path), data, session=session))
@@ -152,7 +151,6 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
         ]
 
     async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
-        """Read files as they are."""
         return [to_file_download_response(path, *await self._look("read", path)) for path in paths]
 
     ls, read, write, edit = _blocking(als), _blocking(aread), _blocking(awrite), _blocking(aedit)
@@ -164,7 +162,7 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
         return await self._calls.look(tool, self._ours(path), session=session_of_thread())
 
     def _ours(self, path: str) -> str:
-        """Return a path for our tools: as it is if it leads into the workspace, else as one below its folder."""
+        """Return a path for our tools: unchanged if it is in the workspace, otherwise without its `/`."""
         try:
             self.toolbox.workspace.files.locate(path)
         except ToolError:

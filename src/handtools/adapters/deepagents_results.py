@@ -1,4 +1,4 @@
-"""Our results as Deep Agents' backends return them: entries, windows of lines, matches, errors of transfers."""
+"""Convert our results to those of Deep Agents' backends: entries, line ranges, matches, transfer errors."""
 
 from base64 import b64encode
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from handtools.text.encoding import decode, is_binary, without_surrogates
 from handtools.text.lines import split_lines
 
 NOT_RUN, TIMED_OUT = 126, 124
-"""Exit codes of a shell: for a command that could not be run, and of `timeout`."""
+"""Conventional exit codes: a shell's for a command that can't be run, and that of `timeout`."""
 _TRANSFER_ERRORS = {
     "not_found": "file_not_found", "wrong_kind": "is_directory", "denied": "permission_denied",
     "outside_workspace": "permission_denied", "invalid_input": "invalid_path",
@@ -30,12 +30,12 @@ _TRANSFER_ERRORS = {
 
 
 def error_text(result: Result[Any]) -> str:
-    """Return the text of a result that is not what was asked for."""
+    """Return the text of a failed result."""
     return without_surrogates(result.text)
 
 
 def absolute_path(path: str) -> str:
-    """Return a path of ours below `/`, as all of theirs are."""
+    """Return a workspace path as Deep Agents expect it, below `/`."""
     return without_surrogates(f"/{path}")
 
 
@@ -44,7 +44,7 @@ def ls_result(path: str, result: Result[Any], found: Looked | None) -> LsResult:
     if found is None:
         return LsResult(error=error_text(result))
     if found.facts is None or found.facts.kind != "folder":
-        return LsResult(error=f"`{path}` is not a folder that is there.")
+        return LsResult(error=f"`{path}` does not exist or is not a folder.")
     return LsResult(
         entries=[
             FileInfo(
@@ -61,11 +61,11 @@ def ls_result(path: str, result: Result[Any], found: Looked | None) -> LsResult:
 def read_result(
     path: str, result: Result[Any], found: Looked | None, offset: int, limit: int
 ) -> ReadResult:
-    """Return lines of a text, or all of a binary file as base64."""
+    """Return a range of lines of a text file, or a whole binary file as base64."""
     if found is None:
         return ReadResult(error=error_text(result))
     if found.facts is None or found.facts.kind == "folder":
-        return ReadResult(error=f"`{path}` is not a file that is there.")
+        return ReadResult(error=f"`{path}` does not exist or is a folder.")
     if limit <= 0:
         return ReadResult(file_data={"content": "", "encoding": "utf-8"}, no_lines_requested=True)
     if is_binary(found.data):
@@ -98,7 +98,7 @@ def grep_matches(result: Result[Any]) -> list[GrepMatch]:
 
 
 def glob_result(result: Result[Any]) -> GlobResult:
-    """Return the files that were found, and whether there are more."""
+    """Return the files found, and whether there are more."""
     if not result.ok:
         return GlobResult(error=error_text(result))
     found = [FileInfo(path=absolute_path(one.path), is_dir=False) for one in result.details.entries]
@@ -108,7 +108,7 @@ def glob_result(result: Result[Any]) -> GlobResult:
 
 
 def execute_response(result: Result[Any]) -> ExecuteResponse:
-    """Return what a command printed, with what our tool says of its changes."""
+    """Return a command's output, with our notes on its changes."""
     done = command_text(result)
     if done.timed_out:
         return ExecuteResponse(error_text(result), exit_code=TIMED_OUT)
@@ -119,7 +119,7 @@ def execute_response(result: Result[Any]) -> ExecuteResponse:
 
 
 def to_file_download_response(path: str, result: Result[Any], found: Looked | None) -> FileDownloadResponse:
-    """Return the bytes of a file."""
+    """Return the bytes of a file, or why it can't be downloaded."""
     if found is None:
         return FileDownloadResponse(path, error=_transfer_error(result))
     if found.facts is None:

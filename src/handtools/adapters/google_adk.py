@@ -1,8 +1,8 @@
-"""Google's Agent Development Kit: a toolset, `LlmAgent(name="…", model=model, tools=[Toolset(coding("."))])`.
+"""Google Agent Development Kit: a toolset, `LlmAgent(name="…", model=model, tools=[Toolset(coding("."))])`.
 
-A call that needs approval requests a confirmation with the question as its payload; the answer's `confirmed` runs
-or drops it, with a stored session also in another process. `payload` of the answer may be `{"remember": "session",
-"message": "…", "args": {…}}`. ADR 190.
+A call that needs approval requests a confirmation with the approval request as its payload. `confirmed` in
+the answer approves or denies it, even in another process if the session is stored. The answer's `payload`
+may be `{"remember": "session", "message": "…", "args": {…}}`.
 """
 
 from collections.abc import Mapping
@@ -27,20 +27,19 @@ from handtools.toolbox import Toolbox, ToolDefinition
 
 
 class Toolset(BaseToolset):
-    """The tools of a toolbox as a toolset; whoever made the toolbox closes it."""
+    """The tools of a toolbox as an ADK toolset; the caller closes the toolbox."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         super().__init__()
         self._tools = [ToolboxTool(toolbox, one) for one in toolbox.definitions()]
 
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
-        """Return the offered tools."""
         del readonly_context
         return list(self._tools)
 
 
 class ToolboxTool(BaseTool):
-    """A tool of a toolbox as an agent calls it."""
+    """A tool of a toolbox as an ADK tool."""
 
     def __init__(self, toolbox: Toolbox, definition: ToolDefinition) -> None:
         super().__init__(name=definition.name, description=definition.description)
@@ -53,15 +52,15 @@ class ToolboxTool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
-        """Run the tool; a question to a person is a confirmation that the agent requests, and the run ends."""
+        """Run the tool; if it needs approval, request a confirmation, which ends the run."""
         answer = tool_context.tool_confirmation
         payload = answer.payload if answer is not None and isinstance(answer.payload, Mapping) else {}
         result = await self._run(args, tool_context, answer, payload)
-        # The SDK hands on no second request of one call: then the model reads that it waits.
+        # The SDK ignores a second request for one call; the model then reads that the call is waiting.
         if result.request is not None and answer is None:
             question = question_to_json(result.request)
             tool_context.request_confirmation(hint=question["title"], payload=question)
-            # The run ends here, and the model is not asked to sum up what has not happened.
+            # The run ends here; don't let the model summarise a call that has not run.
             tool_context.actions.skip_summarization = True
         parts = content_parts(result, str, _part, _part)
         text = "\n".join(part for part in parts if isinstance(part, str))

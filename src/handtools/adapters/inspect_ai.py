@@ -1,7 +1,8 @@
 """Inspect: tools, `react(tools=tools(coding("."), approver=human_approver()))`.
 
-A call that needs approval is put to the approver, with our preview as its view; it waits there, for Inspect stores
-no pause. Without an approver, or if that escalates, the model reads that the call waits for a person. ADR 211.
+A call that needs approval is sent to the approver, with our preview as its view, and waits there, because
+Inspect can't store a paused call. Without an approver, or if it escalates, the model reads that the call
+needs approval.
 """
 
 from contextvars import Context
@@ -38,7 +39,7 @@ CONVERSATION = "handtools:conversation"
 def tools(toolbox: Toolbox, *, approver: Approver | None = None, conversation: str = "") -> list[ToolDef]:
     """Return the offered tools of a toolbox.
 
-    Each sample is a conversation of its own; outside of samples, `conversation` says which it is.
+    Each sample is a separate conversation; outside samples, `conversation` names it.
     """
     return [_tool(toolbox, one, approver, conversation) for one in toolbox.definitions()]
 
@@ -62,15 +63,15 @@ def _tool(
         name=definition.name,
         description=definition.description,
         parameters=_parameters(definition),
-        # Others are run in the order in which the model wrote them.
+        # Other tools run in the order in which the model called them.
         parallel=definition.reads_only,
-        # The toolbox bounds its output, and keeps the whole.
+        # The toolbox limits its output and stores the full text.
         max_output=0,
     )
 
 
 def _parameters(definition: ToolDefinition) -> ToolParams:
-    """Return the parameters; Inspect wants a description of each, where ours has none if the name says it."""
+    """Return the parameters; Inspect requires descriptions, so use the name for those without one."""
     parameters = ToolParams.model_validate(dict(definition.input_schema))
     for name, parameter in parameters.properties.items():
         parameter.description = parameter.description or name.replace("_", " ")
@@ -78,7 +79,10 @@ def _parameters(definition: ToolDefinition) -> ToolParams:
 
 
 def _call(tool: str, args: dict[str, Any], conversation: str) -> Call:
-    """Make the call. Its id is in the transcript: nothing was awaited since Inspect wrote its event there."""
+    """Build the call with the id from the transcript.
+
+    The newest tool event is this call's, because nothing was awaited since Inspect wrote it.
+    """
     events = reversed(transcript().history.resident_events)
     event = next((one for one in events if isinstance(one, ToolEvent)), None)
     known = event.id if event is not None and event.pending and event.function == tool else ""
@@ -87,9 +91,9 @@ def _call(tool: str, args: dict[str, Any], conversation: str) -> Call:
 
 
 def _sample() -> str:
-    """Return the name of the sample's conversation, which is kept in its store and so in its checkpoints."""
+    """Return the name of the sample's conversation, kept in its store and therefore in its checkpoints."""
     kept = store()
-    # In a context of nobody there is the store that everything outside of samples shares.
+    # An empty context has the default store, which everything outside samples shares.
     if kept is Context().run(store):
         return ""
     if not kept.get(CONVERSATION):
@@ -98,7 +102,7 @@ def _sample() -> str:
 
 
 async def _answer(approver: Approver | None, approval: Approval, call: Call) -> dict[str, Any]:
-    """Ask the approver; raises `SdkToolError` with what the model is to know when there is no answer now."""
+    """Ask the approver; raises `SdkToolError` with a message for the model if there is no answer now."""
     title, preview = without_surrogates(approval.title), without_surrogates(approval.preview)
     if approver is not None:
         asked = ToolCall(id=approval.call_id, function=call.tool, arguments=dict(call.args))
@@ -106,13 +110,13 @@ async def _answer(approver: Approver | None, approval: Approval, call: Call) -> 
         shown = ToolCallContent(title=title, format="markdown", content=f"{fence}diff\n{preview}\n{fence}")
         given = await approver(title, asked, ToolCallView(call=shown), [])
         if given.decision == "terminate":
-            raise TerminateSampleError(given.explanation or "A person ended the sample.")
+            raise TerminateSampleError(given.explanation or "The user ended the sample.")
         if given.decision != "escalate":
             edited = given.modified.arguments if given.decision == "modify" and given.modified else None
             allow = given.decision in {"approve", "modify"}
             return {"allow": allow, "message": given.explanation or "", "args": edited}
     raise SdkToolError(
-        f"{title}: a person must allow that, and none has answered yet. Go on with something else."
+        f"Needs the user's approval: {title}. Continue with other work until it is answered."
     )
 
 

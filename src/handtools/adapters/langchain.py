@@ -1,8 +1,9 @@
 """LangChain and LangGraph: structured tools, `create_agent(model, tools(coding(".")), checkpointer=…)`.
 
-A call that needs approval interrupts the graph with the question as JSON; `Command(resume=…)` takes true, false or
-`{"allow": true, "remember": "session", "message": "…", "args": {…}}`, also after the toolbox was closed and opened
-again. `middleware=[MalformedCalls()]` lets a run go on after arguments that are no JSON. ADR 190, 214.
+A call that needs approval interrupts the graph with the approval request as JSON. `Command(resume=…)`
+accepts true, false or `{"allow": true, "remember": "session", "message": "…", "args": {…}}`, even after the
+toolbox was closed and opened again. `middleware=[MalformedCalls()]` lets a run continue after arguments
+that are not JSON.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ from handtools.toolbox import Toolbox, ToolDefinition
 
 
 def tools(toolbox: Toolbox) -> list[StructuredTool]:
-    """Return the offered tools of a toolbox; they are async, as `ainvoke` and `astream` call them."""
+    """Return the offered tools of a toolbox; they are async, for use with `ainvoke` and `astream`."""
     return [_tool(toolbox, one) for one in toolbox.definitions()]
 
 
@@ -58,11 +59,11 @@ def _tool(toolbox: Toolbox, definition: ToolDefinition) -> StructuredTool:
 
 
 class MalformedCalls(AgentMiddleware[Any, Any, Any]):
-    """Middleware that answers calls whose arguments are no JSON; `create_agent` would end the run with them."""
+    """Middleware that returns an error for arguments that aren't JSON; `create_agent` would end the run."""
 
     @hook_config(can_jump_to=["model"])  # type: ignore[untyped-decorator]
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Tell the model what is wrong with such calls, and let it speak again if it made no others."""
+        """Return an error for each malformed call, and go back to the model if it made no valid ones."""
         del runtime
         spoken = state["messages"][-1]
         answers = [

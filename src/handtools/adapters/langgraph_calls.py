@@ -1,7 +1,4 @@
-"""Calls in a task of LangGraph: questions interrupt it, and when it runs again each call is still made once.
-
-ADR 190, 219.
-"""
+"""Calls in a LangGraph task: approval requests interrupt it, and a rerun does not repeat calls."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -19,9 +16,9 @@ _MADE: ContextVar[dict[str, int]] = ContextVar("handtools_calls_made")
 
 
 def calls_made() -> dict[str, int]:
-    """Return how many calls each task has made in the present run of it; an interrupted task begins again.
+    """Return how many calls each task has made in its current run; an interrupted task starts again at 0.
 
-    A task has a context of its own: a call from another thread needs this called before it goes there.
+    The counts are in a context variable of the task, so call this before switching to another thread.
     """
     made = _MADE.get(None)
     if made is None:
@@ -31,14 +28,14 @@ def calls_made() -> dict[str, int]:
 
 
 def session_of_thread() -> str:
-    """Return the session of the graph's thread that runs: what its agent has seen and was allowed."""
+    """Return the session of the running graph thread, which has its agent's reads and approvals."""
     return str(_configured().get("thread_id") or "") or "default"
 
 
 async def call_in_task(toolbox: Toolbox, tool: str, args: Mapping[str, Any]) -> Result[Any]:
-    """Make a call for the task that runs, which is given no id: its number in the task stands for one.
+    """Make a call for the running task. LangGraph passes no call id, so its number in the task is used.
 
-    Outside of a graph nothing can be interrupted, and a call that asks comes back as pending.
+    Outside a graph nothing can be interrupted, so a call that needs approval returns as pending.
     """
     configured = _configured()
     if not configured:
@@ -53,9 +50,9 @@ def _configured() -> Mapping[str, Any]:
     try:
         return get_config().get("configurable") or {}
     except RuntimeError:
-        return {}  # Outside of a graph.
+        return {}  # Outside a graph.
 
 
 async def interrupt_with_question(approval: Approval) -> Any:
-    """Interrupt the graph with the question; it comes here again from the start, with the answer."""
+    """Interrupt the graph with the approval request; when the task is rerun, return the reply."""
     return interrupt(question_to_json(approval))

@@ -1,7 +1,8 @@
 """OpenAI Agents: function tools, `Agent(name="…", tools=tools(coding(".")))`.
 
-A call that needs approval interrupts the run; `RunState.approve` or `reject` answers it, also after the state was
-stored and the toolbox was closed and opened again. `questions` has what a person is to be shown. ADR 208.
+A call that needs approval interrupts the run. `RunState.approve` or `reject` answers it, even after the
+state was stored and the toolbox was closed and opened again. `questions` returns the approval requests to
+show the user.
 """
 
 import json
@@ -42,7 +43,7 @@ from handtools.core.result import Document, Image, Result
 from handtools.toolbox import Toolbox, ToolDefinition
 
 Conversation = str | Callable[[RunContextWrapper[Any]], str]
-"""Name of the conversation, or a function that reads it from the context of the run."""
+"""Name of the conversation, or a function that returns it for a run's context."""
 MAX_SETTLED = 100
 NOT_JSON = "The arguments are not a JSON object"
 Output = str | list[ToolOutputText | ToolOutputImage | ToolOutputFileContent]
@@ -51,7 +52,7 @@ Output = str | list[ToolOutputText | ToolOutputImage | ToolOutputFileContent]
 def tools(toolbox: Toolbox, *, conversation: Conversation = "") -> list[FunctionTool]:
     """Return the offered tools of a toolbox.
 
-    Conversations share neither the ids of calls nor what a person allowed for a session.
+    Conversations share neither call ids nor approvals for a session.
     """
     offered = toolbox.definitions("strict")
     runs = RunQuestions(toolbox, conversation, [one.name for one in offered])
@@ -59,9 +60,9 @@ def tools(toolbox: Toolbox, *, conversation: Conversation = "") -> list[Function
 
 
 def run_config(toolbox: Toolbox, **options: Any) -> RunConfig:
-    """Return a run config under which the model reads of unknown tools and malformed JSON; else the run ends.
+    """Return a run config that reports unknown tools and malformed JSON to the model.
 
-    `options` are other fields of `RunConfig`.
+    Without it, they end the run. `options` are other fields of `RunConfig`.
     """
 
     async def explain(problem: ToolErrorFormatterArgs[Any]) -> str | None:
@@ -78,29 +79,33 @@ def run_config(toolbox: Toolbox, **options: Any) -> RunConfig:
 
 
 async def questions(toolbox: Toolbox, interruptions: Iterable[ToolApprovalItem]) -> list[Approval]:
-    """Return what a person is to be shown for the interruptions of a run, in their order."""
+    """Return the approval requests for a run's interruptions, in the same order."""
     asked = {approval.metadata.get(PROVIDER_ID_KEY): approval for approval in await toolbox.waiting()}
     return [asked[one.call_id] for one in interruptions if one.call_id in asked]
 
 
 @dataclass
 class RunQuestions:
-    """Calls of runs and what they ask: made when the SDK wants to know whether to pause, and handed on later."""
+    """Calls of runs and their approval requests.
+
+    A call is made when the SDK checks whether to pause; its result is returned when the SDK invokes the
+    tool.
+    """
 
     toolbox: Toolbox
     conversation: Conversation
     names: Collection[str]
     settled: dict[str, Result[Any]] = field(default_factory=dict)
-    """Results of calls that asked nothing, until the SDK invokes them; without one, the journal has it."""
+    """Results of calls that needed no approval, until the SDK invokes them; the journal keeps a copy."""
     may_be_rejected: WeakKeyDictionary[Any, bool] = field(default_factory=WeakKeyDictionary)
-    """By run: whether a question of it may have been rejected since we looked."""
+    """By run: whether one of its requests may have been rejected since the last check."""
 
     def conversation_of(self, run: RunContextWrapper[Any]) -> str:
-        """Return the name of the conversation to which a run belongs."""
+        """Return the name of a run's conversation."""
         return self.conversation if isinstance(self.conversation, str) else self.conversation(run)
 
     async def asks(self, run: RunContextWrapper[Any], call: Call) -> bool:
-        """Make a call: only that finds out what it would do. True if the SDK is to pause for its question."""
+        """Make a call, the only way to learn its effects; return True if the SDK must pause for it."""
         result = await self.toolbox.call(call)
         if result.request is not None:
             self.may_be_rejected[run] = True
@@ -111,12 +116,12 @@ class RunQuestions:
         return False
 
     async def result(self, call: Call, *, approved: bool) -> Result[Any]:
-        """Return the result of a call that was made already, or that a person has approved by now."""
+        """Return the result of a call that was already made, or make it if the user has approved it."""
         known = self.settled.pop(call.id, None)
         return known or await self.toolbox.call(call, reply=Reply(allow=True) if approved else None)
 
     async def withdraw_rejected(self, run: RunContextWrapper[Any]) -> None:
-        """Withdraw what was rejected before the run goes on: the SDK tells the model of it, and no tool."""
+        """Withdraw rejected requests before the run continues; the SDK reports them only to the model."""
         if not self.may_be_rejected.get(run, True):
             return
         self.may_be_rejected[run] = False
@@ -127,7 +132,7 @@ class RunQuestions:
             if any(run.is_tool_approved(name, provider_id) is False for name in self.names):
                 await self.toolbox.withdraw(approval.call_id)
             else:
-                # A run that goes on knows what was rejected only after it has asked for its tools once.
+                # A resumed run knows about rejections only after it has requested its tools once.
                 self.may_be_rejected[run] = True
 
 
@@ -165,11 +170,11 @@ def _function(runs: RunQuestions, one: ToolDefinition) -> FunctionTool:
 
 
 def _refuse_malformed(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-    """Tell the model of arguments that the SDK can't read; it would ask a person about them."""
+    """Return an error to the model for malformed arguments; the SDK would ask the user to approve them."""
     text = data.context.tool_arguments
     try:
         arguments_from_json(text)
-        json.loads(text)  # The SDK reads more strictly than we do.
+        json.loads(text)  # The SDK parses more strictly than we do.
     except InvalidInput as problem:
         return ToolGuardrailFunctionOutput.reject_content(str(problem))
     except ValueError as problem:

@@ -1,7 +1,8 @@
-"""OpenAI's built-in tools in OpenAI Agents: `Agent(name="…", tools=apply_patch_and_shell_tools(coding(".")))`.
+"""OpenAI Agents' built-in tools: `Agent(name="…", tools=apply_patch_and_shell_tools(coding(".")))`.
 
-The SDK's `ApplyPatchTool` with an editor and its `ShellTool` with an executor over a toolbox, with the pause of
-`openai_agents.tools`; `local_shell_tool` for models that know the older shell. ADR 218.
+The SDK's `ApplyPatchTool` with an editor and its `ShellTool` with an executor, both over a toolbox. They
+pause for approval as in `openai_agents.tools`. `local_shell_tool` is for models that use the older shell
+tool.
 """
 
 import json
@@ -37,9 +38,10 @@ Tools = list[ApplyPatchTool | ShellTool | FunctionTool]
 
 
 def apply_patch_and_shell_tools(toolbox: Toolbox, *, conversation: Conversation = "") -> Tools:
-    """Return `apply_patch` and `shell`, each where the toolbox offers what does its work.
+    """Return `apply_patch` and `shell`, each if the toolbox offers the tool behind it.
 
-    The last tool is never offered to a model: by asking for it, the SDK tells us what a person rejected.
+    The last tool is never offered to a model. The SDK calls its `is_enabled`, which withdraws rejected
+    requests.
     """
     own = toolbox.in_dialect("openai")
     runs = RunQuestions(own, conversation, (APPLY_PATCH, SHELL))
@@ -53,7 +55,7 @@ def apply_patch_and_shell_tools(toolbox: Toolbox, *, conversation: Conversation 
 
 
 def local_shell_tool(toolbox: Toolbox, *, conversation: Conversation = "") -> LocalShellTool:
-    """Return the older shell, which can't pause: the model reads that a call waits, and may make it again."""
+    """Return the older shell tool. It can't pause: the model reads that a call waits and may repeat it."""
     own = toolbox.in_dialect("openai_functions")
     runs = RunQuestions(own, conversation, ())
 
@@ -77,35 +79,32 @@ def local_shell_tool(toolbox: Toolbox, *, conversation: Conversation = "") -> Lo
 
 @dataclass
 class ToolboxEditor:
-    """Editor for `ApplyPatchTool` that makes each operation a call of `patch`."""
+    """Editor for `ApplyPatchTool` that turns each operation into a `patch` call."""
 
     runs: RunQuestions
     asked: dict[str, dict[str, None]] = field(default_factory=dict)
-    """Provider's ids by patch: the SDK tells them when it asks about an operation, but not with the operation."""
+    """Provider ids by patch: the SDK passes them with the approval check, but not with the operation."""
 
     async def asks(
         self, run: RunContextWrapper[Any], operation: ApplyPatchOperation, provider_id: str
     ) -> bool:
-        """Make the call; True if a person is to be asked."""
+        """Make the call; return True if it needs approval."""
         self.asked.setdefault(_patch(operation), {})[provider_id] = None
         return await self.runs.asks(run, self._call(run, operation, provider_id))
 
     async def create_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        """Add a file."""
         return await self._apply(operation)
 
     async def update_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        """Change a file, and move it if the operation says so."""
         return await self._apply(operation)
 
     async def delete_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        """Delete a file."""
         return await self._apply(operation)
 
     async def _apply(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
         run = operation.ctx_wrapper
         provider_id = await self._provider_id(run, operation)
-        # Without an id the SDK has not asked, as the person approved all calls of the tool.
+        # No id means that the SDK skipped the check, because the user approved all calls of the tool.
         approved = not provider_id or run.is_tool_approved(APPLY_PATCH, provider_id) is True
         result = await self.runs.result(self._call(run, operation, provider_id), approved=approved)
         return ApplyPatchResult(status="completed" if result.ok else "failed", output=_text(result))
@@ -118,7 +117,7 @@ class ToolboxEditor:
             if not known:
                 del self.asked[_patch(operation)]
             return first
-        # A run that goes on in another process: of what waits, the question that this operation has asked.
+        # The run was resumed in another process: find this operation's request among the pending ones.
         for approval in await self.runs.toolbox.waiting():
             provider_id = str(approval.metadata.get(PROVIDER_ID_KEY) or "")
             if provider_id and self._call(run, operation, provider_id).id == approval.call_id:
@@ -146,7 +145,7 @@ class _Shell:
         try:
             item = json.loads(text)
         except ValueError:
-            return text  # Nothing was run: it waits, or its arguments were refused.
+            return text  # Nothing was run: the call is pending, or its arguments were refused.
         return ShellResult([_output(one) for one in item["output"]])
 
     def _call(self, run: RunContextWrapper[Any], action: ShellActionRequest, provider_id: str) -> Call:

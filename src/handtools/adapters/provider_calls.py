@@ -1,7 +1,4 @@
-"""What the adapters share: arguments as models write them, calls with a provider's ids, questions and replies.
-
-ADR 190, 214.
-"""
+"""Helpers for all adapters: argument parsing, calls with provider ids, approval requests and replies."""
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -18,18 +15,18 @@ from handtools.toolbox import Toolbox
 Part = TypeVar("Part")
 PROVIDER_ID_KEY = "provider_call_id"
 CONVERSATION_KEY = "conversation"
-"""Keys in the metadata of a call: the provider's own id of it, and the conversation to which it belongs."""
+"""Keys in a call's metadata: the provider's call id, and the conversation."""
 
-MALFORMED_HINT = "Nothing was run. Send the call again with one whole JSON object."
+MALFORMED_HINT = "Nothing was run. Send the call again with one complete JSON object."
 
 
 def arguments_from_json(text: str | bytes) -> dict[str, Any]:
-    """Parse the arguments of a call from the text that a model wrote; empty text stands for no arguments.
+    """Parse the arguments of a call as a model wrote them; empty text means no arguments.
 
-    Raises `InvalidInput`, whose text is for the model to read.
+    Raises `InvalidInput` with a message for the model.
     """
     try:
-        # Not strict: models write line breaks into strings as they are, and those can't mean anything else.
+        # Not strict: models write raw line breaks into strings, which are unambiguous.
         value = json.loads(text or "{}", strict=False)
     except (ValueError, RecursionError) as problem:
         raise InvalidInput(
@@ -43,9 +40,9 @@ def arguments_from_json(text: str | bytes) -> dict[str, Any]:
 def provider_call(
     tool: str, args: Mapping[str, Any], provider_id: str, conversation: str = "", turn: str = ""
 ) -> Call:
-    """Make the call of a tool that a model asked for; the same one again is the same call.
+    """Build the call that a model requested; repeating it with the same provider id gives the same call id.
 
-    Without a provider's id each is a new one.
+    Without a provider id, every call gets a new id.
     """
     known = derived_call_id(conversation, provider_id, tool, dict(args)) if provider_id else new_call_id()
     return Call(
@@ -75,13 +72,13 @@ def content_parts(
 
 
 def question_to_json(approval: Approval) -> dict[str, Any]:
-    """Convert an approval request to JSON values that any encoder takes, for an SDK's stored pause."""
+    """Convert an approval request to JSON values that any encoder accepts, for an SDK to store."""
     value = approval_to_json(approval)
     return {key: without_surrogates(item) if isinstance(item, str) else item for key, item in value.items()}
 
 
 def reply_from_json(value: Any) -> Reply:
-    """Build a reply from true, false or an object with the fields of `Reply`; any other value is a no."""
+    """Build a reply from true, false or an object with the fields of `Reply`; any other value denies."""
     if not isinstance(value, Mapping):
         return Reply(value is True)
     remember: Any = value.get("remember")
@@ -98,9 +95,9 @@ async def call_with_questions(
     ask: Callable[[Approval], Awaitable[Any]],
     cancel: CancelToken | None = None,
 ) -> Result[Any]:
-    """Run a call and put each of its questions to `ask`; for SDKs that run a tool again from its start.
+    """Run a call and pass its approval requests to `ask`; for SDKs that rerun a tool from its start.
 
-    An answer is what `reply_from_json` takes; `args` in it are arguments that the person edited.
+    `ask` returns what `reply_from_json` accepts; `args` in it are arguments that the user edited.
     """
     result = await toolbox.call(call, cancel=cancel)
     while (asked := result.request) is not None:
@@ -111,7 +108,7 @@ async def call_with_questions(
             await toolbox.withdraw(call.id)
             other = provider_call(call.tool, edited, call.id, call.session)
             call = replace(other, metadata=call.metadata)
-            # The edited call asks a question of its own, to which the answer was given with the arguments.
+            # The edited call makes a new approval request, which this reply already answers.
             reply = replace(reply, fingerprint="")
         result = await toolbox.call(call, reply=reply, cancel=cancel)
     return result
@@ -120,7 +117,7 @@ async def call_with_questions(
 async def withdraw_questions(
     toolbox: Toolbox, conversation: str, provider_ids: Collection[str], *, but: str = ""
 ) -> None:
-    """Withdraw what calls of a conversation still ask, by the provider's ids; `but` is a call id to leave."""
+    """Withdraw a conversation's pending approval requests by provider id, except that of call id `but`."""
     for approval in await toolbox.waiting():
         known = approval.metadata
         if (

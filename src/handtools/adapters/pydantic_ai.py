@@ -1,8 +1,8 @@
 """Pydantic AI: a toolset, `Agent(model, toolsets=[Toolset(coding("."))])`.
 
-A call that needs approval raises `ApprovalRequired`, so the run ends with `DeferredToolRequests` if that is one of
-the agent's output types; the answer in `DeferredToolResults` runs it, also after the toolbox
-was closed and opened again. ADR 190, 214.
+A call that needs approval raises `ApprovalRequired`, so the run ends with `DeferredToolRequests` if that is
+one of the agent's output types. The answer in `DeferredToolResults` runs the call, even after the toolbox
+was closed and opened again.
 """
 
 from typing import Any
@@ -30,10 +30,10 @@ MAX_RETRIES = 3
 
 
 class AnyArguments:
-    """Validator that takes any object: the toolbox validates arguments, and names every problem at once."""
+    """Validator that accepts any object; the toolbox validates arguments and reports all problems."""
 
     def validate_json(self, text: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
-        """Parse arguments; raises `ModelRetry`, which the model reads, for what is no JSON object."""
+        """Parse arguments; raises `ModelRetry`, which the model reads, if they are not a JSON object."""
         try:
             return arguments_from_json(bytes(text) if isinstance(text, bytearray) else text)
         except InvalidInput as problem:
@@ -44,31 +44,30 @@ class AnyArguments:
 
 
 class Toolset(AbstractToolset[Any]):
-    """The tools of a toolbox as a toolset; `id` tells several apart."""
+    """The tools of a toolbox as a Pydantic AI toolset; `id` must be unique among an agent's toolsets."""
 
-    def __init__(self, toolbox: Toolbox, *, id: str = "handtools") -> None:  # noqa: A002 - the SDK's word
+    def __init__(self, toolbox: Toolbox, *, id: str = "handtools") -> None:  # noqa: A002 - the SDK's name
         self.toolbox = toolbox
         self._id = id
 
     @property
     def id(self) -> str:
-        """Name of the toolset, unique among those of an agent."""
         return self._id
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Return the offered tools; questions that were answered without us are withdrawn before that."""
+        """Return the offered tools, after withdrawing approval requests that the SDK answered itself."""
         await self._withdraw_denied(ctx)
         return {one.name: self._tool(one) for one in self.toolbox.definitions()}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], _tool: ToolsetTool[Any]
     ) -> Any:
-        """Run a tool; raises `ApprovalRequired` when a person is to be asked, and `ToolFailed` for an error."""
+        """Run a tool; raises `ApprovalRequired` if it needs approval, and `ToolFailed` for an error."""
         conversation = ctx.conversation_id or ""
         call = provider_call(name, tool_args, ctx.tool_call_id or "", conversation, ctx.run_id or "")
         reply = _reply(ctx)
         if reply is not None:
-            # A person may have edited the arguments: then another call waits.
+            # If the user edited the arguments, the original call is still pending under another id.
             await withdraw_questions(self.toolbox, conversation, {ctx.tool_call_id or ""}, but=call.id)
         result = await self.toolbox.call(call, reply=reply)
         if result.request is not None:
@@ -90,7 +89,7 @@ class Toolset(AbstractToolset[Any]):
         )
 
     async def _withdraw_denied(self, ctx: RunContext[Any]) -> None:
-        """A denial is told to the model by the SDK, and to us by the history alone."""
+        """Withdraw denied requests; the SDK reports a denial to the model, so only the history shows it."""
         settled = {
             part.tool_call_id
             for message in ctx.messages or ()
@@ -102,7 +101,7 @@ class Toolset(AbstractToolset[Any]):
 
 
 def _reply(ctx: RunContext[Any]) -> Reply | None:
-    """Return the person's yes; `remember` may stand in the metadata of the deferred results."""
+    """Return the user's approval; `remember` may be in the metadata of the deferred results."""
     if not ctx.tool_call_approved:
         return None
     return reply_from_json({"allow": True, **(ctx.tool_call_metadata or {})})

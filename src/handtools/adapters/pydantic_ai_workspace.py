@@ -1,8 +1,9 @@
 """Pydantic AI's workspace: `agent.run("…", workspace=ToolboxWorkspace(coding(".")))`.
 
-Tools that use `ctx.workspace`, such as those of pydantic-ai-harness, then read, write and run through the toolbox:
-confined, recorded, undoable. A backend is not told for which call it works, so it can't pause a run: the toolbox's
-approver is asked, or what needs approval is refused with `PermissionError`. ADR 219.
+Tools that use `ctx.workspace`, such as those of pydantic-ai-harness, then read, write and run commands
+through the toolbox, where calls are confined, recorded and undoable. A backend does not know which call it
+works for, so it can't pause a run: the toolbox's approver is asked; without one, calls that need approval
+raise `PermissionError`.
 """
 
 import posixpath
@@ -38,7 +39,7 @@ _ERRORS: Mapping[str, type[Exception]] = {
 
 
 class ToolboxWorkspace:
-    """Workspace backend over a toolbox, with commands and files; paths are those that commands see."""
+    """Workspace backend over a toolbox, for commands and files; paths are as commands see them."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._calls = BackendCalls(toolbox)
@@ -46,11 +47,11 @@ class ToolboxWorkspace:
 
     @property
     def ref(self) -> WorkspaceRef | None:
-        """The folder of the workspace, as soon as it is known."""
+        """The workspace folder, once it is known."""
         return WorkspaceRef(provider=PROVIDER, id=self._root) if self._root else None
 
     async def working_dir(self) -> str:
-        """The folder of the workspace, in which commands start."""
+        """Return the workspace folder, in which commands start."""
         if not self._root:
             result, ran = await self._calls.run("pwd -P")
             if ran is None or ran.end.code != 0:
@@ -66,9 +67,9 @@ class ToolboxWorkspace:
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - the protocol's
     ) -> CommandResult:
-        """Run a command by `bash`; both streams are in `stdout` unless the toolbox has `separate_streams`."""
+        """Run a command with `bash`; `stdout` has both streams unless `separate_streams` is set."""
         if isinstance(command, str) != shell:
-            raise TypeError("A shell command is a string, and any other a list of words.")
+            raise TypeError("A shell command must be a string, any other command a list of words.")
         script = command if isinstance(command, str) else shlex.join(command)
         result, ran = await self._calls.run(script, timeout=timeout, env=env)
         if ran is None:
@@ -84,36 +85,33 @@ class ToolboxWorkspace:
         )
 
     async def read_bytes(self, path: str) -> bytes:
-        """Read a file's contents."""
         found, facts = await self._look("read", path)
         if facts.kind == "folder":
             raise IsADirectoryError(path)
         return found.data
 
     async def write_bytes(self, path: str, data: bytes) -> None:
-        """Write a file, with the folders above it; through a link, to what it leads to."""
+        """Write a file and create its parent folders; symlinks are followed."""
         result = await self._calls.write(await self._ours(path), data)
         if result.fault is not None and result.fault.code == "wrong_kind":
             raise IsADirectoryError(path)
         if result.fault is not None and result.fault.code == "not_found":
-            raise NotADirectoryError(path)  # What is missing is made; only a file in the way is not.
+            raise NotADirectoryError(path)  # Missing folders are created, so a parent must be a file.
         if not result.ok:
             raise _error(result)
 
     async def stat(self, path: str) -> FileEntry:
-        """Return what is at a path."""
         _, facts = await self._look("list", path)
         return _entry(path, facts)
 
     async def list_dir(self, path: str) -> Sequence[FileEntry]:
-        """List the entries of a folder, without those that the policy hides."""
+        """List a folder, without entries that the policy hides."""
         found, facts = await self._look("list", path)
         if facts.kind != "folder":
             raise NotADirectoryError(path)
         return [_entry(posixpath.join(path, posixpath.basename(one.path)), one) for one in found.entries]
 
     async def make_dir(self, path: str) -> None:
-        """Create a folder and those above it."""
         result, ran = await self._calls.run(f"mkdir -p -- {shlex.quote(await self._ours(path))}")
         if ran is None:
             raise _error(result)
@@ -121,10 +119,10 @@ class ToolboxWorkspace:
             raise FileExistsError(path) if await self.exists(path) else NotADirectoryError(path)
 
     async def remove(self, path: str) -> None:
-        """Remove a file, a link or a whole folder."""
+        """Remove a file, a symlink or a whole folder."""
         ours, root = await self._ours(path), await self.working_dir()
         if f"{root}/".startswith(f"{posixpath.normpath(path).rstrip('/')}/"):
-            raise ValueError("This is the workspace itself, or a folder above it.")
+            raise ValueError("Can't remove the workspace folder or a folder above it.")
         result, ran = await self._calls.run(removal_script(ours))
         if ran is None:
             raise _error(result)
@@ -134,18 +132,17 @@ class ToolboxWorkspace:
             raise WorkspaceError(result.text)
 
     async def exists(self, path: str) -> bool:
-        """Whether a file or folder is at a path."""
         result, found = await self._calls.look("list", await self._ours(path))
         if found is None and result.fault is not None and result.fault.code == "outside_workspace":
             return False
         return found is not None and found.facts is not None
 
     async def realpath(self, path: str) -> str:
-        """Return where a path leads; raises `PermissionError` if that is outside of the workspace."""
+        """Resolve symlinks in a path; raises `PermissionError` if it is outside the workspace."""
         root = await self.working_dir()
         if not f"{path}/".startswith(f"{root}/"):
             raise PermissionError(path)
-        # `..` after a link climbs from where the link leads, so each is taken by itself; our tools refuse it.
+        # `..` after a symlink goes up from its target, so resolve each part; our tools refuse `..`.
         *above, last = f"{path.removeprefix(root)}/".split("/../")
         real = "."
         for part in above:
@@ -167,7 +164,7 @@ class ToolboxWorkspace:
         return found, found.facts
 
     async def _ours(self, path: str) -> str:
-        """Return a path as the toolbox takes it: in a container, commands see the workspace elsewhere."""
+        """Return a path relative to the workspace: in a container, commands see it at another path."""
         root = await self.working_dir()
         return posixpath.relpath(path, root) if f"{path}/".startswith(f"{root}/") else path
 
@@ -193,6 +190,6 @@ def _streams(ran: RawExit) -> tuple[str, str]:
     if output.dropped_bytes or any(one.tail for one in apart):
         limit = sum(map(len, parts))
         raise WorkspaceOutputLimitError(
-            f"{output.bytes:,} bytes of output are too many.", limit=limit, stdout=stdout, stderr=stderr
+            f"The output is too long: {output.bytes:,} bytes.", limit=limit, stdout=stdout, stderr=stderr
         )
     return stdout, stderr

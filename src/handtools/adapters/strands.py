@@ -1,8 +1,8 @@
 """Strands Agents: tools, `Agent(model=model, tools=tools(coding(".")), session_manager=…)`.
 
-A call that needs approval interrupts the agent with the question as JSON, so the run ends with the stop reason
-`interrupt`; an `interruptResponse` takes true, false or `{"allow": true, "remember": "session", "message": "…",
-"args": {…}}`, with a session manager also in a new process. ADR 210.
+A call that needs approval interrupts the agent with the approval request as JSON, so the run ends with the
+stop reason `interrupt`. An `interruptResponse` can be true, false or `{"allow": true, "remember":
+"session", "message": "…", "args": {…}}`, even in a new process if there is a session manager.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ from handtools.core.result import Document, Image
 from handtools.toolbox import Toolbox, ToolDefinition
 
 CANCEL_POLL = 0.05
-"""Seconds between two looks at the agent's signal, which tells nobody that it was set."""
+"""Seconds between polls of the agent's cancel signal, a `threading.Event` that can't be awaited."""
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
-"""What Bedrock refuses in the name of a document."""
+"""Characters that Bedrock refuses in document names."""
 
 
 def tools(toolbox: Toolbox) -> list[AgentTool]:
@@ -38,7 +38,7 @@ def tools(toolbox: Toolbox) -> list[AgentTool]:
 
 
 class StrandsTool(AgentTool):
-    """A tool of a toolbox as Strands calls it."""
+    """A tool of a toolbox as a Strands tool."""
 
     def __init__(self, toolbox: Toolbox, definition: ToolDefinition) -> None:
         super().__init__()
@@ -51,29 +51,26 @@ class StrandsTool(AgentTool):
 
     @property
     def tool_name(self) -> str:
-        """The name under which the model calls the tool."""
         return str(self._spec["name"])
 
     @property
     def tool_spec(self) -> ToolSpec:
-        """Name, description and schema of the arguments."""
         return self._spec
 
     @property
     def tool_type(self) -> str:
-        """What kind of a tool it is, as Strands shows it."""
         return "handtools"
 
     async def stream(
         self, tool_use: ToolUse, invocation_state: dict[str, Any], **known: Any
     ) -> ToolGenerator:
-        """Run the tool and yield its result; a question to a person interrupts the agent."""
+        """Run the tool and yield its result; a call that needs approval interrupts the agent."""
         yield await self._run(known.get("_tool_context") or _context(tool_use, invocation_state))
 
     async def _run(self, context: ToolContext) -> ToolResult:
         use, agent = context.tool_use, context.agent
         args = use["input"] if isinstance(use["input"], Mapping) else {}
-        # Two agents of one session may be given the same ids by their models.
+        # Two agents of one session may get the same call ids from their models.
         conversation = f"{getattr(agent, 'session_id', '')}/{getattr(agent, 'agent_id', '')}"
         call = provider_call(self.tool_name, args, str(use["toolUseId"]), conversation)
 
@@ -94,7 +91,7 @@ class StrandsTool(AgentTool):
 
 
 def _context(tool_use: ToolUse, invocation_state: dict[str, Any]) -> ToolContext:
-    """Return what the SDK gives to functions that are decorated as tools, and to background tasks only else."""
+    """Build the context that the SDK passes only to decorated functions and background tasks."""
     agent = invocation_state.get("agent")
     return ToolContext(
         tool_use=tool_use,
@@ -105,7 +102,7 @@ def _context(tool_use: ToolUse, invocation_state: dict[str, Any]) -> ToolContext
 
 
 async def _cancel_with(signal: threading.Event, cancel: CancelToken) -> None:
-    while not signal.is_set():  # noqa: ASYNC110 - a threading event has no other way
+    while not signal.is_set():  # noqa: ASYNC110 - a threading event can't be awaited
         await asyncio.sleep(CANCEL_POLL)
     cancel.cancel()
 

@@ -1,4 +1,4 @@
 """The `handtools` command line.
 
-`entry` starts it, `main` registers the commands, the others hold a command or a few each.
+`entry` is the entry point, `main` registers the commands, and the other modules implement them.
 """

@@ -1,7 +1,4 @@
-"""CLI commands `handtools pending`, `approve` and `deny`: list calls that wait for approval, and answer them.
-
-ADR 291.
-"""
+"""CLI commands `handtools pending`, `approve` and `deny`: list and answer calls that wait for approval."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -36,7 +33,7 @@ WaitingArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="ID",
-        help="A call id or the start of one; else the only one that waits.",
+        help="Call id or prefix [default: the only pending call].",
         autocompletion=completed_values.complete_waiting_ids,
     ),
 ]
@@ -45,7 +42,7 @@ WaitingArgument = Annotated[
 def pending(
     as_json: options.JsonOption = False, workspace: options.WorkspaceOption = options.CURRENT_FOLDER
 ) -> None:
-    """List the calls that wait for an answer.
+    """List the calls that wait for approval.
 
     Example: handtools pending --json
     """
@@ -57,23 +54,23 @@ def pending(
         elif waiting:
             _print_waiting(record, waiting)
         else:
-            print_remark("Nothing is waiting for an answer.")
+            print_remark("No calls are waiting for approval.")
 
 
 def approve(
     call_id: WaitingArgument = None,
     remember: Annotated[
-        RememberScope, typer.Option(help="once, or also for the like of it in this session or project.")
+        RememberScope, typer.Option(help="Also allow similar calls in this session or project.")
     ] = "once",
     yes: options.YesOption = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Say yes to a pending call.
+    """Approve a pending call and run it.
 
-    What it wants is shown first; it runs with a grant for exactly that. Without an id it is the only one that
-    waits, and you are asked; where there is no terminal to ask at, give the id or --yes. The shell of an agent is
-    refused: it can't answer for you.
+    Shows the request first, and allows exactly that. Without an id, it selects the only pending call and
+    asks you to confirm; without a terminal, pass the id or --yes. Agents can't run this command from their
+    shells.
 
     Example: handtools approve 3f2a --remember session
     """
@@ -84,14 +81,14 @@ def approve(
 def deny(
     call_id: WaitingArgument = None,
     message: Annotated[
-        str, typer.Option("--message", "-m", help="Tells the agent what to do instead.")
+        str, typer.Option("--message", "-m", help="Tell the agent what to do instead.")
     ] = "",
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Say no to a pending call.
+    """Deny a pending call.
 
-    Nothing happens, and the agent is told.
+    The call does not run, and the agent is told that you denied it.
 
     Example: handtools deny 3f2a --message 'Use the staging database.'
     """
@@ -108,8 +105,8 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, is_sure: bo
             short = record.calls.short(call_id)
             again = record.suggested_command("approve", short, "--remember", "session")
             raise CliCommandError(
-                "Its job belongs to the agent's own process, which does not wait for this answer.",
-                f"`{again}` allows it when the agent asks again; an answer in `handtools watch` reaches it.",
+                "The job runs in the agent's process, which is not waiting for this answer.",
+                f"`{again}` allows the call when the agent repeats it; or answer in `handtools watch`.",
             )
         if reply.allow and not as_json:
             print_approval(
@@ -117,12 +114,10 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, is_sure: bo
             )
         if name is None and not is_sure and not is_interactive():
             again = record.suggested_command("approve", record.calls.short(call_id))
-            raise CliCommandError(
-                "There is no terminal to ask at.", f"Name the call, `{again}`, or say --yes."
-            )
+            raise CliCommandError("No terminal to confirm on.", f"Pass the call's id, `{again}`, or --yes.")
         if name is None and not is_sure and not ask_yes_no(stderr_console(), "Allow it?"):
-            step = f"To say no: {record.suggested_command('deny', record.calls.short(call_id))}"
-            raise CliCommandError("It still waits for an answer.", step)
+            step = f"To deny it: {record.suggested_command('deny', record.calls.short(call_id))}"
+            raise CliCommandError("The call is still waiting for approval.", step)
         if out_of_reach:
             reply = _store_for_next_call(record, kept, reply)
         streamed = None if as_json else stream_output(toolbox, kept.call.tool)
@@ -131,38 +126,38 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, is_sure: bo
         if as_json or not refused:
             print_result(result, call_id, record, as_json=as_json, streamed=streamed)
         elif out_of_reach:
-            print_remark("Stored; nothing was done yet. You are not asked when the agent calls again.")
+            print_remark("Stored; nothing has run yet. The call is allowed when the agent repeats it.")
         else:
-            print_remark(f"Denied; nothing was changed. Call {record.calls.short(call_id)} is told so.")
-    # A denial is what `deny` is for: it did what was asked of it.
+            print_remark(f"Denied call {record.calls.short(call_id)}; nothing was changed.")
+    # For `deny`, a denied call is success.
     raise typer.Exit(0 if refused else exit_code(result))
 
 
 def _is_out_of_reach(record: WorkspaceJournal, kept: "PendingCall") -> bool:
-    """Whether a call is about a job, which lives in the process of its agent, and that one does not wait."""
+    """Whether a call concerns a job, which lives in its agent's process, and that process isn't waiting."""
     waited_for = record.journal.answers.calls_with_waiting_process()
     about_job = kept.call.tool == "jobs" or starts_job(kept.call.tool, kept.call.args)
     return about_job and kept.call.id not in waited_for
 
 
 def _store_for_next_call(record: WorkspaceJournal, kept: "PendingCall", reply: Reply) -> Reply:
-    """Store a lasting yes; returns the answer with which this call ends without being run here."""
+    """Store an approval for later calls; return the reply that ends this call without running it here."""
     from handtools.runtime.approval.gate import settle_reply
 
     settle_reply(record.journal, kept.call, kept.approval, reply)
-    return Reply(allow=False, message="It is allowed from now on: send the call again.")
+    return Reply(allow=False, message="The call is allowed now: send it again.")
 
 
 def _only_waiting(record: WorkspaceJournal) -> str:
-    """The id of the only call that waits; raises `CliCommandError` when none or several do."""
+    """The id of the only pending call; raises `CliCommandError` if there are none or several."""
     waiting = record.calls.waiting()
     if not waiting:
         raise CliCommandError(
-            "Nothing is waiting for an answer.", f"`{record.suggested_command('log')}` lists the calls."
+            "No calls are waiting for approval.", f"`{record.suggested_command('log')}` lists the calls."
         )
     if len(waiting) > 1:
-        step = f"Give the id of one; `{record.suggested_command('pending')}` lists them."
-        raise CliCommandError(f"{len(waiting)} calls wait for an answer.", step)
+        step = f"Pass the id of one; `{record.suggested_command('pending')}` lists them."
+        raise CliCommandError(f"{len(waiting)} calls are waiting for approval.", step)
     return waiting[0].call_id
 
 
@@ -171,15 +166,15 @@ def _waiting_call(record: WorkspaceJournal, call_id: str) -> "PendingCall":
     if kept is None:
         logged = record.calls.find(call_id)
         ended = f" It ended as {logged.status}." if logged else ""
-        step = f"`{record.suggested_command('pending')}` lists the calls that do."
+        step = f"`{record.suggested_command('pending')}` lists the calls that are."
         raise CliCommandError(
-            f"Call {record.calls.short(call_id)} is not waiting for an answer.{ended}", step
+            f"Call {record.calls.short(call_id)} is not waiting for approval.{ended}", step
         )
     return kept
 
 
 def _print_waiting(record: WorkspaceJournal, waiting: list[Approval]) -> None:
-    rows = make_plain_table("CALL", "WHAT", "ASKED BY")
+    rows = make_plain_table("CALL", "REQUEST", "REASON")
     for approval in waiting:
         short = record.calls.short(approval.call_id)
         rows.add_row(short, table_cell(approval.title, 80), table_cell(approval.rule, 80))

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 _BACKGROUND_NAMES = ("background", "run_in_background", "is_background")
 _NO_JOBS = (
-    "A job ends with the process that started it, and this one ends with its answer. Leave `background` out and "
-    "do all in one script (`server & …; kill %1`), or start it where the process stays: in a client of "
-    "`handtools mcp`, or from Python."
+    "A background job ends with the process that started it, and `handtools call` exits after the call. "
+    "Omit `background` and do everything in one script (`server & …; kill %1`), or start the job from a "
+    "process that keeps running: a client of `handtools mcp`, or Python."
 )
 
 
 def starts_job(tool: str, args: Mapping[str, Any]) -> bool:
-    """Whether a call starts a job, by whichever name `background` was given."""
+    """Whether a call starts a background job, under any of the names of `background`."""
     return tool == "bash" and any(map(args.get, _BACKGROUND_NAMES))
 
 
@@ -40,7 +40,7 @@ def call(
     tool: Annotated[
         str,
         typer.Argument(
-            help="The tool's name; `handtools tools` lists them.",
+            help="Tool name; `handtools tools` lists them.",
             autocompletion=completed_values.complete_tools,
         ),
     ],
@@ -48,22 +48,22 @@ def call(
     *,
     as_json: options.JsonOption = False,
     call_id: Annotated[
-        str, typer.Option("--id", help="Idempotency key: the same id again returns what was recorded.")
+        str, typer.Option("--id", help="Idempotency key: repeating it returns the logged result.")
     ] = "",
     session: Annotated[
         str,
-        typer.Option(help="The session it belongs to.", autocompletion=completed_values.complete_sessions),
+        typer.Option(help="Session of the call.", autocompletion=completed_values.complete_sessions),
     ] = "default",
-    turn: Annotated[str, typer.Option(help="The turn within the session.")] = "",
-    agent: Annotated[str, typer.Option(help="Who is calling.")] = "",
+    turn: Annotated[str, typer.Option(help="Turn within the session.")] = "",
+    agent: Annotated[str, typer.Option(help="Name of the calling agent.")] = "",
     yes: options.YesOption = False,
     runner: options.RunnerOption = "",
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Run one tool, as an agent would.
 
-    The call is judged, recorded and undoable like any other. Exits with 0 when it did what was asked,
-    1 when it failed or was denied, 3 when it waits for an answer.
+    The same policy applies, and the call is logged and can be undone. Exits with 0 on success, 1 if the
+    call failed or was denied, 3 if it waits for approval.
 
     Example: handtools call read path=README.md limit=20
     """
@@ -79,7 +79,7 @@ def call(
     )
     with open_toolbox_at(workspace, plugins=True, yes=yes, runner=runner) as (toolbox, record):
         if call_id and record.calls.recall(call_id) is not None:
-            print_remark("This id was called before: what follows is what was recorded then.")
+            print_remark("This id was used before; this is the logged result.")
         streamed = None if as_json else stream_output(toolbox, tool)
         result = toolbox.call(request)
         if not as_json and is_interactive():
@@ -89,7 +89,7 @@ def call(
 
 
 def stream_output(toolbox: "BlockingToolbox", tool: str) -> "CommandOutputPrinter | None":
-    """Print what the toolbox's next command prints while it runs; None for a tool that runs none."""
+    """Print the output of the toolbox's next command while it runs; None if the tool runs no commands."""
     from handtools.cli.streamed_output import STREAMED_TOOLS, CommandOutputPrinter
 
     if tool not in STREAMED_TOOLS:
@@ -102,9 +102,10 @@ def stream_output(toolbox: "BlockingToolbox", tool: str) -> "CommandOutputPrinte
 def ask_in_terminal_and_resume(
     toolbox: "BlockingToolbox", record: WorkspaceJournal, call_id: str, result: "Result[Any]"
 ) -> "Result[Any]":
-    """While a call is pending, ask the person in the terminal and resume the call with the reply.
+    """While a call is pending, ask the user in the terminal and resume the call with the reply.
 
-    Returns the last result, still pending if the person decides later; no lock is held while they think.
+    Returns the last result, still pending if the user decides later. Nothing is locked while the prompt is
+    open.
     """
     more = record.suggested_command("show", record.calls.short(call_id))
     while result.request is not None:

@@ -1,4 +1,4 @@
-"""What the shell completes for the command line: call ids, sessions, changed paths, names of tools."""
+"""Shell completion values: call ids, sessions, changed paths and tool names."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +13,7 @@ MOST_COMPLETIONS = 50
 
 
 def complete_call_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """The newest calls, each with what it was."""
+    """The newest calls, each with its tool and status."""
     return _from_journal(
         ctx,
         incomplete,
@@ -25,7 +25,7 @@ def complete_call_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, st
 
 
 def complete_waiting_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """The calls that wait for an answer."""
+    """The calls that wait for approval."""
     return _from_journal(
         ctx,
         incomplete,
@@ -36,7 +36,7 @@ def complete_waiting_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str,
 
 
 def complete_sessions(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """The sessions, the one that was active last first."""
+    """The sessions, most recently active first."""
     return _from_journal(
         ctx,
         incomplete,
@@ -75,7 +75,7 @@ def _from_journal(
     incomplete: str,
     find: "Callable[[WorkspaceJournal], Iterable[tuple[str, str]]]",
 ) -> list[tuple[str, str]]:
-    """What a search in the workspace's journal finds; nothing where none is recorded."""
+    """The completions that `find` returns from the workspace's journal; empty if there is no journal."""
     from handtools.cli.open_workspace import open_journal_at
     from handtools.core.errors import HandtoolsError
     from handtools.text.visible_text import visible_line

@@ -1,4 +1,4 @@
-"""CLI command `handtools config`: show what is configured and from where, check, edit and explain it. ADR 232."""
+"""CLI command `handtools config`: show, check, edit and explain the configuration."""
 
 import json
 from enum import StrEnum
@@ -46,22 +46,24 @@ def _matching_keys(incomplete: str) -> list[str]:
 
 def config(
     action: Annotated[
-        ConfigAction, typer.Argument(help="What to do; schema prints a JSON schema for editors.")
+        ConfigAction, typer.Argument(help="What to do; schema prints a JSON schema for editors")
     ] = ConfigAction.show,
     key: Annotated[
         str | None,
         typer.Argument(
-            metavar="[KEY]", help="With explain: a key, as limits.memory.", autocompletion=_matching_keys
+            metavar="[KEY]",
+            help="With explain: the key, such as limits.memory.",
+            autocompletion=_matching_keys,
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="With show: also keys that nobody set.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="With show: include keys that are not set.")] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Show what is configured, and where; or check, edit, explain it.
+    """Show, check, edit or explain the configuration.
 
-    Yours is ~/.config/handtools/config.toml. A project's own .handtools.toml, or [tool.handtools] in its
-    pyproject.toml, may only tighten it.
+    Your configuration is ~/.config/handtools/config.toml. A project's .handtools.toml, or [tool.handtools]
+    in its pyproject.toml, can only tighten it.
 
     Example: handtools config explain limits.memory
     """
@@ -101,7 +103,9 @@ def _show(workspace: Path, *, every: bool, as_json: bool) -> None:
         for row in rows:
             table.add_row(row.key.name, table_cell(_value_in_words(row), 80), _origin_in_words(row))
         stdout_console().print(table)
-    print_remark(*([""] if rows else ["Nothing is configured: all is as built in."]), *_files(found))
+    print_remark(
+        *([""] if rows else ["Nothing is configured; all settings have their defaults."]), *_files(found)
+    )
     print_remark(*found.ignored)
     print_remark("Next: handtools config explain KEY   handtools config show --all")
 
@@ -135,10 +139,12 @@ def _check(workspace: Path, *, as_json: bool) -> None:
             print_failure(str(problem).removeprefix(": "), "")
         print_remark(*ignored)
         if problems:
-            print_remark("  → `handtools config edit` opens your own file. Until then no call runs.")
+            print_remark("  → Fix it with `handtools config edit`. Until then, no calls run.")
         else:
             print_remark(
-                f"{', '.join(files)} can be used." if files else "There is no file: all is as built in."
+                f"{', '.join(files)}: no problems found."
+                if files
+                else "No configuration file; using defaults."
             )
     if problems:
         raise typer.Exit(EXIT_FAILED)
@@ -150,7 +156,7 @@ def _edit(workspace: Path, *, as_json: bool) -> None:
         print_json({"file": str(file), "exists": file.exists()})
         return
     if not is_interactive():
-        raise CliCommandError("Nobody is here to edit it.", f"Open {file} in an editor.")
+        raise CliCommandError("Can't open an editor without a terminal.", f"Open {file} in an editor.")
     import click
 
     if not file.exists():
@@ -160,7 +166,10 @@ def _edit(workspace: Path, *, as_json: bool) -> None:
 
 
 def own_config_file() -> Path:
-    """The person's configuration file, whether it is there or not; raises `CliCommandError` without a home."""
+    """The path of the user's configuration file, which may not exist.
+
+    Raises `CliCommandError` if there is no home folder.
+    """
     import os
 
     from handtools.host.files.config_files import CONFIG_VARIABLE, user_config_file
@@ -168,14 +177,14 @@ def own_config_file() -> Path:
     file = os.environ.get(CONFIG_VARIABLE) or user_config_file()
     if file is None:
         raise CliCommandError(
-            "There is no home folder, and so no place for a configuration.",
+            "There is no home folder to put a configuration in.",
             "Set XDG_CONFIG_HOME to a folder.",
         )
     return Path(file).expanduser()
 
 
 def write_config_file(file: Path, text: str) -> None:
-    """Write a configuration file and, beside it, the schema that editors check it by."""
+    """Write a configuration file and, next to it, the JSON schema for editors."""
     from handtools.configuration.schema import config_json_schema
 
     try:
@@ -186,19 +195,19 @@ def write_config_file(file: Path, text: str) -> None:
         )
     except OSError as problem:
         raise CliCommandError(
-            f"{file} can't be written: {problem.strerror}.", "Make the folder writable, then try again."
+            f"Can't write {file}: {problem.strerror}.", "Make the folder writable, then try again."
         ) from problem
 
 
 CONFIG_HEADER = (
     f"#:schema {SCHEMA_FILE_NAME}\n"
-    "# What agents may do with handtools on this machine, and what commands find.\n"
-    "# `handtools config explain KEY` says what a key means, `handtools config check` whether all is right.\n"
+    "# What agents may do with handtools on this machine, and what their commands can use.\n"
+    "# `handtools config explain KEY` explains a key; `handtools config check` checks this file.\n"
 )
 
 
 def commented_template() -> str:
-    """A configuration file in which every key is explained and none is set."""
+    """A configuration file that explains every key in comments and sets none."""
     from handtools.configuration.schema import NESTED_TABLES, config_keys
 
     lines = [CONFIG_HEADER]
@@ -225,7 +234,7 @@ def _explain(workspace: Path, name: str | None, *, as_json: bool) -> None:
     if name is None or name not in keys:
         near = [f"`{each}`" for each in get_close_matches(name or "", keys, 2)]
         step = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(keys)}."
-        raise CliCommandError(f"`{name}` is no key." if name else "Say which key.", step)
+        raise CliCommandError(f"Unknown key: `{name}`." if name else "No key given.", step)
     key = keys[name]
     row = next(
         (each for each in settings_in_force(load_configuration(workspace)) if each.key.name == name), None
@@ -245,7 +254,7 @@ def _explain(workspace: Path, name: str | None, *, as_json: bool) -> None:
         "means": key.facts.meaning,
         "takes": key.values,
         "default": key.facts.default,
-        "in a project": key.facts.project or "ignored: it is for your own configuration",
+        "in a project": key.facts.project or "ignored; set it in your own configuration",
         "variable": key.facts.variable,
     }
     if row is not None:

@@ -1,4 +1,4 @@
-"""CLI command `handtools diff`: print the diff of what one call, a session or all calls on a path changed."""
+"""CLI command `handtools diff`: print the changes of a call, of a session, or of all calls on a path."""
 
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -21,7 +21,7 @@ MOST_STAT_ROWS = 60
 
 
 class FileDiffStat(NamedTuple):
-    """How many lines of one file were added and removed; None for what is no text."""
+    """How many lines of one file were added and removed; None if it is not text."""
 
     path: str
     added: int | None
@@ -33,25 +33,25 @@ def diff(
         str | None,
         typer.Argument(
             metavar="ID|PATH",
-            help="A call id or the start of one, or a path.",
+            help="Call id or prefix, or a path.",
             autocompletion=completed_values.complete_ids_and_paths,
         ),
     ] = None,
     session: Annotated[
         str | None,
         typer.Option(
-            help="Everything this session changed.", autocompletion=completed_values.complete_sessions
+            help="All changes of this session.", autocompletion=completed_values.complete_sessions
         ),
     ] = None,
     stat: Annotated[
-        bool, typer.Option("--stat", help="Only how many lines of each file came and went.")
+        bool, typer.Option("--stat", help="Show only added and removed line counts per file.")
     ] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Show what a call, a path's calls or a session changed.
+    """Show the changes of a call, a path or a session.
 
-    Without a name: all that still stands of the last session that changed anything.
+    Without an argument, shows the changes of the last session that made any, except those that were undone.
 
     Example: handtools diff --stat
     """
@@ -105,18 +105,18 @@ def _print_stat(
 
 
 def _nothing_stands(record: WorkspaceJournal, subject: str) -> str:
-    return f"Nothing that {subject} changed still stands. Next: {record.suggested_command('log')}"
+    return f"No changes by {subject}, or all were undone. Next: {record.suggested_command('log')}"
 
 
 def line_counts(change: "Change") -> tuple[int, int] | tuple[None, None]:
-    """How many lines a change of one file adds and removes; None for what is no text."""
+    """How many lines a change to one file adds and removes; None if it is not text."""
     from handtools.core.changes import ChangeSet
     from handtools.runtime.approval.preview import changes_diff
 
     text = changes_diff(ChangeSet((change,)))
     if not text.startswith(("--- ", "diff --git ")):
         return None, None
-    # Before the first hunk there are only headers, after it only lines of the file.
+    # Only headers come before the first hunk, and only lines of the file after it.
     lines = text.partition("\n@@")[2].split("\n")
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
@@ -126,13 +126,14 @@ def _chosen_touches(
 ) -> tuple[str, list["RecordedTouch"]]:
     """Resolve the argument (a path, a call id or none) to recorded file changes, oldest first, and a label.
 
-    Raises `CliCommandError` when it matches nothing.
+    Raises `CliCommandError` if it matches nothing.
     """
     if name is None:
         newest = record.calls.newest_change()
         if session is None and newest is None:
             raise CliCommandError(
-                "No change stands.", f"`{record.suggested_command('log')}` lists the calls."
+                "No changes: none were made, or all were undone.",
+                f"`{record.suggested_command('log')}` lists the calls.",
             )
         session = session if session is not None else newest.session if newest else ""
         return f"session {session}", _standing_touches(record.entries.selected("session", session))
@@ -147,12 +148,12 @@ def _chosen_touches(
 
 
 def _standing_touches(newest_first: list["RecordedTouch"]) -> list["RecordedTouch"]:
-    """The recorded changes that were not undone, oldest first, from a list with the newest first."""
+    """The changes that were not undone, oldest first, from a list that is newest first."""
     return [t for t in newest_first[::-1] if t.kind == "change" and t.reverted_by is None]
 
 
 def _recorded_path(record: WorkspaceJournal, name: str) -> str | None:
-    """The workspace-relative path that the argument names, or None when no recorded call changed that path."""
+    """The workspace-relative path that the argument names, or None if no recorded call changed it."""
     try:
         path = record.files.locate(name)
     except ToolError:

@@ -24,25 +24,21 @@ CHECK_STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
 
 def doctor(
-    deep: Annotated[bool, typer.Option("--deep", help="Read a large journal through, too.")] = False,
-    mcp: Annotated[
-        bool, typer.Option("--mcp", help="Start the MCP server, and look at the clients, instead.")
-    ] = False,
-    language: Annotated[
-        bool, typer.Option("--language", help="Look at language servers, instead.")
-    ] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Check every page of a large journal.")] = False,
+    mcp: Annotated[bool, typer.Option("--mcp", help="Check the MCP server and clients instead.")] = False,
+    language: Annotated[bool, typer.Option("--language", help="Check language servers instead.")] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Say what works here, what is missing, and what to do.
+    """Check this machine: what works, what is missing, what to do.
 
-    Exits with 1 only when something is broken.
+    Exits with 1 only if something is broken.
 
     Example: handtools doctor --mcp
     """
     from handtools.cli.doctor_checks import machine_checks
 
-    with shown_when_slow("Looking at this machine"):
+    with shown_when_slow("Checking this machine"):
         if mcp:
             from handtools.cli.doctor_checks import mcp_checks
 
@@ -68,7 +64,7 @@ def doctor(
 def _print_findings(found: "list[DoctorCheckResult]") -> None:
     from rich.text import Text
 
-    rows = make_plain_table("PART", "STATE", "WHAT FOLLOWS", "NEXT STEP")
+    rows = make_plain_table("PART", "STATE", "DETAILS", "NEXT STEP")
     for finding in found:
         state = Text(finding.state, CHECK_STYLES[finding.state])
         rows.add_row(

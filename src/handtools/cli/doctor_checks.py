@@ -1,4 +1,4 @@
-"""The checks of `handtools doctor`: the machine and its journal, language servers, the MCP server and clients."""
+"""The checks of `handtools doctor`: machine, journal, language servers, MCP server and clients."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ JOURNAL_FULL_CHECK_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheckResult:
-    """Result of one `handtools doctor` check: name, state (ok, missing, broken), explanation and next step."""
+    """Result of one check: name, state (ok, missing, broken), explanation and next step."""
 
     name: str
     state: CheckState
@@ -41,9 +41,9 @@ class DoctorCheckResult:
 
 
 def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
-    """Run the default checks of `handtools doctor`: workspace, journal, kernel, sandbox, web, programs, plugins.
+    """Run the default checks: workspace, journal, kernel, sandbox, web, programs, plugins.
 
-    `deep` also reads a large journal through.
+    `deep` also checks every page of a large journal.
     """
     from handtools.host.files.state_folders import state_folder
 
@@ -53,7 +53,7 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
         state = state_folder(root)
     except HostError as failure:
         yield DoctorCheckResult(
-            "state", "broken", str(failure), "Until then no call runs: none could be recorded."
+            "state", "broken", str(failure), "No calls run until this is fixed: they can't be recorded."
         )
         yield from _programs(root)
         return
@@ -76,19 +76,24 @@ def _workspace(root: Path) -> DoctorCheckResult:
     if os.access(real, os.W_OK):
         return DoctorCheckResult("workspace", "ok", told)
     return DoctorCheckResult(
-        "workspace", "missing", f"{told}; it can't be written to", "Files can be read but not changed."
+        "workspace", "missing", f"{told}; it is not writable", "Files can be read but not changed."
     )
 
 
 def _installation(root: Path) -> Iterator[DoctorCheckResult]:
-    """Warn when handtools itself is installed inside the workspace, where tools could change its code."""
+    """Warn if handtools is installed inside the workspace, where tools could change its code."""
     from handtools.host.programs import installation_folders_in_workspace
 
     if folders := installation_folders_in_workspace(root):
-        told = f"handtools itself runs from the workspace ({', '.join(folders)}), where its code can be changed"
-        held = f"{told}; commands that bubblewrap confines see it read-only, and tools ask"
+        told = (
+            f"handtools is installed inside the workspace ({', '.join(folders)}), where its code can change"
+        )
+        held = f"{told}; it is read-only for commands in bubblewrap, and tools need approval to change it"
         yield DoctorCheckResult(
-            "installation", "missing", held, "Install it outside: `uv tool install handtools`."
+            "installation",
+            "missing",
+            held,
+            "Install it outside the workspace: `uv tool install handtools`.",
         )
 
 
@@ -96,13 +101,15 @@ SHOWN_HIDDEN_PROGRAMS = 6
 
 
 def _configuration_checks(root: Path) -> Iterator[DoctorCheckResult]:
-    """Name the files that are in force, the policy, and what of the PATH commands can't see."""
+    """Report the configuration files in force, the policy, and programs on PATH that commands can't see."""
     from handtools.configuration import load_configuration
 
     try:
         found = load_configuration(root)
     except UsageError as problem:
-        yield DoctorCheckResult("configuration", "broken", str(problem), "Until then no call runs.")
+        yield DoctorCheckResult(
+            "configuration", "broken", str(problem), "No calls run until this is fixed."
+        )
         return
     yield DoctorCheckResult("settings", "ok", _settings_in_words(found))
     yield DoctorCheckResult("policy", "ok", _policy_in_words(found))
@@ -130,11 +137,11 @@ def _settings_in_words(found: "Configuration") -> str:
         if getattr(settings.limits, name) != getattr(UNLIMITED_ALLOWANCE, name)
     ]
     told = [*said, *([f"limits: {', '.join(limits)}"] if limits else [])]
-    return "; ".join([_files_in_words(found, "no config.toml: as built in"), *told])
+    return "; ".join([_files_in_words(found, "no config.toml: defaults"), *told])
 
 
 def _files_in_words(found: "Configuration", none: str, *, policy: bool = False) -> str:
-    """The files of the person that have settings, or those that have policy keys."""
+    """The user's configuration files, or with `policy` only those with policy keys."""
     from handtools.configuration.schema import POLICY_KEYS
 
     files = [
@@ -149,10 +156,10 @@ def _policy_in_words(found: "Configuration") -> str:
     from handtools.runtime.policy import DEFAULTS
 
     policy = found.policy
-    confined = policy.defaults.get("run", "allow in a sandbox, else ask")
+    confined = policy.defaults.get("run", "allow in a sandbox, otherwise ask")
     verdicts = {kind: policy.default_verdict(kind) for kind in DEFAULTS} | {"run": confined}
-    told = [_files_in_words(found, "no policy is written: as built in", policy=True)]
-    told.append("where no rule speaks: " + ", ".join(f"{kind} {word}" for kind, word in verdicts.items()))
+    told = [_files_in_words(found, "no policy configured: defaults", policy=True)]
+    told.append("if no rule matches: " + ", ".join(f"{kind} {word}" for kind, word in verdicts.items()))
     told.append("rules: " + ", ".join(rule.name for rule in policy.rules))
     told += [f"hosts: {', '.join(policy.hosts)}"] if policy.hosts else []
     told += [f"ports: {', '.join(policy.ports)}"] if policy.ports else []
@@ -162,7 +169,7 @@ def _policy_in_words(found: "Configuration") -> str:
 
 
 def _search_path(root: Path, found: "Configuration") -> Iterator[DoctorCheckResult]:
-    """Compare the programs on PATH with those that a command sees, by running one."""
+    """Run a command to compare the programs on PATH with those that commands can see."""
     from handtools.host.files.state_folders import state_folder
     from handtools.host.sandbox.environment_variables import command_environment
 
@@ -170,11 +177,13 @@ def _search_path(root: Path, found: "Configuration") -> Iterator[DoctorCheckResu
     folders = list(dict.fromkeys(filter(None, environment["PATH"].split(os.pathsep))))
     yield DoctorCheckResult("PATH", "ok", os.pathsep.join(folders))
     try:
-        # A state of its own: looking leaves nothing behind.
+        # A temporary state folder, so that the check leaves nothing behind.
         with tempfile.TemporaryDirectory(dir=state_folder(root), ignore_cleanup_errors=True) as state:
             seen = _programs_in_a_command(root, found, state)
     except HostError as failure:
-        yield DoctorCheckResult("PATH in commands", "broken", str(failure), "Until then no command runs.")
+        yield DoctorCheckResult(
+            "PATH in commands", "broken", str(failure), "No commands run until this is fixed."
+        )
         return
     for folder in folders:
         there = set(_programs_in(folder))
@@ -182,12 +191,12 @@ def _search_path(root: Path, found: "Configuration") -> Iterator[DoctorCheckResu
         if hidden:
             more = f" and {len(hidden) - SHOWN_HIDDEN_PROGRAMS:,} more"
             named = ", ".join(hidden[:SHOWN_HIDDEN_PROGRAMS])
-            told = f"{folder}: commands do not see {len(hidden):,} of {len(there):,} programs: {named}"
+            told = f"{folder}: commands can't see {len(hidden):,} of {len(there):,} programs: {named}"
             yield DoctorCheckResult(
                 "hidden from commands",
                 "missing",
                 told + (more if len(hidden) > SHOWN_HIDDEN_PROGRAMS else ""),
-                "Add the folder, or where its links lead, to `readable`: `handtools config edit`.",
+                "Add the folder, or the targets of its symlinks, to `readable`: `handtools config edit`.",
             )
 
 
@@ -250,38 +259,38 @@ def _journal(root: Path, state: Path, *, deep: bool) -> Iterator[DoctorCheckResu
         newest = journal.calls.page(limit=1)
         interrupted, waiting = journal.entries.open(), journal.calls.waiting()
     except HostError as failure:
-        yield DoctorCheckResult("journal", "broken", str(failure), f"Look at {state}.")
+        yield DoctorCheckResult("journal", "broken", str(failure), f"Inspect {state}.")
         return
     finally:
         journal.close()
     if journal.healed:
         yield DoctorCheckResult(
-            "journal", "broken", journal.healed, "Nothing more: new calls are recorded again."
+            "journal", "broken", journal.healed, "Nothing to do: new calls are recorded again."
         )
         return
     yield _check_pages(file, newest[0].seq if newest else 0, deep=deep)
     if interrupted:
         told = f"interrupted or running changes: {len(interrupted)}"
         yield DoctorCheckResult(
-            "recovery", "ok", f"{told}; the next call finishes or takes back what was interrupted"
+            "recovery", "ok", f"{told}; the next call completes or reverts interrupted changes"
         )
     if waiting:
         yield DoctorCheckResult(
-            "approvals", "ok", f"calls that wait for an answer: {len(waiting)}", "handtools pending"
+            "approvals", "ok", f"calls waiting for approval: {len(waiting)}", "handtools pending"
         )
     for kept in sorted(state.glob(f"{JOURNAL_NAME}.damaged-*[0-9]")):
         yield DoctorCheckResult(
-            "old journal", "ok", f"{kept} was damaged and set aside", "Delete it when you are done."
+            "old journal", "ok", f"{kept} was damaged and set aside", "Delete it if you don't need it."
         )
 
 
 def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
-    """Check the journal database with SQLite's `quick_check`; a large file is skipped unless `deep` is set."""
+    """Check the journal database with SQLite's `quick_check`; skip a large file unless `deep` is set."""
     size = file.stat().st_size
     told = f"{calls:,} calls, {format_size(size)}"
     if size > JOURNAL_FULL_CHECK_BYTES and not deep:
         return DoctorCheckResult(
-            "journal", "ok", f"{told}; opened, not read through", "handtools doctor --deep"
+            "journal", "ok", f"{told}; opened, pages not checked", "handtools doctor --deep"
         )
     try:
         connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
@@ -292,8 +301,8 @@ def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
     except sqlite3.Error as failure:
         problem = str(failure)
     if problem == "ok":
-        return DoctorCheckResult("journal", "ok", f"{told}, read through")
-    step = f"Move {file} away: files are untouched, a new journal is begun."
+        return DoctorCheckResult("journal", "ok", f"{told}, all pages checked")
+    step = f"Move {file} away. Your files are not affected, and a new journal is started."
     return DoctorCheckResult("journal", "broken", f"{told}: {problem}", step)
 
 
@@ -302,7 +311,7 @@ def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.linux_features import SYSTEM_PARTS
 
     if syscalls.has_openat2():
-        yield DoctorCheckResult("openat2", "ok", "the kernel itself keeps paths inside the workspace")
+        yield DoctorCheckResult("openat2", "ok", "the kernel keeps paths inside the workspace")
     for part in SYSTEM_PARTS:
         if part.is_missing is not None and part.is_missing():
             yield DoctorCheckResult(part.name, "missing", part.sentence)
@@ -316,8 +325,8 @@ def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
         with one.open("rb") as file:
             leased = syscalls.try_read_lease(file.fileno()) == "held"
     told = {
-        "renameat2": (failure is None, "a file is exchanged for its new version in one moment"),
-        "leases": (leased, "other writers are noticed while a file is replaced"),
+        "renameat2": (failure is None, "files are replaced atomically by exchange"),
+        "leases": (leased, "other writers are detected while a file is replaced"),
     }
     for part in SYSTEM_PARTS:
         if part.check in told:
@@ -327,7 +336,7 @@ def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
 
 
 def _capture(root: Path, state: Path) -> DoctorCheckResult:
-    """Check whether overlay file systems can capture what commands change, and give the reason if they can't."""
+    """Check whether overlay file systems can capture commands' changes, and why not."""
     from handtools.host.files.backups import FolderBackups
     from handtools.host.files.state_folders import backups_folder
     from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
@@ -335,9 +344,9 @@ def _capture(root: Path, state: Path) -> DoctorCheckResult:
     why = overlay_problem(root, FolderBackups(backups_folder(root, state)))
     if not why:
         return DoctorCheckResult(
-            "capture", "ok", "layers: what a command changes is seen in full before it lands"
+            "capture", "ok", "overlay: all changes of a command are checked before they are applied"
         )
-    told = f"{why} Instead the workspace is looked at before and after, and jobs are not captured."
+    told = f"{why} Instead, the workspace is compared before and after, and jobs are not captured."
     return DoctorCheckResult(
         "capture", "missing", told, "Allow user namespaces, or keep the state on this file system."
     )
@@ -351,13 +360,13 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     try:
         choice = choose_runner(wanted=_wanted_runner(root), root=root)
     except HostError as failure:
-        step = f"Until then no command runs. {_rename_runner_step()}"
+        step = f"No commands run until this is fixed. {_rename_runner_step()}"
         yield DoctorCheckResult("sandbox", "broken", str(failure), step)
         yield _container()
         return
     step = "Install bubblewrap, or allow user namespaces."
     if not has_supervisors():
-        step = "Use a container engine, if there can be one: --runner container."
+        step = "Use a container engine if possible: --runner container."
     step = "" if choice.runner.confined else step
     yield DoctorCheckResult(
         "sandbox",
@@ -367,13 +376,13 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     )
     for passed in choice.passed:
         if passed.name == "container":
-            continue  # it has a check of its own
+            continue  # it has its own check
         yield DoctorCheckResult(f"not {passed.name}", "missing", passed.reason)
     yield _container()
 
 
 def _wanted_runner(root: Path) -> str:
-    """The runner that the environment or the settings name; empty for the strongest."""
+    """The runner set in the environment or the settings; empty for the strongest."""
     from handtools.configuration import load_configuration
     from handtools.toolbox import RUNNER_VARIABLE
 
@@ -387,8 +396,8 @@ def _rename_runner_step() -> str:
     from handtools.toolbox import RUNNER_VARIABLE
 
     if os.environ.get(RUNNER_VARIABLE):
-        return f"Unset {RUNNER_VARIABLE}, or name another runner there."
-    return "Take `runner` out of your configuration, or name another there: `handtools config edit`."
+        return f"Unset {RUNNER_VARIABLE}, or set it to another runner."
+    return "Remove or change `runner` in your configuration: `handtools config edit`."
 
 
 def _container() -> DoctorCheckResult:
@@ -399,10 +408,10 @@ def _container() -> DoctorCheckResult:
     problem = runner.unavailable_reason()
     if problem:
         return DoctorCheckResult(
-            "container", "missing", problem, "Only for those who want it: --runner container."
+            "container", "missing", problem, "Optional: only needed for --runner container."
         )
     capture = (
-        "layers" if runner.can_mount_overlay else "looking before and after, and writes happen in place"
+        "overlay" if runner.can_mount_overlay else "comparing before and after, and writes happen in place"
     )
     return DoctorCheckResult(
         "container", "ok", f"works with {runner.image}; changes are captured by {capture}"
@@ -420,9 +429,9 @@ def _web() -> DoctorCheckResult:
         engine = configured_engine(os.environ)
     except HostError as wrong:
         return DoctorCheckResult(
-            "web", "broken", f"web_search is not offered: {wrong}", "Look at the environment."
+            "web", "broken", f"web_search is not offered: {wrong}", "Check the environment variables."
         )
-    search = f"web_search asks {engine.adapter.name}" if engine else "no search engine is set up"
+    search = f"web_search uses {engine.adapter.name}" if engine else "no search engine is configured"
     return DoctorCheckResult("web", "ok", f"fetch; {search}")
 
 
@@ -432,7 +441,9 @@ def _programs(root: Path) -> Iterator[DoctorCheckResult]:
     try:
         yield DoctorCheckResult("rg", "ok", find_ripgrep(root).file)
     except RipgrepMissing as missing:
-        yield DoctorCheckResult("rg", "missing", str(missing), "Until then nothing can be searched.")
+        yield DoctorCheckResult(
+            "rg", "missing", str(missing), "Searching does not work until this is fixed."
+        )
     yield _servers()
 
 
@@ -440,13 +451,13 @@ def _servers() -> DoctorCheckResult:
     from handtools.host.language.servers import LANGUAGE_SERVERS
 
     found = [server.name for server in LANGUAGE_SERVERS if _which(server.command[0])]
-    step = "`handtools doctor --language` has versions, and how to install others."
+    step = "`handtools doctor --language` shows versions, and how to install more."
     if found:
         return DoctorCheckResult(
-            "servers", "ok", f"{', '.join(found)}: errors after a change, and lsp", step
+            "servers", "ok", f"{', '.join(found)}: diagnostics after changes, and the lsp tool", step
         )
     return DoctorCheckResult(
-        "servers", "missing", "no language server is here: changes are not checked", step
+        "servers", "missing", "no language server found: changes are not checked", step
     )
 
 
@@ -467,15 +478,15 @@ def _plugins() -> Iterator[DoctorCheckResult]:
 
 
 def _which(name: str) -> str | None:
-    """Find a program on the PATH or next to the running Python interpreter, where pip puts scripts."""
+    """Find a program on the PATH or next to the running Python interpreter, where pip installs scripts."""
     beside = str(Path(sys.executable).parent)
     return shutil.which(name, path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
 
 
 def language_checks(root: Path) -> Iterator[DoctorCheckResult]:
-    """Check every supported language server: its version if it is installed, else how to install it.
+    """Check every supported language server: its version, or how to install it.
 
-    Installed ones come first; no server is started.
+    Installed servers come first; none is started.
     """
     from handtools.host.language.local_language import LocalLanguage
     from handtools.host.language.optional_language_servers import LANGUAGE_SWITCH_VARIABLE
@@ -485,12 +496,12 @@ def language_checks(root: Path) -> Iterator[DoctorCheckResult]:
     runner = choose_runner(root=root).runner
     if not runner.confined:
         yield DoctorCheckResult("sandbox", "missing", UNCONFINED_SERVERS_NOTE, "handtools doctor")
-    # Nothing is kept: their versions are asked for, and no server is started.
+    # The cache folder is never written: this only queries versions and starts no server.
     language = LocalLanguage(root, cache=root, runner=lambda: runner)
     for speaker in sorted(language.known_servers(), key=lambda each: not each.version):
         languages = ", ".join(speaker.languages)
         if speaker.program and not speaker.version:
-            told = f"{languages}: {speaker.program} is there, but does not run"
+            told = f"{languages}: {speaker.program} exists, but does not run"
             yield DoctorCheckResult(speaker.name, "missing", told, speaker.install)
         elif speaker.program:
             yield DoctorCheckResult(speaker.name, "ok", f"{languages}: {speaker.version}", speaker.program)
@@ -524,7 +535,7 @@ INITIALIZE_MESSAGES: tuple[dict[str, Any], ...] = (
 def mcp_checks(root: Path) -> Iterator[DoctorCheckResult]:
     """Run the checks of `handtools doctor --mcp`.
 
-    They cover the mcp package, a test start of the MCP server, and the config of each client.
+    They cover the mcp package, a test start of the MCP server, and each client's configuration.
     """
     package = _mcp_package()
     yield package
@@ -540,20 +551,20 @@ def _mcp_package() -> DoctorCheckResult:
         return DoctorCheckResult("mcp package", "ok", f"mcp {version('mcp')}")
     except PackageNotFoundError:
         return DoctorCheckResult(
-            "mcp package", "broken", "it is not installed", "pip install 'handtools-slim[mcp]'"
+            "mcp package", "broken", "not installed", "pip install 'handtools-slim[mcp]'"
         )
 
 
 def _server_start(root: Path) -> DoctorCheckResult:
     """Start the MCP server as a client would, list its tools, and report failure or a slow start."""
-    # Clients wait for the tools; the other answer only shows that what runs them loads, too.
+    # Clients wait for tools/list; resources/list also checks that the code that runs tools loads.
     listed, loaded = _ask_server(root, "tools/list", "resources/list")
     if "tools" not in listed.result or "resources" not in loaded.result:
-        said = loaded.last_words or "it said nothing"
+        said = loaded.last_words or "it printed nothing"
         return DoctorCheckResult(
             "server", "broken", f"it does not start: {said}", f"Try: handtools mcp {root}"
         )
-    told = f"{len(listed.result['tools'])} tools, told after {listed.seconds:.1f} s"
+    told = f"{len(listed.result['tools'])} tools, listed after {listed.seconds:.1f} s"
     if listed.seconds > SLOW_START_SECONDS:
         return DoctorCheckResult(
             "server", "missing", f"{told}, which is slow", "Some clients wait only a few seconds."
@@ -562,7 +573,7 @@ def _server_start(root: Path) -> DoctorCheckResult:
 
 
 def _text_reaches_client() -> DoctorCheckResult:
-    """Check, with a test server, that a file's text is in every field of a `read` result that clients forward."""
+    """Check with a test server that each field of a `read` result that clients may forward has the text."""
     line = f"read by handtools doctor {uuid.uuid4()}"
     with tempfile.TemporaryDirectory() as place:
         root = Path(place, "folder")
@@ -573,31 +584,29 @@ def _text_reaches_client() -> DoctorCheckResult:
     shown = [name for name in ("content", "structuredContent") if name in read.result]
     lost = [name for name in shown if line not in json.dumps(read.result[name])]
     if lost or not shown:
-        told = f"a file's text is not in {lost[0]}" if lost else f"nothing can be read: {read.last_words}"
+        told = f"a file's text is missing in {lost[0]}" if lost else f"`read` failed: {read.last_words}"
         return DoctorCheckResult(
-            "text", "broken", told, "pip install --upgrade handtools, then start the client anew."
+            "text", "broken", told, "pip install --upgrade handtools, then restart the client."
         )
-    return DoctorCheckResult(
-        "text", "ok", "what the model asks for reaches it, whichever field a client forwards"
-    )
+    return DoctorCheckResult("text", "ok", "file text reaches the model, whichever field a client forwards")
 
 
 @dataclass(frozen=True, slots=True)
 class _ServerAnswer:
-    """The test server's answer to one request: its result, how long it took, and the last line on stderr."""
+    """The test server's response to one request, how long it took, and the last line on stderr."""
 
     result: dict[str, Any]
     seconds: float
-    """Seconds from the start of the server process to this answer."""
+    """Seconds from the start of the server process to this response."""
     last_words: str = ""
 
 
 def _ask_server(
     root: Path, *methods: str, params: dict[str, Any] | None = None, **environment: str
 ) -> list[_ServerAnswer]:
-    """Start `handtools mcp` as a child process, send it requests over stdin, and return its answers.
+    """Start `handtools mcp` as a child process, send it requests over stdin, and return its responses.
 
-    The process is killed at the end, or after 20 seconds.
+    The process is killed at the end, or after `SERVER_START_SECONDS`.
     """
     from handtools.host.programs import PIPE, Program, start_program
 
@@ -618,7 +627,7 @@ def _ask_server(
         stdout=PIPE,
         stderr=PIPE,
     ) as child:
-        # A server that says nothing must not keep the doctor waiting.
+        # Kill a server that does not respond, so that `doctor` does not hang.
         late = threading.Timer(SERVER_START_SECONDS, child.kill)
         late.start()
         assert child.stdin is not None
@@ -627,7 +636,7 @@ def _ask_server(
         with contextlib.suppress(BrokenPipeError):
             child.stdin.write(lines.encode())
             child.stdin.flush()
-        child.stdout.readline()  # the answer to the greeting
+        child.stdout.readline()  # the response to `initialize`
         for _ in methods:
             line = child.stdout.readline()
             result = json.loads(line).get("result", {}) if line.startswith(b"{") else {}
@@ -640,11 +649,11 @@ def _ask_server(
 
 def _mcp_sandbox() -> DoctorCheckResult:
     if shutil.which("bwrap"):
-        return DoctorCheckResult("sandbox", "ok", "bubblewrap confines commands")
+        return DoctorCheckResult("sandbox", "ok", "commands run in bubblewrap")
     return DoctorCheckResult(
         "sandbox",
         "missing",
-        "bubblewrap is not installed: commands are confined less, and `handtools doctor` says how",
+        "bubblewrap is not installed: commands are less confined; see `handtools doctor`",
         "apt install bubblewrap",
     )
 
@@ -673,7 +682,7 @@ def _installed_clients(root: Path) -> Iterator[DoctorCheckResult]:
             starts = f"{file} starts {program}, which is not"
             if "/" in program:
                 yield DoctorCheckResult(
-                    client.title, "broken", f"{starts} there", f"handtools install {client.name}"
+                    client.title, "broken", f"{starts} installed", f"handtools install {client.name}"
                 )
             else:
                 yield DoctorCheckResult(
@@ -685,6 +694,6 @@ def _installed_clients(root: Path) -> Iterator[DoctorCheckResult]:
 
 
 def _program_in_entry(entry: str) -> str:
-    """The program that our MCP server entry starts, found by a regex in its JSON, TOML or YAML; else empty."""
+    """The program in our MCP server entry, found by a regex in its JSON, TOML or YAML; or empty."""
     found = re.search(r'"?(?:command|cmd)"?\s*[:=]\s*\[?\s*("(?:[^"\\]|\\.)*")', entry)
     return str(json.loads(found[1])) if found else ""

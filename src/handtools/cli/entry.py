@@ -1,6 +1,6 @@
 """Entry point of the `handtools` command.
 
-`handtools mcp` starts at once, without importing typer; all else goes to `cli.main`.
+`handtools mcp` starts without importing typer, to be fast; all other commands go to `cli.main`.
 """
 
 import errno
@@ -12,17 +12,20 @@ _WORKSPACE_OPTIONS = ("-C", "--workspace")
 
 
 def main() -> None:
-    """Run the `handtools` command; exits with a message when the current folder has been deleted."""
+    """Run the `handtools` command.
+
+    Exits with a message if the current folder was deleted or too many files are open.
+    """
     try:
         _run()
     except FileNotFoundError:
         if _is_here():
             raise
-        sys.exit("handtools: the folder you are in is gone. Go to another: cd FOLDER")
+        sys.exit("handtools: the current folder was deleted. Change to another: cd FOLDER")
     except OSError as refused:
         if refused.errno not in {errno.EMFILE, errno.ENFILE}:
             raise
-        sys.exit("handtools: too many files are open to start. Raise the limit: ulimit -n 1024")
+        sys.exit("handtools: too many open files. Raise the limit: ulimit -n 1024")
 
 
 def _is_here() -> bool:
@@ -34,9 +37,9 @@ def _is_here() -> bool:
 
 
 def _run() -> None:
-    """Start the stdio MCP server for a plain `handtools mcp [FOLDER …]`, else run the typer command line.
+    """Start the stdio MCP server for `handtools mcp [FOLDER …]` without options, otherwise the typer CLI.
 
-    Exits with a message when typer or rich is not installed.
+    Exits with a message if typer or rich is not installed.
     """
     words = move_workspace_option(join_workspace_options(sys.argv[1:]))
     if words[:1] == ["mcp"] and not any(word.startswith("-") for word in words):
@@ -55,9 +58,10 @@ def _run() -> None:
 
 
 def join_workspace_options(words: Sequence[str]) -> list[str]:
-    """Put one `-C FOLDER` in the place of several: that of the workspace which these folders make up.
+    """Replace several `-C FOLDER` options by one, for the combined workspace of these folders.
 
-    Those that a command names itself count alone. `mcp` takes its folders as arguments, and options all the same.
+    Options after the command's name override those before it. For `mcp`, which takes folders as arguments,
+    even a single option is moved to the front.
     """
     before: list[str] = []
     after: list[str] = []
@@ -92,7 +96,7 @@ def _combined(folders: list[str]) -> str:
 
 
 def move_workspace_option(words: Sequence[str]) -> list[str]:
-    """Move a `-C FOLDER` that stands before the command's name to after it, where the command parses it."""
+    """Move a `-C FOLDER` before the command's name to after it, where the command parses it."""
     match words:
         case ["-C" | "--workspace", folder, "mcp", *rest]:
             return ["mcp", folder, *rest]

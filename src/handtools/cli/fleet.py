@@ -1,4 +1,4 @@
-"""CLI command group `handtools fleet`: many workspaces, on this machine or on a Ray cluster."""
+"""CLI command group `handtools fleet`: manage many workspaces on this machine or a Ray cluster."""
 
 from collections.abc import Callable
 
@@ -11,13 +11,13 @@ from handtools.cli.fleet_run import run
 from handtools.cli.fleet_status import status
 
 FLEET_COMMANDS: tuple[Callable[..., None], ...] = (run, status, drain, logs, mcp)
-"""The commands of the group, each under the name of its function."""
+"""The group's commands, each named after its function."""
 
 
 def fleet_group() -> typer.Typer:
-    """The group `handtools fleet`, with all of its commands."""
+    """The `handtools fleet` group with its commands."""
     group = typer.Typer(
-        help="Run batches of tasks, and look after the hosts of a fleet.",
+        help="Run batches of tasks, and manage a fleet's hosts.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,

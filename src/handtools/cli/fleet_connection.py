@@ -1,4 +1,4 @@
-"""What the commands of `handtools fleet` that look after a fleet share: how it is found."""
+"""Connect to a running fleet, shared by the `handtools fleet` commands that manage one."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,15 +11,15 @@ from handtools.cli.terminal import CliCommandError
 if TYPE_CHECKING:
     from handtools.fleet.ray_fleet import Fleet
 
-FleetArgument = Annotated[str, typer.Argument(metavar="FLEET", help="The name of the fleet.")]
+FleetArgument = Annotated[str, typer.Argument(metavar="FLEET", help="Fleet name.")]
 AddressOption = Annotated[
-    str, typer.Option("--address", help="The address of the Ray cluster; auto for the one of this machine.")
+    str, typer.Option("--address", help="Ray cluster address; auto for this machine's cluster.")
 ]
 
 
 @asynccontextmanager
 async def connected_fleet(address: str, name: str) -> "AsyncIterator[Fleet]":
-    """A running fleet, whose hosts go on afterwards."""
+    """Connect to a running fleet for a block; its hosts keep running afterwards."""
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError as missing:
@@ -32,7 +32,7 @@ async def connected_fleet(address: str, name: str) -> "AsyncIterator[Fleet]":
             ray.init(address, logging_level="ERROR", log_to_driver=False)
         except (ConnectionError, ValueError) as problem:
             raise CliCommandError(
-                f"There is no Ray cluster at {address}: {problem}", "Name it: --address HOST:6379"
+                f"Can't connect to a Ray cluster at {address}: {problem}", "Pass --address HOST:6379."
             ) from problem
     try:
         fleet = Fleet.connect(name)

@@ -1,4 +1,4 @@
-"""CLI command `handtools fleet drain`: a host's workspaces go to other hosts, so that it can be replaced."""
+"""CLI command `handtools fleet drain`: move a host's workspaces away, so that it can be replaced."""
 
 import asyncio
 from dataclasses import asdict
@@ -19,22 +19,23 @@ EXIT_LEFT = 1
 
 def drain(
     fleet: FleetArgument,
-    host: Annotated[str, typer.Argument(metavar="HOST", help="The host, such as h0.")],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Host name, for example h0.")],
     *,
     restart: Annotated[
         bool,
-        typer.Option("--restart", help="Then start the host anew, with the version that is installed now."),
+        typer.Option("--restart", help="Then restart the host with the installed version."),
     ] = False,
     job_seconds: Annotated[
-        float, typer.Option("--wait", min=0, help="Seconds that running jobs get before they are ended.")
+        float,
+        typer.Option("--wait", min=0, help="Seconds to let running jobs finish before stopping them."),
     ] = 60.0,
     address: AddressOption = "auto",
     as_json: options.JsonOption = False,
 ) -> None:
-    """Move a host's workspaces to other hosts; their callers go on.
+    """Move a host's workspaces to other hosts without interruption.
 
-    The host takes no new ones from then on, until it is started anew. Exits with 1 if a workspace could not be
-    moved; it stays where it was.
+    The host accepts no new workspaces until it is restarted. Exits with 1 if a workspace could not be
+    moved; it stays on the host.
 
     Example: handtools fleet drain evals h0 --restart
     """
@@ -47,11 +48,11 @@ def drain(
     else:
         for move in left:
             print_failure(
-                f"{move.workspace} stays on {host}: {move.problem}", "The same command tries again."
+                f"{move.workspace} stays on {host}: {move.problem}", "Run the same command again to retry."
             )
         done = f"{number_with_noun(len(moves) - len(left), 'workspace')} moved from {host}."
         step = "" if restart or left else f" Next: handtools fleet drain {fleet} {host} --restart"
-        print_remark(f"{done}{' It was started anew.' if restart and not left else ''}{step}")
+        print_remark(f"{done}{' The host was restarted.' if restart and not left else ''}{step}")
     if left:
         raise typer.Exit(EXIT_LEFT)
 

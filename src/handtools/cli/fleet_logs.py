@@ -1,4 +1,4 @@
-"""CLI command `handtools fleet logs`: the calls of a workspace, or what a host's process has logged."""
+"""CLI command `handtools fleet logs`: show a workspace's calls or a host's log."""
 
 import asyncio
 from typing import Annotated, Any
@@ -20,16 +20,14 @@ from handtools.cli.terminal import (
 
 def logs(
     fleet: FleetArgument,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A workspace, or a host such as h0.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Workspace, or host such as h0.")],
     *,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many calls or lines.")] = 20,
-    before: Annotated[
-        int | None, typer.Option(help="Only calls before this number: the next page.")
-    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Number of calls or lines.")] = 20,
+    before: Annotated[int | None, typer.Option(help="Only calls before this number (for paging).")] = None,
     address: AddressOption = "auto",
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show the calls of a workspace, or what a host has logged.
+    """Show a workspace's calls or a host's log.
 
     Example: handtools fleet logs evals h0 --limit 50
     """

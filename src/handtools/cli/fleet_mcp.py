@@ -1,4 +1,4 @@
-"""CLI command `handtools fleet mcp`: an MCP server for one workspace of a fleet, on stdin and stdout."""
+"""CLI command `handtools fleet mcp`: run an MCP server over stdio for one workspace of a fleet."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 def mcp(
     fleet: FleetArgument,
-    workspace: Annotated[str, typer.Argument(metavar="WORKSPACE", help="The workspace, such as h0-5d0c….")],
+    workspace: Annotated[str, typer.Argument(metavar="WORKSPACE", help="Workspace, such as h0-5d0c….")],
     *,
     address: AddressOption = "auto",
 ) -> None:
-    """Serve the tools of a workspace over MCP on stdin and stdout.
+    """Serve a workspace's tools over MCP on stdin and stdout.
 
-    The policy is that of the fleet. Resources and prompts are not offered: the journal that they show is on the
-    workspace's host; `handtools fleet logs` shows it.
+    The fleet's policy applies. Resources and prompts are not offered, because they show the journal, which
+    is on the workspace's host; use `handtools fleet logs` instead.
 
     Example: handtools fleet mcp evals h0-5d0c1f7e
     """

@@ -1,4 +1,4 @@
-"""CLI command `handtools fleet run`: an agent on every task of a file, with scores, journals and one report."""
+"""CLI command `handtools fleet run`: run an agent on every task of a file, with scores and a report."""
 
 import asyncio
 import signal
@@ -35,43 +35,43 @@ def run(
     ],
     *,
     agent: Annotated[
-        str, typer.Option(metavar="COMMAND", help="A command, or an async function module:function.")
+        str, typer.Option(metavar="COMMAND", help="Command, or async function as module:function.")
     ],
     template: Annotated[
         str,
         typer.Option(
-            metavar="SOURCE", help="A folder, a tar archive, REPOSITORY@COMMIT or image:FILE[#/FOLDER]."
+            metavar="SOURCE", help="Folder, tar archive, REPOSITORY@COMMIT or image:FILE[#/FOLDER]."
         ),
     ] = "",
     score: Annotated[
         str,
-        typer.Option(metavar="COMMAND", help="Scores a workspace: its exit, or a number in its last line."),
+        typer.Option(metavar="COMMAND", help="Scores a task by exit code or a number in its last line."),
     ] = "",
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results, journals and report go.")] = Path(
-        "batch"
-    ),
-    concurrency: Annotated[int, typer.Option("--concurrency", "-n", min=1, help="Tasks at a time.")] = 4,
-    retries: Annotated[int, typer.Option(min=0, help="How often a task that fails is tried again.")] = 1,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds that the agent gets for a task.")] = 1800.0,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Output folder.")] = Path("batch"),
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", "-n", min=1, help="Tasks to run in parallel.")
+    ] = 4,
+    retries: Annotated[int, typer.Option(min=0, help="Number of retries for a failed task.")] = 1,
+    timeout: Annotated[float, typer.Option(min=1, help="Time limit per task, in seconds.")] = 1800.0,
     policy: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What agents may do; what would be asked is denied.")
+        Path | None, typer.Option(metavar="FILE", help="Policy file; calls that need approval are denied.")
     ] = None,
     runner: options.RunnerOption = "",
     local: Annotated[
-        bool, typer.Option("--local", help="In this process, without Ray; so it is without --address.")
+        bool, typer.Option("--local", help="Run without Ray (the default without --address).")
     ] = False,
-    address: Annotated[str, typer.Option(help="The address of a Ray cluster, or auto.")] = "",
+    address: Annotated[str, typer.Option(help="Ray cluster address, or auto.")] = "",
     fleet: Annotated[
-        str, typer.Option(help="With --address: this fleet, which is started if it is not there.")
+        str, typer.Option(help="With --address: the fleet, started if necessary.")
     ] = DEFAULT_FLEET,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run an agent on every task of a file, and score what it did.
+    """Run an agent on every task of a file, and score the results.
 
-    Each task gets a workspace of its own. Results go to DIR/results.jsonl as tasks end, journals to DIR/tasks, and
-    DIR/report.html shows all of it. The same command again goes on where it was stopped.
+    Each task gets its own workspace. Results go to DIR/results.jsonl as tasks end, logs to DIR/tasks, and a
+    report to DIR/report.html. Run the same command again to resume a stopped batch.
 
-    Example: handtools fleet run tasks.jsonl --template repo@HEAD --agent agents:mend --score 'pytest -q'
+    Example: handtools fleet run tasks.jsonl --template repo@HEAD --agent agents:fix --score 'pytest -q'
     """
     from handtools.fleet.batch_agent import AgentCommand, is_entry_point, load_agent
     from handtools.fleet.batch_runner import BatchRunner, BatchSettings
@@ -79,7 +79,7 @@ def run(
     from handtools.fleet.workspace_relay import WorkspaceRelay
 
     if local and address:
-        raise CliCommandError("--local and --address exclude each other.", "Say one of them.")
+        raise CliCommandError("--local and --address can't be combined.", "Pass only one of them.")
     found = read_tasks(tasks)
     relay = WorkspaceRelay()
     chosen = load_agent(agent) if is_entry_point(agent) else AgentCommand(agent, relay)
@@ -107,7 +107,7 @@ def run(
             )
         except (KeyboardInterrupt, asyncio.CancelledError):
             write_report(folder, found)
-            print_remark(f"{_summary(folder, found)} Stopped; the same command goes on from here.")
+            print_remark(f"{_summary(folder, found)} Stopped; run the same command again to resume.")
             raise typer.Exit(EXIT_INTERRUPTED) from None
         size = write_report(folder, found)
         if as_json:
@@ -122,7 +122,7 @@ def _policy(file: Path | None) -> "Policy":
     from handtools.configuration import load_configuration
     from handtools.runtime.policy import Policy
 
-    # Nobody sits beside a batch: what would be asked is denied, and the agent reads that.
+    # Batches are unattended, so calls that need approval are denied, and the agent reads the denial.
     chosen = Policy() if file is None else load_configuration(".", file).policy
     return replace(chosen, unattended="deny")
 
@@ -160,15 +160,15 @@ async def _run(
 
 
 def _cancel_on_sigterm() -> None:
-    """End as Ctrl-C does: agents are ended, and their workspaces removed."""
+    """Handle SIGTERM like Ctrl-C: stop the agents and remove their workspaces."""
     task = asyncio.current_task()
-    with suppress(NotImplementedError):  # Windows has no such signal
+    with suppress(NotImplementedError):  # Windows event loops have no signal handlers
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel if task else lambda: None)
 
 
 @contextmanager
 def _progress_shown(total: int) -> "Iterator[Callable[[BatchProgress], None]]":
-    """A bar with counts on stderr; a line about what an earlier run left, and nothing more, into a pipe."""
+    """Show a progress bar with counts on stderr; into a pipe, only a line about an earlier run's tasks."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console, told = stderr_console(), False
@@ -188,10 +188,10 @@ def _progress_shown(total: int) -> "Iterator[Callable[[BatchProgress], None]]":
         if not told:
             told = True
             if progress.earlier:
-                print_remark(f"{number_with_noun(progress.earlier, 'task')} done earlier: not run again.")
+                print_remark(f"{number_with_noun(progress.earlier, 'task')} already done; not run again.")
             if progress.restarted:
                 count = number_with_noun(progress.restarted, "task")
-                print_remark(f"{count} half-done: begun anew in a fresh workspace.")
+                print_remark(f"{count} interrupted; restarted in a new workspace.")
         bar.update(row, completed=progress.done, description=_counts(progress))
 
     with bar:
@@ -210,7 +210,7 @@ def _counts(progress: "BatchProgress") -> str:
 
 
 def summary_json(folder: "BatchFolder", tasks: "list[BatchTask]") -> dict[str, Any]:
-    """What a batch has come to; a task without a score counts as 0."""
+    """The summary of a batch as JSON; a task without a score counts as 0."""
     results = [folder.results[task.id] for task in tasks if task.id in folder.results]
     return {
         "tasks": len(tasks),
@@ -236,13 +236,13 @@ def _summary(folder: "BatchFolder", tasks: "list[BatchTask]") -> str:
 
 
 def write_report(folder: "BatchFolder", tasks: "list[BatchTask]") -> int:
-    """Write one page over all tasks with their calls; returns its size."""
+    """Write an HTML report of all tasks and their calls; return its size."""
     from handtools.text.html_report import ReportedTask, html_report
 
     results = [folder.results[task.id] for task in tasks if task.id in folder.results]
     calls: list[ReportedCall] = []
     for result in results:
-        # The tasks that come later have no less right to be seen: each shows its newest so many.
+        # Divide the limit evenly, so that later tasks are shown too; each shows its newest calls.
         calls += _reported_calls(folder, result, max(1, MOST_REPORTED_CALLS // len(results)))
     rows = [
         ReportedTask(
@@ -275,7 +275,7 @@ def _reported_calls(folder: "BatchFolder", result: "TaskResult", most: int) -> "
         found = [reported_call(record, logged) for logged in record.calls.page(limit=most)[::-1]]
     finally:
         opened.journal.close()
-    # The workspace is gone: there is nothing to take back. Ids are those of one journal, names those of all.
+    # The workspace was removed: nothing can be undone. Call ids are unique per journal, so add the task id.
     return [
         replace(each, id=f"{result.id}-{each.id}", agent=each.agent or result.id, undo_command="")
         for each in found

@@ -1,4 +1,4 @@
-"""CLI command `handtools fleet status`: the hosts of a fleet and what they are doing."""
+"""CLI command `handtools fleet status`: show a fleet's hosts and their load."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def status(
     fleet: FleetArgument, *, address: AddressOption = "auto", as_json: options.JsonOption = False
 ) -> None:
-    """Show the hosts of a fleet, and what they are doing.
+    """Show a fleet's hosts and their load.
 
-    Slots and workspaces, calls that run and wait, those that were told busy since the start, memory, disk, and the
-    age of the oldest change that is not in its log yet.
+    For each host: workspaces and slots, running and queued calls, calls rejected as busy since the start,
+    memory, free disk space, and the age of the oldest change not yet stored in its log.
 
     Example: handtools fleet status evals
     """
@@ -42,7 +42,7 @@ def status(
     total = number_with_noun(sum(tenants.values()), "workspace")
     print_remark("", f"{number_with_noun(len(hosts), 'host')}, {total}.")
     if any(each.state == "away" for each in hosts):
-        print_remark("A host that is away is being restarted by Ray; calls to it wait.")
+        print_remark("Ray is restarting the hosts that are away; calls to them wait.")
 
 
 async def _hosts(address: str, name: str) -> "list[FleetHostStatus]":

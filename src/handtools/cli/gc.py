@@ -1,4 +1,4 @@
-"""CLI command `handtools gc`: let go of the oldest records, so that age and size stay within limits."""
+"""CLI command `handtools gc`: delete the oldest log entries, to keep age and size within limits."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -25,18 +25,18 @@ MEBIBYTE = 1 << 20
 
 def gc(
     *,
-    days: Annotated[int, typer.Option(min=1, help="Let go of what is older.")] = 90,
-    megabytes: Annotated[
-        int, typer.Option(min=1, help="Let go of the oldest changes until so many MiB are kept for undo.")
-    ] = 2048,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    days: Annotated[int, typer.Option(min=1, help="Delete entries older than this.")] = 90,
+    megabytes: Annotated[int, typer.Option(min=1, help="Keep at most this many MiB for undo.")] = 2048,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be deleted; change nothing.")
+    ] = False,
     yes: options.YesOption = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Let go of old records; what goes can't be undone any more.
+    """Delete old log entries; deleted changes can't be undone.
 
-    Room in the journal's file is used again; the file itself does not shrink.
+    Freed space in the journal file is reused; the file itself does not shrink.
 
     Example: handtools gc --days 30 --dry-run
     """
@@ -65,15 +65,15 @@ def gc(
             return
         if not yes and not is_interactive():
             raise CliCommandError(
-                f"{told} Nobody can be asked here, and nothing was let go of.", f"`{again}` does it."
+                f"{told} No terminal to confirm on; nothing was deleted.", f"To delete them: `{again}`"
             )
-        if not yes and not ask_yes_no(stderr_console(), f"{told} Let go of them?"):
-            raise CliCommandError("Nothing was let go of.", f"`{again}` does it.")
-        with shown_when_slow("Letting go"):
+        if not yes and not ask_yes_no(stderr_console(), f"{told} Delete them?"):
+            raise CliCommandError("Nothing was deleted.", f"To delete them: `{again}`")
+        with shown_when_slow("Deleting"):
             freed = record.journal.retention.prune(limits)
             outputs = FolderBlobStore(Path(record.journal.path).parent / "outputs")
             freed += outputs.tidy(max_bytes=limits.max_bytes, max_age=limits.max_age)
         if as_json:
             print_json({"dry_run": False, **asdict(found), "freed_bytes": freed})
         else:
-            print_remark(f"{format_size(freed)} are free again.")
+            print_remark(f"Freed {format_size(freed)}.")

@@ -1,4 +1,4 @@
-"""CLI command `handtools init`: write the person's first configuration from the answers to three questions."""
+"""CLI command `handtools init`: write the user's first configuration from three questions or options."""
 
 import json
 from enum import StrEnum
@@ -20,14 +20,14 @@ from handtools.cli.terminal import (
 
 
 class CommandsAnswer(StrEnum):
-    """Values of `--commands`: whether confined commands run without a question."""
+    """Values of `--commands`: whether sandboxed commands run without approval."""
 
     allow = "allow"
     ask = "ask"
 
 
 class NotifyAnswer(StrEnum):
-    """Values of `--notify`: how a person hears of a call that waits."""
+    """Values of `--notify`: how the user is notified of a call that needs approval."""
 
     none = "none"
     desktop = "desktop"
@@ -37,31 +37,31 @@ class NotifyAnswer(StrEnum):
 def init(
     commands: Annotated[
         CommandsAnswer | None,
-        typer.Option(help="Commands in a sandbox: allow runs them, ask asks each time."),
+        typer.Option(help="Run sandboxed commands (allow), or ask each time (ask)."),
     ] = None,
     host: Annotated[
-        list[str] | None, typer.Option(help="A host that may be reached without a question; several times.")
+        list[str] | None, typer.Option(help="Host that needs no approval (repeatable).")
     ] = None,
     notify: Annotated[
-        NotifyAnswer | None, typer.Option(help="How you hear of a call that waits for your answer.")
+        NotifyAnswer | None, typer.Option(help="How to notify you of calls that need your approval.")
     ] = None,
     yes: options.YesOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Write your configuration: three questions, or as many options.
+    """Write your configuration from three questions or options.
 
-    A file that is there is never changed. With --yes what no option says is left as built in.
+    Never overwrites an existing file. --yes accepts the default for every option you don't pass.
 
     Example: handtools init --commands ask --host docs.python.org --notify desktop
     """
     file = own_config_file()
     if file.exists():
-        raise CliCommandError(f"{file} is there already.", "`handtools config edit` opens it.")
+        raise CliCommandError(f"{file} already exists.", "Change it with `handtools config edit`.")
     asked = [word is None for word in (commands, host, notify)]
     if any(asked) and not yes:
         if not is_interactive():
-            step = "Say --commands, --host and --notify, or --yes for what is built in."
-            raise CliCommandError("Nobody can be asked here, and nothing was written.", step)
+            step = "Pass --commands, --host and --notify, or --yes for the defaults."
+            raise CliCommandError("No terminal to ask questions on; nothing was written.", step)
         commands, host, notify = _ask(commands, host, notify)
     text = _config_text(commands or CommandsAnswer.allow, host or [], notify or NotifyAnswer.none)
     from handtools.configuration.schema import parse_config_file
@@ -80,14 +80,14 @@ def _ask(
 ) -> tuple[CommandsAnswer, list[str], NotifyAnswer]:
     console = stderr_console()
     if commands is None:
-        answer = ask_line(
-            console, "May commands run without a question while a sandbox confines them? [Y/n] "
-        )
+        answer = ask_line(console, "Run commands without asking you if they are sandboxed? [Y/n] ")
         commands = CommandsAnswer.ask if answer.lower() in {"n", "no"} else CommandsAnswer.allow
     if host is None:
-        host = ask_line(console, "Hosts that may be reached without a question (may stay empty): ").split()
+        host = ask_line(console, "Hosts that need no approval (optional): ").split()
     if notify is None:
-        answer = ask_line(console, "When a call waits for you, tell you by: desktop, bell, none? [none] ")
+        answer = ask_line(
+            console, "Notify you of calls that need approval by desktop, bell or none? [none] "
+        )
         notify = next(
             (word for word in NotifyAnswer if answer and word.startswith(answer.lower())), NotifyAnswer.none
         )
@@ -97,7 +97,7 @@ def _ask(
 def _config_text(commands: CommandsAnswer, hosts: list[str], notify: NotifyAnswer) -> str:
     lines = [CONFIG_HEADER]
     if hosts:
-        # JSON's strings are TOML's as well.
+        # JSON strings are valid TOML strings.
         lines.append(f"hosts = {json.dumps([word.strip(',') for word in hosts])}\n")
     if notify is not NotifyAnswer.none:
         lines.append(f"[notify]\n{notify.value} = true\n")

@@ -1,7 +1,4 @@
-"""CLI commands `handtools install` and `uninstall`: add our MCP server to an AI client's config, or remove it.
-
-ADR 130.
-"""
+"""CLI commands `handtools install` and `uninstall`: add or remove our MCP server in a client's config."""
 
 import re
 import shutil
@@ -52,22 +49,20 @@ class ClientName(StrEnum):
     copilot = "copilot"
 
 
-ClientArgument = Annotated[ClientName, typer.Argument(help="The program that shall use the tools.")]
-PrintOnlyOption = Annotated[bool, typer.Option("--print", help="Only show what to paste, and where.")]
+ClientArgument = Annotated[ClientName, typer.Argument(help="AI client to set up.")]
+PrintOnlyOption = Annotated[bool, typer.Option("--print", help="Show the change; write nothing.")]
 DisableClientToolsOption = Annotated[
     bool | None,
     typer.Option(
         "--only-ours/--keep-theirs",
-        help="Switch the client's own file and shell tools off, or leave them as they are; asked if not said.",
+        help="Disable the client's own file and shell tools, or keep them.",
     ),
 ]
-ReplaceOption = Annotated[
-    bool, typer.Option("--replace", help="Take the place of an entry that is for another folder.")
-]
-OWN_TOOLS_NOTICE = "What {title} does with its own file and shell tools is neither confined nor recorded."
+ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace an entry for another folder.")]
+OWN_TOOLS_NOTICE = "Calls of {title}'s own file and shell tools are neither sandboxed nor logged."
 UVX_FOLDER = re.compile(r"/archive-v\d+/|/\.cache/uv/")
-"""Where uvx keeps what it runs, in whichever cache folder."""
-BY_HAND_STEP = "Change it by hand: --print shows what belongs there."
+"""Folders in which uvx caches the programs it runs."""
+BY_HAND_STEP = "Edit it by hand: --print shows what to add."
 
 
 def install(  # noqa: PLR0917
@@ -79,9 +74,9 @@ def install(  # noqa: PLR0917
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Put the MCP server of a folder into a client's configuration.
+    """Add the MCP server for a folder to a client's configuration.
 
-    The change is shown, and written when you say so. Everything else in the file stays as it is, comments too.
+    Shows the change and asks before writing it. Everything else in the file is kept, including comments.
 
     Example: handtools install claude --only-ours
     """
@@ -90,8 +85,8 @@ def install(  # noqa: PLR0917
     known, folder = _known_client(client), workspace.resolve()
     launch = _launch_command(known, folder)
     if only_ours and not known.own_tools:
-        step = f"{known.kept_tools} --keep-theirs goes on without."
-        raise CliCommandError(f"handtools can't switch the own tools of {known.title} off.", step)
+        step = f"{known.kept_tools} To keep them, pass --keep-theirs."
+        raise CliCommandError(f"handtools can't disable the built-in tools of {known.title}.", step)
     if show:
         _show(known, folder, launch, only_ours=bool(only_ours), as_json=as_json)
         return
@@ -99,12 +94,12 @@ def install(  # noqa: PLR0917
         other = conflicting_entry_folder(known, folder, launch)
         if other is not None and not replace:
             what = f"{known.file(folder)} starts handtools for {other}."
-            raise CliCommandError(what, f"--replace puts {folder} there instead; nothing was changed.")
+            raise CliCommandError(what, f"Nothing was changed. To use {folder} instead, pass --replace.")
         off = client_tools_are_disabled(known, folder) if only_ours is None else only_ours
         record = _install_record()
         changes = _planned_changes(known, folder, launch, record, only_ours=off)
     if not changes:
-        print_remark(f"{known.title} is set up already: {known.file(folder)}")
+        print_remark(f"{known.title} is already set up: {known.file(folder)}")
     elif not _confirm_changes(changes, _question(changes), yes=yes, shown=not as_json):
         print_remark("Nothing was changed.")
         return
@@ -125,10 +120,10 @@ def uninstall(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Take the MCP server out of a client's configuration.
+    """Remove the MCP server from a client's configuration.
 
-    The client's own tools are switched on again. Files are as they were before `install`; what was changed in them
-    since stays. `--print` only shows the change.
+    Enables the client's own tools again. Files are restored to their state before `install`; other changes
+    made since then are kept. `--print` only shows the change.
 
     Example: handtools uninstall claude --print
     """
@@ -139,15 +134,15 @@ def uninstall(
     with _reading():
         other = conflicting_entry_folder(known, folder, launch)
         if other is not None and Path(other).is_absolute():
-            step = f"Nothing was changed; `handtools uninstall {client.value} -C {other}` takes it out."
+            step = f"Nothing was changed. To remove it: handtools uninstall {client.value} -C {other}"
             raise CliCommandError(
-                f"handtools is in {known.file(folder)} for {other}, not for {folder}.", step
+                f"handtools is set up in {known.file(folder)} for {other}, not for {folder}.", step
             )
         record = _install_record()
         changes = plan_uninstall(known, folder, launch, record)
     if not changes:
-        step = f"Nothing was changed; `handtools install {client.value}` puts it there."
-        raise CliCommandError(f"handtools is not in {known.file(folder)}.", step)
+        step = f"Nothing was changed. To set it up: handtools install {client.value}"
+        raise CliCommandError(f"handtools is not set up in {known.file(folder)}.", step)
     if show:
         if as_json:
             print_json({"client": client.value, "files": {str(each.file): each.after for each in changes}})
@@ -159,7 +154,7 @@ def uninstall(
         return
     for change in changes:
         _write_change(change, record)
-        gone = "held nothing else, and is gone" if change.after is None else "is as it was before"
+        gone = "was deleted: it had no other contents" if change.after is None else "was restored"
         print_remark(f"{change.file} {gone}.")
     if as_json:
         print_json({"client": client.value, "changed": [str(change.file) for change in changes]})
@@ -181,14 +176,14 @@ def _install_record() -> "InstallRecord":
 def _launch_command(client: "KnownClient", folder: Path) -> "McpServerCommand":
     """The program and arguments with which a client starts our MCP server.
 
-    A project's shared config gets the bare program name, a user's own config its full path, since clients have a
-    PATH of their own.
+    A project's shared config gets the bare program name. A user's own config gets its full path, because a
+    client's PATH may differ.
     """
     words = ["mcp", client.folder or str(folder)]
     beside = Path(sys.executable).with_name("handtools")
     found = str(beside) if beside.is_file() else shutil.which("handtools")
     if found is None or UVX_FOLDER.search(found):
-        # Run by uvx, out of a folder that may be cleared at any time.
+        # Run by uvx, whose cache may be cleared at any time.
         program, words = shutil.which("uvx") or "uvx", ["handtools", *words]
     else:
         program = found
@@ -207,7 +202,7 @@ def _planned_changes(
 
     file = client.file(folder)
     if client.name == "continue" and not file.exists():
-        # A file of ours would take the place of what it brings along, and names no model.
+        # A new file would replace Continue's default configuration, and it would name no model.
         raise CliCommandError(
             f"Continue has no {file} yet.", "Start `cn` once, or write that file, then try again."
         )
@@ -223,22 +218,22 @@ def _offer_own_tools_off(
     *,
     yes: bool,
 ) -> "list[PlannedConfigChange]":
-    """Ask whether the client's built-in file and shell tools shall be disabled as well.
+    """Ask whether to disable the client's built-in file and shell tools as well.
 
-    Returns the file changes that do so, or the given ones when the person says no or can't be asked.
+    Returns the file changes that do so, or the given ones if the user declines or can't be asked.
     """
     from dataclasses import replace
 
     print_remark(OWN_TOOLS_NOTICE.format(title=client.title))
     if yes or not is_interactive():
-        print_remark(f"--only-ours switches them off: handtools install {client.name} --only-ours")
+        print_remark(f"To disable them: handtools install {client.name} --only-ours")
         return changes
     with _reading():
         whole = _planned_changes(client, folder, launch, record, only_ours=True)
     agreed = {change.file: change.after for change in changes}
     more = [replace(change, before=agreed.get(change.file, change.before)) for change in whole]
     shown = [change for change in more if change.before != change.after]
-    return whole if _confirm_changes(shown, "Switch them off?", yes=False) else changes
+    return whole if _confirm_changes(shown, "Disable them?", yes=False) else changes
 
 
 def _confirm_changes(
@@ -246,7 +241,7 @@ def _confirm_changes(
 ) -> bool:
     """Print the config changes as diffs and ask for confirmation, which `yes` skips.
 
-    Raises `CliCommandError` when nobody can be asked.
+    Raises `CliCommandError` if there is no terminal.
     """
     if shown:
         _print_changes(changes)
@@ -254,7 +249,7 @@ def _confirm_changes(
         return True
     if not is_interactive():
         step = "Add --yes to write this, or --print to see what to paste."
-        raise CliCommandError("Nobody can be asked here, and nothing was changed.", step)
+        raise CliCommandError("No terminal to confirm on; nothing was changed.", step)
     return ask_yes_no(stderr_console(), question)
 
 
@@ -282,7 +277,7 @@ def _show(
 
 
 def _question(changes: "Sequence[PlannedConfigChange]") -> str:
-    """Ask for the files by what becomes of them: those that held nothing but ours are deleted."""
+    """The confirmation question: files to write, and files to delete because only our entry is left."""
     written = [str(change.file) for change in changes if change.after is not None]
     deleted = [str(change.file) for change in changes if change.after is None]
     verbs = {"write": written, "delete": deleted}
@@ -293,26 +288,22 @@ def _question(changes: "Sequence[PlannedConfigChange]") -> str:
 def _print_installed(
     client: "KnownClient", folder: Path, launch: "McpServerCommand", *, only_ours: bool
 ) -> None:
-    whose = (
-        "a file that a team can commit" if client.scope == "project" else "your own file, for this machine"
-    )
+    whose = "which a team can commit" if client.scope == "project" else "your own file on this machine"
     print_remark(
         f"{client.title} starts handtools for {folder}: {client.file(folder)}, {whose}.", client.after
     )
     if only_ours:
         print_remark(
-            f"Its own file and shell tools are off; `handtools uninstall {client.name}` switches them on."
+            f"Its own file and shell tools are disabled; `handtools uninstall {client.name}` enables them."
         )
     if client.kept_tools and (only_ours or not client.own_tools):
         print_remark(client.kept_tools)
     if shutil.which(launch[0]) is None:
-        print_remark(
-            f"{launch[0]} is not on the PATH here: {client.title} finds it only if it is on its own."
-        )
+        print_remark(f"{launch[0]} is not on the PATH here; {client.title} finds it only on its own PATH.")
 
 
 def _write_change(change: "PlannedConfigChange", record: "InstallRecord") -> None:
-    """Write or delete one config file, by an atomic rename, and update the record that uninstall needs."""
+    """Write one config file by atomic rename, or delete it, and update the install record for uninstall."""
     file, known = change.file, record.find(change.file)
     with _writing(file):
         if change.after is None:
@@ -340,7 +331,7 @@ def _reading() -> Iterator[None]:
         raise CliCommandError(str(problem), BY_HAND_STEP) from problem
     except (OSError, UnicodeDecodeError) as problem:
         raise CliCommandError(
-            f"The configuration can't be read: {problem}.", "Look at it, then try again."
+            f"Can't read the configuration: {problem}.", "Fix it, then try again."
         ) from problem
 
 
@@ -349,5 +340,5 @@ def _writing(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        step = "Make it writable, or change it by hand: --print shows what belongs there."
-        raise CliCommandError(f"{file} can't be written: {problem.strerror}.", step) from problem
+        step = "Make it writable, or edit it by hand: --print shows what to add."
+        raise CliCommandError(f"Can't write {file}: {problem.strerror}.", step) from problem

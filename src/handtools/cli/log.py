@@ -47,17 +47,15 @@ def log(
         str | None,
         typer.Option(help="Only this session.", autocompletion=completed_values.complete_sessions),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many calls.")] = 20,
-    before: Annotated[
-        int | None, typer.Option(help="Only calls before this number: the next page.")
-    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Number of calls to list.")] = 20,
+    before: Annotated[int | None, typer.Option(help="Only calls before this number (for paging).")] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with new calls as they end, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Keep printing new calls as they end, until Ctrl-C.")
     ] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the recorded calls, newest first.
+    """List recorded calls, newest first.
 
     Example: handtools log --session default --limit 5
     """
@@ -84,7 +82,7 @@ def log(
 
 
 def _print_log(record: WorkspaceJournal, rows: Sequence["Row"]) -> None:
-    # A column that would say the same in every row says nothing.
+    # Leave out columns that would have the same value in every row.
     sessions = len({logged.session for logged, _ in rows}) > 1
     agents = any(logged.agent for logged, _ in rows)
     extra = [name for name, wanted in (("SESSION", sessions), ("AGENT", agents)) if wanted]
@@ -101,11 +99,11 @@ def _print_log(record: WorkspaceJournal, rows: Sequence["Row"]) -> None:
 
 FOLLOW_INTERVAL_SECONDS = 0.5
 MOST_CALLS_PER_LOG_POLL = 500
-"""How many of the newest calls are looked at each time; of more that ended at once the oldest are left out."""
+"""How many of the newest calls each poll reads; if more ended in between, the oldest are left out."""
 
 
 def _follow_log(record: WorkspaceJournal, session: str | None, limit: int, *, as_json: bool) -> None:
-    """Print the newest calls, then each one that ends, or that is answered after it waited, until Ctrl-C."""
+    """Print the newest calls, then each call that ends or whose approval is answered, until Ctrl-C."""
     known: dict[str, str] = {}
     first = True
     with contextlib.suppress(KeyboardInterrupt):
@@ -116,7 +114,7 @@ def _follow_log(record: WorkspaceJournal, session: str | None, limit: int, *, as
                     known[logged.id] = logged.status
                     _print_followed(record, logged, as_json=as_json)
             if first:
-                # What is older was not asked for.
+                # Mark older calls as known: they are beyond `limit`.
                 older = record.calls.page(session=session, limit=MOST_CALLS_PER_LOG_POLL)
                 known |= {logged.id: logged.status for logged in older[limit:]}
                 first = False
@@ -143,7 +141,7 @@ def _print_followed(record: WorkspaceJournal, logged: "LoggedCall", *, as_json: 
 
 
 def format_log_time(at: float) -> str:
-    """Format a Unix time for people: the time of day if it is at most 12 hours ago, else date and time."""
+    """Format a Unix time: the time of day if it is less than 12 hours ago, otherwise date and time."""
     recent = 0 <= time.time() - at < DAY_SECONDS / 2
     return time.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M", time.localtime(at))
 
@@ -151,7 +149,7 @@ def format_log_time(at: float) -> str:
 def _status_text(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> "Text":
     from rich.text import Text
 
-    # A denial's code says the same word again.
+    # A denial's code equals its status; don't print it twice.
     code = f" {logged.code}" if logged.code not in {"", logged.status} else ""
     back = UNDONE_TEXT[undone_state(touches)]
     return Text.assemble((logged.status, STATUS_STYLES.get(logged.status, "")), code, (back, "dim"))

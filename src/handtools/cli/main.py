@@ -1,4 +1,4 @@
-"""The typer application: registers all `handtools` commands and turns errors into messages with an exit code."""
+"""The typer application: registers all commands and turns errors into messages and exit codes."""
 
 import sys
 from collections.abc import Callable
@@ -44,13 +44,13 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     *(init, config, doctor, stats, gc),
 )
 EXIT_INTERRUPTED = 130
-"""Exit code of a command that Ctrl-C ended."""
+"""Exit code after Ctrl-C."""
 BUILT_IN_FLAG_DEFAULTS = {"help": False, "install_completion": False, "show_completion": False}
-"""Defaults of built-in flags, given so that typer need not import pydantic, which is slow, to find them."""
+"""Defaults of typer's built-in flags; without them, typer imports pydantic, which is slow."""
 
 
 def main() -> None:
-    """Run the typer application on the command line; errors are printed with a next step and exit with 1."""
+    """Run the typer application; print an error with its next step and exit with 1."""
     _let_odd_bytes_through()
     try:
         _app()(prog_name="handtools")
@@ -58,7 +58,7 @@ def main() -> None:
         print_failure(*_failure_and_step(failure))
         sys.exit(EXIT_FAILED)
     except SystemExit as leaving:
-        # A batch has said itself how far it came.
+        # `fleet run` prints its own summary.
         if leaving.code == EXIT_INTERRUPTED and sys.argv[1:2] != ["fleet"]:
             print_remark("Stopped. `handtools log` shows what was done.")
         raise
@@ -67,10 +67,10 @@ def main() -> None:
 def _app() -> typer.Typer:
     app = typer.Typer(
         help="Hand tools for coding agents: every call confined, recorded and reversible.\n\n"
-        "`handtools -C FOLDER COMMAND` works on another folder, whatever the command.",
+        "`handtools -C FOLDER COMMAND` runs any command on another folder.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # drawing help with rich takes longer than everything else
+        rich_markup_mode=None,  # rendering help with rich takes longer than everything else
         context_settings={"help_option_names": ["-h", "--help"], "default_map": BUILT_IN_FLAG_DEFAULTS},
     )
     app.callback()(_options)
@@ -89,10 +89,10 @@ def _say_version(wanted: bool) -> None:
 def _options(
     _: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_say_version, help="Say which version this is."),
+        typer.Option("--version", is_eager=True, callback=_say_version, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Declare the options that come before any command, such as `--version`."""
+    """Declare the global options, such as `--version`."""
 
 
 def _failure_and_step(failure: HandtoolsError) -> tuple[str, str]:
@@ -102,12 +102,12 @@ def _failure_and_step(failure: HandtoolsError) -> tuple[str, str]:
     if isinstance(failure, CliCommandError):
         return str(failure), failure.step
     if isinstance(failure, UsageError):
-        return str(failure), "Correct that, then run the command again."
-    return str(failure), "`handtools doctor` looks at this machine."
+        return str(failure), "Fix that, then run the command again."
+    return str(failure), "`handtools doctor` checks this machine."
 
 
 def _let_odd_bytes_through() -> None:
-    """Make stdout and stderr pass undecodable bytes through, so that printing a diff of them does not raise."""
+    """Let undecodable bytes pass through stdout and stderr, so that printing them does not raise."""
     for stream in (sys.stdout, sys.stderr):
         utf8 = stream.encoding.lower().replace("-", "") == "utf8"
         stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")  # type: ignore[union-attr]

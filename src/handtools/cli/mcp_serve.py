@@ -1,4 +1,4 @@
-"""CLI commands `handtools mcp` and `serve`: run the MCP server over stdio, or over HTTP with bearer tokens."""
+"""CLI commands `handtools mcp` and `serve`: run an MCP server over stdio or over HTTP with tokens."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PresetName(StrEnum):
-    """Values of `--preset`: the sets of tools that an MCP server can offer."""
+    """Values of `--preset`: the tool sets that an MCP server can offer."""
 
     reading = "reading"
     coding = "coding"
@@ -24,7 +24,7 @@ class PresetName(StrEnum):
 
 
 class UnattendedVerdict(StrEnum):
-    """Values of `--unattended`: what happens to a call that needs approval when the client can't ask anyone."""
+    """Values of `--unattended`: the fate of calls that need approval if the client can't ask the user."""
 
     ask = "ask"
     deny = "deny"
@@ -33,29 +33,29 @@ class UnattendedVerdict(StrEnum):
 
 PresetOption = Annotated[
     PresetName | None,
-    typer.Option(help="Which tools are offered, else those of the configuration: coding."),
+    typer.Option(help="Tool preset [default: from config, or coding]."),
 ]
 UnattendedOption = Annotated[
     UnattendedVerdict | None,
-    typer.Option(help="When the client can't ask: ask leaves the call to `handtools approve`."),
+    typer.Option(help="If the client can't ask: ask waits for `approve`."),
 ]
 PolicyOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="What may be done, instead of what your configuration says."),
+    typer.Option(metavar="FILE", help="Policy file to use instead of your configuration's."),
 ]
 BlockedToolsOption = Annotated[
-    list[str] | None, typer.Option("--block", help="A tool that is never offered.")
+    list[str] | None, typer.Option("--block", help="Tool to leave out (repeatable).")
 ]
 
 SamplingOption = Annotated[
-    bool, typer.Option("--sampling", help="Let `edit_agent` use a model that the client lends.")
+    bool, typer.Option("--sampling", help="Let `edit_agent` use the client's model.")
 ]
 
 
 def mcp(
     folders: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FOLDER]...", help="The folder the tools work in, or several."),
+        typer.Argument(metavar="[FOLDER]...", help="Workspace folders."),
     ] = None,
     *,
     preset: PresetOption = None,
@@ -67,7 +67,7 @@ def mcp(
 ) -> None:
     """Serve the tools over MCP on stdin and stdout.
 
-    This is what `handtools install CLIENT` puts into a client's configuration.
+    `handtools install CLIENT` adds this command to a client's configuration.
 
     Example: handtools mcp ~/project --preset reading
     """
@@ -89,30 +89,32 @@ TOKEN_VARIABLE = "HANDTOOLS_TOKEN"  # noqa: S105
 
 def serve(
     *,
-    http: Annotated[str, typer.Option("--http", metavar="[HOST:]PORT", help="Where to listen.")] = "8765",
+    http: Annotated[
+        str, typer.Option("--http", metavar="[HOST:]PORT", help="Address to listen on.")
+    ] = "8765",
     tokens: Annotated[
-        Path | None, typer.Option(help="A file of tokens, each with its workspace and policy.")
+        Path | None, typer.Option(help="File of tokens, each with a workspace and policy.")
     ] = None,
     preset: PresetOption = None,
     policy: PolicyOption = None,
     unattended: UnattendedOption = None,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A name by which clients may call this server.")
+        list[str] | None, typer.Option(help="Host name that clients may use (repeatable).")
     ] = None,
     allow_origin: Annotated[
-        list[str] | None, typer.Option(help="The origin of a web page that may call.")
+        list[str] | None, typer.Option(help="Origin of a web page that may call (repeatable).")
     ] = None,
-    grace: Annotated[float, typer.Option(help="Seconds that running calls get when it is stopped.")] = 30.0,
+    grace: Annotated[float, typer.Option(help="Seconds to let running calls finish on shutdown.")] = 30.0,
     stateless: Annotated[
-        bool, typer.Option("--stateless", help="Keep no sessions: any replica can answer.")
+        bool, typer.Option("--stateless", help="Keep no sessions, so any replica can answer.")
     ] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Serve the tools over MCP on HTTP.
 
-    Every request needs a bearer token: one from --tokens, or the one in HANDTOOLS_TOKEN, or one that is made
-    up now and shown.
+    Every request needs a bearer token: one from --tokens, or the one in HANDTOOLS_TOKEN. Without either, a
+    token is generated and printed.
 
     Example: handtools serve --http 8765 --preset reading
     """
@@ -130,7 +132,7 @@ def serve(
     token = "" if tokens else _chosen_token(shown=not as_json)
     grants = read_grants(tokens) if tokens else _single_grant(workspace, token, preset, policy, unattended)
     if as_json:
-        # Only a token that was made up now is told: the others are known to whoever set them.
+        # Print only a generated token; the user already knows the others.
         made_up = {} if tokens or os.environ.get(TOKEN_VARIABLE) else {"token": token}
         print_json({"url": f"http://{host}:{port}/mcp", "workspaces": len(grants.all), **made_up})
         sys.stdout.flush()
@@ -141,12 +143,12 @@ def serve(
 def _parse_address(words: str) -> tuple[str, int]:
     host, _, port = words.rpartition(":")
     if not port.isdigit():
-        raise CliCommandError(f"`{words}` is no address.", "Say a port, or HOST:PORT.")
+        raise CliCommandError(f"`{words}` is not a valid address.", "Use PORT or HOST:PORT.")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _chosen_token(*, shown: bool) -> str:
-    """The token of the environment, or one that is made up now."""
+    """The token from the environment, or a new one."""
     from handtools.mcp.http_access import new_token
     from handtools.mcp.http_server import require_strong_token
 

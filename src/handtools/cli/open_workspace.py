@@ -1,4 +1,4 @@
-"""Open a workspace for a CLI command: its journal of calls alone, or its toolbox as well."""
+"""Open a workspace for a CLI command: only its journal, or its toolbox as well."""
 
 import shlex
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ JOURNAL_NAME = "journal.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceJournal:
-    """A workspace's journal and files, as CLI commands read them, with a builder of suggested next commands."""
+    """A workspace's journal and files for CLI commands, with a builder of suggested next commands."""
 
     path: Path
     """The workspace folder as given on the command line, not resolved."""
@@ -36,13 +36,13 @@ class WorkspaceJournal:
 
     @property
     def entries(self) -> "ChangeEntries":
-        """The journal's record of file changes."""
+        """The journal's file changes."""
         return self.journal.entries
 
     def suggested_command(self, *words: str) -> str:
-        """A `handtools` command line to suggest to the person as the next step.
+        """A `handtools` command line to suggest to the user as the next step.
 
-        It has `-C FOLDER` when the workspace is not the current folder, and one for each of several folders.
+        It includes `-C FOLDER` for each folder if the workspace is not the current folder.
         """
         from handtools.host.workspace_folders import workspace_folders
 
@@ -52,9 +52,9 @@ class WorkspaceJournal:
         return shlex.join(["handtools", *words, *where])
 
     def find_call_id(self, name: str) -> str:
-        """The full id of the one recorded call with a change number, or whose id starts with the given text.
+        """The full id of the one recorded call that has this change number or id prefix.
 
-        Raises `CliCommandError` when none or several do.
+        Raises `CliCommandError` if none or several match.
         """
         numbered = self.journal.call_of_change(name)
         found = [numbered] if numbered else self.calls.ids_with_prefix(name)
@@ -64,15 +64,17 @@ class WorkspaceJournal:
             )
         if len(found) > 1 and found[0] != name:
             listed = ", ".join(self.calls.short(call_id) for call_id in found)
-            raise CliCommandError(f"Several calls begin with `{name}`: {listed}.", "Give more of the id.")
+            raise CliCommandError(
+                f"Several call ids start with `{name}`: {listed}.", "Give more of the id."
+            )
         return found[0]
 
 
 @contextmanager
 def open_journal_at(path: Path) -> Iterator[WorkspaceJournal]:
-    """Open the journal of a workspace without loading any tool; closes it at the end.
+    """Open the journal of a workspace without loading any tools, and close it at the end.
 
-    Raises `CliCommandError` when nothing is recorded for the folder.
+    Raises `CliCommandError` if nothing is recorded for the folder.
     """
     from handtools.local_journal import open_local_journal
 
@@ -91,9 +93,9 @@ def open_journal_at(path: Path) -> Iterator[WorkspaceJournal]:
 def open_toolbox_at(
     path: Path, *, plugins: bool = False, yes: bool = False, runner: str = ""
 ) -> Iterator[tuple["BlockingToolbox", WorkspaceJournal]]:
-    """Open the toolbox of a workspace with its configuration, and its journal, which is closed at the end.
+    """Open the configured toolbox of a workspace and its journal, which is closed at the end.
 
-    `plugins` adds tools of installed packages, `yes` approves every call that would be asked about.
+    `plugins` adds tools from installed packages, `yes` approves every call that needs approval.
     """
     from handtools.configuration import load_configuration
     from handtools.toolbox import BlockingToolbox, coding, everything
@@ -118,7 +120,7 @@ def open_toolbox_at(
 
 
 async def approve_all(_: Approval) -> Reply:
-    """Approver of a person who types the command: who would be asked has said it."""
+    """Approver that always allows: the user who would be asked has typed the command."""
     return Reply(allow=True)
 
 
@@ -133,12 +135,10 @@ def _nothing_recorded(path: Path, state: Path) -> CliCommandError:
         words = [word for folder in folders.values() for word in ("-C", folder)]
         return CliCommandError(
             f"No call is recorded for {' and '.join(folders.values())} together.",
-            f"`{shlex.join(['handtools', *words, 'call', 'TOOL'])} …` makes one.",
+            f"Make one with `{shlex.join(['handtools', *words, 'call', 'TOOL'])} …`.",
         )
     for above in real.parents:
         if (state.parent / workspace_id(above) / JOURNAL_NAME).exists():
             step = shlex.join(["-C", str(above)])
-            return CliCommandError(
-                f"No call is recorded for {real}.", f"{above} has a record: add `{step}`."
-            )
-    return CliCommandError(f"No call is recorded for {real}.", "`handtools call TOOL …` makes one.")
+            return CliCommandError(f"No call is recorded for {real}.", f"{above} has a log: add `{step}`.")
+    return CliCommandError(f"No call is recorded for {real}.", "Make one with `handtools call TOOL …`.")

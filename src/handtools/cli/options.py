@@ -1,7 +1,4 @@
-"""Typer options and arguments that several commands share, and the parsing of KEY=VALUE tool arguments.
-
-ADR 234.
-"""
+"""Typer options and arguments shared by several commands, and parsing of KEY=VALUE tool arguments."""
 
 import json
 import sys
@@ -20,26 +17,26 @@ WorkspaceOption = Annotated[
         "-C",
         exists=True,
         file_okay=False,
-        help="The folder the tools work in; given several times, all of them.",
+        help="Workspace folder (repeatable).",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON, for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 KeyValueArguments = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KEY=VALUE]...",
-        help="Arguments one by one; KEY:=JSON for lists and the like; or all as a JSON object, or - to read it.",
+        help="Arguments; KEY:=JSON for other types; or a JSON object, or -.",
     ),
 ]
 RunnerOption = Annotated[
-    str, typer.Option("--runner", help="What commands run under: bubblewrap, container:IMAGE, plain …")
+    str, typer.Option("--runner", help="Sandbox for commands: bubblewrap, container:IMAGE, plain …")
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to all questions.")]
 CallArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="A call id, or the start of one.",
+        help="Call id or prefix.",
         autocompletion=completed_values.complete_call_ids,
     ),
 ]
@@ -52,7 +49,8 @@ STDIN_WORD = "-"
 def parse_tool_arguments(words: Sequence[str] | None) -> dict[str, Any]:
     """Build a tool's arguments from a JSON object and from KEY=VALUE words, which override it.
 
-    The object is a word by itself; the word `-` reads it from stdin. Malformed input raises `typer.BadParameter`.
+    The object is a separate word; the word `-` reads it from stdin. Raises `typer.BadParameter` for malformed
+    input.
     """
     words = list(words or ())
     given = next((word for word in words if word == STDIN_WORD or _is_json_object(word)), None)
@@ -60,9 +58,7 @@ def parse_tool_arguments(words: Sequence[str] | None) -> dict[str, Any]:
     text = sys.stdin.read() if given == STDIN_WORD else given
     whole = {} if text is None else _parse_json(text, STDIN_WORD)
     if not isinstance(whole, dict):
-        raise typer.BadParameter(
-            'It must be an object, as in \'{"path": "a.txt"}\'.', param_hint=STDIN_WORD
-        )
+        raise typer.BadParameter('Must be an object, as in \'{"path": "a.txt"}\'.', param_hint=STDIN_WORD)
     return whole | dict(_parse_pair(word) for word in words)
 
 
@@ -77,7 +73,7 @@ def _parse_pair(word: str) -> tuple[str, Any]:
     name, equals, value = word.partition("=")
     if not equals or not name.removesuffix(":"):
         raise typer.BadParameter(f"`{word}` is not KEY=VALUE.", param_hint="KEY=VALUE")
-    # Plain values stay text: the tool's own model turns `limit=3` into a number.
+    # Plain values stay strings: the tool's parameter model converts `limit=3` to a number.
     return (name[:-1], _parse_json(value, word)) if name.endswith(":") else (name, value)
 
 
@@ -85,4 +81,4 @@ def _parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as problem:
-        raise typer.BadParameter(f"It is not JSON: {problem}.", param_hint=where) from problem
+        raise typer.BadParameter(f"Not valid JSON: {problem}.", param_hint=where) from problem

@@ -1,5 +1,6 @@
-"""The tool by which `handtools review` takes parts back: judged, recorded and undoable as any call, offered to no
-model.
+"""The tool with which `handtools review` reverts rejected changes.
+
+Like any call, it is subject to the policy, recorded and undoable. It is never offered to a model.
 """
 
 from pydantic import BaseModel
@@ -10,11 +11,11 @@ from handtools.core.tool import tool
 from handtools.core.undo_history import ReviewPoint
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
-_VERBS = {"created": "brought back", "changed": "restored", "deleted": "removed"}
+_VERBS = {"created": "recreated", "changed": "restored", "deleted": "removed"}
 
 
 class RejectParams(BaseModel):
-    """From where on, which parts of which files, and text that takes the place of some."""
+    """The starting point, the rejected parts of each file, and replacement text for some parts."""
 
     scope: str
     name: str
@@ -23,14 +24,14 @@ class RejectParams(BaseModel):
 
 
 class KeptFile(BaseModel):
-    """A file of which a part was kept, and why."""
+    """A file that could not be reverted in full, and why."""
 
     path: str
     reason: str
 
 
 class RejectDetails(BaseModel):
-    """What was taken back, and what was kept."""
+    """The reverted files, and the files that were kept."""
 
     restored: list[str] = []
     kept: list[KeptFile] = []
@@ -38,11 +39,11 @@ class RejectDetails(BaseModel):
 
 @tool
 async def review(ctx: Context, params: RejectParams) -> Result[RejectDetails]:
-    """Take back parts of what was changed since a point."""
+    """Revert parts of the changes since a point."""
     point = ReviewPoint(params.scope, params.name)  # type: ignore[arg-type]
     done = await ctx.history.reject(point, params.parts, params.edited)
     told = changed_files_text([ChangedFile(_VERBS[each.action], each.path) for each in done.touched])
     kept = [KeptFile(path=each.path, reason=each.reason) for each in done.conflicts]
-    text = [f"{told[:1].upper()}{told[1:]}." if told else "Nothing was taken back."]
+    text = [f"{told[:1].upper()}{told[1:]}." if told else "Nothing was reverted."]
     text += [f"Kept {each.path}: {each.reason}" for each in kept]
     return Result("\n".join(text), RejectDetails(restored=list(done.restored), kept=kept))

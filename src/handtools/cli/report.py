@@ -1,4 +1,4 @@
-"""CLI command `handtools report`: write the calls of a session as one HTML page."""
+"""CLI command `handtools report`: write a session's calls to an HTML page."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 MOST_REPORTED_CALLS = 5_000
 MOST_COMMAND_CHARS = 80
 OWN_CALLS_LOOKED_AT = 100
-"""Newest calls of a session among which one of an agent is looked for."""
+"""How many of a session's newest calls are searched for one made by an agent."""
 REFUSED_MATCHES = {"no_match", "many_matches"}
-"""Codes of edits whose old text is not there, or is there more than once."""
+"""Error codes of edits whose old text was not found, or was found more than once."""
 REMEMBERED_WORDS = {"once": "once", "session": "for this session", "project": "for this project"}
 UNDONE_WORDS = {"no": "", "partly": "partly undone", "yes": "undone"}
 
@@ -43,20 +43,23 @@ def report(
     session: Annotated[
         str | None,
         typer.Option(
-            help="This session; else the one that was active last.",
+            help="Session to report [default: the last one].",
             autocompletion=completed_values.complete_sessions,
         ),
     ] = None,
-    file: Annotated[Path, typer.Option("--file", "-o", help="Where the page goes.")] = Path("report.html"),
+    file: Annotated[Path, typer.Option("--file", "-o", help="Output file.")] = Path("report.html"),
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=MOST_REPORTED_CALLS, help="The newest so many calls.")
+        int,
+        typer.Option(
+            "--limit", "-n", min=1, max=MOST_REPORTED_CALLS, help="Number of calls, newest first."
+        ),
     ] = MOST_REPORTED_CALLS,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Write a session as one HTML page: calls, diffs, figures.
+    """Write an HTML session report: calls, diffs and statistics.
 
-    It opens from disk and fetches nothing.
+    The page is self-contained: it opens from disk and loads nothing from the network.
 
     Example: handtools report -o session.html
     """
@@ -66,7 +69,8 @@ def report(
         name = session if session is not None else _last_session(record)
         if name is None:
             raise CliCommandError(
-                "No call is recorded here.", f"`{record.suggested_command('call', 'TOOL')} …` makes one."
+                "No call is recorded here.",
+                f"Make one with `{record.suggested_command('call', 'TOOL')} …`.",
             )
         page = record.calls.page(session=name, limit=limit)[::-1]
         if not page:
@@ -85,7 +89,7 @@ def report(
 
 
 def _last_session(record: WorkspaceJournal) -> str | None:
-    """The session in which an agent was active last, else the last one; None where nothing is recorded."""
+    """The last session with calls by an agent, or the last one at all; None if nothing is recorded."""
     names = [each.name for each in record.calls.sessions()]
     for name in names:
         calls = record.calls.page(session=name, limit=OWN_CALLS_LOOKED_AT)
@@ -95,7 +99,7 @@ def _last_session(record: WorkspaceJournal) -> str | None:
 
 
 def reported_call(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
-    """A recorded call with its diff, answer and questions, as the report and the live view show it."""
+    """A recorded call with its diff, result and approval requests, for the report and the live view."""
     from handtools.core.result import result_from_json
     from handtools.text.html_report import ReportedCall
 
@@ -114,7 +118,7 @@ def reported_call(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCa
         tool=logged.tool,
         subject=_subject(logged, touches),
         at=format_log_time(logged.started),
-        # A call that waited for a person did not work all the while.
+        # Not the time from start to end, which includes waiting for approval.
         seconds=result.usage.seconds if result else max(logged.ended - logged.started, 0.0),
         tokens=result.usage.tokens if result else 0,
         status=logged.status,
@@ -122,7 +126,7 @@ def reported_call(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCa
         undone=UNDONE_WORDS[undone],
         agent=logged.agent,
         arguments="\n".join(argument_lines(logged.args.items())),
-        # The diff comes once, whole, below.
+        # The full diff is shown once, below.
         answer=(result.text.replace(told, "") if told else result.text).rstrip("\n") if result else "",
         diff=diff,
         files=_reported_files(changes, gone),
@@ -143,11 +147,11 @@ def _questions(record: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[Repo
         yield ReportedQuestion(question.title, question.rule, answer, reply.message)
     waiting = record.calls.suspended(logged.id) if logged.status == "pending" else None
     if waiting is not None:
-        yield ReportedQuestion(waiting.approval.title, waiting.approval.rule, "waits for an answer")
+        yield ReportedQuestion(waiting.approval.title, waiting.approval.rule, "waiting for approval")
 
 
 def _subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> str:
-    """What the call changed or was about; of a command that changed something the command, too."""
+    """What the call changed or acted on, preceded by the command if a command changed something."""
     told, command = call_target_summary(logged, touches), logged.args.get("command")
     return (
         f"{one_line(command, MOST_COMMAND_CHARS)} → {told}"
@@ -163,7 +167,7 @@ def _match(logged: "LoggedCall", details: Any) -> str:
 
 
 def argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
-    """The arguments of a call, each on a line or, if it has lines, below its name."""
+    """The arguments of a call, one per line; a multi-line value starts below its name."""
     for name, value in args:
         text = value if isinstance(value, str) else json.dumps(value)
         yield f"{name}:\n{text}" if "\n" in text else f"{name}: {text}"

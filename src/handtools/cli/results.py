@@ -1,4 +1,4 @@
-"""Print a tool call's result in the terminal, with the command to run next, and map its status to an exit code."""
+"""Print a call's result in the terminal with a next command, and map its status to an exit code."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ EXIT_FAILED, EXIT_PENDING = 1, 3
 
 
 def exit_code(result: "Result[Any]") -> int:
-    """The process exit code for a call's result: 0 ok, 1 failed or denied, 3 waiting for approval."""
+    """The exit code for a call's result: 0 ok, 1 failed or denied, 3 waiting for approval."""
     return {"ok": 0, "pending": EXIT_PENDING}.get(result.status, EXIT_FAILED)
 
 
@@ -37,7 +37,7 @@ def print_result(
 ) -> None:
     """Print a call's result, failure or pending approval as text or JSON, with the command to run next.
 
-    Of output that was `streamed` only the rest is printed.
+    If output was `streamed`, only the rest of it is printed.
     """
     short = record.calls.short(call_id)
     if as_json:
@@ -47,21 +47,21 @@ def print_result(
     elif result.ok:
         print_content(result, streamed)
         if result.changes:
-            print_remark(f"Call {short}. Take it back: {record.suggested_command('undo', short)}")
+            print_remark(f"Call {short}. To undo it: {record.suggested_command('undo', short)}")
     else:
         fault = result.fault
         step = f"{record.suggested_command('show', short)} shows the call."
         print_failure(fault.message if fault else result.text, (fault and fault.hint) or step)
         if result.changes:
             print_remark(
-                f"Some changes had landed before. Take them back: {record.suggested_command('undo', short)}"
+                f"Some changes were applied. To undo them: {record.suggested_command('undo', short)}"
             )
 
 
 def print_content(result: "Result[Any]", streamed: "CommandOutputPrinter | None" = None) -> None:
-    """Print a result's text to stdout, with the diff in it coloured on a terminal.
+    """Print a result's text to stdout, with its diff coloured on a terminal.
 
-    Images and documents are named by type and size.
+    Images and documents are listed by type and size.
     """
     from handtools.core.result import Text
 
@@ -79,7 +79,7 @@ def print_content(result: "Result[Any]", streamed: "CommandOutputPrinter | None"
 
 
 def diff_in_details(details: Any) -> str:
-    """The `diff` field of a result's details (a dict or a model); empty when there is none."""
+    """The `diff` field of a result's details (a dict or a model); empty if there is none."""
     found = details.get("diff") if isinstance(details, dict) else getattr(details, "diff", "")
     return found if isinstance(found, str) else ""
 

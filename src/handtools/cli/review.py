@@ -1,4 +1,4 @@
-"""CLI command `handtools review`: go through what agents changed, hunk by hunk, and keep or take back each."""
+"""CLI command `handtools review`: review agents' changes hunk by hunk, and keep or reject each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,20 +23,18 @@ if TYPE_CHECKING:
     from handtools.runtime.review import ChangeReview, FileReviews, HeldReview
 
 REVIEW_SESSION = "review"
-"""Session under which the log has what a person takes back, so that it is none of the agent's."""
+"""Session name for the user's rejections, to keep them apart from the agents' sessions."""
 MOST_KEPT_LISTED = 40
 AUTHOR_CHARS = 60
-HELD_DENIAL = "A person looked at what it changed and kept none of it."
+HELD_DENIAL = "The user reviewed the changes and rejected all of them."
 
 NamesOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE[:N]|ID", help="Keep a file, its Nth change or all of a call; ask nothing."),
+    typer.Option(metavar="FILE[:N]|ID", help="Keep a file, its Nth change or a whole call; no prompts."),
 ]
 RejectOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="FILE[:N]|ID", help="Take back a file, its Nth change or all of a call; ask nothing."
-    ),
+    typer.Option(metavar="FILE[:N]|ID", help="Reject a file, its Nth change or a whole call; no prompts."),
 ]
 
 
@@ -49,30 +47,30 @@ def review(
         str | None,
         typer.Option(
             metavar="ID|COMMIT",
-            help="From this call, or this commit, on.",
+            help="Only changes since this call or commit.",
             autocompletion=completed_values.complete_call_ids,
         ),
     ] = None,
     session: Annotated[
         str | None,
         typer.Option(
-            help="What this session did; else the last one.",
+            help="Session to review [default: the last one].",
             autocompletion=completed_values.complete_sessions,
         ),
     ] = None,
     accept: NamesOption = None,
     reject: RejectOption = None,
-    listed: Annotated[bool, typer.Option("--list", help="Only list what there is to decide.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Also what was accepted before.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the changes to review and exit.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include changes that you accepted before.")] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Go through what an agent changed; keep or take back each.
+    """Review an agent's changes; keep or reject each one.
 
-    The keys are those of `git add -p`: y keeps, n takes back, ? lists them all. Your own edits are not asked
-    about, and kept. What is taken back is a change of its own, which `handtools undo` returns.
+    The keys are the same as in `git add -p`: y keeps, n rejects, ? lists all keys. Your own edits are
+    skipped and kept. Rejecting is recorded as a change, so `handtools undo` can restore it.
 
-    Commands whose changes wait for an approval come first, before anything of them has landed.
+    Commands whose changes wait for approval come first; none of their changes has been applied yet.
 
     Example: handtools review --since HEAD src
     """
@@ -95,12 +93,12 @@ def review(
     elif as_json:
         print_json({"accepted": sum(len(item.parts) for item in kept), "restored": []})
     elif kept:
-        print_remark(f"Kept {number_with_noun(len(kept), 'change')}; nothing was taken back.")
+        print_remark(f"Kept {number_with_noun(len(kept), 'change')}; nothing was rejected.")
 
 
 @dataclass(frozen=True)
 class _Chosen:
-    """What is reviewed: the record, from where on, and of which paths."""
+    """The review's scope: the journal, the starting point, and the paths."""
 
     record: WorkspaceJournal
     point: ReviewPoint
@@ -109,13 +107,13 @@ class _Chosen:
 
     @cached_property
     def changes(self) -> "ChangeReview":
-        """What calls changed."""
+        """The changes that calls made."""
         from handtools.runtime.review import ChangeReview
 
         return ChangeReview(self.record.journal, self.record.files, self.point)
 
     def items(self, reviews: "FileReviews") -> Iterator[list[ReviewItem]]:
-        """The items of each file that has some, file after file."""
+        """The items of each file that has any, one file at a time."""
         folders = [self.record.files.locate(path) for path in self.within]
         for path in reviews.paths:
             if folders and not any(_is_within(path, folder) for folder in folders):
@@ -126,7 +124,7 @@ class _Chosen:
                 yield items
 
     def held(self) -> "Iterator[HeldReview]":
-        """The commands whose changes wait for an approval, oldest first."""
+        """The commands whose changes wait for approval, oldest first."""
         from handtools.runtime.review import HeldReview
 
         for approval in self.record.calls.waiting():
@@ -138,13 +136,13 @@ class _Chosen:
                 yield HeldReview(approval.call_id, ran, self.record.files)
 
     def named(self, names: Sequence[str]) -> Iterator[ReviewItem]:
-        """The items that are meant by `FILE`, `FILE:N` or the id of a call; raises `CliCommandError` for none."""
+        """The items named by `FILE`, `FILE:N` or a call id; raises `CliCommandError` if there are none."""
         changes = self.changes
         for name in names:
             found = [*self._of_path(changes, name)] or [*self._of_call(changes, name)]
             if not found:
-                step = f"`{self.record.suggested_command('review', '--list')}` lists what there is."
-                raise CliCommandError(f"There is nothing to decide about `{name}`.", step)
+                step = f"`{self.record.suggested_command('review', '--list')}` lists the changes to review."
+                raise CliCommandError(f"`{name}` has no changes to review.", step)
             yield from found
 
     def _of_path(self, changes: "ChangeReview", name: str) -> Iterator[ReviewItem]:
@@ -164,28 +162,28 @@ class _Chosen:
             yield from (item for item in items if item.authors == (call_id,))
 
     def is_accepted(self, item: ReviewItem) -> bool:
-        """Whether all of it was accepted in an earlier review, and is still the same."""
+        """Whether every part was accepted in an earlier review and has not changed since."""
         entries = self.record.journal.entries
         return all(entries.is_hunk_accepted(item.file.path, part.id) for part in item.parts)
 
     def accept(self, item: ReviewItem) -> None:
-        """Note that it was accepted: another review does not ask again."""
+        """Record that an item was accepted, so that later reviews skip it."""
         with self.record.journal.together():
             for part in item.parts:
                 self.record.journal.entries.accept_hunk(item.file.path, part.id)
 
     def name_author(self, call_id: str) -> str:
-        """A call in a line: its tool, id and agent, and the command if it ran one."""
+        """Describe a call in one line: tool, id, agent, and the command if it ran one."""
         logged = self.record.calls.find(call_id)
         if logged is None:
             return f"call {call_id}"
-        by = f" of {logged.agent}" if logged.agent else ""
+        by = f" by {logged.agent}" if logged.agent else ""
         ran = f": {call_target_summary(logged, ())}" if logged.tool == "bash" else ""
         return table_cell(f"{logged.tool} {self.record.calls.short(call_id)}{by}{ran}", AUTHOR_CHARS)
 
 
 def _point(record: WorkspaceJournal, since: str | None, session: str | None) -> ReviewPoint:
-    """Resolve the options to a point: a session, a call, or the time of a commit."""
+    """Resolve the options to a starting point: a session, a call, or the time of a commit."""
     if since is not None and session is not None:
         raise typer.BadParameter("Give --since or --session, not both.")
     if since is None:
@@ -202,7 +200,7 @@ def _point(record: WorkspaceJournal, since: str | None, session: str | None) -> 
 
 
 def _last_session(record: WorkspaceJournal) -> str:
-    """The session that changed something last; what a person took back in a review is none."""
+    """The session that made the last change, not counting rejections in a review."""
     newest = record.calls.newest_change()
     if newest is not None and newest.session != REVIEW_SESSION:
         return newest.session
@@ -211,7 +209,7 @@ def _last_session(record: WorkspaceJournal) -> str:
 
 
 def _ask(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[ReviewItem], list[ReviewItem]]":
-    """Ask about every file; return the decisions on held commands, what is kept, and what is taken back."""
+    """Ask about every file; return the decisions on held commands, the kept and the rejected items."""
     held: list[_HeldDecision] = []
     asked: list[ReviewItem] = []
     try:
@@ -224,8 +222,8 @@ def _ask(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[ReviewItem], list[
     except KeyboardInterrupt:
         stdout_console().print()
         raise CliCommandError(
-            "Stopped; nothing was taken back.",
-            f"`{chosen.record.suggested_command('review')}` begins anew.",
+            "Stopped; nothing was rejected.",
+            f"`{chosen.record.suggested_command('review')}` starts over.",
         ) from None
     else:
         if not asked and not held:
@@ -237,13 +235,13 @@ def _ask(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[ReviewItem], list[
 
 
 def _ask_about_files(chosen: _Chosen, asked: list[ReviewItem]) -> None:
-    """Ask about the files that were changed; the items are added to `asked`, also when the person quits."""
+    """Ask about the changed files; the items are added to `asked` even if the user quits."""
     questions = ReviewQuestions(chosen.name_author, _edit_in_editor)
     changes = chosen.changes
     number_of = {path: number for number, path in enumerate(changes.paths, 1)}
     if changes.git_paths:
         files = number_with_noun(changes.git_paths, "file")
-        print_remark(f"Of git's own {files} changed; `handtools undo ID` takes a commit back.")
+        print_remark(f"{files} in .git changed; `handtools undo ID` undoes a commit.")
     for items in chosen.items(changes):
         path = items[0].file.path
         where = f" (file {number_of[path]} of {len(number_of)})" if len(number_of) > 1 else ""
@@ -258,15 +256,13 @@ def _say_nothing(chosen: _Chosen) -> None:
     of = {"session": f" of session {name}", "since": " since that call", "time": " since that commit"}[
         scope
     ]
-    print_remark(
-        f"There is nothing{of} to decide." if name or scope != "session" else "No change is recorded."
-    )
+    print_remark(f"No changes{of} to review." if name or scope != "session" else "No change is recorded.")
     if not chosen.every:
-        print_remark(f"With what was accepted before: {chosen.record.suggested_command('review', '--all')}")
+        print_remark(f"To include accepted changes: {chosen.record.suggested_command('review', '--all')}")
 
 
 def _edit_in_editor(text: str) -> str | None:
-    """Have the person edit a text in `$VISUAL` or `$EDITOR`; None if it was not saved."""
+    """Let the user edit a text in `$VISUAL` or `$EDITOR`; None if it was not saved."""
     import click
 
     return click.edit(text, extension=".diff", require_save=True)
@@ -295,7 +291,7 @@ def _print_item(chosen: _Chosen, item: ReviewItem, *, waits: bool) -> None:
     line = Text(f"{with_visible_characters(item.file.path)}:{item.number}  ")
     line.append(f"+{added:,} ", "green").append(f"-{removed:,}", "red")
     words = [kind if kind != "hunk" else "", f"by {', '.join(map(chosen.name_author, item.authors))}"]
-    words += ["waits for an approval" if waits else "", item.refusal]
+    words += ["waiting for approval" if waits else "", item.refusal]
     line.append(f"  {'; '.join(filter(None, words))}", "dim")
     stdout_console().print(line, soft_wrap=True)
 
@@ -315,7 +311,7 @@ def _item_to_json(chosen: _Chosen, item: ReviewItem, *, waits: bool) -> dict[str
 
 
 def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem], *, as_json: bool) -> None:
-    """Take parts back as one call of the person, and say what became of it."""
+    """Revert the rejected parts in one call made as the user, and print the result."""
     from handtools.cli import reject
     from handtools.core.call import Call
     from handtools.core.language import NoFormatters
@@ -326,7 +322,7 @@ def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem],
     call = Call(tool=reject.review.name, args=args, agent=PERSON_AGENT_NAME, session=REVIEW_SESSION)
     with open_toolbox_at(workspace, yes=True) as (toolbox, record):
         box = toolbox.toolbox
-        # Lines return as they were: no formatter goes over them.
+        # Restore the exact earlier lines, so don't run formatters on them.
         unformatted = replace(box.workspace, formatters=NoFormatters())
         person = Toolbox([reject.review], workspace=unformatted, policy=box.policy, approver=approve_all)
         result = BlockingToolbox(person).call(call)
@@ -339,7 +335,7 @@ def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem],
 
 
 def _decided(items: Sequence[ReviewItem]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The ids of rejected parts by path, and the text that takes the place of some by id."""
+    """The ids of rejected parts by path, and the replacement text of edited parts by id."""
     parts: dict[str, list[str]] = {}
     for item in items:
         parts.setdefault(item.file.path, []).extend(part.id for part in item.parts)
@@ -363,12 +359,12 @@ def _print_taken_back(result: "Result[Any]", record: WorkspaceJournal, call_id: 
 
 @dataclass(slots=True)
 class _HeldDecision:
-    """A command whose changes wait, and what was decided about each of them."""
+    """A command whose changes wait for approval, and the decision on each change."""
 
     review: "HeldReview"
     items: list[ReviewItem] = field(default_factory=list)
     complete: bool = False
-    """Whether all of it was asked about."""
+    """Whether every change was shown to the user."""
 
     @property
     def decided(self) -> bool:
@@ -380,9 +376,9 @@ class _HeldDecision:
 
 
 def _ask_about_held(chosen: _Chosen, held: _HeldDecision) -> None:
-    """Ask about what a command would change, before it lands."""
-    questions = ReviewQuestions(chosen.name_author, _edit_in_editor, "Let this land")
-    waits = f"Waits for an approval: {chosen.name_author(held.review.call_id)}"
+    """Ask about the changes of a command before they are applied."""
+    questions = ReviewQuestions(chosen.name_author, _edit_in_editor, "Apply this change")
+    waits = f"Waiting for approval: {chosen.name_author(held.review.call_id)}"
     stdout_console().print(waits, style="bold yellow")
     for path in held.review.paths:
         questions.ask(review_items_of_file(held.review.file(path)), path)
@@ -391,7 +387,7 @@ def _ask_about_held(chosen: _Chosen, held: _HeldDecision) -> None:
 
 
 def _settle_held(workspace: Path, decided: _HeldDecision) -> None:
-    """Answer the approval that a command waits with: all of it, none, or what was kept of it."""
+    """Answer a command's approval request: apply all of its changes, none, or the kept ones."""
     from handtools.core.approval import Reply
 
     call_id, rejected = decided.review.call_id, decided.rejected
@@ -400,13 +396,13 @@ def _settle_held(workspace: Path, decided: _HeldDecision) -> None:
         waiting = record.calls.suspended(call_id)
         if waiting is None or not decided.decided:
             print_remark(
-                f"Call {short} still waits for an answer: {record.suggested_command('approve', short)}"
+                f"Call {short} is still waiting for approval: {record.suggested_command('approve', short)}"
             )
             return
         mark = waiting.approval.fingerprint
         if rejected and len(rejected) == len(decided.items) and not _decided(rejected)[1]:
             toolbox.resume(call_id, Reply(allow=False, message=HELD_DENIAL, fingerprint=mark))
-            print_remark(f"Denied; nothing was changed. Call {short} is told so.")
+            print_remark(f"Denied call {short}; nothing was changed.")
             return
         if rejected:
             record.journal.pending_commands.keep(call_id, decided.review.without(*_decided(rejected)))
@@ -419,6 +415,6 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def _with_number(name: str) -> list[tuple[str, int]]:
-    """Split `FILE:N` into both; nothing if it is not that."""
+    """Split `FILE:N` into file and number; empty if the name has no number."""
     path, _, number = name.rpartition(":")
     return [(path, int(number))] if path and number.isascii() and number.isdigit() else []

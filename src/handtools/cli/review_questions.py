@@ -1,4 +1,4 @@
-"""The questions of `handtools review`: one part of a file after another, with the keys of `git add -p`."""
+"""The prompts of `handtools review`: one change of a file at a time, with the keys of `git add -p`."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,55 +19,55 @@ Decision = Literal["accept", "reject"]
 
 KEYS = {
     "y": "keep it",
-    "n": "take it back",
-    "q": "quit; what was decided so far is done",
-    "a": "keep this one and all later ones of the file",
-    "d": "take back this one and all later ones of the file",
-    "A": "keep all that this call did, in every file",
-    "D": "take back all that this call did, in every file",
-    "j": "decide later, go to the next that is undecided",
-    "J": "decide later, go to the next",
-    "k": "decide later, go to the one before that is undecided",
-    "K": "decide later, go to the one before",
-    "g": "go to one by its number",
+    "n": "reject it",
+    "q": "quit; apply the decisions so far",
+    "a": "keep this change and all later ones in the file",
+    "d": "reject this change and all later ones in the file",
+    "A": "keep all changes by this call, in every file",
+    "D": "reject all changes by this call, in every file",
+    "j": "leave undecided, go to the next undecided change",
+    "J": "leave undecided, go to the next change",
+    "k": "leave undecided, go to the previous undecided change",
+    "K": "leave undecided, go to the previous change",
+    "g": "go to a change by number",
     "/": "search for a regular expression",
-    "s": "split it into smaller ones",
+    "s": "split it into smaller changes",
     "e": "edit it by hand",
     "p": "show all of it",
-    "?": "this help",
+    "?": "show this help",
 }
 MOST_ROW_CHARS = 400
-"""Longest line of a diff in characters; of a longer one the start is shown, and how much there is."""
+"""Longest diff line to show in full, in characters; longer ones are clipped with a count."""
 PIPE_ROWS = 400
-"""Most lines of a part that are shown into a pipe; on a terminal it is what the screen holds."""
+"""Maximum lines of a part to print into a pipe; on a terminal, the screen height limits it."""
 QUESTION_ROWS = 6
-"""Lines of the screen that are left for the file's name, the authors and the question."""
+"""Screen lines reserved for the file's name, the authors and the prompt."""
 SUMMARY_CHARS = 60
 AFTER_LAST = -1
-"""The index after the last item that is to be asked about."""
-EDIT_HELP = """# Lines with + stay, lines with - go. To bring one back, make its - a space. To drop one, delete it.
-# Lines that begin with # are left out. If nothing is left, nothing changes.
+"""The index that means no items are left to ask about."""
+EDIT_HELP = """# + lines stay, - lines go. To restore a line, make its - a space. To drop one, delete it.
+# Lines that start with # are ignored. If nothing is left, nothing changes.
 """
 
 
 class ReviewStopped(Exception):
-    """The person quit; decisions so far count."""
+    """The user quit; the decisions so far are applied."""
 
 
 @dataclass(slots=True)
 class ReviewItem:
-    """Parts of a file that are decided on together, with their number in the file and the decision so far."""
+    """Parts of a file that are decided together, with their number in the file and the decision so far."""
 
     file: "ReviewedFile"
     parts: "tuple[ReviewPart, ...]"
     number: int
     decision: Decision | None = None
     edited: str | None = None
-    """Text that takes the place of the part; None if it was not edited."""
+    """Replacement text for the part; None if it was not edited."""
 
     @property
     def refusal(self) -> str:
-        """Why it can't be taken back; empty if it can."""
+        """Why it can't be rejected; empty if it can."""
         return next((part.refusal for part in self.parts if part.refusal), "")
 
     @property
@@ -77,12 +77,12 @@ class ReviewItem:
 
     @property
     def text(self) -> str:
-        """The parts as lines of a diff, or in words."""
+        """The parts as diff lines, or as a description."""
         return self.file.shown(self.parts)
 
 
 def review_items_of_file(file: "ReviewedFile") -> list[ReviewItem]:
-    """The parts of a file as they are decided on: neighbouring hunks of the same calls together."""
+    """Group the parts of a file into review items: neighbouring hunks by the same calls go together."""
     from handtools.text.diffs.authored_hunks import group_hunks
 
     hunks = [part for part in file.parts if part.kind == "hunk"]
@@ -94,23 +94,23 @@ def review_items_of_file(file: "ReviewedFile") -> list[ReviewItem]:
 
 @dataclass(slots=True)
 class ReviewQuestions:
-    """Asks about the items of files, one after another; what was said of a call holds for later files, too."""
+    """Asks about the items of files one by one; a decision on a whole call also applies to later files."""
 
     name_author: Callable[[str], str]
     edit_text: Callable[[str], str | None]
     question: str = "Keep this change"
     calls: dict[str, Decision] = field(default_factory=dict)
-    """What was decided about whole calls."""
+    """Decisions on whole calls, by call id."""
     console: "Console" = field(default_factory=stdout_console)
     items: list[ReviewItem] = field(default_factory=list)
-    """The items of the file that is asked about; one more for each piece when one is split."""
+    """The items of the current file; splitting an item replaces it by its pieces."""
     at: int = AFTER_LAST
-    """Index of the item that is asked about."""
+    """Index of the current item."""
 
     def ask(self, items: Sequence[ReviewItem], title: str) -> None:
-        """Ask until each item of a file is decided or left; raises `ReviewStopped`, `KeyboardInterrupt`.
+        """Ask about a file's items until each is decided or left undecided.
 
-        The decisions are in `items` of this object.
+        The decisions are in `self.items`. Raises `ReviewStopped` and `KeyboardInterrupt`.
         """
         self.items, self.at = list(items), AFTER_LAST
         for item in self.items:
@@ -124,7 +124,7 @@ class ReviewQuestions:
             self.at = self._answered()
 
     def _answered(self) -> int:
-        """Ask about an item until an answer leads on; return the index of the item that comes next."""
+        """Prompt for the current item until an answer moves on; return the index of the next item."""
         while True:
             typed = self._typed()
             answers: dict[str, Callable[[], int | None]] = {
@@ -167,7 +167,7 @@ class ReviewQuestions:
             self.console.print(f"! {item.refusal}", style="yellow")
 
     def _offered(self) -> Iterator[str]:
-        """The keys that mean something for an item."""
+        """The keys that apply to the current item."""
         item, at = self.items[self.at], self.at
         left_out = {
             **dict.fromkeys("jJ", at == len(self.items) - 1),
@@ -181,7 +181,7 @@ class ReviewQuestions:
         return (key for key in KEYS if not left_out.get(key))
 
     def _next_undecided(self) -> int:
-        """The index of the next item without a decision, from the start again after the end."""
+        """The index of the next undecided item, wrapping around at the end."""
         order = [*range(self.at + 1, len(self.items)), *range(self.at + 1)]
         return next((index for index in order if self.items[index].decision is None), AFTER_LAST)
 
@@ -192,14 +192,14 @@ class ReviewQuestions:
         this, *later = self.items[self.at :]
         for item in (this, *(item for item in later if item.decision is None)):
             self._say(item, keep=keep)
-        # What can't be taken back was said, and is not asked about without end.
+        # Skip later items that can't be rejected (a message was printed), to avoid asking forever.
         before = (at for at, item in enumerate(self.items[: self.at]) if item.decision is None)
         return next(before, AFTER_LAST)
 
     def _decide_call(self, *, keep: bool) -> int | None:
         authors = self.items[self.at].authors
         if len(authors) != 1:
-            self.console.print("Several calls made it: decide on it by itself.")
+            self.console.print("Several calls made this change; decide on it separately.")
             return None
         self.calls[authors[0]] = "accept" if keep else "reject"
         if not self._say(self.items[self.at], keep=keep):
@@ -209,16 +209,16 @@ class ReviewQuestions:
         return self._next_undecided()
 
     def _decide_by_call(self, item: ReviewItem) -> None:
-        """Apply what was said of the only call that made an item; one that others had a part in is asked about."""
+        """Apply the decision on the call that made an item, unless several calls made it."""
         said = self.calls.get(item.authors[0]) if len(item.authors) == 1 else None
         if item.decision is None and said is not None and not (said == "reject" and item.refusal):
             item.decision = said
 
     def _say(self, item: ReviewItem, *, keep: bool) -> bool:
-        """Note a decision; False, and a word on it, if it can't be taken back."""
+        """Store a decision; print why and return False if the item can't be rejected."""
         if not keep and item.refusal:
             more = "e edits it by hand." if item.parts[0].kind == "hunk" else "Change the file yourself."
-            self.console.print(f"{item.refusal} It can't be taken back alone. {more}", style="yellow")
+            self.console.print(f"{item.refusal} It can't be rejected on its own. {more}", style="yellow")
             return False
         item.decision, item.edited = "accept" if keep else "reject", None
         return True
@@ -230,7 +230,7 @@ class ReviewQuestions:
         way = range(self.at + 1, len(self.items)) if key in "jJ" else range(self.at - 1, -1, -1)
         found = next((index for index in way if key in "JK" or self.items[index].decision is None), None)
         if found is None:
-            self.console.print("There is no other one that way.")
+            self.console.print("No more changes in that direction.")
         return found
 
     def _go_to(self, number: str) -> int | None:
@@ -241,7 +241,7 @@ class ReviewQuestions:
             number = ask_key(self.console, "go to which? ") or ""
         if number.isascii() and number.isdigit() and 1 <= int(number) <= len(self.items):
             return int(number) - 1
-        self.console.print(f"There are 1 to {len(self.items)}.")
+        self.console.print(f"Enter a number from 1 to {len(self.items)}.")
         return None
 
     def _search(self, wanted: str) -> int | None:
@@ -249,12 +249,12 @@ class ReviewQuestions:
         try:
             pattern = re.compile(wanted)
         except re.error as problem:
-            self.console.print(f"That is no regular expression: {problem}.")
+            self.console.print(f"Not a valid regular expression: {problem}.")
             return None
         order = [*range(self.at + 1, len(self.items)), *range(self.at)]
         found = next((at for at in order if wanted and pattern.search(self.items[at].text)), None)
         if found is None:
-            self.console.print("No other one has that.")
+            self.console.print("No other change matches.")
         return found
 
     def _split(self) -> int | None:
@@ -291,9 +291,9 @@ class ReviewQuestions:
 
 
 def edited_hunk(item: ReviewItem, edit_text: Callable[[str], str | None]) -> str | None:
-    """Have a hunk edited as a diff; return the text for its place, None if it is the same.
+    """Let the user edit a hunk as a diff; return the replacement text, or None if it is unchanged.
 
-    Raises `ValueError` with a sentence for the person.
+    Raises `ValueError` with a message for the user.
     """
     from handtools.text.diffs.authored_hunks import split_rows
 
@@ -307,7 +307,7 @@ def edited_hunk(item: ReviewItem, edit_text: Callable[[str], str | None]) -> str
     if not rows:
         raise ValueError("Nothing was edited.")
     if bad := [row for row in rows if row[0] not in " +-\n"]:
-        raise ValueError(f"A line begins with a space, + or -: {visible_line(bad[0], SUMMARY_CHARS)}")
+        raise ValueError(f"Lines must start with a space, + or -: {visible_line(bad[0], SUMMARY_CHARS)}")
     wanted = "".join(row[1:] or "\n" for row in rows if row[0] != "-")
     if not (new or old).endswith("\n"):
         wanted = wanted.removesuffix("\n")
@@ -321,7 +321,7 @@ def _summary(item: ReviewItem) -> str:
 
 
 def _print_rows(console: "Console", text: str, most: int | None) -> None:
-    """Print a diff, long lines cut and control characters visible; with `most` only so many lines of it."""
+    """Print a diff with long lines clipped and control characters visible; at most `most` lines."""
     rows = [_cut_row(row) for row in text.removesuffix("\n").split("\n")]
     shown = rows if most is None else rows[:most]
     console.print(coloured_diff("\n".join(shown)), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""CLI command `handtools sessions`: list the sessions that made calls, and what stands of their changes."""
+"""CLI command `handtools sessions`: list sessions with their number of calls and of changes in effect."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -12,11 +12,11 @@ from handtools.cli.terminal import make_plain_table, print_json, print_remark, s
 
 
 def sessions(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many sessions.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Number of sessions to list.")] = 20,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the sessions, the one that was active last first.
+    """List sessions, most recently active first.
 
     Example: handtools sessions --limit 5
     """

@@ -43,7 +43,7 @@ def show(
         logged, recalled = record.calls.find(named), record.calls.recall(named)
         if logged is None or recalled is None:
             raise CliCommandError(
-                f"Call `{named}` was let go just now.",
+                f"Call `{named}` was just deleted.",
                 f"`{record.suggested_command('log')}` lists the calls.",
             )
         touches = file_changes_of_call(record, named)
@@ -89,7 +89,7 @@ def _print_arguments(args: Mapping[str, Any]) -> None:
 
 
 def _print_result(record: WorkspaceJournal, result: "Result[Any]", diff: str) -> None:
-    # The diff comes once, whole, below.
+    # The full diff is printed once, below.
     text = (
         result.text.replace(diff_in_details(result.details) or "\0", "").rstrip("\n")
         if diff

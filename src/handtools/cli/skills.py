@@ -1,4 +1,4 @@
-"""CLI command `handtools skills`: list a workspace's agent skills (SKILL.md) and what is invalid in them."""
+"""CLI command `handtools skills`: list a workspace's agent skills (SKILL.md) and their problems."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 def skills(
     near: Annotated[
-        str, typer.Option("--near", help="A file or folder whose own skills come first.")
+        str, typer.Option("--near", help="File or folder whose nearest skills come first.")
     ] = ".",
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail when a skill is not as specified.")
+        bool, typer.Option("--strict", help="Fail if a skill violates the specification.")
     ] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the skills, and where they differ from the specification.
+    """List agent skills, and where they violate the specification.
 
     Example: handtools skills --near src
     """
@@ -34,7 +34,7 @@ def skills(
         for skill, problems in found:
             print_json({**asdict(skill), "problems": problems})
     elif not found:
-        print_remark("There are no skills here. They are folders with a SKILL.md in .agents/skills.")
+        print_remark("No skills found. A skill is a folder with a SKILL.md in .agents/skills.")
     else:
         _print_skills(found)
     if strict and any(problems for _, problems in found):
@@ -42,7 +42,7 @@ def skills(
 
 
 def _skills_with_problems(workspace: Path, near: str) -> list[tuple["Skill", list[str]]]:
-    """Every skill found near a path with its problems, also that a nearer one of the same name hides it."""
+    """Every skill found near a path with its problems, including being hidden by a nearer one."""
     from handtools.core.skills import nearest_skill_per_name as nearest
     from handtools.toolbox import local_workspace
 
@@ -59,11 +59,11 @@ def _skills_with_problems(workspace: Path, near: str) -> list[tuple["Skill", lis
 
 
 def _covered_problem(by: "Skill") -> str:
-    return f"{by.location} has the same name and is nearer: this one is not seen."
+    return f"Hidden by {by.location}, which has the same name and is nearer."
 
 
 def _print_skills(found: list[tuple["Skill", list[str]]]) -> None:
-    rows = make_plain_table("SKILL", "FROM", "WHERE", "WHAT IT IS FOR")
+    rows = make_plain_table("SKILL", "FROM", "WHERE", "DESCRIPTION")
     for skill, _ in found:
         path = skill.folder if skill.origin == "workspace" else skill.location.removeprefix("file://")
         rows.add_row(

@@ -1,4 +1,4 @@
-"""CLI command `handtools stats`: how much is recorded for a workspace, by tool and by size on disk."""
+"""CLI command `handtools stats`: show a workspace's call counts by tool and its log's size on disk."""
 
 import os
 from dataclasses import asdict
@@ -19,7 +19,7 @@ from handtools.cli.terminal import (
 def stats(
     as_json: options.JsonOption = False, workspace: options.WorkspaceOption = options.CURRENT_FOLDER
 ) -> None:
-    """Count what is recorded: calls by tool, and sizes on disk.
+    """Show call counts by tool, and the log's size on disk.
 
     Example: handtools stats --json
     """
@@ -52,13 +52,13 @@ def stats(
 
 
 def sorted_entries(folder: Path) -> list["os.DirEntry[str]"]:
-    """What lies in a folder, by name."""
+    """The entries of a folder, sorted by name."""
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: entry.name)
 
 
 def bytes_below(path: Path) -> int:
-    """The size of a file, or of all files in a folder; what goes meanwhile counts nothing."""
+    """The size of a file, or of all files below a folder; files deleted during the walk are skipped."""
     if not path.is_dir():
         return path.lstat().st_size if path.exists() else 0
     total = 0
@@ -67,12 +67,12 @@ def bytes_below(path: Path) -> int:
             try:
                 total += os.lstat(os.path.join(at, name)).st_size
             except FileNotFoundError:
-                continue  # a store lets go of files at any time
+                continue  # a store may delete files at any time
     return total
 
 
 def format_size(count: float) -> str:
-    """A number of bytes for people: `3.2 MB`."""
+    """Format a number of bytes: `3.2 MB`."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.3g} {unit}"

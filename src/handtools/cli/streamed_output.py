@@ -1,4 +1,4 @@
-"""Print a command's output while it runs, line by line, and at its end only what is left to say."""
+"""Print a command's output line by line while it runs, and at its end only the rest."""
 
 import threading
 from collections.abc import Callable
@@ -14,30 +14,30 @@ from handtools.text.terminal_emulator import decode_output, plain_output
 STREAMED_TOOLS = ("bash",)
 OUTPUT_READ_CHUNK_BYTES = 1 << 20
 MOST_STREAMED_BYTES = 64 << 20
-"""Most bytes that are streamed; of more the result shows the end, and where the whole is."""
+"""Maximum number of bytes to stream; beyond it, the result shows the end and where the full output is."""
 CONTINUATION_MATCH_BYTES = 200
-"""How many bytes must agree for new output to be taken for the continuation of what was printed."""
+"""How many bytes must match for new output to count as the continuation of the printed output."""
 LAST_EVENT_SECONDS = 5.0
 
 
 class CommandOutputPrinter:
-    """Event listener that prints whole lines of a command's output, and knows what it has printed.
+    """Event listener that prints complete lines of a command's output, and tracks what it has printed.
 
-    An event has the last few kilobytes of the output, and the store all of it once it is long. What can't be told
-    for sure is left to the end, when the result has it.
+    An event carries the last few kilobytes of the output; long output is also in the store. Output that
+    can't be matched reliably is printed at the end, from the result.
     """
 
     def __init__(self, outputs: Store, write: Callable[[str], None]) -> None:
         self._outputs = outputs
         self._write = write
         self._printed = ""
-        """All that was printed, while the output is short; then its last lines."""
+        """Everything printed so far while the output is short; later, only its last part."""
         self._offset: int | None = None
-        """How many bytes of the stored output were printed; None while the output is short."""
+        """How many bytes of the stored output were printed; None while the output is not stored."""
         self._settled = threading.Event()
 
     def __call__(self, event: Event) -> None:
-        """Print the new lines of the output that an event tells of."""
+        """Print the new lines of output in an event."""
         if isinstance(event, Settled):
             self._settled.set()
         elif isinstance(event, Progressed):
@@ -47,7 +47,7 @@ class CommandOutputPrinter:
                 self._print_short(event)
 
     def rest(self, result: Result[Any]) -> str:
-        """Return what of a result's text was not printed yet: the last lines, and how the command ended."""
+        """Return the part of a result's text not printed yet: the last lines and how the command ended."""
         self._settled.wait(LAST_EVENT_SECONDS)
         if not self._printed:
             return result.text
@@ -74,7 +74,7 @@ class CommandOutputPrinter:
             if lines.startswith(self._printed):
                 self._print(lines.removeprefix(self._printed))
             return
-        # Only the end of the output is here: by the numbers of bytes, if they fit what was printed.
+        # The event has only the end of the output: find the new part by byte counts, and check the overlap.
         known, tail = self._printed.encode(), lines.encode()
         new = event.bytes - len(event.text[len(lines) :].encode()) - len(known)
         context = min(CONTINUATION_MATCH_BYTES, len(known))
@@ -96,7 +96,7 @@ class CommandOutputPrinter:
             self._offset += len(whole)
 
     def _begin_stored(self, path: str) -> bool:
-        """Find in the stored output the place up to which it was printed."""
+        """Find the offset in the stored output up to which it was printed; False if it does not match."""
         data = self._stored(path, 0)
         whole = data[: data.rfind(b"\n") + 1]
         text = plain_output(decode_output(whole))

@@ -1,8 +1,9 @@
 """Terminal input and output of the CLI: coloured text, tables, diffs, JSON, questions, the approval prompt.
 
-All output of the CLI is written here. Control, invisible and direction characters are made visible, also in
-a pipe: what goes through one is often shown in a terminal in the end. Unchanged are JSON, which escapes them by
-itself, and what is meant for another program: the diff of `handtools diff`, and what a tool answers to `call`.
+All output of the CLI is written here. Control, invisible and direction characters are made visible, even in
+a pipe, because piped output often ends up on a terminal. Two kinds of output are unchanged: JSON, which
+escapes such characters itself, and output for other programs, which is the diff of `handtools diff` and the
+result of `call`.
 """
 
 import json
@@ -31,12 +32,12 @@ PIPE_COLUMNS = 1_000
 """Width of tables, in characters, when the output is not a terminal."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _DIFF_COLOURS = {"+": "32", "-": "31", "@": "36"}
-"""The same styles as numbers of ANSI escape sequences."""
+"""The same styles as ANSI colour codes."""
 _HEADERS = ("--- ", "+++ ", "diff --git ")
 
 
 class CliCommandError(HandtoolsError):
-    """Error that ends a CLI command; its message is printed together with `step`, what the person can do next."""
+    """Error that ends a CLI command; its message is printed with `step`, the suggested next step."""
 
     def __init__(self, message: str, step: str) -> None:
         super().__init__(message)
@@ -44,17 +45,17 @@ class CliCommandError(HandtoolsError):
 
 
 def stdout_console() -> "Console":
-    """A rich console on stdout, for the answer of a command."""
+    """A rich console on stdout, for a command's output."""
     return _console(stderr=False)
 
 
 def stderr_console() -> "Console":
-    """A rich console on stderr, for remarks, questions and errors, so that a pipe gets the answer alone."""
+    """A rich console on stderr, for remarks, prompts and errors, so that a pipe gets only the output."""
     return _console(stderr=True)
 
 
 def table_cell(text: str, most: int = 60) -> str:
-    """Text for a cell of a table."""
+    """Text for a table cell: one line, clipped, with control characters made visible."""
     return one_line(with_visible_characters(one_line(text)), most)
 
 
@@ -64,17 +65,17 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print text to stdout, and the end of its last line if that is missing."""
+    """Print text to stdout, with a newline at the end."""
     _write(with_visible_characters(text))
 
 
 def pass_on_text(text: str) -> None:
-    """Print what a tool answered to stdout: unchanged into a pipe, for the program at its other end."""
+    """Print a tool's result to stdout; unchanged into a pipe, for the program that reads it."""
     _write(_visible_on_terminal(text))
 
 
 def pass_on_lines(text: str) -> None:
-    """Print lines of a running command's output to stdout at once, as `pass_on_text` does."""
+    """Print lines of a running command's output to stdout and flush, otherwise like `pass_on_text`."""
     sys.stdout.write(_visible_on_terminal(text))
     sys.stdout.flush()
 
@@ -90,7 +91,7 @@ def _write(text: str) -> None:
 def print_diff(diff: str, *, to_apply: bool = False) -> None:
     """Print a unified diff to stdout, coloured on a terminal.
 
-    With `to_apply` it goes into a pipe unchanged. One that is longer than the screen is shown in the pager.
+    With `to_apply`, piped output is unchanged. A diff longer than the screen is shown in the pager.
     """
     console = stdout_console()
     if not console.is_terminal:
@@ -104,16 +105,16 @@ def print_diff(diff: str, *, to_apply: bool = False) -> None:
 
 
 def _page(text: str) -> None:
-    """Show text in `$PAGER`, else in less or more; printed as it is where there is none."""
+    """Show text in `$PAGER`, less or more; print it if there is no pager."""
     import pydoc
 
-    # As git does: colours pass, and what fits on a screen needs no key to leave.
+    # As git does: pass colours through, and quit at once if the text fits on one screen.
     os.environ.setdefault("LESS", "FRX")
     pydoc.pager(text)
 
 
 def _ansi_lines(diff: str, *, coloured: bool) -> Iterator[str]:
-    """The lines of a diff with escape sequences; a long one takes too long as rich text."""
+    """The lines of a diff with ANSI colours; rich is too slow for long diffs."""
     for line in with_visible_characters(diff).split("\n"):
         colour = "1" if line.startswith(_HEADERS) else _DIFF_COLOURS.get(line[:1], "")
         yield f"\x1b[{colour}m{line}\x1b[m" if colour and coloured else line
@@ -132,7 +133,7 @@ def coloured_diff(diff: str) -> "Text":
 
 
 def with_progress_bar(items: Sequence[T], label: str) -> Iterator[T]:
-    """Yield items, with a bar on stderr that goes when they are done; none where stderr is no terminal."""
+    """Yield items, with a progress bar on stderr until they are done if stderr is a terminal."""
     console = stderr_console()
     if not console.is_terminal:
         yield from items
@@ -147,9 +148,9 @@ SLOW_SECONDS = 1.0
 
 @contextmanager
 def shown_when_slow(label: str) -> Iterator[None]:
-    """Show on stderr that something goes on, from the first second until it is done; nothing into a pipe.
+    """Show a spinner if the block takes longer than `SLOW_SECONDS` and stderr is a terminal.
 
-    Only for what neither prints nor asks meanwhile.
+    The block must neither print nor prompt.
     """
     if not sys.stderr.isatty():
         yield
@@ -178,7 +179,7 @@ def make_plain_table(*columns: str) -> "Table":
 
 
 def print_remark(*lines: str) -> None:
-    """Print dimmed lines to stderr, beside the command's answer on stdout."""
+    """Print dimmed lines to stderr, separate from the command's output on stdout."""
     for line in lines:
         stderr_console().print(with_visible_characters(line), style="dim", soft_wrap=True)
 
@@ -215,13 +216,13 @@ def _visible_console() -> "type[Console]":
     from rich.segment import Segment
 
     class VisibleConsole(Console):
-        """A console that makes hidden characters visible in all that is printed, whoever forgot to."""
+        """A console that makes control and invisible characters visible in everything it prints."""
 
         def render(
             self, renderable: RenderableType, options: ConsoleOptions | None = None
         ) -> Iterable[Segment]:
             for segment in super().render(renderable, options):
-                # Codes of its own that move the cursor are no text.
+                # Control segments are rich's own escape codes, not text.
                 yield (
                     segment
                     if segment.control
@@ -232,21 +233,21 @@ def _visible_console() -> "type[Console]":
 
 
 def is_interactive() -> bool:
-    """Whether stdin and stderr are terminals, so that a person can be asked."""
+    """Whether stdin and stderr are terminals, so that the user can be prompted."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def refuse_agent_shell() -> None:
-    """Refuse a command by which a person answers questions, if a client runs it for its agent.
+    """Refuse a command that answers approval requests if an AI client runs it for its agent.
 
-    Raises `CliCommandError`. A terminal proves nothing: clients give one to their shells.
+    Raises `CliCommandError`. Checking for a terminal is not enough, because clients give their shells one.
     """
     from handtools.host.agent_shells import client_by_ancestry, client_by_variables
 
     if client := client_by_variables() or (not is_interactive() and client_by_ancestry()):
         raise CliCommandError(
-            f"This shell is run by {client}, and an agent can't answer for a person.",
-            "A person runs it in a terminal of their own.",
+            f"This shell was started by {client}, and agents can't answer approval requests.",
+            "Run the command yourself in another terminal.",
         )
 
 
@@ -260,7 +261,7 @@ def ask_line(console: "Console", question: str) -> str:
 
 
 def ask_key(console: "Console", question: str) -> str | None:
-    """Print a question and read one line from stdin; None at the end of input. Raises `KeyboardInterrupt`."""
+    """Print a question and read a line from stdin; None at the end of input. Raises `KeyboardInterrupt`."""
     console.print(question, end="", soft_wrap=True)
     console.file.flush()
     try:
@@ -269,7 +270,7 @@ def ask_key(console: "Console", question: str) -> str | None:
         console.print()
         return None
     if not sys.stdin.isatty():
-        console.print()  # where nobody types, nothing ends the line
+        console.print()  # piped input is not echoed, so the line has not ended
     return answer
 
 
@@ -281,17 +282,17 @@ def ask_yes_no(console: "Console", question: str) -> bool:
 def _read_line() -> str:
     """Read one line from stdin; raises `EOFError` at the end of input, `KeyboardInterrupt` on Ctrl-C.
 
-    A Ctrl-C in the instant before `input` begins to read would be noticed only after the next key. So both are
-    waited for, and only a line that is there is read.
+    A Ctrl-C that arrives just before `input` blocks would be noticed only after the next key. So `select`
+    waits for a line or a signal, and a line is read only once it is available.
     """
     if sys.platform == "win32":
         return input()
     if not sys.stdin.isatty():
-        # Of a pipe several lines are read ahead, and nothing would be left to wait for.
+        # Python reads ahead from a pipe, so `select` would not see lines that are already buffered.
         return _line_of(sys.stdin)
     with _signal_pipe() as signals:
         while sys.stdin not in (ready := select.select([sys.stdin, signals], [], [])[0]):
-            # Python runs the handler between these two lines; Ctrl-C does not come any further.
+            # Python runs the signal handler here, so Ctrl-C raises before anything is read.
             if signals in ready:
                 os.read(signals, 64)
     return _line_of(sys.stdin)
@@ -306,7 +307,7 @@ def _line_of(stream: TextIO) -> str:
 
 @contextmanager
 def _signal_pipe() -> Iterator[int]:
-    """A file descriptor for `select` that becomes readable when a signal arrives (`signal.set_wakeup_fd`)."""
+    """A file descriptor that becomes readable when a signal arrives (`signal.set_wakeup_fd`)."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -329,9 +330,9 @@ APPROVAL_ANSWER_KEYS: dict[str, RememberScope] = {
 
 
 def ask_approval(approval: Approval, more: str) -> Reply | None:
-    """Show an approval request in the terminal and read the answer: once, session, project or no.
+    """Show an approval request in the terminal and read the reply: once, session, project or no.
 
-    None when the person decides later; `more` is the command that shows a clipped preview in full.
+    None if the user decides later; `more` is the command that shows a clipped preview in full.
     """
     console = stderr_console()
     print_approval(console, approval, more)
@@ -345,13 +346,13 @@ def ask_approval(approval: Approval, more: str) -> Reply | None:
         if key in APPROVAL_ANSWER_KEYS:
             return Reply(allow=True, remember=APPROVAL_ANSWER_KEYS[key])
         if key == "n":
-            return Reply(allow=False, message=ask_line(console, "What to do instead (may stay empty): "))
+            return Reply(allow=False, message=ask_line(console, "What to do instead (optional): "))
 
 
 def print_approval(console: "Console", approval: Approval, more: str) -> None:
-    """Print an approval request: its title, the rule that asked, the agent, and a preview of the change, clipped.
+    """Print an approval request: its title, the rule, the agent, and a clipped preview of the change.
 
-    `more` is the command that shows all of it.
+    `more` is the command that shows the full preview.
     """
     from rich.panel import Panel
     from rich.text import Text
@@ -362,6 +363,6 @@ def print_approval(console: "Console", approval: Approval, more: str) -> None:
         why.append(f"agent: {with_visible_characters(approval.agent)}\n", "dim")
     body = why + Text("\n") + coloured_diff(shown)
     if shown != approval.preview:
-        body.append(f"\nmore of it: {more}", "dim")
+        body.append(f"\nfull preview: {more}", "dim")
     console.print(Text(with_visible_characters(approval.title), "bold"))
     console.print(Panel(body, border_style="yellow", expand=False))

@@ -1,4 +1,4 @@
-"""CLI command `handtools tokens`: estimate how many tokens the tool definitions cost in every conversation."""
+"""CLI command `handtools tokens`: estimate the tokens that tool definitions cost in every conversation."""
 
 import json
 from typing import Annotated
@@ -12,13 +12,13 @@ from handtools.cli.terminal import make_plain_table, print_json, print_remark, s
 
 def tokens(
     preset: PresetOption = None,
-    dialect: Annotated[str, typer.Option(help="plain, strict or gemini.")] = "plain",
+    dialect: Annotated[str, typer.Option(help="Schema dialect: plain, strict or gemini.")] = "plain",
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Say what the definitions of the tools cost a model.
+    """Estimate the tokens that the tool definitions cost.
 
-    Counted is what a provider sends: names, descriptions and the schemas of arguments. The estimate leans high.
+    Counts what is sent to the provider: names, descriptions and argument schemas. The estimate is high.
 
     Example: handtools tokens --preset everything
     """
@@ -27,7 +27,7 @@ def tokens(
     from handtools.text.token_estimate import estimate_tokens
 
     if dialect not in {"plain", "strict", "gemini"}:
-        raise typer.BadParameter("plain, strict or gemini.", param_hint="--dialect")
+        raise typer.BadParameter("Must be plain, strict or gemini.", param_hint="--dialect")
     chosen = preset or load_configuration(workspace).preset
     costs: dict[str, int] = {}
     for one in open_preset(workspace, preset=chosen).definitions(dialect):  # type: ignore[arg-type]
@@ -42,4 +42,4 @@ def tokens(
         rows.add_row(name, f"{cost:,}")
     rows.add_row("all", f"{total:,}")
     stdout_console().print(rows)
-    print_remark("", "An estimate that leans high; what a tool answers comes on top.")
+    print_remark("", "A high estimate of the definitions only; tool results come on top.")

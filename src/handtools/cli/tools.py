@@ -1,4 +1,4 @@
-"""CLI command `handtools tools`: list the available tools, with their argument schemas on request."""
+"""CLI command `handtools tools`: list the available tools, optionally with their argument schemas."""
 
 import json
 from dataclasses import asdict
@@ -23,7 +23,7 @@ def tools(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the tools, those of installed packages too.
+    """List the tools, including those of installed packages.
 
     Example: handtools tools --schema
     """
@@ -36,9 +36,9 @@ def tools(
         for definition in offered:
             print_text(f"{definition.name}\n{json.dumps(definition.input_schema, indent=2)}\n")
     else:
-        rows = make_plain_table("TOOL", "DOES", "WHAT IT IS FOR")
+        rows = make_plain_table("TOOL", "ACCESS", "DESCRIPTION")
         for definition in offered:
-            does = "looks" if definition.reads_only else "changes"
+            does = "reads" if definition.reads_only else "changes"
             rows.add_row(definition.name, does, table_cell(_sentence(definition.description), 100))
         stdout_console().print(rows)
         print_remark("", "Arguments: handtools tools --schema")

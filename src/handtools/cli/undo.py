@@ -1,4 +1,4 @@
-"""CLI commands `handtools undo` and `redo`: revert the file changes of a call, turn, session or path, or redo."""
+"""CLI commands `handtools undo` and `redo`: undo or redo the changes of a call, turn, session or path."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,38 +32,38 @@ NEWEST_KEYWORD = "last"
 UNDO_VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
 
 MOST_UNDONE_PATHS_LISTED = 40
-"""Of more paths an undo tells how many there were in each folder."""
+"""If more paths changed, an undo prints only the number of paths in each folder."""
 
 CallIdArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="ID",
-        help="A call id or the start of one; else the newest change.",
+        help="Call id or prefix [default: the last change].",
         autocompletion=completed_values.complete_call_ids,
     ),
 ]
 TurnOption = Annotated[
-    str | None, typer.Option(help="A turn (of --session, or of the newest change's); `last` is the newest.")
+    str | None, typer.Option(help="A turn of --session or of the last one; `last` is newest.")
 ]
 SessionOption = Annotated[
     str | None,
     typer.Option(
-        help="A whole session; `last` is the newest.", autocompletion=completed_values.complete_sessions
+        help="A whole session; `last` is the newest one.", autocompletion=completed_values.complete_sessions
     ),
 ]
 PathOption = Annotated[
     str | None,
     typer.Option(
         "--path",
-        help="The last change of this file.",
+        help="The last change to this file.",
         autocompletion=completed_values.complete_changed_paths,
     ),
 ]
-MergeOption = Annotated[bool, typer.Option("--merge", help="Merge where a file changed since.")]
+MergeOption = Annotated[bool, typer.Option("--merge", help="Merge with later changes to the same files.")]
 
 
 class UndoCommandArguments(NamedTuple):
-    """What the user of `undo` or `redo` chose: call id, turn, session or path; None for those not given."""
+    """The target given to `undo` or `redo`: call id, turn, session or path; None if not given."""
 
     call_id: str | None
     turn: str | None
@@ -73,7 +73,7 @@ class UndoCommandArguments(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UndoTarget:
-    """What to undo: scope and name for the undo tool, and the command-line words that name it again."""
+    """What to undo: scope and name for the undo tool, and the command-line arguments that select it."""
 
     scope: "UndoScope"
     name: str
@@ -87,21 +87,23 @@ def undo(
     session: SessionOption = None,
     path: PathOption = None,
     version: Annotated[
-        int | None, typer.Option(help="With --path: back to this version; `handtools versions` lists them.")
+        int | None, typer.Option(help="With --path: restore this version (see `versions`).")
     ] = None,
     merge: MergeOption = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be undone; change nothing.")
+    ] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Take back the newest change, or what you name.
+    """Undo the last change, or the one you name.
 
-    A file that changed since is kept as it is, and named; --merge takes back what it can of it.
+    A file that changed since then is left alone and listed; --merge undoes as much of it as possible.
 
     Example: handtools undo --path src/app.py --dry-run
     """
     if version is not None and path is None:
-        raise typer.BadParameter("It belongs to --path.", param_hint="--version")
+        raise typer.BadParameter("Only valid with --path.", param_hint="--version")
     given = UndoCommandArguments(call_id, turn, session, path)
     _revert(workspace, "undo", given, version, merge=merge, dry_run=dry_run, as_json=as_json)
 
@@ -116,7 +118,7 @@ def redo(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Bring back what the newest undo took, or what you name.
+    """Redo the last undone change, or the one you name.
 
     Example: handtools redo --session last
     """
@@ -136,7 +138,7 @@ def _revert(
 ) -> None:
     from handtools.core.call import Call
 
-    # The person who types this is the one who would be asked.
+    # Approve the call: the user who would be asked has typed this command.
     with open_toolbox_at(workspace, yes=True) as (toolbox, record):
         words = _undo_target(record, action, given)
         args = {
@@ -151,7 +153,7 @@ def _revert(
             args=args | ({} if version is None else {"version": version}),
             agent=PERSON_AGENT_NAME,
         )
-        with shown_when_slow("Taking back" if action == "undo" else "Bringing back"):
+        with shown_when_slow("Undoing" if action == "undo" else "Redoing"):
             result = toolbox.call(call)
         kept = result.details.conflicts if result.ok else []
         if as_json or dry_run or not result.ok:
@@ -162,13 +164,13 @@ def _revert(
 
 
 def _undo_target(record: WorkspaceJournal, action: str, given: UndoCommandArguments) -> UndoTarget:
-    """Turn the given options into one undo target; with none given, the call of the newest change.
+    """Turn the given options into one undo target; without options, the call that made the newest change.
 
-    Raises `BadParameter` when several are given, `CliCommandError` when there is nothing to undo.
+    Raises `BadParameter` if several are given, `CliCommandError` if there is nothing to undo.
     """
     name, turn, session, path = given
     if sum(word is not None for word in (name, turn or session, path)) > 1:
-        raise typer.BadParameter("Name one thing: an ID, --turn, --session or --path.")
+        raise typer.BadParameter("Give only one of ID, --turn, --session and --path.")
     if path is not None:
         return UndoTarget("path", path, ("--path", path))
     if name is not None:
@@ -186,7 +188,7 @@ def _undo_target(record: WorkspaceJournal, action: str, given: UndoCommandArgume
 def _newest_target(
     record: WorkspaceJournal, newest: "ChangeAuthor", turn: str | None, session: str | None
 ) -> UndoTarget:
-    """The undo target for the newest change: its turn or session where one is asked for, else its call."""
+    """The undo target for the newest change: its turn or session if requested, otherwise its call."""
     within = newest.session if session in {None, NEWEST_KEYWORD} else str(session)
     if turn is not None:
         turn = newest.turn if turn == NEWEST_KEYWORD else turn
@@ -218,22 +220,22 @@ def _print_undone(
         stdout_console().print(Text.assemble(("kept     ", "yellow"), told), soft_wrap=True)
     if len(conflicts) > MOST_UNDONE_PATHS_LISTED:
         stdout_console().print(
-            f"kept     {len(conflicts) - MOST_UNDONE_PATHS_LISTED:,} more; --json names them all"
+            f"kept     {len(conflicts) - MOST_UNDONE_PATHS_LISTED:,} more; --json lists them all"
         )
     if not (result.details.restored or conflicts):
-        print_remark("Everything was so already; nothing was written.")
+        print_remark("Everything is already in that state; nothing was written.")
     if any(kept.mergeable for kept in conflicts):
         print_remark(f"To merge instead: {record.suggested_command(action, *words.typed, '--merge')}")
     elif conflicts:
         print_remark(f"To see earlier versions: {record.suggested_command('versions', conflicts[0].path)}")
     if result.details.restored:
-        # A restored version is a change of its own: undo takes it back.
+        # Restoring a version is recorded as a change, so undo reverts it.
         other = "undo" if versioned or action == "redo" else "redo"
         print_remark(f"To {other} this: {record.suggested_command(other, *words.typed)}")
 
 
 def print_touched(touched: "Sequence[TouchedPath]") -> None:
-    """Print what an undo did to each path; of very many paths their folders."""
+    """Print what an undo did to each path, or to each folder if there are many paths."""
     from rich.text import Text
 
     done = [ChangedFile(UNDO_VERBS[each.action], each.path) for each in touched]

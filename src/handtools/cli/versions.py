@@ -1,4 +1,4 @@
-"""CLI commands `handtools versions` and `forget`: list the recorded versions of a file, or delete them all."""
+"""CLI commands `handtools versions` and `forget`: list or delete the recorded versions of a file."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from handtools.runtime.journal.forgotten_paths import ForgottenPath
 
 FORGET_SEARCH_FILE_BYTES = 8 << 20
-"""Largest file, in bytes, whose current lines `forget` looks for in recorded outputs."""
+"""Largest file, in bytes, whose current lines `forget` searches for in recorded outputs."""
 MOST_FORGOTTEN_CALLS_LISTED = 10
 PathArgument = Annotated[
     str,
     typer.Argument(
         metavar="PATH",
-        help="A file of the workspace.",
+        help="File in the workspace.",
         autocompletion=completed_values.complete_changed_paths,
     ),
 ]
@@ -57,7 +57,7 @@ def versions(
             return
         if not found:
             raise CliCommandError(
-                f"No change of {path} is recorded.", f"`{record.suggested_command('log')}` lists the calls."
+                f"No change to {path} is recorded.", f"`{record.suggested_command('log')}` lists the calls."
             )
         rows = make_plain_table("VERSION", "WHEN", "WAS", "BY", "CALL", "BYTES")
         for one in found:
@@ -67,7 +67,7 @@ def versions(
         rows.add_row("0", "", "before the first recorded change")
         stdout_console().print(rows)
         step = record.suggested_command("undo", "--path", path, "--version", str(found[-1].number))
-        print_remark("", f"Bring one back: {step}")
+        print_remark("", f"To restore one: {step}")
 
 
 def forget(
@@ -76,10 +76,10 @@ def forget(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Let go of every kept version of a file.
+    """Delete every recorded version of a file.
 
-    Calls that named it or printed lines of it are emptied too. The file itself stays as it is; its changes
-    can't be undone any more.
+    The contents of logged calls that named the file or printed its lines are deleted too. The file itself
+    is not changed, but its changes can't be undone any more.
 
     Example: handtools forget .env --yes
     """
@@ -88,10 +88,10 @@ def forget(
     with open_journal_at(workspace) as record:
         located = record.files.locate(path)
         if not yes and not _confirm_forget(located):
-            step = f"{record.suggested_command('forget', path, '--yes')} does it."
-            raise CliCommandError(f"Nothing was forgotten of {located}.", step)
+            step = f"To delete them: {record.suggested_command('forget', path, '--yes')}"
+            raise CliCommandError(f"No versions of {located} were deleted.", step)
         outputs = FolderBlobStore(Path(record.journal.path).parent / "outputs")
-        with shown_when_slow("Forgetting"):
+        with shown_when_slow("Deleting"):
             gone = record.journal.retention.forget(
                 located, now=_present_bytes(record, located), outputs=outputs
             )
@@ -99,15 +99,15 @@ def forget(
         if as_json:
             print_json({"path": located, "forgotten": forgotten, **asdict(gone)})
         elif forgotten:
-            print_remark(f"Forgot what was kept of {located}. The file itself is as it was.")
+            print_remark(f"Deleted all recorded versions of {located}. The file itself was not changed.")
         else:
-            print_remark(f"Nothing was kept of {located}.")
+            print_remark(f"No versions of {located} are recorded.")
         if not as_json:
             _print_forgotten(record, gone)
 
 
 def _present_bytes(record: WorkspaceJournal, path: str) -> bytes:
-    """The file's current content, whose lines `forget` looks for in recorded outputs.
+    """The file's current content, whose lines `forget` searches for in recorded outputs.
 
     Empty if the file is missing or too large.
     """
@@ -118,7 +118,7 @@ def _present_bytes(record: WorkspaceJournal, path: str) -> bytes:
 
 
 def _print_forgotten(record: WorkspaceJournal, gone: "ForgottenPath") -> None:
-    """Print which calls' records `forget` emptied, and where copies of the content may remain."""
+    """Print which calls `forget` emptied, and where copies of the content may remain."""
     if gone.calls:
         listed = ", ".join(
             record.calls.short(call_id) for call_id in gone.calls[:MOST_FORGOTTEN_CALLS_LISTED]
@@ -129,21 +129,23 @@ def _print_forgotten(record: WorkspaceJournal, gone: "ForgottenPath") -> None:
             else ""
         )
         print_remark(
-            f"Emptied what {number_with_noun(len(gone.calls), 'call')} said that had it: {listed}{more}."
+            f"Emptied {number_with_noun(len(gone.calls), 'call')} that contained it: {listed}{more}."
         )
     if gone.copies:
         print_remark(
-            f"The same bytes are kept of {', '.join(gone.copies[:MOST_FORGOTTEN_CALLS_LISTED])}:"
+            f"The same bytes are recorded for {', '.join(gone.copies[:MOST_FORGOTTEN_CALLS_LISTED])}:"
             " forget those as well."
         )
     if gone.sampled:
-        print_remark("It is long: only some of its lines were looked for in what calls printed.")
-    print_remark("What was printed of it in another form, encoded or cut up, can't be found.")
+        print_remark(
+            "The file is long, so only some of its lines were searched for in the output of calls."
+        )
+    print_remark("Output that has the content in another form, encoded or cut up, can't be found.")
 
 
 def _confirm_forget(path: str) -> bool:
     if not is_interactive():
         return False
     shown = with_visible_characters(path)
-    question = f"Forget every kept version of {shown}? Its changes can't be undone afterwards."
+    question = f"Delete every recorded version of {shown}? Its changes can't be undone afterwards."
     return ask_yes_no(stderr_console(), question)

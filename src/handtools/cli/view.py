@@ -1,4 +1,4 @@
-"""CLI command `handtools view`: show a workspace's calls live in a browser, where they are answered and undone."""
+"""CLI command `handtools view`: show a workspace's calls live in a browser, to answer and undo them."""
 
 import secrets
 import signal
@@ -22,18 +22,20 @@ if TYPE_CHECKING:
 def view(
     *,
     session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Where to listen; 0 takes a free one.")] = 0,
-    address: Annotated[
-        str, typer.Option(help="Which address of this machine; else one that nothing else uses.")
-    ] = "",
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only say the link.")] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 picks a free one.")
+    ] = 0,
+    address: Annotated[str, typer.Option(help="Loopback address [default: a random one].")] = "",
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the link; don't open it.")
+    ] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Show the calls live in a browser: answer and undo there.
+    """Follow calls live in a browser; answer and undo them.
 
-    The link works once, for one browser of yours on this machine; should none open, paste it into one. Ctrl-C
-    stops.
+    The link works once, in one of your browsers on this machine. If none opens, paste the link into one.
+    Ctrl-C stops the server.
 
     Example: handtools view --session default
     """
@@ -70,9 +72,10 @@ def view(
 
 
 def _listen(address: str, port: int) -> socket.socket:
-    """A socket on loopback, at an address of its own if none is named.
+    """Listen on a loopback address, a random one if none is given.
 
-    Cookies of an address are sent to all of its ports: what agents serve on 127.0.0.1 would be told ours.
+    Browsers send cookies to all ports of an address, so a server that an agent runs on 127.0.0.1 would get
+    ours.
     """
     import ipaddress
 
@@ -80,16 +83,20 @@ def _listen(address: str, port: int) -> socket.socket:
     chosen = address or own
     try:
         if not ipaddress.ip_address(chosen).is_loopback or ":" in chosen:
-            raise CliCommandError(f"{chosen} is not on loopback.", "Use an address that begins with 127.")
+            raise CliCommandError(
+                f"{chosen} is not a loopback address.", "Use an address that starts with 127."
+            )
         return _bound(chosen, port)
     except ValueError:
-        raise CliCommandError(f"`{chosen}` is no address.", "Use one that begins with 127.") from None
+        raise CliCommandError(
+            f"`{chosen}` is not an IP address.", "Use an address that starts with 127."
+        ) from None
     except OSError as problem:
         if address or port:
             raise CliCommandError(
-                f"{chosen}:{port} can't be had: {problem}.", "Choose another --port."
+                f"Can't listen on {chosen}:{port}: {problem}.", "Choose another --port."
             ) from None
-        # A system whose loopback has one address only.
+        # Some systems have only one loopback address.
         return _bound("127.0.0.1", port)
 
 
@@ -123,9 +130,9 @@ async def _serve(server: "ViewServer", listening: socket.socket, page: Path | No
 
 @contextmanager
 def _page_with_link(folder: Path, link: str) -> Iterator[Path]:
-    """A file that leads a browser to the link, which only this user can read; removed at the end.
+    """Write a private file that redirects a browser to the link; deleted at the end.
 
-    The link itself can't be given to a browser: every user of the machine can list the arguments of programs.
+    The link can't be passed to the browser as an argument, because every user can list process arguments.
     """
     from handtools.text.html_live_view import forwarding_page
 

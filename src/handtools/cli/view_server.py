@@ -1,7 +1,4 @@
-"""The HTTP server of `handtools view`: a page of calls for one browser, with what is new, answers, undo and redo.
-
-ADR 230.
-"""
+"""The HTTP server of `handtools view`: a live page of calls for one browser, with approvals and undo."""
 
 import hmac
 import json
@@ -62,9 +59,9 @@ VIEW_POLL_SECONDS = 0.5
 HTML_CONTENT_TYPE = "text/html; charset=utf-8"
 TEXT_CONTENT_TYPE = "text/plain; charset=utf-8"
 FORM_CONTENT_TYPE = "application/x-www-form-urlencoded"
-TOKEN_IS_USED = "This link was used, or is not of this server. Run `handtools view` again for another."  # noqa: S105
+TOKEN_IS_USED = "This link was already used, or is not for this server. Run `handtools view` for a new one."  # noqa: S105
 OTHER_USER = (
-    "This connection is not from the user who runs `handtools view`. A browser of that user is served."
+    "Connection refused: it is not from the user who runs `handtools view`. Use that user's browser."
 )
 OUTCOME_CHARS = 600
 
@@ -73,24 +70,24 @@ FormFields = Mapping[str, str]
 
 @dataclass
 class ViewServer:
-    """ASGI application that shows one person a workspace's calls, and takes their answers.
+    """ASGI application that shows a workspace's calls to one user and accepts their answers.
 
-    Who brings the one-time token gets a cookie; every other request needs that. Other users of this machine are
-    refused even with token or cookie.
+    The one-time token is exchanged for a cookie, which every other request needs. Other users of this
+    machine are refused even with the token or cookie.
     """
 
     feed: SessionFeed
     record: WorkspaceJournal
     title: str
     host: str
-    """The address and port at which it is called; requests for another Host are refused."""
+    """The address and port that it listens on; requests with another Host header are refused."""
     token: str
     session: str | None = None
     stopping: bool = False
     _cookie: str = field(default_factory=new_token)
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Handle one ASGI request; a refusal is a page that says why."""
+        """Handle one ASGI request; a refusal is sent as a page with the reason."""
         if scope["type"] != "http":
             return
         try:
@@ -100,7 +97,7 @@ class ViewServer:
 
     @property
     def cookie_name(self) -> str:
-        """The name of the cookie; with the port, since cookies of one address are shared by all of its ports."""
+        """The cookie's name; it includes the port, because all ports of an address share cookies."""
         return f"handtools-view-{self.host.rpartition(':')[2]}"
 
     async def _answer(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
@@ -113,9 +110,9 @@ class ViewServer:
         if method == "GET" and path == "/" and "token" in query:
             await self._exchange(query["token"], headers, send)
             return
-        # The cookie goes to every port of an address: another page there may not use it.
+        # Browsers send the cookie to every port of the address; refuse requests from pages on other ports.
         if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
-            raise HttpRefusal(403, "Only this server's own page may call.")
+            raise HttpRefusal(403, "Only this server's own page may send requests.")
         if not self.has_cookie(headers):
             raise HttpRefusal(401, TOKEN_IS_USED)
         if method == "GET" and path == "/":
@@ -125,16 +122,16 @@ class ViewServer:
         elif method == "POST" and path in self._actions:
             await self._act(self._actions[path], headers, receive, send)
         else:
-            raise HttpRefusal(404, "There is nothing here.")
+            raise HttpRefusal(404, "Page not found.")
 
     async def _exchange(self, token: str, headers: Mapping[str, str], send: AsgiSend) -> None:
-        """Give the cookie for the token, once; who has the cookie may follow the link again."""
+        """Exchange the token for the cookie, once; a browser with the cookie may open the link again."""
         if not self.has_cookie(headers):
             if not self.token or not hmac.compare_digest(token_digest(token), token_digest(self.token)):
                 raise HttpRefusal(401, TOKEN_IS_USED)
             self.token = ""
         cookie = f"{self.cookie_name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
-        # Not a redirect: after a link of another page, a browser would send no strict cookie with it.
+        # Not a redirect: if another page opened the link, browsers omit SameSite=Strict cookies on it.
         await self._send(send, 200, outcome_page("Welcome."), refresh="0; url=/", **{"set-cookie": cookie})
 
     def has_cookie(self, headers: Mapping[str, str]) -> bool:
@@ -173,10 +170,10 @@ class ViewServer:
 
     def _live_call(self, logged: "LoggedCall") -> LiveCall:
         call = reported_call(self.record, logged)
-        # What an undo did is taken back where it was done: at the call that it took back.
+        # No buttons on an undo call: it is reversed by redo on the call that it undid.
         is_change = logged.tool != "undo" or "version" in logged.args
         actions = [("undo", is_change and call.undo_command), ("redo", is_change and call.undone)]
-        # The button is the way to take it back.
+        # The page has an undo button instead of the command.
         shown = replace(call, id=logged.id, undo_command="")
         return LiveCall(logged.id, shown, tuple(action for action, possible in actions if possible))
 
@@ -187,7 +184,7 @@ class ViewServer:
             tool=shown.tool,
             subject=shown.subject,
             at=format_log_time(shown.started),
-            # Not how long by now: it would be drawn anew with every look.
+            # Not the elapsed time: it would redraw the call on every poll.
             seconds=0.0,
             tokens=0,
             status="running",
@@ -203,7 +200,7 @@ class ViewServer:
         return LiveCall(shown.id, call, ("cancel",))
 
     async def _events(self, cursor: FeedCursor, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Send what is new as server-sent events, while the browser listens; so long agents wait for answers."""
+        """Send updates as server-sent events until the browser disconnects; until then agents wait."""
         await start_event_stream(send, encode_headers(_safe_headers()))
         async with anyio.create_task_group() as group:
 
@@ -226,7 +223,7 @@ class ViewServer:
         await send_body_chunk(send, b"", more=False)
 
     def _news(self, cursor: FeedCursor, drawn: dict[str, str]) -> tuple[str, FeedCursor]:
-        """What the page is to show anew, as JSON; `drawn` is what it was shown of calls that have not ended."""
+        """The page's updates as JSON; `drawn` has the last item sent per call, to skip unchanged ones."""
         self.feed.attend()
         news = self.feed.news(cursor)
         ended = [shown.id for shown in reversed(news.calls) if self._is_shown(shown.session)]
@@ -263,7 +260,7 @@ class ViewServer:
         send: AsgiSend,
     ) -> None:
         if "origin" not in headers:
-            raise HttpRefusal(403, "A form says from which page it is sent.")
+            raise HttpRefusal(403, "The Origin header is missing.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_CONTENT_TYPE:
             raise HttpRefusal(415, f"The body must be {FORM_CONTENT_TYPE}.")
         form = _fields(await read_body(receive, headers, REQUEST_BODY_SECONDS))
@@ -280,7 +277,7 @@ class ViewServer:
     def _answer_question(self, form: FormFields) -> str:
         answer, fingerprint = form.get("answer", ""), form.get("fingerprint", "")
         if answer not in {"once", "session", "project", "deny"} or not fingerprint:
-            raise HandtoolsError("That is no answer.")
+            raise HandtoolsError("Not a valid answer.")
         remember = cast("RememberScope", "once" if answer == "deny" else answer)
         reply = Reply(
             allow=answer != "deny",
@@ -292,23 +289,23 @@ class ViewServer:
 
     def _cancel(self, form: FormFields) -> str:
         asked = self.feed.cancel(form.get("call", ""))
-        return "It is being cancelled." if asked else "It does not run any more."
+        return "Cancelling the call." if asked else "The call is no longer running."
 
 
 def _outcome_text(outcome: AnswerOutcome) -> str:
     said = "allowed" if outcome.reply.allow else "denied"
     if outcome.by == "another":
-        return f"Another answer came first: it was {said}."
+        return f"The call was already {said} elsewhere."
     if outcome.by == "agent":
-        return f"You {said} it, and the agent goes on."
+        return f"You {said} the call; the agent continues."
     told = outcome.text if len(outcome.text) <= OUTCOME_CHARS else f"{outcome.text[:OUTCOME_CHARS]} …"
-    return f"You {said} it. {told}"
+    return f"You {said} the call. {told}"
 
 
 def _live_question(asked: PendingApproval) -> LiveQuestion:
     approval = asked.approval
     who = [asked.tool, f"session {asked.session}" if asked.session else "", asked.agent]
-    waits = "the agent waits for the answer" if asked.is_awaited else ""
+    waits = "the agent is waiting" if asked.is_awaited else ""
     return LiveQuestion(
         call_id=approval.call_id,
         fingerprint=approval.fingerprint,
@@ -321,7 +318,7 @@ def _live_question(asked: PendingApproval) -> LiveQuestion:
 
 
 def _fields(text: bytes) -> FormFields:
-    """The fields of a query or form, the first of each name."""
+    """The fields of a query or form; for repeated names, the first value."""
     found = parse_qs(text.decode("utf-8", "replace"), keep_blank_values=True)
     return {name: values[0] for name, values in found.items()}
 
@@ -337,12 +334,12 @@ def _number(text: str) -> int | None:
 
 
 def _safe_headers() -> dict[str, str]:
-    """Headers of all pages: no other page may frame, read or include them, and no address is told elsewhere."""
+    """Headers of all pages: other sites can't frame, read or include them, and get no referrer."""
     return {
         "content-security-policy": content_policy(),
         "cross-origin-opener-policy": "same-origin",
         "cross-origin-resource-policy": "same-origin",
-        # With `no-referrer` a browser would not say of a form that it is ours.
+        # With `no-referrer`, browsers would send `Origin: null` with our own forms.
         "referrer-policy": "same-origin",
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",

@@ -1,4 +1,4 @@
-"""CLI command `handtools watch`: a screen that shows agents at work, takes answers and undoes."""
+"""CLI command `handtools watch`: a terminal UI to follow agents' calls, answer, cancel and undo them."""
 
 import sys
 from typing import Annotated
@@ -13,10 +13,10 @@ def watch(
     session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Watch agents at work: see calls, answer, cancel, undo.
+    """Follow agents' calls live; answer, cancel and undo them.
 
-    It shows every client that works in this folder, from another terminal. While it is open, agents that ask wait
-    for your answer.
+    Run it in another terminal: it shows the calls of every client in this folder. While it is open, agents
+    wait for your answer to their approval requests.
 
     Example: handtools watch --session default
     """
@@ -26,11 +26,11 @@ def watch(
         if missing.name != "textual":
             raise
         raise CliCommandError(
-            "The screen needs `textual`.",
-            "pip install 'handtools-slim[cli,watch]'; `handtools log --follow` works without.",
+            "`handtools watch` needs `textual`.",
+            "pip install 'handtools-slim[cli,watch]'; `handtools log --follow` works without it.",
         ) from None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CliCommandError("This is no terminal.", "`handtools log --follow` prints calls as they end.")
+        raise CliCommandError("Not a terminal.", "`handtools log --follow` prints calls as they end.")
     refuse_agent_shell()
     from handtools.session_feed import SessionFeed
 

@@ -1,4 +1,4 @@
-"""CLI command `handtools why`: show which policy rule would allow, ask about or deny a call; nothing runs."""
+"""CLI command `handtools why`: show which policy rule applies to a call, without running it."""
 
 from typing import Annotated
 
@@ -16,16 +16,14 @@ INVALID_CALL_RULE_NAME = "not a valid call"
 
 
 def why(
-    tool: Annotated[
-        str, typer.Argument(help="The tool's name.", autocompletion=completed_values.complete_tools)
-    ],
+    tool: Annotated[str, typer.Argument(help="Tool name.", autocompletion=completed_values.complete_tools)],
     pairs: options.KeyValueArguments = None,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Say which rule would decide a call.
+    """Show which policy rule applies to a call.
 
-    Nothing is changed, asked or recorded.
+    Nothing is run or logged, and no approval is requested.
 
     Example: handtools why bash 'command=git push'
     """
@@ -38,7 +36,7 @@ def why(
     if as_json:
         print_json(asdict(decision))
     elif invalid:
-        print_failure(f"That call could not run: {decision.reason}", "`handtools tools` lists the tools.")
+        print_failure(f"Not a valid call: {decision.reason}", "`handtools tools` lists the tools.")
     else:
         from rich.text import Text
 
@@ -51,6 +49,6 @@ def why(
             f"  because {with_visible_characters(decision.reason)}"
         )
         if decision.verdict == "ask":
-            print_remark("  A person is asked first; `handtools call … --yes` answers yes.")
+            print_remark("  The call needs your approval; `handtools call … --yes` approves it.")
     if invalid:
         raise typer.Exit(EXIT_FAILED)

@@ -1,7 +1,7 @@
-"""The configuration of a workspace: the person's file, tightened by the project's own.
+"""The configuration of a workspace: the user's file, tightened by the project's.
 
-`schema` has the keys, `origins` says which file and line a value comes from. The command line, the MCP
-servers and programs all read it here. ADR 166, 232.
+`schema` defines the keys, `origins` finds the file and line of each value. The command line, the MCP
+servers and programs all read the configuration here.
 """
 
 import os
@@ -39,73 +39,73 @@ NO_NOTIFICATIONS = Notify()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What commands, web tools and the host side find and use on this machine, as a person has set it."""
+    """Settings of commands, web tools and the host on this machine."""
 
     runner: str = ""
-    """What commands run under, as `--runner` takes it: `bubblewrap`, `container:IMAGE`; empty is the strongest."""
+    """Sandbox for commands, as for `--runner`: `bubblewrap`, `container:IMAGE`; empty for the strongest."""
     readable: tuple[str, ...] = ()
-    """Files and folders outside the workspace that commands may read, beside programs."""
+    """Files and folders outside the workspace that commands may read, in addition to programs."""
     path: tuple[str, ...] = ()
-    """Folders of programs that come before `PATH` in commands, and that commands may read."""
+    """Folders to put before `PATH` in commands; commands may read them."""
     environment: tuple[str, ...] = ()
-    """Names of environment variables that commands get, beside the usual ones; their values may be secrets."""
+    """Names of additional environment variables to pass to commands; their values may be secrets."""
     proxy: str = ""
-    """The HTTP proxy through which web tools and commands reach hosts, as `http://[USER:PASSWORD@]HOST:PORT`."""
+    """HTTP proxy for web tools and commands, as `http://[USER:PASSWORD@]HOST:PORT`."""
     formatters: tuple[str, ...] | None = None
-    """Names of the only formatters that run after a change; None for all that a project asks for."""
+    """Names of the only formatters that run after a change; None for all that the project configures."""
     servers: tuple[str, ...] | None = None
     """Names of the only language servers that run; None for all that are installed."""
     limits: CommandLimits = UNLIMITED_ALLOWANCE
-    """Most that one command may use: `seconds`, `memory`, `processes`, `open_files`, `written`."""
+    """Resource limits of one command: `seconds`, `memory`, `processes`, `open_files`, `written`."""
     notify: Notify = NO_NOTIFICATIONS
-    """How the person hears of a call that waits for an answer."""
+    """How the user is notified of calls that need approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSource:
-    """A configuration file that was read: what stands in it, and what of it is ignored."""
+    """A configuration file that was read: its contents, and which keys are ignored."""
 
     file: Path
     text: str
     values: "ConfigFile"
     keys: frozenset[str]
-    """The keys of the file that count, unless `ignored` has them."""
+    """The keys of the file that are used, unless they are in `ignored`."""
     project: bool = False
-    """Whether it is a project's file, which may only tighten."""
+    """Whether it is a project's file, which may only tighten the configuration."""
     table: tuple[str, ...] = ()
-    """Names of the table in the file that is meant, as in a pyproject.toml."""
+    """Path of the table in the file, as in a pyproject.toml."""
     folder: str = ""
-    """The name of the workspace's folder that the project is in, if there are several."""
+    """The project's folder name, in a workspace of several folders."""
     ignored: Mapping[str, str] = field(default_factory=dict)
-    """A sentence for each key that would have widened what the person allows: `hosts`, `rule.0`."""
+    """A sentence for each key that would have allowed more than the user does: `hosts`, `rule.0`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Policy and settings that are in force in a workspace, with the files that they come from."""
+    """Policy and settings in force in a workspace, with the files they come from."""
 
     policy: Policy
     settings: Settings = Settings()
     preset: str = "coding"
-    """The set of tools that MCP servers offer unless they are told another."""
+    """The default tool preset of MCP servers."""
     sources: tuple[ConfigSource, ...] = ()
-    """The files that were read: the person's, then the project's."""
+    """The files that were read: the user's, then the project's."""
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """A sentence for each key of a project's file that would have widened what the person allows."""
+        """A sentence for each key of a project's file that would have allowed more than the user does."""
         return tuple(
-            f"{source.file} may only tighten; ignored: {sentence}"
+            f"{source.file} can only tighten your configuration; ignored: {sentence}"
             for source in self.sources
             for sentence in source.ignored.values()
         )
 
 
 def load_configuration(root: OneOrMoreFolders, policy: str | Path | None = None) -> Configuration:
-    """Read the configuration of a workspace: the person's files, then the project's, which may only tighten.
+    """Read the configuration of a workspace: the user's files, then the project's, which may only tighten.
 
-    `policy` names another policy file, which holds with its own hosts alone. Raises `UsageError` for a file that
-    can't be read or says what means nothing.
+    `policy` is an explicit policy file, which replaces the user's policy including its hosts. Raises
+    `UsageError` for a file that can't be read or is invalid.
     """
     root = combined_workspace(root)
     found = person_configuration(list(_person_sources(root, policy)))
@@ -117,7 +117,7 @@ def load_configuration(root: OneOrMoreFolders, policy: str | Path | None = None)
 
 
 def _person_sources(root: str | Path, policy: str | Path | None) -> Iterator[ConfigSource]:
-    """Read the user's `config.toml` and the policy file that is named, which replaces its policy keys."""
+    """Read the user's `config.toml`, and an explicitly named policy file, which replaces its policy keys."""
     own, named_policy = config_file(root), policy_file(root, policy)
     if own is None and named_policy is None:
         return
@@ -140,7 +140,7 @@ def _source(file: Path, *, keys: Iterable[str], without: Iterable[str] = ()) -> 
 
 def person_configuration(sources: Sequence[ConfigSource]) -> Configuration:
     """Build the configuration from the user's files, which have no key in common."""
-    if not sources:  # most people have none, and need not wait for the schema
+    if not sources:  # most users have none; skip the slow import of the schema
         return Configuration(policy=Policy())
     from handtools.configuration.schema import ConfigFile
 
@@ -155,7 +155,7 @@ def person_configuration(sources: Sequence[ConfigSource]) -> Configuration:
 
 
 def policy_of(values: "ConfigFile") -> Policy:
-    """The policy that a file describes; its rules come beside the built-in ones."""
+    """The policy that a file describes; its rules are added to the built-in ones."""
     defaults: dict[EffectKind, Verdict] = values.defaults.model_dump(exclude_none=True)  # type: ignore[assignment]
     return Policy(
         tools=values.tools,
@@ -203,15 +203,15 @@ def _limits_of(table: "LimitsTable") -> CommandLimits:
 def tightened_configuration(
     found: Configuration, text: str, file: Path, *, folder: str = ""
 ) -> Configuration:
-    """Tighten a configuration by the text of a project's file, and say what of it is ignored.
+    """Tighten a configuration by the text of a project's file; ignored keys are listed in its source.
 
-    `folder` is the name of the workspace's folder that the project is in, if there are several.
+    `folder` is the project's folder name, in a workspace of several folders.
     """
     from handtools.configuration.schema import PERSONAL_KEYS, parse_config_file
 
     table = PYPROJECT_TABLE if os.path.basename(file) == PYPROJECT_NAME else ()
     values, said = parse_config_file(text, str(file), unread=PERSONAL_KEYS, table=table)
-    ignored = {key: f"`{key}` is for your own configuration." for key in PERSONAL_KEYS if key in said}
+    ignored = {key: f"`{key}` belongs in your own configuration." for key in PERSONAL_KEYS if key in said}
     rules = [table.rule() for table in values.rule]
     tightened = tightened_policy(found.policy, policy_of(values), rules, said=said, folder=folder)
     settings = found.settings
@@ -239,18 +239,18 @@ def tightened_configuration(
 def _fewer(
     names: tuple[str, ...] | None, project: list[str] | None, key: str, ignored: dict[str, str]
 ) -> tuple[str, ...] | None:
-    """The names that both the person and the project list; None where neither lists any."""
+    """The names that both the user and the project list; None if neither has a list."""
     if project is None or names is None:
         return names if project is None else tuple(project)
     if more := [name for name in project if name not in names]:
-        ignored[f"{key}.more"] = f"`{key}` names {', '.join(more)}, which yours leaves out."
+        ignored[f"{key}.more"] = f"`{key}` has {', '.join(more)}, which yours does not list."
     return tuple(name for name in names if name in project)
 
 
 def _tightened_limits(
     limits: CommandLimits, project: CommandLimits, ignored: dict[str, str]
 ) -> CommandLimits:
-    """The limits with those that a project names, where they are lower than the person's or the usual ones."""
+    """The limits, lowered to the project's limits that are below the user's or the defaults."""
     usual = allowance_with_default_limits(
         replace(
             UNLIMITED_ALLOWANCE,
@@ -266,12 +266,12 @@ def _tightened_limits(
             continue
         lower[name] = min(value, most)
         if value > most:
-            ignored[f"limits.{key}"] = f"the limit `{key}` is above yours."
+            ignored[f"limits.{key}"] = f"limit `{key}` is above yours."
     return replace(limits, **lower)
 
 
 def _paths_beside(root: str | Path, paths: Iterable[str]) -> Iterator[str]:
-    """Yield the paths that are neither in a workspace, whose files commands see anyway, nor around it."""
+    """Yield the paths that are neither inside the workspace, which commands see anyway, nor contain it."""
     folders = [Path(folder) for folder in workspace_folders(root).values()]
     for path in paths:
         real = Path(os.path.realpath(path))

@@ -1,4 +1,4 @@
-"""What is in force for each key of the configuration, and which file and line it comes from."""
+"""The value in force for each configuration key, and the file and line it comes from."""
 
 import os
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE
 from handtools.text.toml_key_lines import KeyPath, toml_key_lines
 
 LISTED_KEYS = ("hosts", "ports", "block", "excluded", "rule", "formatters", "servers")
-"""Keys to which several files may contribute; of all others the last file that is heard decides."""
+"""Keys to which several files may contribute; for all others, the last file that sets the key wins."""
 
 ENVIRONMENT_VARIABLES = {
-    CONFIG_VARIABLE: "Another configuration file instead of `~/.config/handtools/config.toml`.",
-    POLICY_VARIABLE: "Another policy file; it takes the place of your policy, as `--policy` does.",
-    "HANDTOOLS_STATE": "Another folder for the record of all workspaces.",
-    "HANDTOOLS_RUNNER": "What commands run under, before `runner`.",
-    "HANDTOOLS_LANGUAGE": "`off` switches language servers off.",
-    "HANDTOOLS_IMAGE": "The image of containers for which `container` names none.",
-    "HANDTOOLS_SEARCH": "The search engine of `web_search`, which else is the first that has a key.",
-    "HANDTOOLS_SEARCH_URL": "Another address of that engine.",
-    "HANDTOOLS_TOKEN": "The bearer token of `handtools serve`, a secret.",
+    CONFIG_VARIABLE: "Configuration file to use instead of `~/.config/handtools/config.toml`.",
+    POLICY_VARIABLE: "Policy file to use instead of your policy, like `--policy`.",
+    "HANDTOOLS_STATE": "Folder for the logs of all workspaces.",
+    "HANDTOOLS_RUNNER": "Sandbox for commands; overrides `runner`.",
+    "HANDTOOLS_LANGUAGE": "`off` disables language servers.",
+    "HANDTOOLS_IMAGE": "Container image if `container` names none.",
+    "HANDTOOLS_SEARCH": "Search engine of `web_search`; defaults to the first that has a key.",
+    "HANDTOOLS_SEARCH_URL": "URL of that search engine, if not the default.",
+    "HANDTOOLS_TOKEN": "Bearer token of `handtools serve`, a secret.",
 }
-"""What is set by environment variables: what must differ from process to process, and secrets."""
+"""Settings that are environment variables: those that differ between processes, and secrets."""
 
 
 class Origin(NamedTuple):
@@ -40,26 +40,26 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SettingInForce:
-    """A key of the configuration with its value in force, where that comes from, and what was ignored."""
+    """A configuration key with its value in force, the value's origins, and ignored settings."""
 
     key: ConfigKey
     value: Any
-    """None where nobody has set it."""
+    """None if the key is not set."""
     origins: tuple[Origin, ...]
     variable: str
     """The environment variable that set it in this process."""
     ignored: tuple[tuple[Origin, str], ...]
-    """Places in a project's file that are ignored, each with the reason."""
+    """Places in a project's file where the key is ignored, each with the reason."""
 
 
 def settings_in_force(found: Configuration) -> list[SettingInForce]:
-    """Every key of the configuration but those of single rules, in the schema's order."""
+    """Every configuration key except the keys inside rules, in the schema's order."""
     lines = {id(source): toml_key_lines(source.text) for source in found.sources}
 
     def origin(source: ConfigSource, path: KeyPath) -> Origin:
         whole: KeyPath = (*source.table, *path)
         while len(whole) > len(source.table) and whole not in lines[id(source)]:
-            # Tables of an array have a line for each.
+            # Each table of an array has its own line; use the first one's.
             whole = (*whole, 0) if (*whole, 0) in lines[id(source)] else whole[:-1]
         return Origin(str(source.file), lines[id(source)].get(whole, 0), source.project)
 

@@ -1,7 +1,7 @@
-"""The schema of every configuration file: keys, values, what they mean, and what a project may do with each.
+"""The schema of configuration files: keys, values, their meaning, and what a project's file may change.
 
-The JSON schema for editors, `handtools config`, the page of settings and the reading of files are made from it.
-ADR 232.
+It is the single source for parsing files, `handtools config`, the JSON schema for editors and the settings
+page.
 """
 
 import os
@@ -38,58 +38,58 @@ _MOST_AMOUNT = 1 << 62
 
 
 class KeyFacts(NamedTuple):
-    """What is said of a key beside the type of its value."""
+    """Documentation of a key, in addition to the type of its value."""
 
     meaning: str
     default: str
-    """What holds without it, in words."""
+    """The default, in words."""
     project: str = ""
-    """How a project's file tightens by it; empty if the key is ignored there."""
+    """How a project's file can tighten the key; empty if the key is ignored there."""
     variable: str = ""
-    """An environment variable that goes first, for one process."""
+    """An environment variable that overrides the key for one process."""
     part_of_policy: bool = False
-    """Whether the key says what agents may do: then a policy file that is named takes its place."""
+    """Whether the key is part of the policy, so that an explicit policy file overrides it."""
 
 
 def _size(value: int | str) -> int:
     if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
-        # A number of hundreds of digits is infinite as a float, and no whole number.
+        # A number with hundreds of digits is infinite as a float, and `int` would raise.
         value = int(min(float(match[1]) * _UNITS[(match[2] or "").upper()], 2.0 * _MOST_AMOUNT))
     if isinstance(value, str) or not 0 < value <= _MOST_AMOUNT:
-        raise ValueError('is a number of bytes above 0 or a text such as "4 GiB"')
+        raise ValueError('must be a number of bytes above 0 or a string such as "4 GiB"')
     return value
 
 
 def _amount(value: int) -> int:
     if not 0 < value <= _MOST_AMOUNT:
-        raise ValueError("is a whole number above 0")
+        raise ValueError("must be an integer above 0")
     return value
 
 
 def _readable_path(word: str) -> str:
-    """An absolute path; none may bring the home folder or our own record along."""
+    """Return the absolute path; raises `ValueError` if it contains the home folder or our state folder."""
     path = os.path.normpath(os.path.expanduser(word))
     if not os.path.isabs(path):
-        raise ValueError(f"names `{word}`, which is no absolute path; write `/…` or `~/…`")
+        raise ValueError(f"has `{word}`, which is not an absolute path; write `/…` or `~/…`")
     if is_too_broad_to_show(path):
         raise ValueError(
-            f"names `{word}`, which holds far more than commands need, keys perhaps; name folders in it"
+            f"has `{word}`, which contains more than commands need, maybe keys; list folders in it instead"
         )
     try:
         record = state_root()
-    except HostError:  # without a home there is no record either
+    except HostError:  # without a home folder there is no state folder either
         return path
     real = Path(os.path.realpath(path))
     if real.is_relative_to(record) or record.is_relative_to(real):
         raise ValueError(
-            f"names `{word}`, which would show commands the record in {record}; name what they need"
+            f"has `{word}`, which would show commands the logs in {record}; list only the folders they need"
         )
     return path
 
 
 def _variable(name: str) -> str:
     if not _VARIABLE_NAME.fullmatch(name):
-        raise ValueError(f"names `{name}`, which is no name of a variable")
+        raise ValueError(f"has `{name}`, which is not a valid variable name")
     return name
 
 
@@ -97,7 +97,7 @@ def _host(word: str) -> str:
     try:
         parse_host_list((word,))
     except BadHostEntry as problem:
-        raise ValueError(f"is no list of hosts: {problem}") from problem
+        raise ValueError(f"is not a valid list of hosts: {problem}") from problem
     return word
 
 
@@ -105,7 +105,7 @@ def _glob(word: str) -> str:
     try:
         PathGlobs((word,)).check()
     except BadGlob as problem:
-        raise ValueError(f"has a glob that can't be read: {problem}") from problem
+        raise ValueError(f"has an invalid glob: {problem}") from problem
     return word
 
 
@@ -113,20 +113,20 @@ def _port(value: int | str) -> str:
     try:
         parse_port_ranges((str(value),))
     except BadPort as problem:
-        raise ValueError(f"is no list of ports: {problem}") from problem
+        raise ValueError(f"is not a valid list of ports: {problem}") from problem
     return str(value)
 
 
 def _proxy(value: str) -> str:
     if value and not _PROXY.fullmatch(value):
-        raise ValueError("is written as `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`")
+        raise ValueError("must have the form `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`")
     return value
 
 
 def _one_of(names: Sequence[str]) -> AfterValidator:
     def check(name: str) -> str:
         if name not in names:
-            raise ValueError(f"names `{name}`; there are {', '.join(names)}")
+            raise ValueError(f"has unknown name `{name}`. Known: {', '.join(names)}")
         return name
 
     return AfterValidator(check)
@@ -142,83 +142,83 @@ Hosts = list[Annotated[str, AfterValidator(_host)]]
 
 
 class ConfigTable(BaseModel):
-    """A table of a configuration file: strict about types, and closed to keys that mean nothing."""
+    """A table of a configuration file: strict types, unknown keys forbidden."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class LimitsTable(ConfigTable):
-    """The most that one command may use."""
+    """Resource limits of one command."""
 
     seconds: Annotated[
         Amount | None,
         KeyFacts(
-            "Seconds until a command is ended; background jobs are not cut short.",
-            "120, or what a call asks for up to 590",
-            "lowers it",
+            "Seconds until a command is stopped; does not apply to background jobs.",
+            "120, or the call's own timeout up to 590",
+            "can lower it",
         ),
     ] = None
     memory: Annotated[
         Size | None,
         KeyFacts(
-            'Bytes of memory, or a text such as `"4 GiB"`.', "three quarters of the machine's", "lowers it"
+            'Bytes of memory, or a string such as `"4 GiB"`.',
+            "three quarters of the machine's memory",
+            "can lower it",
         ),
     ] = None
-    processes: Annotated[Amount | None, KeyFacts("Processes at a time.", "4,096", "lowers it")] = None
-    open_files: Annotated[Amount | None, KeyFacts("Open files of each process.", "65,536", "lowers it")] = (
+    processes: Annotated[Amount | None, KeyFacts("Processes at a time.", "4,096", "can lower it")] = None
+    open_files: Annotated[Amount | None, KeyFacts("Open files per process.", "65,536", "can lower it")] = (
         None
     )
     written: Annotated[
-        Size | None, KeyFacts('Bytes that it may write, or a text such as `"8 GiB"`.', "8 GiB", "lowers it")
+        Size | None, KeyFacts('Bytes written, or a string such as `"8 GiB"`.', "8 GiB", "can lower it")
     ] = None
 
 
-_STRICTER = "counts where it is stricter"
+_STRICTER = "applies if it is stricter"
 
 
 class DefaultsTable(ConfigTable):
-    """Verdicts (`allow`, `ask`, `deny`) where no rule speaks."""
+    """Verdicts (`allow`, `ask`, `deny`) if no rule matches."""
 
-    read: Annotated[Verdict | None, KeyFacts("Reading files of the workspace.", "allow", _STRICTER)] = None
-    change: Annotated[Verdict | None, KeyFacts("Changing files of the workspace.", "allow", _STRICTER)] = (
+    read: Annotated[Verdict | None, KeyFacts("Reading files in the workspace.", "allow", _STRICTER)] = None
+    change: Annotated[Verdict | None, KeyFacts("Changing files in the workspace.", "allow", _STRICTER)] = (
         None
     )
     run: Annotated[
         Verdict | None,
         KeyFacts(
-            "Running commands; a verdict that is written here holds in a sandbox, too.",
-            "allow in a sandbox, else ask",
+            "Running commands; a verdict set here also applies in a sandbox.",
+            "allow in a sandbox, otherwise ask",
             _STRICTER,
         ),
     ] = None
-    visit: Annotated[Verdict | None, KeyFacts("Reaching hosts that are not listed.", "ask", _STRICTER)] = (
+    visit: Annotated[Verdict | None, KeyFacts("Connecting to hosts not in `hosts`.", "ask", _STRICTER)] = (
         None
     )
     deliver: Annotated[
-        Verdict | None, KeyFacts("Handing files to the person through the program.", "allow", _STRICTER)
+        Verdict | None, KeyFacts("Sending files to the user through the program.", "allow", _STRICTER)
     ] = None
     delegate: Annotated[
         Verdict | None, KeyFacts("Asking another model or agent through the program.", "allow", _STRICTER)
     ] = None
     publish: Annotated[
         Verdict | None,
-        KeyFacts("Making a port of a background job reachable for the person.", "ask", _STRICTER),
+        KeyFacts("Publishing a background job's port to the user.", "ask", _STRICTER),
     ] = None
 
 
 class NotifyTable(ConfigTable):
-    """How you hear of a call that waits for an answer; no call waits for it, or fails by it."""
+    """How you are notified of calls that need approval; no call waits for a notification or fails by it."""
 
     desktop: Annotated[
-        bool, KeyFacts("A note on the desktop, by `notify-send` or `osascript`.", "false")
+        bool, KeyFacts("Desktop notification, with `notify-send` or `osascript`.", "false")
     ] = False
-    bell: Annotated[bool, KeyFacts("The bell of the terminal that the process belongs to.", "false")] = (
-        False
-    )
+    bell: Annotated[bool, KeyFacts("Ring the bell of the process's terminal.", "false")] = False
     command: Annotated[
         list[str],
         KeyFacts(
-            "A program outside the workspace, with its arguments; it gets the question as JSON on its input.",
+            "Program outside the workspace, with arguments; it gets the approval request as JSON on stdin.",
             "none",
         ),
     ] = Field(default_factory=list)
@@ -226,7 +226,7 @@ class NotifyTable(ConfigTable):
     @model_validator(mode="after")
     def _has_a_program(self) -> "NotifyTable":
         if self.command and not self.command[0].strip():
-            raise ValueError("names an empty command")
+            raise ValueError("has an empty command")
         return self
 
 
@@ -234,36 +234,32 @@ class RuleTable(ConfigTable):
     """A rule: a verdict on effects, for certain paths, commands or hosts. Deny beats ask beats allow."""
 
     name: Annotated[
-        str, Field(min_length=1), KeyFacts("What it is called in questions and answers.", "needed")
+        str, Field(min_length=1), KeyFacts("Name shown in approval requests and results.", "required")
     ]
-    verdict: Annotated[Verdict, KeyFacts("`allow`, `ask` or `deny`.", "needed", "`deny` and `ask` count")]
-    reason: Annotated[str, KeyFacts("Why, for the person and the model.", "a sentence")] = (
-        "The policy file says so."
+    verdict: Annotated[Verdict, KeyFacts("`allow`, `ask` or `deny`.", "required", "can be `deny` or `ask`")]
+    reason: Annotated[str, KeyFacts("Reason shown to the user and the model.", "a sentence")] = (
+        "Set in the policy file."
     )
     effects: Annotated[
         list[EffectKind] | None,
-        KeyFacts("Kinds of effects that it is about: the keys of `[defaults]`.", "all"),
+        KeyFacts("Kinds of effects that it covers: the keys of `[defaults]`.", "all"),
     ] = None
     paths: Annotated[
-        list[str], KeyFacts("Globs of paths; each covers what is below it, too.", "every path")
+        list[str], KeyFacts("Path globs; each includes everything below it.", "every path")
     ] = Field(default_factory=list)
-    but: Annotated[list[str], KeyFacts("Globs of paths that it is not about.", "none")] = Field(
-        default_factory=list
-    )
+    but: Annotated[list[str], KeyFacts("Path globs to exclude.", "none")] = Field(default_factory=list)
     commands: Annotated[
         list[str],
-        KeyFacts(
-            "Beginnings of commands, such as `git log|diff`; the rule is then about commands alone.", "none"
-        ),
+        KeyFacts("Command prefixes, such as `git log|diff`; the rule then covers only commands.", "none"),
     ] = Field(default_factory=list)
-    hosts: Annotated[Hosts, KeyFacts("Hosts; the rule is then about visits alone.", "none")] = Field(
+    hosts: Annotated[Hosts, KeyFacts("Hosts; the rule then covers only connections.", "none")] = Field(
         default_factory=list
     )
-    tools: Annotated[list[str], KeyFacts("Names of the tools that it is about.", "all")] = Field(
+    tools: Annotated[list[str], KeyFacts("Names of the tools that it covers.", "all")] = Field(
         default_factory=list
     )
     match: Annotated[
-        list[str], KeyFacts("Examples that it must match, tried when the file is read.", "none")
+        list[str], KeyFacts("Examples that it must match, checked when the file is read.", "none")
     ] = Field(default_factory=list)
     not_match: Annotated[list[str], KeyFacts("Examples that it must not match.", "none")] = Field(
         default_factory=list
@@ -278,7 +274,7 @@ class RuleTable(ConfigTable):
         return self
 
     def rule(self) -> Rule:
-        """The rule of a policy that this table describes."""
+        """The policy rule that this table describes."""
         lists: dict[str, Any] = {name: tuple(getattr(self, name)) for name in _RULE_LISTS}
         effects = EFFECT_KINDS if self.effects is None else frozenset(self.effects)
         return Rule(self.name, self.verdict, self.reason, effects, **lists)
@@ -288,20 +284,20 @@ _RULE_LISTS = ("paths", "but", "commands", "hosts", "tools", "match", "not_match
 
 
 class ConfigFile(ConfigTable):
-    """A configuration file of handtools."""
+    """A handtools configuration file."""
 
     preset: Annotated[
         PresetLiteral,
         KeyFacts(
-            "Which tools the MCP servers offer: `reading`, `coding` or `everything`; `--preset` goes first.",
+            "Tools that MCP servers offer: `reading`, `coding` or `everything`; `--preset` overrides it.",
             "coding",
         ),
     ] = "coding"
     runner: Annotated[
         str,
         KeyFacts(
-            "What commands run under, as `--runner`: `bubblewrap`, `landlock`, `container:IMAGE`, `plain`.",
-            "the strongest that works",
+            "Sandbox for commands, like `--runner`: `bubblewrap`, `landlock`, `container:IMAGE`, `plain`.",
+            "the strongest available",
             variable="HANDTOOLS_RUNNER",
         ),
     ] = ""
@@ -313,21 +309,19 @@ class ConfigFile(ConfigTable):
     ] = Field(default_factory=list)
     path: Annotated[
         list[ReadablePath],
-        KeyFacts(
-            "Folders of programs that come before `PATH` in commands, and that commands may read.", "none"
-        ),
+        KeyFacts("Folders to put before `PATH` in commands; commands may read them.", "none"),
     ] = Field(default_factory=list)
     environment: Annotated[
         list[Annotated[str, AfterValidator(_variable)]],
         KeyFacts(
-            "Environment variables that commands get beside the usual ones; a command can print their values.",
+            "Additional environment variables to pass to commands; a command can print their values.",
             "none",
         ),
     ] = Field(default_factory=list)
     hosts: Annotated[
         Hosts,
         KeyFacts(
-            "Hosts that are reached without a question: `name`, `*.name`, `name:port`, an address or network.",
+            "Hosts that need no approval: `name`, `*.name`, `name:port`, an address or network.",
             "none",
             part_of_policy=True,
         ),
@@ -335,7 +329,7 @@ class ConfigFile(ConfigTable):
     ports: Annotated[
         list[Annotated[int | str, AfterValidator(_port)]],
         KeyFacts(
-            'Ports of background jobs that are published to you without a question: `3000`, `"8000-8999"`.',
+            'Ports of background jobs that are published without approval: `3000`, `"8000-8999"`.',
             "none",
             part_of_policy=True,
         ),
@@ -344,7 +338,7 @@ class ConfigFile(ConfigTable):
         str,
         AfterValidator(_proxy),
         KeyFacts(
-            "The HTTP proxy of web tools and commands: `http://HOST:PORT`, or with `USER:PASSWORD@`.",
+            "HTTP proxy for web tools and commands: `http://HOST:PORT`, or with `USER:PASSWORD@`.",
             "none",
         ),
     ] = ""
@@ -352,8 +346,8 @@ class ConfigFile(ConfigTable):
         list[Annotated[str, _one_of(FORMATTER_NAMES)]] | None,
         KeyFacts(
             "The only formatters that may run after a change; `[]` for none.",
-            "all that a project asks for",
-            "leaves some out",
+            "all that the project configures",
+            "can remove some",
         ),
     ] = None
     servers: Annotated[
@@ -361,14 +355,14 @@ class ConfigFile(ConfigTable):
         KeyFacts(
             "The only language servers that may run; `[]` for none.",
             "all that are installed",
-            "leaves some out",
+            "can remove some",
             "HANDTOOLS_LANGUAGE",
         ),
     ] = None
     unattended: Annotated[
         Verdict,
         KeyFacts(
-            "What becomes of a question that nobody can be asked; `ask` leaves it to `handtools approve`.",
+            "What to do if a call needs approval and no user can be asked; `ask` waits for `approve`.",
             "ask",
             _STRICTER,
             part_of_policy=True,
@@ -377,60 +371,60 @@ class ConfigFile(ConfigTable):
     tools: Annotated[
         ToolSet,
         KeyFacts(
-            "Which tools may be offered: `all`, `coding` (no web), `read_only`, `none`.",
+            "Tools that may be offered: `all`, `coding` (no web), `read_only`, `none`.",
             "all",
             part_of_policy=True,
         ),
     ] = "all"
     allow: Annotated[
         list[str] | None,
-        KeyFacts("Names of the only tools that may be offered.", "no such list", part_of_policy=True),
+        KeyFacts("Names of the only tools that may be offered.", "no restriction", part_of_policy=True),
     ] = None
     block: Annotated[
         list[str],
-        KeyFacts("Names of tools that are never offered.", "none", "adds to it", part_of_policy=True),
+        KeyFacts("Names of tools that are never offered.", "none", "can add to it", part_of_policy=True),
     ] = Field(default_factory=list)
     excluded: Annotated[
         list[Annotated[str, AfterValidator(_glob)]],
         KeyFacts(
-            "Globs of paths that no tool sees, beside the private ones.",
+            "Globs of paths to hide from all tools, in addition to the private ones.",
             "none",
-            "adds to it",
+            "can add to it",
             part_of_policy=True,
         ),
     ] = Field(default_factory=list)
     limits: Annotated[
-        LimitsTable, KeyFacts("The most that one command may use.", "as below", "lowers them")
+        LimitsTable, KeyFacts("Resource limits of one command.", "as below", "can lower them")
     ] = LimitsTable()
     notify: Annotated[
-        NotifyTable, KeyFacts("How you hear of a call that waits for an answer.", "nothing")
+        NotifyTable, KeyFacts("How you are notified of calls that need approval.", "no notification")
     ] = NotifyTable()
     defaults: Annotated[
         DefaultsTable,
-        KeyFacts("Verdicts where no rule speaks.", "as below", _STRICTER, part_of_policy=True),
+        KeyFacts("Verdicts if no rule matches.", "as below", _STRICTER, part_of_policy=True),
     ] = DefaultsTable()
     rule: Annotated[
         list[RuleTable],
         KeyFacts(
-            "Rules, beside the built-in ones.",
+            "Rules, in addition to the built-in ones.",
             "the built-in ones",
-            "adds `deny` and `ask`",
+            "can add `deny` and `ask`",
             part_of_policy=True,
         ),
     ] = Field(default_factory=list)
 
 
 class ConfigKey(NamedTuple):
-    """A key of the schema, with what is said about it everywhere."""
+    """A key of the schema with its documentation."""
 
     name: str
     values: str
-    """The values that it takes, in words."""
+    """The values that it accepts, in words."""
     facts: KeyFacts
 
 
 def config_keys(table: type[ConfigTable] = ConfigFile, within: str = "") -> list[ConfigKey]:
-    """The keys of a table in order; those of tables in it follow each, as `limits.memory`."""
+    """The keys of a table in order; keys of a nested table follow it, as `limits.memory`."""
     found: list[ConfigKey] = []
     schema = table.model_json_schema()
     for name in table.model_fields:
@@ -451,12 +445,12 @@ NESTED_TABLES: dict[str, type[ConfigTable]] = {
 
 
 def key_facts(table: type[ConfigTable], name: str) -> KeyFacts:
-    """What is said about a key of a table beside its schema."""
+    """The documentation of a table's key."""
     return next(fact for fact in table.model_fields[name].metadata if isinstance(fact, KeyFacts))
 
 
 POLICY_KEYS = tuple(name for name in ConfigFile.model_fields if key_facts(ConfigFile, name).part_of_policy)
-"""Keys that say what agents may do: a policy file has these."""
+"""Keys that define the policy; a policy file may have only these."""
 PERSONAL_KEYS = tuple(name for name in ConfigFile.model_fields if not key_facts(ConfigFile, name).project)
 """Keys that are ignored in a project's file."""
 
@@ -469,7 +463,7 @@ def config_json_schema() -> dict[str, Any]:
         described = schema if table is ConfigFile else schema["$defs"][table.__name__]
         for name, value in described["properties"].items():
             value["description"] = key_facts(table, name).meaning
-            # TOML has no null: a key that is not set is left out.
+            # TOML has no null: an unset key is omitted.
             value.pop("default", None)
             if "anyOf" in value:
                 value["anyOf"] = [one for one in value["anyOf"] if one.get("type") != "null"]
@@ -477,7 +471,7 @@ def config_json_schema() -> dict[str, Any]:
 
 
 class ConfigProblem(NamedTuple):
-    """What is wrong in a configuration file, and on which line; 0 if that is unknown."""
+    """A problem in a configuration file, with its line; 0 if unknown."""
 
     file: str
     line: int
@@ -488,10 +482,10 @@ class ConfigProblem(NamedTuple):
 
 
 class BadConfigFile(UsageError):
-    """A configuration file that can't be understood, with everything that is wrong in it."""
+    """Error for an invalid configuration file, with all of its problems."""
 
     def __init__(self, problems: Sequence[ConfigProblem]) -> None:
-        more = f" And {len(problems) - 1} more: `handtools config check`." if len(problems) > 1 else ""
+        more = f" {len(problems) - 1} more: run `handtools config check`." if len(problems) > 1 else ""
         super().__init__(f"{problems[0]}{more}")
         self.problems = tuple(problems)
 
@@ -504,21 +498,21 @@ def parse_config_file(
     unread: Collection[str] = (),
     table: Sequence[str] = (),
 ) -> tuple[ConfigFile, frozenset[str]]:
-    """Parse the text of a configuration file, and say which keys it has.
+    """Parse a configuration file; return its values and the keys that it sets.
 
-    `keys` are those that it may have, `unread` those of them whose values are left alone; `table` names the table
-    that is meant, as in a pyproject.toml. Raises `BadConfigFile`, which names file, line and key.
+    `keys` are the allowed keys, and `unread` those whose values are not parsed. `table` is the path of the
+    table to read, as in a pyproject.toml. Raises `BadConfigFile`, which names file, line and key.
     """
     try:
         written: Any = parse_toml(text)
-    except (ValueError, RecursionError) as problem:  # deep arrays, and numbers too long to be read
-        raise BadConfigFile([ConfigProblem(where, 0, f"it is no TOML: {problem}.")]) from problem
+    except (ValueError, RecursionError) as problem:  # also for deep arrays and very long numbers
+        raise BadConfigFile([ConfigProblem(where, 0, f"not valid TOML: {problem}.")]) from problem
     for name in table:
         written = written.get(name, {}) if isinstance(written, dict) else {}
     if not isinstance(written, dict):
-        raise BadConfigFile([_located(text, where, table, (), f"{'.'.join(table)} is a table.")])
+        raise BadConfigFile([_located(text, where, table, (), f"{'.'.join(table)} must be a table.")])
     if misplaced := sorted(written.keys() & ConfigFile.model_fields.keys() - set(keys)):
-        told = f"`{misplaced[0]}` does not belong here. Known: {', '.join(sorted(keys))}."
+        told = f"`{misplaced[0]}` is not allowed in this file. Allowed: {', '.join(sorted(keys))}."
         raise BadConfigFile([_located(text, where, table, (misplaced[0],), told)])
     read = {key: value for key, value in written.items() if key not in unread}
     try:
@@ -539,7 +533,7 @@ def _located(text: str, where: str, table: Sequence[str], loc: KeyPath, told: st
 
 
 def _told(error: ErrorDetails, known: Collection[str]) -> str:
-    """What pydantic found, in our words."""
+    """A pydantic error as a message for the user."""
     loc = [part for part in error["loc"] if isinstance(part, str) and not part.startswith("function-")]
     table = NESTED_TABLES.get(loc[0]) if loc else None
     key = ".".join(loc) or "The file"
@@ -549,33 +543,37 @@ def _told(error: ErrorDetails, known: Collection[str]) -> str:
             names = sorted(table.model_fields if table else known)
             near = similar_names(loc[-1], names, most=1)
             meant = f" (did you mean `{near[0]}`?)" if near else ""
-            return f"`{loc[-1]}`{meant} means nothing here. Known: {', '.join(names)}."
+            return f"`{loc[-1]}`{meant} is not a known key. Known: {', '.join(names)}."
         case "missing" | "string_too_short":
             return "every rule needs a name and a verdict."
         case "literal_error":
-            return f"{key} is one of {context['expected']}, and not {error['input']!r}."
+            return f"{key} must be one of {context['expected']}, not {error['input']!r}."
         case "list_type":
             return (
-                "rules are written as [[rule]] tables." if key == "rule" else f"{key} is a list of words."
+                "rules must be [[rule]] tables." if key == "rule" else f"{key} must be a list of strings."
             )
         case "string_type":
             in_list = any(isinstance(part, int) for part in error["loc"])
-            return f"{key} is a list of words." if in_list and key != "rule" else f"{key} is a word."
+            return (
+                f"{key} must be a list of strings."
+                if in_list and key != "rule"
+                else f"{key} must be a string."
+            )
         case "model_type" | "model_attributes_type" | "dict_type":
-            return f"{key} is a table."
+            return f"{key} must be a table."
         case "value_error":
             whole_rule = key == "rule"
             return str(context["error"]) if whole_rule else f"{key} {context['error']}."
         case "int_type" | "int_from_float":
-            return f"{key} is a whole number above 0."
+            return f"{key} must be an integer above 0."
         case "bool_type":
-            return f"{key} is true or false."
+            return f"{key} must be true or false."
         case _:
             return f"{key}: {error['msg']}."
 
 
 def _values_in_words(schema: dict[str, Any]) -> str:
-    """The values that a key takes, in words for a table of keys."""
+    """The values that a key accepts, in words."""
     if "anyOf" in schema:
         words = [_values_in_words(each) for each in schema["anyOf"] if each.get("type") != "null"]
         return " or ".join(dict.fromkeys(words))
@@ -588,6 +586,6 @@ def _values_in_words(schema: dict[str, Any]) -> str:
         if "$ref" in items:
             return "tables"
         one = _values_in_words(items)
-        return "a list of " + one.replace("a text", "texts").replace("a whole number", "whole numbers")
-    plain = {"string": "a text", "integer": "a whole number", "boolean": "`true`, `false`"}
+        return "a list of " + one.replace("a string", "strings").replace("an integer", "integers")
+    plain = {"string": "a string", "integer": "an integer", "boolean": "`true`, `false`"}
     return plain[schema["type"]]

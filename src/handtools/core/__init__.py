@@ -1,3 +1,1 @@
-"""Value types, errors and port protocols for every other package; start with `call`, `result`, `context`,
-`tool`.
-"""
+"""Value types, errors and ports for all other packages; start with `call`, `result`, `context`, `tool`."""

@@ -1,7 +1,4 @@
-"""Approval requests and replies as values: a tool call can wait for a person's answer, also across processes.
-
-ADR 1.
-"""
+"""Approval requests and replies as values: a call can wait for the user's answer, even across processes."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -14,29 +11,29 @@ RememberScope = Literal["once", "session", "project"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """An approval request: title, preview and matching rule shown to a person before a tool call goes on."""
+    """An approval request: title, preview and matching rule, shown to the user before a call continues."""
 
     call_id: str
     title: str
     preview: str
     rule: str
-    """The policy rule that requires approval, in the wording of the `why` command."""
+    """The policy rule that requires approval, worded as in the `why` command."""
     fingerprint: str
-    """Hash of the effect to be approved; a grant for it covers no other effect."""
+    """Hash of the effect to be approved; an approval covers no other effect."""
     remembered: str
-    """The grant lines that are stored when the person answers "session" or "project"."""
+    """The grant lines that are stored if the user approves for the session or project."""
     agent: str = ""
     session: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The caller's metadata of the call, such as the chat in which to ask."""
+    """The caller's metadata of the call, such as the chat in which to show the request."""
     again: bool = False
-    """Whether a person approved an earlier version of this effect, which has changed since."""
+    """Whether the user approved an earlier version of this effect, which has changed since."""
     preview_lines: int = 0
     preview_bytes: int = 0
-    """Size of the full preview in bytes, of which `preview` may be a part; 0 when unknown."""
+    """Size of the full preview in bytes, since `preview` may be cut; 0 if unknown."""
 
     def excerpt(self, *, max_lines: int, max_bytes: int) -> str:
-        """Return the head and tail of the preview within the limits; a line between them tells what is missing."""
+        """Return the head and tail of the preview within the limits, with a line on what was left out."""
         whole = (self.preview_lines, self.preview_bytes) if self.preview_lines else None
         return clip_text(
             self.preview, max_lines=max_lines, max_bytes=max_bytes, keep="both", whole=whole
@@ -45,12 +42,12 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A person's answer to an approval request: yes or no, for how long, and a message for the model."""
+    """The user's answer to an approval request: allow or deny, duration, and a message for the model."""
 
     allow: bool
     remember: RememberScope = "once"
     message: str = ""
-    """Shown to the model when the answer is no: what to do instead."""
+    """Shown to the model if the request was denied: what to do instead."""
     fingerprint: str = ""
     """Fingerprint of the approval request being answered; a different request of the same call stays open.
 
@@ -59,10 +56,10 @@ class Reply:
 
 
 class Approver(Protocol):
-    """Callback that asks a person for approval; it returns a reply, or None to leave the call pending."""
+    """Callback that asks the user for approval; it returns a reply, or None to leave the call pending."""
 
     async def __call__(self, approval: Approval, /) -> Reply | None:
-        """Ask a person; return their reply, or None when no answer comes now."""
+        """Ask the user; return the reply, or None if there is no answer for now."""
         ...
 
 

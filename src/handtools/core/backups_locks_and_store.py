@@ -1,4 +1,4 @@
-"""Ports for what is kept beside the workspace's files: backups, file locks, stored bytes."""
+"""Ports for data stored in addition to the workspace's files: backups, file locks, bytes."""
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -25,16 +25,19 @@ class Backups(Protocol):
         ...
 
     def delete_item_leftovers(self, name: str) -> None:
-        """Delete what is left of a backup item once its changes were applied or given up."""
+        """Delete the rest of a backup item after its changes were applied or abandoned."""
         ...
 
     def delete_unwanted_items(self, wanted: Collection[str]) -> list[str]:
-        """Delete backup items that are neither in use nor in `wanted`; return those that can't be deleted."""
+        """Delete backup items that are neither in use nor in `wanted`.
+
+        Return those that can't be deleted.
+        """
         ...
 
 
 class Locks(Protocol):
-    """Port for exclusive locks that hold across all processes that use a workspace."""
+    """Port for exclusive locks across all processes that use a workspace."""
 
     def hold(self, keys: Sequence[str], *, timeout: float) -> AbstractAsyncContextManager[None]:
         """Lock all keys for a `with` block, in a fixed order; raises `Busy` after `timeout` seconds."""
@@ -45,7 +48,7 @@ class Store(Protocol):
     """Port of a key-value store for bytes outside the workspace: large old versions and long outputs."""
 
     def put(self, data: bytes, *, name: str) -> None:
-        """Store bytes under a name; the same name always stands for the same bytes."""
+        """Store bytes under a name; the same name must always have the same bytes."""
         ...
 
     def get(self, name: str) -> bytes:
@@ -57,7 +60,7 @@ class Store(Protocol):
         ...
 
     def size(self, name: str) -> int:
-        """Return the size in bytes of what is stored under a name; raises `KeyError` if it is gone."""
+        """Return the number of bytes stored under a name; raises `KeyError` if they are gone."""
         ...
 
     def drop(self, name: str) -> None:

@@ -1,7 +1,4 @@
-"""The `Call` of a tool (name, arguments, session, owner, deadline) and the `CancelToken` that cancels it.
-
-ADR 170.
-"""
+"""The `Call` of a tool (name, arguments, session, owner, deadline) and its `CancelToken`."""
 
 import hashlib
 import json
@@ -26,24 +23,24 @@ def new_call_id() -> str:
 
 
 def derived_call_id(*parts: object) -> str:
-    """Return the call id, 32 hexadecimal digits, that the same JSON values always give.
+    """Return a call id of 32 hex digits that is always the same for the same JSON values.
 
-    For the calls of a provider: session, the provider's id, tool and arguments. Its id alone is not enough, as
-    models repeat ids across conversations and within one.
+    For calls from a model provider, pass session, provider id, tool and arguments. The provider id alone is
+    not enough, since models repeat ids within and across conversations.
     """
     whole = json.dumps(parts, sort_keys=True, default=str).encode()
     return hashlib.sha256(whole).hexdigest()[:32]
 
 
 def output_file_name(call_id: str, suffix: str) -> str:
-    """Return the name under which a call's output is stored: its id where that is a valid name, else a digest."""
+    """Return the file name of a call's output: its id, or a digest if the id is not a valid name."""
     fit = call_id if _FILE_NAME.fullmatch(call_id) else derived_call_id(call_id)
     return f"{fit}{suffix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One tool call. Its id is an idempotency key: the same id again returns the recorded result."""
+    """One tool call. Its id is an idempotency key: repeating the id returns the recorded result."""
 
     tool: str
     args: Mapping[str, Any]
@@ -52,47 +49,48 @@ class Call:
     turn: str = ""
     agent: str = ""
     owner: str = ""
-    """The name of the access token that made the call, and so owns its records; empty for the local user."""
+    """Name of the access token that made the call and owns its records; empty for the local user."""
     parent: str = ""
     deadline: float | None = None
-    """Seconds the call may take from its start; None applies the toolbox's default."""
+    """Time limit in seconds from the call's start; None means the toolbox's default."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The caller's own JSON values, such as chat, user or provider; passed on without being read."""
+    """The caller's own JSON values, such as chat, user or provider; passed on unchanged and unread."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables for the commands of this call only; they override those that the session exports."""
+    """Environment variables for this call's commands only.
+
+    They override the session's exported variables.
+    """
 
     def __post_init__(self) -> None:
         if not isinstance(self.args, Mapping):
-            raise UsageError("The arguments of a call are an object; parse a provider's JSON text first.")
+            raise UsageError("A call's arguments must be a mapping; parse the provider's JSON text first.")
         if not self.id:
-            raise UsageError(
-                "The id of a call is not empty: leave it out, and the call gets one of its own."
-            )
-        # Copies: a call is a value, and what is handed on must not change on its way.
+            raise UsageError("A call's id must not be empty. Leave it out to get a generated one.")
+        # Copied, so that the caller can't change the mappings of a call that is already running.
         object.__setattr__(self, "metadata", _json(self.metadata) if self.metadata else {})
         object.__setattr__(self, "env", dict(self.env))
         if not all(_NAME.fullmatch(name) and "\0" not in value for name, value in self.env.items()):
             raise UsageError(
-                "A variable of a call has a name of letters, digits and `_`, and a text without NUL."
+                "A call's variables need names of letters, digits and `_`, and values without NUL."
             )
         if "\n" in self.owner:
-            raise UsageError("The name of an owner is one line.")
+            raise UsageError("An owner's name must be a single line.")
         names = (self.id, self.session, self.turn, self.agent, self.owner, self.parent)
         if any(without_surrogates(name) != name for name in names):
-            raise UsageError("The id and the names of a call hold no half of a surrogate pair.")
+            raise UsageError("A call's id and names must not contain lone surrogates.")
 
     @property
     def session_key(self) -> str:
-        """The session name as stored in the journal: prefixed with the owner, so that owners share no session."""
+        """The session name in the journal: prefixed with the owner, so that owners don't share sessions."""
         return f"{self.owner}\n{self.session}" if self.owner else self.session
 
 
 def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy metadata through JSON; raises `UsageError` for values that JSON can't hold."""
+    """Copy metadata through JSON; raises `UsageError` for values that JSON can't represent."""
     try:
         copied: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
     except (TypeError, ValueError) as problem:
-        raise UsageError(f"The metadata of a call are JSON values: {problem}.") from problem
+        raise UsageError(f"A call's metadata must be JSON values: {problem}.") from problem
     return copied
 
 
@@ -101,11 +99,11 @@ logger = logging.getLogger("handtools")
 
 def caller_cancelled_error() -> Cancelled:
     """Return the `Cancelled` error of a call that its caller cancelled."""
-    return Cancelled("The call was cancelled.", hint="Do not repeat it unasked.")
+    return Cancelled("The call was cancelled.", hint="Do not repeat it unless asked.")
 
 
 class CancelToken:
-    """Thread-safe cancellation flag for a tool call, with callbacks; it can be set once and not reset."""
+    """Thread-safe cancellation flag for a tool call, with callbacks; once set, it can't be reset."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -117,9 +115,7 @@ class CancelToken:
         return self._cancelled
 
     def cancel(self) -> None:
-        """Cancel the call and run the registered callbacks; one that raises is logged, and the others still
-        run.
-        """
+        """Cancel the call and run the registered callbacks; exceptions in them are logged."""
         with self._lock:
             if self._cancelled:
                 return
@@ -129,7 +125,10 @@ class CancelToken:
             _call_back(callback)
 
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Run a callback on cancellation, at once if that has happened; return a function to unregister it."""
+        """Run a callback on cancellation, or now if already cancelled.
+
+        Return a function to unregister it.
+        """
         with self._lock:
             if not self._cancelled:
                 self._callbacks.append(callback)
@@ -150,7 +149,7 @@ class CancelToken:
 
 def _call_back(callback: Callable[[], object]) -> None:
     if failure := exception_raised_by(callback):
-        logger.warning("A callback on cancelling failed: %r", failure, exc_info=failure)
+        logger.warning("A cancellation callback failed: %r", failure, exc_info=failure)
 
 
 def call_to_json(call: Call) -> dict[str, Any]:

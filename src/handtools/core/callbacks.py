@@ -1,6 +1,6 @@
 """Callbacks that the embedding program supplies: deliver a file, delegate to an agent, run a model.
 
-A tool that needs a callback is offered only when the program supplied it. ADR 80.
+A tool that needs a callback is offered only if the program supplied it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -15,7 +15,7 @@ ToolRequirement = Literal["deliver", "delegate", "model", "engine"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A workspace file to be delivered to a person: name, bytes, media type, title and the call that sends it."""
+    """A workspace file to deliver to the user: name, bytes, media type, title and the sending call."""
 
     name: str
     path: str
@@ -25,7 +25,7 @@ class Attachment:
     """Kind of media, detected from the content; an animated picture counts as an image."""
     media_type: str
     title: str = ""
-    """Title from the model, or else the file name."""
+    """Title from the model, or the file name."""
     description: str = ""
     call_id: str = ""
     session: str = ""
@@ -50,29 +50,32 @@ class Errand:
 
 
 DeliverCallback = Callable[[Attachment], Awaitable[str]]
-"""Callback that sends a file to the person and returns a few words on where it went."""
+"""Callback that sends a file to the user and returns a few words on where it went."""
 DelegateCallback = Callable[[Errand], Awaitable[str]]
-"""Callback that lets another agent do a task and returns its answer."""
+"""Callback that has another agent do a task and returns its report."""
 ModelCallback = Callable[[str], AsyncIterator[str]]
-"""Callback that sends a prompt to a language model and streams back the answer's text."""
+"""Callback that sends a prompt to a language model and streams back its response text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callbacks:
-    """The callbacks that the embedding program supplied; None for each one that it lacks."""
+    """The callbacks that the embedding program supplied; None for each that it did not."""
 
     deliver: DeliverCallback | None = None
     delegate: DelegateCallback | None = None
     model: ModelCallback | None = None
 
     def has(self, need: ToolRequirement | None) -> bool:
-        """Whether the callback that a tool needs was supplied; true for "engine", which is the machine's."""
+        """Whether the callback that a tool needs was supplied.
+
+        True for "engine", which comes from the host.
+        """
         return need is None or need == "engine" or getattr(self, need) is not None
 
 
 @asynccontextmanager
 async def closing_stream(answer: AsyncIterator[str]) -> AsyncIterator[None]:
-    """Context manager that closes a model's answer stream on exit, even if it was not read to its end."""
+    """Context manager that closes a model's response stream on exit, even if it was not read to its end."""
     try:
         yield
     finally:

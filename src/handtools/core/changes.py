@@ -1,6 +1,6 @@
-"""File changes as values: the `Node` before and after at a path, and a `ChangeSet` applied all or nothing.
+"""File changes as values: the `Node` at a path before and after, and a `ChangeSet` applied atomically.
 
-A folder with very many items is changed as one node that lists its items. ADR 60.
+A folder with very many items is changed as one node that lists its items.
 """
 
 import hashlib
@@ -20,22 +20,25 @@ ChangeCoverage = Literal["declared", "overlay", "scan", "none"]
 
 
 def sha256_hex(data: bytes) -> str:
-    """Return the SHA-256 of bytes in hex, by which they are stored."""
+    """Return the SHA-256 of bytes in hex, used as their storage key."""
     return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class BackupRef:
-    """Reference to a file or folder that is moved to and from the backups instead of being read and rewritten."""
+    """Reference to a file or folder that is moved to and from the backups instead of being copied."""
 
     ref: str
     mark: str
-    """Tells whether the content is unchanged: SHA-256 of its bytes, or of its metadata such as size and times."""
+    """Detects changed content: SHA-256 of its bytes, or of its metadata such as size and times."""
     bytes: int
     fresh: bool = False
-    """Whether the file is yet to be written from its bytes; a backup then exists only if it was replaced later."""
+    """Whether the file must still be written from its bytes.
+
+    A backup exists only if it was replaced later.
+    """
     content: str = ""
-    """SHA-256 of the bytes when `mark` is not that and it has been computed; else empty."""
+    """SHA-256 of the bytes if `mark` is not that and it has been computed; otherwise empty."""
 
     def alike(self, other: "BackupRef") -> bool:
         """Whether two references mean the same content: equal marks, or equal known digests."""
@@ -44,13 +47,13 @@ class BackupRef:
 
 @dataclass(frozen=True)
 class Node:
-    """What is at a path: a regular file with its bytes, a symbolic link with its target, or a folder."""
+    """What is at a path: a regular file with its bytes, a symlink with its target, or a folder."""
 
     kind: NodeKind
     data: bytes = b""
-    """File bytes or link target; for a backed-up folder the packed list of its items."""
+    """File bytes or symlink target; for a backed-up folder the packed list of its items."""
     mode: int | None = None
-    """Permission bits; None keeps those of the existing file, or the default for a new one."""
+    """Permission bits; None keeps the existing file's bits, or uses the default for a new file."""
     held: BackupRef | None = None
     """Set when the file or folder is moved to or from the backups as a whole."""
 
@@ -71,7 +74,7 @@ class Node:
 
     @property
     def known(self) -> bool:
-        """Whether `data` holds all of the node's bytes."""
+        """Whether `data` contains all of the node's bytes."""
         return self.held is None or bool(self.data) or not self.held.bytes
 
     def same(self, other: "Node | None") -> bool:
@@ -89,7 +92,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Change of one path: the node expected before and the node wanted after; None means that nothing is there."""
+    """Change of one path: the expected node before and the node after; None means that nothing is there."""
 
     path: str
     before: Node | None
@@ -117,7 +120,7 @@ class ChangeSet:
     note: str = ""
     """One line from the model about the purpose; shown in approvals and in the log."""
     exempt: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of a path and the name of a built-in rule that does not apply to it, as its content was judged."""
+    """Pairs of a path and a built-in rule that does not apply to it because its content was checked."""
 
     @property
     def kind(self) -> Literal["change"]:
@@ -126,7 +129,7 @@ class ChangeSet:
 
     def __post_init__(self) -> None:
         if len({change.path for change in self.changes}) != len(self.changes):
-            raise UsageError("A ChangeSet names each path once.")
+            raise UsageError("A path occurs twice in a ChangeSet.")
 
     @classmethod
     def of(cls, *changes: Change, note: str = "") -> "ChangeSet":
@@ -152,7 +155,7 @@ class TouchedPath:
 
 @dataclass(frozen=True, slots=True)
 class RecordedChanges:
-    """Summary of what a call changed: the journal entry to undo, the paths, and how changes were detected."""
+    """Summary of a call's changes: the journal entry to undo, the paths, and how they were detected."""
 
     entry: int
     touched: tuple[TouchedPath, ...]
@@ -176,13 +179,13 @@ WHOLE_FOLDER_ITEMS = 256
 
 
 class FolderItem(NamedTuple):
-    """One file, link or folder inside a folder that is moved as one, by its relative path."""
+    """One file, symlink or folder inside a folder that is moved as one, by its relative path."""
 
     path: str
     kind: NodeKind
     mode: int
     mark: str
-    """For a file its mark as in `BackupRef`, for a link its target, for a folder empty."""
+    """For a file its mark as in `BackupRef`, for a symlink its target, for a folder empty."""
     bytes: int
 
 
@@ -205,7 +208,7 @@ def folder_node(leaves: Sequence[FolderItem], *, mode: int, ref: str) -> Node:
 
 
 def is_folder_moved_as_one(node: Node | None) -> bool:
-    """Whether a node stands for a folder moved as one with all its items."""
+    """Whether a node is a folder that is moved as one with all its items."""
     return node is not None and node.kind == "folder" and node.held is not None
 
 
@@ -217,7 +220,7 @@ def paths_in_moved_folders(change: Change) -> list[str]:
 
 
 def links_created(changes: Iterable[Change]) -> dict[str, str]:
-    """Map the path of each symbolic link that changes create to its target."""
+    """Map the path of each symlink that the changes create to its target."""
     found = {}
     for change in changes:
         node = change.after
@@ -230,7 +233,10 @@ def links_created(changes: Iterable[Change]) -> dict[str, str]:
 
 
 def split_folder_change(change: Change) -> list[Change]:
-    """Split a change of a folder moved as one into changes of its items; other changes are returned unchanged."""
+    """Split a change of a folder moved as one into changes of its items.
+
+    Other changes are returned unchanged.
+    """
     if not is_folder_moved_as_one(change.before) and not is_folder_moved_as_one(change.after):
         return [change]
     before, after = _nodes(change.before), _nodes(change.after)
@@ -246,12 +252,12 @@ def combine_folder_changes(
 ) -> list[Change]:
     """Combine the changes of large folders that are created or deleted into one change per folder.
 
-    Folders that contain a path of `apart` stay split. The inverse is `split_folder_change`.
+    Folders that contain a path in `apart` stay split. The inverse is `split_folder_change`.
     """
     split = folders_above(apart)
     ordered = sorted(changes, key=lambda change: change.path)
     paths = [change.path for change in ordered]
-    # Sums over the sorted changes say what is below a folder without a look at each: folders can nest deeply.
+    # Prefix sums over the sorted changes avoid a scan per folder: folders can nest deeply.
     sums = [
         [*accumulate(map(trait, ordered), initial=0)]
         for trait in (_is_coming, _is_going, _is_held, _is_locked)
@@ -261,7 +267,7 @@ def combine_folder_changes(
     for change in sorted(ordered, key=lambda change: change.path.count("/")):
         if change.path in split or change.path in inner:
             continue
-        # Everything below a folder stands together: `0` is the sign after the slash.
+        # Paths below a folder are contiguous when sorted: `0` is the character after `/`.
         first, last = bisect_left(paths, f"{change.path}/"), bisect_left(paths, f"{change.path}0")
         coming, going, held, locked = (each[last] - each[first] for each in sums)
         size = last - first
@@ -276,7 +282,7 @@ def combine_folder_changes(
 def change_apply_order(change: Change) -> tuple[int, int, str]:
     """Sort key of changes: deletions first, deepest path first; then the others, shallowest path first.
 
-    By path within a depth, so that every process has and shows the same order.
+    Within a depth by path, so that every process applies and shows the same order.
     """
     depth = change.path.count("/")
     return (0, -depth, change.path) if change.after is None else (1, depth, change.path)
@@ -295,19 +301,19 @@ def _is_held(change: Change) -> bool:
 
 
 def _is_locked(change: Change) -> bool:
-    """Whether a change is about a folder that its owner may not change."""
+    """Whether a change is of a folder that its owner can't write to or enter."""
     folder = _folder_of(change)
     return folder is not None and folder.mode is not None and folder.mode & 0o300 != 0o300
 
 
 def _folder_of(change: Change) -> Node | None:
-    """The folder that comes or goes with a change; None for other nodes."""
+    """Return the folder that a change creates or deletes; None for other nodes."""
     node = change.before or change.after
     return node if node and node.kind == "folder" else None
 
 
 def _together(own: Change, below: Sequence[Change]) -> Change:
-    """Return one change for a folder that comes or goes with everything in it."""
+    """Return one change that creates or deletes a folder with everything in it."""
     start = len(own.path) + 1
     nodes = [(change.path, node) for change in below if (node := change.before or change.after)]
     path, ref = next((path, node.held.ref) for path, node in nodes if node.held)

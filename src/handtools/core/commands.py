@@ -11,17 +11,20 @@ from handtools.text.search.glob import PathGlobs
 
 CommandNetwork = Literal["off", "listed", "on"]
 PathPredicate = Callable[[str], bool]
-"""A question about a path that is relative to the workspace."""
+"""Predicate on a path relative to the workspace."""
 
 
 def matches_no_path(_path: str) -> bool:
-    """Answer a question about paths with no."""
+    """Return False for every path."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLimits:
-    """Resource limits of one command: time, memory, processes, files, output; None means the runner's own."""
+    """Resource limits of one command: time, memory, processes, files, output.
+
+    None means the runner's limit.
+    """
 
     seconds: float = 120.0
     memory_bytes: int | None = None
@@ -29,11 +32,11 @@ class CommandLimits:
     open_files: int | None = None
     """Limit of open files per process."""
     output_bytes: int = 256 << 20
-    """Bytes of output kept on disk; beyond it the middle is dropped and a note says so."""
+    """Bytes of output stored on disk; of longer output the middle is dropped, with a note."""
     written_bytes: int | None = None
 
     def within(self, most: "CommandLimits") -> "CommandLimits":
-        """Return the allowance with each limit lowered to that of `most`, where it has one."""
+        """Return the limits with each lowered to the limit in `most`, if that has one."""
         return CommandLimits(
             **{
                 each.name: _lower(getattr(self, each.name), getattr(most, each.name))
@@ -49,11 +52,11 @@ def _lower(one: Any, other: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InheritedShellState:
-    """Shell state that earlier commands of a session left for the next: folder, exports, functions, aliases."""
+    """Shell state that a session's commands leave for the next: folder, exports, functions, aliases."""
 
     cwd: str = "."
     exports: Mapping[str, str | None] = field(default_factory=dict)
-    """Exported variables with their values quoted for bash; None means that the variable was unset."""
+    """Exported variables with values quoted for bash; None means that the variable was unset."""
     functions: str = ""
     """Function definitions in the form that bash prints them."""
     aliases: str = ""
@@ -65,18 +68,21 @@ class Command:
 
     script: str
     cwd: str = ""
-    """Working folder relative to the workspace; empty is the folder in which the session's last command ended."""
+    """Working folder relative to the workspace; empty means where the session's last command ended."""
     env: Mapping[str, str] = field(default_factory=dict)
     network: CommandNetwork = "off"
     hosts: tuple[str, ...] = ()
     """Hosts that the command may reach when `network` is "listed"."""
     allowance: CommandLimits = CommandLimits()
     review: bool = False
-    """Whether file changes are held back until a person has approved them."""
+    """Whether file changes are applied only after the user has approved them."""
     terminal: tuple[int, int] | None = None
     """Rows and columns of a pseudo-terminal; None runs the command without one."""
     live: bool = False
-    """Run in the background on the real files, so that later edits are seen; its file changes are not captured."""
+    """Run in the background on the real files, so that it sees later edits.
+
+    Its changes are not captured.
+    """
     inherited: InheritedShellState | None = None
     """The shell state that was approved with the command; later commands of the session don't alter it."""
 
@@ -88,7 +94,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOutput:
-    """Output of a command: head and tail in memory, all of it in the output store."""
+    """Output of a command: head and tail in memory, the full output in the output store."""
 
     head: bytes
     tail: bytes
@@ -98,27 +104,27 @@ class CommandOutput:
     kept: str = ""
     """Path under which the complete output can be read."""
     dropped_bytes: int = 0
-    """Bytes dropped from the middle, which the stored output lacks too."""
+    """Bytes dropped from the middle, which are missing from the stored output too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandExit:
-    """How a command ended: exit code or signal, time, output and changes. A non-zero exit is no error."""
+    """How a command ended: exit code or signal, time, output, changes. A non-zero exit is not an error."""
 
     code: int | None
-    """Exit code; None when a signal ended the command."""
+    """Exit code; None if a signal terminated the command."""
     signal: int | None = None
     ended: Literal["exited", "killed", "timeout", "cancelled", "limit"] = "exited"
     seconds: float = 0.0
     peak_bytes: int | None = None
     output: CommandOutput
     streams: tuple[CommandOutput, ...] = ()
-    """Standard output and standard error each for itself, where the workspace keeps them apart; else empty."""
+    """Standard output and standard error separately, if the workspace separates them; otherwise empty."""
     changes: RecordedChanges | None = None
     cwd: str = "."
     """Folder in which the script ended; the session's next command starts there."""
     notes: tuple[str, ...] = ()
-    """Sentences for the person or the model: no sandbox, unseen changes, refused changes."""
+    """Sentences for the user or the model: no sandbox, undetected changes, refused changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +149,7 @@ class FinishedCommand:
     exit: CommandExit
     """Exit and output; here `output.kept` is a name in the output store."""
     delta: tuple[Change, ...] | None = None
-    """File changes that the command made; None when they were not captured and went straight to the files."""
+    """File changes that the command made; None if they were written directly instead of captured."""
     coverage: ChangeCoverage = "none"
     omitted: tuple[str, ...] = ()
     discard: Callable[[], None] = lambda: None
@@ -152,7 +158,7 @@ class FinishedCommand:
 
 @dataclass(frozen=True, slots=True)
 class PublishedPort:
-    """A TCP port of a background job, and the loopback port of this machine at which a person reaches it."""
+    """A TCP port of a background job, and the loopback port of this machine where the user can reach it."""
 
     port: int
     """The port on which the job listens, in the session's network."""
@@ -165,7 +171,10 @@ class PublishedPort:
 
 
 JobEndHandler = Callable[[FinishedCommand], CommandExit | None]
-"""Callback run in the job's thread when it ends, to apply its changes; returns None if they need approval."""
+"""Callback run in the job's thread when it ends, to apply its changes.
+
+Returns None if they need approval.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,14 +191,14 @@ class Job:
     call_id: str = ""
     """Id of the call that started the job; the job's changes are recorded for that call."""
     waiting: FinishedCommand | None = None
-    """The finished command whose changes are not applied yet; else None."""
+    """The finished command whose changes are not applied yet; otherwise None."""
     review: bool = False
-    """Whether a person must approve the job's changes before they are applied."""
+    """Whether the user must approve the job's changes before they are applied."""
     terminal: tuple[int, int] | None = None
     ports: tuple[int, ...] = ()
     """TCP ports on which the running job listens, in the session's network."""
     published: tuple[PublishedPort, ...] = ()
-    """Those of its ports that a person reaches from outside."""
+    """Ports of the job that the user can reach from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +212,13 @@ class OutputPage:
 
 
 class Commands(Protocol):
-    """Port for tools to run shell commands: judged by policy, sandboxed, limited, their changes recorded."""
+    """Port for tools to run shell commands: checked by policy, sandboxed, limited, changes recorded."""
 
     async def run(self, command: Command) -> CommandExit:
-        """Run a command to its end and return its exit, also when it fails; output is announced while it runs."""
+        """Run a command to its end and return its exit, even if it failed.
+
+        Announces output while it runs.
+        """
         ...
 
     async def start(self, command: Command, description: str) -> Job:
@@ -234,7 +246,10 @@ class Commands(Protocol):
         ...
 
     async def publish(self, job_id: str, port: int) -> Job:
-        """Let the person reach a port of a job on this machine's loopback, until the job ends; return the job."""
+        """Publish a job's port on this machine's loopback for the user until the job ends.
+
+        Return the job.
+        """
         ...
 
     async def unpublish(self, job_id: str, port: int | None) -> Job:
@@ -243,11 +258,11 @@ class Commands(Protocol):
 
 
 class HostCommands(Protocol):
-    """Port of the machine to run shell commands: sandboxed and limited, but without policy or journal."""
+    """Host port to run shell commands: sandboxed and limited, but without policy or journal."""
 
     @property
     def boundary(self) -> str:
-        """One sentence on what confines a command here, for people."""
+        """One sentence for the user on what confines a command here."""
         ...
 
     @property
@@ -272,8 +287,8 @@ class HostCommands(Protocol):
     ) -> FinishedCommand:
         """Run a command to its end; `private` and `read_only` are the paths to hide and to write-protect.
 
-        A private path for which `is_open` is true stays visible. Captured apart, nothing is write-protected: the
-        changes are judged before they land.
+        A private path for which `is_open` is true stays visible. With an overlay nothing is
+        write-protected, since the changes are checked before they are applied.
         """
         ...
 
@@ -289,7 +304,7 @@ class HostCommands(Protocol):
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
-        """Start a command in the background; it runs until it ends, is killed, or this process ends."""
+        """Start a command in the background; it runs until it exits, is killed, or this process ends."""
         ...
 
     async def jobs(self, session: str) -> list[Job]:
@@ -313,7 +328,7 @@ class HostCommands(Protocol):
         ...
 
     async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
-        """Return where a port of a job is published, or would be; raises if it can't be."""
+        """Return where a job's port is or would be published; raises if it can't be."""
         ...
 
     async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
@@ -325,17 +340,15 @@ class HostCommands(Protocol):
         ...
 
     def inherited_shell_state(self, session: str) -> InheritedShellState:
-        """Return the shell state that a session's next command starts with: folder, exports, functions,
-        aliases.
-        """
+        """Return the session's shell state for the next command: folder, exports, functions, aliases."""
         ...
 
     def settings_left_in_home(self, session: str) -> tuple[str, ...]:
-        """Return the settings, such as `~/.gitconfig`, that a session's commands left in their own home folder."""
+        """Return settings such as `~/.gitconfig` that a session's commands left in their home folder."""
         ...
 
     def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
-        """Store the final exit of a job once its file changes were applied or refused."""
+        """Store the final exit of a job after its file changes were applied or refused."""
         ...
 
     def close(self) -> None:

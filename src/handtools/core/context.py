@@ -1,7 +1,4 @@
-"""The `Context` that a tool function receives: the ports for files, search, commands, web and so on.
-
-ADR 80.
-"""
+"""The `Context` that a tool function receives: the ports for files, search, commands, web etc."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,8 +21,9 @@ ProgressCallback = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Everything that a tool can use during one call; all its ports enforce policy, approval, locks and
-    journal.
+    """Everything that a tool can use during one call.
+
+    All ports enforce policy, approval, locks and journal.
     """
 
     call: Call

@@ -1,7 +1,4 @@
-"""Effects: reads, changes, commands, visits, publications and the like as values that the policy judges.
-
-ADR 95, 121, 169.
-"""
+"""Effects as values that the policy decides on: reads, changes, commands, visits, publications etc."""
 
 import hashlib
 import json
@@ -38,12 +35,12 @@ class ReadEffect:
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file of the workspace that a command names and may run, as it is at the moment."""
+    """A workspace file that a command names and may run, in its current state."""
 
     path: str
     bytes: int
     state: str
-    """A digest of its bytes, or its size and time; part of what is approved."""
+    """A digest of its bytes, or its size and modification time; part of the approval fingerprint."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +51,9 @@ class CommandRun:
     confined: bool
     """Whether the kernel confines the command to the workspace and to the listed hosts."""
     files: tuple[NamedFile, ...] = ()
-    """Files of the workspace that it names; looked up only for a question."""
+    """Workspace files that it names; looked up only for an approval request."""
     home_files: tuple[str, ...] = ()
-    """Settings that earlier commands left in the home folder that it gets; looked up only for a question."""
+    """Settings that earlier commands left in its home folder; looked up only for an approval request."""
 
     @property
     def kind(self) -> Literal["run"]:
@@ -85,9 +82,7 @@ class CommandRun:
 
     @cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Label and value pairs that describe the command to a person: folder, network, environment; the
-        script last.
-        """
+        """Labels and values that describe the command: folder, network, environment, script last."""
         command, left = self.command, self.inherited
         facts = [("folder", command.cwd or left.cwd)]
         if command.live:
@@ -115,7 +110,7 @@ class CommandRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """Effect of giving a file to a person, which can't be undone."""
+    """Effect of delivering a file to the user, which can't be undone."""
 
     path: str
     digest: str
@@ -144,7 +139,7 @@ class Delegation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """Effect of letting a person's browser reach a port of a background job."""
+    """Effect of making a background job's port reachable from the user's browser."""
 
     job: str
     script: str
@@ -160,7 +155,7 @@ Effect = ReadEffect | ChangeSet | CommandRun | Visit | Delivery | Delegation | P
 
 
 def effect_targets(effect: Effect) -> tuple[str, ...]:
-    """List what policy rules match for an effect: paths, simple commands, a host, a title, or a port."""
+    """List the targets that policy rules match: paths, simple commands, a host, a title, or a port."""
     if isinstance(effect, ChangeSet):
         return (*effect.paths, *(path for change in effect for path in paths_in_moved_folders(change)))
     if isinstance(effect, Visit):
@@ -174,14 +169,14 @@ def effect_targets(effect: Effect) -> tuple[str, ...]:
 
 def effect_fingerprint(effect: Effect) -> str:
     """Hash an effect, so that an approval covers exactly this one."""
-    # As JSON, so that no two effects are the same text.
+    # JSON is unambiguous, so different effects never have the same text.
     told = json.dumps([effect.kind, *_identity(effect)])
     return hashlib.sha256(told.encode()).hexdigest()
 
 
 def _identity(effect: Effect) -> list[Any]:
     if isinstance(effect, ChangeSet):
-        # In one order: another process may have found the same changes in another.
+        # Sorted, because another process may have found the same changes in another order.
         ordered = sorted(effect, key=lambda change: change.path)
         return [[change.path, *map(_state, (change.before, change.after))] for change in ordered]
     if isinstance(effect, Delivery | Delegation):
@@ -195,7 +190,7 @@ def _identity(effect: Effect) -> list[Any]:
             effect.command.terminal is not None,
             [(file.path, file.state) for file in effect.files],
         ]
-    # Of a visit the host alone: where it sends us on within itself, a person has said yes to already.
+    # For a visit only the host counts: an approval covers redirects within the host.
     return list(effect_targets(effect))
 
 

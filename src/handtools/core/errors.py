@@ -1,4 +1,4 @@
-"""Exceptions: `ToolError` for the model, `HostError` for the machine's user, `UsageError` for the calling code."""
+"""Exceptions: `ToolError` for the model, `HostError` for the user, `UsageError` for the calling code."""
 
 from collections.abc import Callable
 
@@ -8,12 +8,12 @@ class HandtoolsError(Exception):
 
 
 class ToolError(HandtoolsError):
-    """Error shown to the model: what is wrong, where, and a hint for the next step; becomes a failed result."""
+    """Error shown to the model as a failed result: what is wrong, where, and a hint for the next step."""
 
     code = "failed"
     status = "error"
     unsettled = False
-    """Whether a change could not be taken back as a whole: its entry stays open, and the next call tries again."""
+    """Whether a change could not be fully rolled back: its entry stays open, and the next call retries."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class AlreadyExists(ToolError):
 
 
 class WrongKind(ToolError):
-    """The path has the wrong kind for the call: a folder, a device, a binary file."""
+    """The path is of the wrong kind for the call: a folder, a device, a binary file."""
 
     code = "wrong_kind"
 
@@ -85,17 +85,17 @@ class Stale(ToolError):
 
 
 class SymlinkInPath(Stale):
-    """A symbolic link appeared in a path after it was resolved, so the path no longer leads to what was judged."""
+    """A symlink appeared in a path after it was resolved, so it may no longer lead to the checked file."""
 
 
 class Busy(ToolError):
-    """Another writer held the file or its lock until the timeout."""
+    """Another writer kept the file or its lock until the timeout."""
 
     code = "busy"
 
 
 class Denied(ToolError):
-    """A policy rule or a person refused the effect."""
+    """A policy rule or the user denied the effect."""
 
     code = "denied"
     status = "denied"
@@ -128,7 +128,10 @@ class Repeated(ToolError):
 
 
 class Unavailable(ToolError):
-    """A program or service that the call needs is missing or does not respond; the message says how to fix it."""
+    """A program or service that the call needs is missing or does not respond.
+
+    The message says how to fix it.
+    """
 
     code = "unavailable"
 
@@ -152,19 +155,22 @@ class CallbackFailed(ToolError):
 
 
 class StorageFault(ToolError):
-    """The operating system refused a write (disk full, read-only, no permission); no change was half applied."""
+    """The operating system refused a write (disk full, read-only, no permission).
+
+    No change is partly applied.
+    """
 
     code = "storage"
 
 
 class UnknownOutcome(ToolError):
-    """Nobody knows whether the call took effect: the machine that ran it is gone, and no record of it is left."""
+    """Unknown whether the call took effect: the machine that ran it is gone, along with its journal."""
 
     code = "unknown_outcome"
 
 
 class HostError(HandtoolsError):
-    """Error for the machine's user: something on this machine needs their attention."""
+    """Error for the user of this machine, who has to fix something on it."""
 
 
 class JournalDamaged(HostError):
@@ -179,6 +185,6 @@ def exception_raised_by(action: Callable[[], object]) -> Exception | None:
     """Run a function and return the exception that it raised, or None."""
     try:
         action()
-    except Exception as failure:  # noqa: BLE001 — one of three, listed in tests/shape: a listener's bug is not the call's
+    except Exception as failure:  # noqa: BLE001 — one of three, listed in tests/shape: a listener's bug must not fail the call
         return failure
     return None

@@ -1,4 +1,4 @@
-"""Events of tool calls, in order: start, progress, decisions, approvals, changes, end; for log and listeners."""
+"""Events of tool calls, in order: start, progress, decisions, approvals, changes, end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """Event: a person was asked for approval; `reply` is None until the answer is there."""
+    """Event: the user was asked for approval; `reply` is None until it is answered."""
 
     approval: Approval
     reply: Reply | None

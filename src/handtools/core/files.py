@@ -10,7 +10,7 @@ from handtools.core.changes import Change, ChangeSet, Node, NodeKind, RecordedCh
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """Metadata of a path: kind, size, mode, time of last change, number of hard links; without the bytes."""
+    """Metadata of a path: kind, size, mode, modification time, number of hard links."""
 
     path: str
     kind: NodeKind | Literal["other"]
@@ -21,22 +21,22 @@ class FileFacts:
 
 
 SettingPredicate = Callable[[str, str], bool]
-"""Predicate on the key and the value of a setting of git."""
+"""Predicate on the key and value of a git setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitNamedPath:
-    """A path of the workspace that a setting of git names, so that git runs or trusts what is there."""
+    """A workspace path named by a git setting, so that git runs or trusts its content."""
 
     path: str
     key: str
-    """The setting, such as `core.hookspath`, or the link in the git folder that leads to the path."""
+    """The setting, such as `core.hookspath`, or the symlink in the git folder that points to the path."""
     is_whole_folder: bool
-    """Whether everything below the path counts as well."""
+    """Whether everything below the path is included."""
 
 
 class Files(Protocol):
-    """Port for tools to read and change files: paths relative to the workspace, effects judged and recorded."""
+    """Port for tools to read and change files by workspace path; checks policy and records effects."""
 
     async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """Return the bytes of a regular file, or `size` of them from offset `start`."""
@@ -51,7 +51,7 @@ class Files(Protocol):
         ...
 
     def shown_path(self, path: str) -> str:
-        """Return a path as results and diffs show it: relative to the workspace, links resolved."""
+        """Return a path as results and diffs show it: relative to the workspace, symlinks resolved."""
         ...
 
     async def renamed_path(self, path: str) -> str | None:
@@ -59,31 +59,32 @@ class Files(Protocol):
         ...
 
     async def missing_path_hint(self, path: str) -> str:
-        """Return a sentence on where a missing path went, or on names near it; empty if nothing is known."""
+        """Return a sentence on where a missing path moved to, or on similar names; empty if unknown."""
         ...
 
     async def last_read_bytes(self, path: str) -> bytes | None:
-        """Return the bytes of a file as this agent last read them, or None if they were not kept."""
+        """Return the bytes of a file as this agent last read them, or None if they were not stored."""
         ...
 
     async def apply(self, changes: ChangeSet) -> RecordedChanges:
-        """Apply changes: ask for approval if needed, compare with the content read, write, record, announce."""
+        """Apply changes: get approval if needed, compare with the content read, write, record, announce."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """One step of a file transaction: the change and the temporary name beside its target."""
+    """One step of a file transaction: the change, and the temporary name next to its target."""
 
     change: Change
     temporary: str
 
 
 class HostFiles(Protocol):
-    """Port of the machine for a workspace's files: blocking, confined to it, without policy or journal.
+    """Host port for a workspace's files: blocking, confined to it, without policy or journal.
 
-    `locate` follows links and returns the real path. All other methods take located paths and follow no link: a
-    link that appeared since is refused with `SymlinkInPath`, so that the judged file is the one opened.
+    `locate` follows symlinks and returns the real path. All other methods take located paths and follow no
+    symlinks: one that appeared since raises `SymlinkInPath`, so the file that was checked is the one
+    opened.
     """
 
     @property
@@ -104,16 +105,16 @@ class HostFiles(Protocol):
         ...
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
-        """Return the node at a path with bytes and mode, without following a link; None if nothing is there.
+        """Return the node at a path with bytes and mode, without following symlinks, or None.
 
-        If `like` is backed up as a whole, the node is described the same way: by mark, a folder with all its
-        items.
+        If `like` is backed up as a whole, the node is described the same way: by its mark, and a folder
+        with all its items.
         """
         ...
 
     @property
     def vault(self) -> Backups | None:
-        """The backup store for replaced files and folders; None if there is none."""
+        """The backup store for replaced files and folders, or None."""
         ...
 
     def renamed_path(self, path: str) -> str | None:
@@ -121,22 +122,23 @@ class HostFiles(Protocol):
         ...
 
     def is_tracked_by_git(self, path: str) -> bool:
-        """Whether git tracks the content of the file at a path, so that everybody with the repository has it."""
+        """Whether git tracks the file's content, so that everyone with the repository has it."""
         ...
 
     def git_named_paths(
         self, paths: Collection[str], is_plain: SettingPredicate
     ) -> tuple[GitNamedPath, ...]:
-        """List the paths that git's settings name in the repositories above some located paths, and above all.
+        """List the paths that git settings name, in the repositories above some located paths and the root.
 
-        The person's own settings count, too. Settings that are plain by the predicate name nothing.
+        This includes the user's own git settings. Settings for which the predicate is true are ignored.
         """
         ...
 
     def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
-        """Whether the index files of a pack say what is in it, as git finds it; False if that can't be found out.
+        """Whether git confirms that a pack's index files match its content; False if that can't be checked.
 
-        `stem` is the pack's path without `.pack`. Files are taken from the backups if `refs` has their suffix.
+        `stem` is the pack's path without `.pack`. Files are read from the backups if `refs` has their
+        suffix.
         """
         ...
 
@@ -145,7 +147,7 @@ class HostFiles(Protocol):
         ...
 
     def locate(self, path: str) -> str:
-        """Resolve a path inside the workspace with all links followed; it need not exist."""
+        """Resolve a path inside the workspace, following all symlinks; it need not exist."""
         ...
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
@@ -153,21 +155,30 @@ class HostFiles(Protocol):
         ...
 
     def perform(self, steps: Sequence[PlannedWrite]) -> None:
-        """Perform all steps or none; raises `Stale`, after rolling back, if a path is not as `before` says."""
+        """Perform all steps or none.
+
+        Raises `Stale`, after rolling back, if a path is not as `before` says.
+        """
         ...
 
     def sweep(self, step: PlannedWrite) -> str | None:
-        """Clean up a step's temporary file after a crash; return where foreign content was moved to, if any."""
+        """Clean up a step's temporary file after a crash.
+
+        Return where foreign content was moved to, if any.
+        """
         ...
 
 
 class EditorBuffers(Protocol):
-    """Port of an editor for the text it shows of workspace files, saved or not; blocking, from worker threads."""
+    """Port to an editor's text of workspace files, saved or not; blocking, called from worker threads."""
 
     def read(self, path: str) -> str | None:
-        """Return the text that the editor shows of a file; None if it can't tell, or has no such file."""
+        """Return the editor's text of a file; None if it has no such file or can't provide it."""
         ...
 
     def write(self, path: str, text: str) -> None:
-        """Have the editor change its text of a file, or create the file; raises a `ToolError` if it does not."""
+        """Have the editor change its text of a file, or create the file.
+
+        Raises a `ToolError` if that fails.
+        """
         ...

@@ -1,6 +1,6 @@
-"""Language servers and code formatters: questions, answers, diagnostics, and their ports.
+"""Language servers and code formatters: requests, responses, diagnostics, and their ports.
 
-`diagnostic_delta` compares the diagnostics of a file before and after a change. ADR 81.
+`diagnostic_delta` compares the diagnostics of a file before and after a change.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from handtools.text.truncation import clip_line, one_line
 
 Severity = Literal["error", "warning", "information", "hint"]
 DiagnosticCertainty = Literal["fresh", "likely", "unknown"]
-"""How sure a diagnostic report is about the bytes now on disk; `unknown` says neither clean nor broken."""
+"""How certain a report is for the current bytes on disk; `unknown` means neither clean nor broken."""
 LanguageOperation = Literal[
     "definition",
     "references",
@@ -48,14 +48,14 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticReport:
-    """Diagnostics of one file from one language server, and how sure it is that they fit the current bytes."""
+    """Diagnostics of one file from one language server, and how certain they are for the current bytes."""
 
     path: str
     server: str
     standing: DiagnosticCertainty
     diagnostics: tuple[Diagnostic, ...] = ()
     why: str = ""
-    """Why the certainty is unknown: what keeps the server from answering."""
+    """Why the certainty is unknown: what prevents the server from responding."""
     seconds: float = 0.0
 
     @property
@@ -73,7 +73,7 @@ class DiagnosticDelta:
     fixed: tuple[Diagnostic, ...] = ()
     still: tuple[Diagnostic, ...] = ()
     compared: bool = True
-    """False when no diagnostics from before the change exist, so that new errors can't be told from old ones."""
+    """False if there are no diagnostics from before the change, so that all errors may be old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class DiagnosticReview:
     elsewhere: tuple[DiagnosticDelta, ...] = ()
     """Error deltas of other files that the change broke, newest first."""
     verdicts: tuple[DiagnosticReport, ...] = ()
-    """The language server reports behind the deltas, and every report that is unknown."""
+    """The language server reports behind the deltas, and all unknown reports."""
 
     @property
     def unknown(self) -> tuple[DiagnosticReport, ...]:
@@ -95,11 +95,11 @@ class DiagnosticReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageQuestion:
-    """Question to the language server of a file: definition, references, hover, rename and so on."""
+    """Request to the language server of a file: definition, references, hover, rename etc."""
 
     kind: LanguageOperation
     path: str
-    """File of the question; empty means the whole project, for `diagnostics` and `workspace_symbols`."""
+    """File of the request; empty means the whole project, for `diagnostics` and `workspace_symbols`."""
     line: int = 0
     column: int = 0
     text: str = ""
@@ -131,7 +131,7 @@ class RewrittenFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageAnswer:
-    """Answer of a language server; only the field that fits the question is filled."""
+    """Response of a language server; only the field for the requested operation is set."""
 
     server: str
     places: tuple[CodeLocation, ...] = ()
@@ -141,24 +141,24 @@ class LanguageAnswer:
     files: tuple[RewrittenFile, ...] = ()
     verdicts: tuple[DiagnosticReport, ...] = ()
     notes: tuple[str, ...] = ()
-    """Sentences on what the answer may lack."""
+    """Sentences on what the response may lack."""
     partial: bool = False
     """Whether the server had not read the whole project yet, so that it may find more later."""
 
     @property
     def tells(self) -> bool:
-        """Whether there is anything in the answer."""
+        """Whether the response contains anything."""
         return bool(self.places or self.text or self.titles or self.files or self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
-    """A supported language server, for display to people: name, languages, program and install command."""
+    """A supported language server, for display to users: name, languages, program and install command."""
 
     name: str
     languages: tuple[str, ...]
     program: str
-    """Path of the installed program; empty when it was not found."""
+    """Path of the installed program; empty if it was not found."""
     version: str
     install: str
     """Shell command that installs the server."""
@@ -169,26 +169,26 @@ LateReviewListener = Callable[[DiagnosticReview], None]
 
 
 class Language(Protocol):
-    """Port for tools to ask language servers; answers leave out files that policy rules hide."""
+    """Port for tools to query language servers; responses leave out files that policy rules hide."""
 
     def missing_server_sentence(self, path: str) -> str:
-        """Return why no language server can answer about a file, with the install command; empty if one can."""
+        """Return why no language server serves a file, and the install command; empty if one does."""
         ...
 
     async def ask(self, question: LanguageQuestion) -> LanguageAnswer:
-        """Ask the language server of a file and return its answer."""
+        """Query the language server of a file and return its response."""
         ...
 
 
 class HostLanguage(Protocol):
-    """Port of the machine for language servers: started on demand, stopped when idle, without policy."""
+    """Host port for language servers: started on demand, stopped when idle, without policy."""
 
     def speaks(self, path: str) -> bool:
-        """Whether a server for the file's language is known here; looks it up in a table and starts nothing."""
+        """Whether a server for the file's language is known; only looks it up in a table."""
         ...
 
     def missing_server_sentence(self, path: str) -> str:
-        """Return why no language server can answer about a file, with the install command; empty if one can."""
+        """Return why no language server serves a file, and the install command; empty if one does."""
         ...
 
     def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
@@ -203,15 +203,14 @@ class HostLanguage(Protocol):
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
-        """Tell language servers about changed files and return the diagnostics that arrive within `timeout`
-        seconds.
+        """Notify language servers of changed files and return diagnostics that arrive before the timeout.
 
         Server failures are reported as unknown, not raised. Later diagnostics go to `late`.
         """
         ...
 
     async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
-        """Ask the language server of a file; `private` are globs of paths that no server may see."""
+        """Query the language server of a file; `private` are globs of paths that no server may see."""
         ...
 
     def known_servers(self) -> list[KnownServer]:
@@ -219,7 +218,7 @@ class HostLanguage(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the language servers; those that no other user has are stopped."""
+        """Release the language servers and stop those without other users."""
         ...
 
 
@@ -233,7 +232,7 @@ DIAGNOSTIC_MESSAGE_CHARS = 300
 def diagnostic_delta(
     path: str, before: str, after: str, old: Sequence[Diagnostic], now: Sequence[Diagnostic]
 ) -> DiagnosticDelta:
-    """Compare a file's errors before and after a change; errors whose line only moved are not new."""
+    """Compare a file's errors before and after a change; errors on lines that only moved are not new."""
     if not old or not now:
         return DiagnosticDelta(path, tuple(now), tuple(old))
     edits = [] if before == after else align_lines(split_lines(before), split_lines(after))
@@ -250,7 +249,7 @@ def diagnostic_delta(
         else:
             new.append(each)
     gone = [each for group in left.values() for each in group]
-    # On a line that was itself changed an error keeps its identity by its words.
+    # On changed lines, errors are matched by their message.
     for each in list(new):
         match = next(
             (
@@ -304,9 +303,7 @@ def _counted(review: DiagnosticReview) -> str:
     fixed = sum(len(each.fixed) for each in review.deltas)
     still = sum(len(each.still) for each in review.deltas)
     counts = [
-        f"{count} {name}"
-        for count, name in ((new, "new"), (fixed, "fixed"), (still, "still there"))
-        if count
+        f"{count} {name}" for count, name in ((new, "new"), (fixed, "fixed"), (still, "remaining")) if count
     ]
     return f"Errors: {', '.join(counts)}" if new or still else ", ".join(["No errors", *counts])
 
@@ -337,7 +334,7 @@ def _servers(verdicts: Sequence[DiagnosticReport]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FormattingOutcome:
-    """Result of formatting one file: new bytes, or a reason why it was left."""
+    """Result of formatting one file: new bytes, or the reason why it was not formatted."""
 
     formatter: str
     data: bytes | None = None
@@ -347,7 +344,7 @@ class FormattingOutcome:
 
 
 class Formatters(Protocol):
-    """Port of the machine for code formatters: they return formatted bytes and write nothing."""
+    """Host port for code formatters, which return formatted bytes and write nothing."""
 
     def formats(self, path: str) -> bool:
         """Whether the project has a formatter for a file, judged by known config files."""
@@ -367,7 +364,6 @@ class NoFormatters:
     """Null implementation of the formatter port: formats no file."""
 
     def formats(self, path: str) -> bool:  # noqa: ARG002
-        """Always false."""
         return False
 
     async def format(
@@ -378,5 +374,4 @@ class NoFormatters:
         *,
         private: Sequence[PathGlobs],  # noqa: ARG002
     ) -> FormattingOutcome | None:
-        """Always None: no file is formatted."""
         return None

@@ -1,7 +1,4 @@
-"""Previews of images, PDFs, notebooks, archives and tables as text or pictures for a model; and the media port.
-
-ADR 21.
-"""
+"""Previews of images, PDFs, notebooks, archives and tables as text or pictures; and the media port."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -21,7 +18,7 @@ class PreviewRequest:
     """First page to show, from 1; a negative number counts from the end."""
     last: int | None = None
     rendered: bool = False
-    """Whether pages are wanted as pictures instead of text."""
+    """Whether to show pages as pictures instead of text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +31,7 @@ class MediaPreview:
     text: str = ""
     images: tuple[Image, ...] = ()
     image_lines: tuple[int, ...] = ()
-    """For each picture the line of `text` that it belongs to; empty when all belong to the whole text."""
+    """For each picture, the line of `text` that it belongs to; empty if all belong to the whole text."""
     left_out: str = ""
     """Sentence on what the preview leaves out and how to get it; empty if complete."""
     next_page: int | None = None
@@ -42,7 +39,7 @@ class MediaPreview:
 
 
 class Media(Protocol):
-    """Port that makes previews of non-text files from bytes that are already read."""
+    """Port that makes previews of non-text files from bytes that were already read."""
 
     def kind(self, path: str, head: bytes) -> MediaKind | None:
         """Detect the media kind of a file by its first bytes and name; None if it can't be previewed."""

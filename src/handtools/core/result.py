@@ -31,7 +31,7 @@ class Image:
 
     @property
     def base64(self) -> str:
-        """The bytes in base64, as APIs take them."""
+        """The bytes in base64, as APIs expect them."""
         return base64.b64encode(self.data).decode()
 
 
@@ -45,7 +45,7 @@ class Document:
 
     @property
     def base64(self) -> str:
-        """The bytes in base64, as APIs take them."""
+        """The bytes in base64, as APIs expect them."""
         return base64.b64encode(self.data).decode()
 
 
@@ -53,7 +53,7 @@ ContentBlock = Text | Image | Document
 
 
 def content_blocks(content: str | ContentBlock | Sequence[ContentBlock]) -> tuple[ContentBlock, ...]:
-    """Convert a string, a block or a list of blocks, as returned by a tool, to a tuple of content blocks."""
+    """Convert a string, a block or a list of blocks from a tool to a tuple of content blocks."""
     if isinstance(content, str):
         return (Text(content),)
     return (content,) if isinstance(content, Text | Image | Document) else tuple(content)
@@ -162,30 +162,30 @@ class Result(Generic[D]):
 
     @property
     def safe_content(self) -> tuple[ContentBlock, ...]:
-        """The content blocks for a model's API: text that any JSON encoder takes, without halves of characters."""
+        """The content blocks for a model's API, without lone surrogates, which JSON encoders may reject."""
         return tuple(
             Text(without_surrogates(block.text)) if isinstance(block, Text) else block
             for block in self.content
         )
 
     def with_fields(self, **facts: Any) -> "Result[D]":
-        """Return a copy of the result with fields set by the executor."""
+        """Return a copy of the result with some fields replaced."""
         known = {name: getattr(self, name) for name in _FIELDS}
         return Result(**(known | facts))
 
 
 @runtime_checkable
 class LoggedOutcome(Protocol):
-    """Details that tell the log more than `ok`: a command that failed, an undo that kept every file."""
+    """Details that give the log more than `ok`, such as a failed command or an undo with only conflicts."""
 
     @property
     def failed(self) -> bool:
-        """Whether what was asked for did not come about, although the tool did its work."""
+        """Whether the tool ran but the request failed, for example with a non-zero exit code."""
         ...
 
     @property
     def outcome(self) -> str:
-        """One or two words on what came of it, such as `exit 1` or `redo`; empty if there is nothing to add."""
+        """One or two words on the outcome, such as `exit 1` or `redo`; empty if there is nothing to add."""
         ...
 
 
@@ -209,7 +209,7 @@ def result_to_bytes(result: Result[Any]) -> bytes:
     try:
         return to_json(_result_head(result) | _result_facts(result))
     except PydanticSerializationError:
-        # Details may quote bytes that are no character; only the slower encoder can write those down.
+        # Details may contain lone surrogates, which only the slower json encoder accepts.
         return json.dumps(result_to_json(result)).encode()
 
 

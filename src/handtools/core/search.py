@@ -1,7 +1,4 @@
-"""Search in a workspace: patterns, scope, hits, folder listings, notes on gaps; and the search ports.
-
-ADR 10, 98.
-"""
+"""Search in a workspace: patterns, scope, hits, folder listings, notes on gaps; and the search ports."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +8,12 @@ from handtools.core.changes import NodeKind
 from handtools.text.plurals import inflect_for_number, number_with_noun
 
 PathFilter = Callable[[Sequence[str]], Sequence[str]]
-"""Callback that returns those of the given paths that may be shown, in order; folder paths end in a slash."""
+"""Callback that keeps the paths that may be shown, in order; folder paths end in a slash."""
 WantedKind = Literal["file", "folder", "any"]
 PathKind = NodeKind | Literal["other"]
 
 SEARCH_SECONDS = 20.0
-"""Time limit of a search in seconds; then it returns what it has found."""
+"""Time limit of a search in seconds; it then returns what it has found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +32,7 @@ class SearchScope:
 
     root: str = "."
     include: tuple[str, ...] = ()
-    """Globs of files to search, with `!` for those to leave out; empty means all files."""
+    """Globs of files to search, with a leading `!` for files to leave out; empty means all files."""
     exclude: tuple[str, ...] = ()
     """Globs of paths that are never searched, matched case-insensitively."""
     case_sensitive: bool = True
@@ -49,13 +46,13 @@ class SearchScope:
     timeout: float = SEARCH_SECONDS
 
     def skips(self, name: str, *, folder: bool) -> bool:
-        """Whether an entry's name is to be skipped: folders in `skip`, and files only if the name is hidden."""
+        """Whether to skip an entry: folders named in `skip`, and files only if that name is hidden."""
         return name in self.skip and (folder or name.startswith("."))
 
 
 @dataclass(frozen=True, slots=True)
 class SearchGaps:
-    """What a search left out and why: limits, timeouts, unreadable or withheld files."""
+    """What a search left out, and why: limits, timeouts, unreadable or withheld files."""
 
     capped: bool = False
     """Whether the search stopped at the maximum number of hits."""
@@ -71,7 +68,7 @@ class SearchGaps:
     unparsed: int = 0
     """Number of files with hits that could not be parsed."""
     unseen: str = ""
-    """Sentence on how far a search by syntax got when not all hits or files were parsed."""
+    """Sentence on how far a syntax search got, if not all hits or files were parsed."""
 
     @property
     def complete(self) -> bool:
@@ -80,10 +77,10 @@ class SearchGaps:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on what was left out, except that the hit limit was reached."""
+        """Sentences on what was left out, except for the hit limit."""
         notes = []
         if self.timed_out:
-            notes.append("The time ran out: what is shown is a part. Narrow the search.")
+            notes.append("The search timed out, so results are incomplete. Narrow the search.")
         if self.unreadable:
             paths, were = (
                 number_with_noun(self.unreadable, "path"),
@@ -101,10 +98,10 @@ class SearchGaps:
                 number_with_noun(self.withheld, "path"),
                 inflect_for_number(self.withheld, "needs"),
             )
-            notes.append(f"{paths} {need} a person's approval by name: left out.")
+            notes.append(f"{paths} {need} the user's approval by name: left out.")
         if self.unparsed:
             files, were = number_with_noun(self.unparsed, "file"), inflect_for_number(self.unparsed, "was")
-            notes.append(f"{files} that may hold it {were} not parsed: too large, or gone by now.")
+            notes.append(f"{files} that may match {were} not parsed: too large or deleted in the meantime.")
         if self.unseen:
             notes.append(f"{self.unseen} Narrow it with `path` or `include`.")
         return notes
@@ -171,10 +168,10 @@ class FoundPaths:
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
-    """Folder entries stored as columns (paths, kinds, sizes, times), which is cheaper than one object each."""
+    """Folder entries stored as columns (paths, kinds, sizes), which is cheaper than one object each."""
 
     paths: Sequence[str] = ()
-    """Paths of the entries; those of folders end in a slash."""
+    """Paths of the entries; folder paths end in a slash."""
     kinds: Sequence[PathKind] = ()
     sizes: Sequence[int | None] = ()
 
@@ -208,9 +205,7 @@ class FolderListing:
 
 @dataclass(frozen=True, slots=True)
 class FolderTree:
-    """A folder's entries and those of its subfolders, folders before files, down to the requested depth and
-    number.
-    """
+    """Entries of a folder and its subfolders, folders before files, up to a given depth and number."""
 
     entries: FolderListing
     below: Mapping[str, FolderListing] = field(default_factory=dict)
@@ -237,7 +232,7 @@ class FolderTree:
 
 
 class Search(Protocol):
-    """Port for tools to search the workspace; answers leave out what policy rules hide."""
+    """Port for tools to search the workspace; results leave out paths that policy rules hide."""
 
     async def hits(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> Hits:
         """Search file contents and return up to `most` hits, sorted by path."""
@@ -256,7 +251,7 @@ class Search(Protocol):
         ...
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        """Return those of some located paths that the project's ignore files exclude."""
+        """Return the located paths that the project's ignore files exclude."""
         ...
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
@@ -265,7 +260,7 @@ class Search(Protocol):
 
 
 class HostSearch(Protocol):
-    """Port of the machine to search a workspace: confined to it, without policy; roots are located paths."""
+    """Host port to search a workspace: confined to it, without policy; roots are located paths."""
 
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
@@ -282,13 +277,13 @@ class HostSearch(Protocol):
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """List matching files or folders, newest first, at most `most`, among paths that `admit` lets through."""
+        """List matching files or folders that `admit` lets through, newest first, at most `most`."""
         ...
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """List a folder and its subfolders, at most `most` entries, among paths that `admit` lets through."""
+        """List a folder and its subfolders, at most `most` entries that `admit` lets through."""
         ...
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        """Return those of some paths that ignore files exclude, by themselves or by a folder above them."""
+        """Return the paths that ignore files exclude, directly or through a parent folder."""
         ...

@@ -1,7 +1,4 @@
-"""Agent skills: folders with a SKILL.md of instructions; how their frontmatter is read, and the skill ports.
-
-ADR 94.
-"""
+"""Agent skills: folders with instructions in a SKILL.md; frontmatter parsing, and the skill ports."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +22,7 @@ SKILL_ROOTS = (".agents/skills", ".claude/skills")
 SKILL_SCHEME = "skill:"
 """Path prefix `skill:NAME/path` for files of skills outside the workspace, which are read-only."""
 SKILL_LISTING_CONTEXT_DIVISOR = 50
-"""The list of skills may take one part in this many of the model's context window."""
+"""The list of skills may use 1/N of the model's context window."""
 SKILL_NAME_CHARS = 64
 SKILL_DESCRIPTION_CHARS = 1_024
 SKILL_DESCRIPTION_CUT_CHARS = 4_096
@@ -39,21 +36,21 @@ _TRUE = {"true", "yes", "on"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """A skill: a folder with a SKILL.md, as its frontmatter describes it."""
+    """A skill: a folder with a SKILL.md, as described by its frontmatter."""
 
     name: str
     description: str
     origin: SkillOrigin
     folder: str
-    """Folder in the form that `read` takes: a workspace path, or `skill:NAME`."""
+    """Folder as a path for `read`: a workspace path, or `skill:NAME`."""
     location: str
     """The skill's folder as a `file://` URL."""
     source: str = ""
-    """Resolved path of its SKILL.md, which may be a link; empty outside the workspace."""
+    """Resolved path of its SKILL.md, which may be a symlink; empty outside the workspace."""
     scope: str = ""
     """Workspace folder to which the skill applies; empty means all of it."""
     paths: tuple[str, ...] = ()
-    """File globs; the model is told of the skill when it first reads a matching file."""
+    """File globs; the skill is mentioned to the model when it first reads a matching file."""
     listed: bool = True
     """Whether the model sees the skill in the list of skills."""
     problems: tuple[str, ...] = ()
@@ -61,11 +58,11 @@ class Skill:
 
     @property
     def file(self) -> str:
-        """Path of its SKILL.md in the form that `read` takes."""
+        """Path of its SKILL.md, for `read`."""
         return f"{self.folder}/{SKILL_FILE}"
 
     def is_hidden(self, hides: Callable[[str], bool]) -> bool:
-        """Whether policy rules hide the skill, by its folder or by the file that its SKILL.md links to."""
+        """Whether policy rules hide the skill's folder or the file that its SKILL.md links to."""
         return hides(self.file) or bool(self.source and hides(self.source))
 
     def url_of_file(self, path: str) -> str:
@@ -73,7 +70,7 @@ class Skill:
         return f"{self.location}/{url_escaped(path)}"
 
     def is_about(self, path: str) -> bool:
-        """Whether to mention the skill when a file is read: its globs match, or it has none and a scope."""
+        """Whether to mention the skill when a file is read: its globs match, or it has only a scope."""
         if not self.paths:
             return self.listed and bool(self.scope)
         below = path.removeprefix(f"{self.scope}/") if self.scope else path
@@ -82,18 +79,18 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class SkillFileList:
-    """The list of files in a skill's folder, with paths relative to it; may be cut short (`more`)."""
+    """List of the files in a skill's folder, with paths relative to it; may be incomplete (`more`)."""
 
     files: tuple[FileFacts, ...]
     more: bool = False
-    """Whether there are more files than are listed."""
+    """Whether there are more files than listed."""
 
 
 class Skills(Protocol):
-    """Port for tools to find skills, without those that policy rules hide; their files are read with `Files`."""
+    """Port for tools to find skills that policy rules don't hide; their files are read with `Files`."""
 
     async def found(self, near: str) -> list[Skill]:
-        """List the skills that apply at a path: nearest folder first, then the user's, then those of packages."""
+        """List the skills for a path: nearest folder first, then the user's, then from packages."""
         ...
 
     async def bundle(self, skill: Skill) -> SkillFileList:
@@ -102,10 +99,10 @@ class Skills(Protocol):
 
 
 class HostSkills(Protocol):
-    """Port of the machine to find skills: blocking, confined, without policy."""
+    """Host port to find skills: blocking, confined, without policy."""
 
     def found(self, near: str) -> list[Skill]:
-        """List all skills that apply at a located path, nearest first, shadowed ones of the same name included."""
+        """List all skills for a located path, nearest first, including shadowed ones of the same name."""
         ...
 
     def skills_matching_path(self, path: str) -> list[Skill]:
@@ -113,7 +110,7 @@ class HostSkills(Protocol):
         ...
 
     def guides(self, path: str) -> list[str]:
-        """List the AGENTS.md files in the folders above a located path, outermost first, without the root's."""
+        """List the AGENTS.md files in folders above a located path, outermost first, except the root's."""
         ...
 
     def bundle(self, skill: Skill) -> SkillFileList:
@@ -121,11 +118,11 @@ class HostSkills(Protocol):
         ...
 
     def read(self, name: str, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """Return the bytes, or a range of them, of a file of a skill outside the workspace."""
+        """Return the bytes, or a range of them, of a file in a skill outside the workspace."""
         ...
 
     def facts(self, name: str, path: str) -> FileFacts | None:
-        """Return the metadata of a file of a skill outside the workspace, or None."""
+        """Return the metadata of a file in a skill outside the workspace, or None."""
         ...
 
 
@@ -142,7 +139,7 @@ def skill_from_frontmatter(
 ) -> Skill:
     """Build a skill from the frontmatter of a SKILL.md, leniently; `name` is the folder's name.
 
-    With `unreadable`, the reason why SKILL.md can't be read, the skill only reports that problem.
+    `unreadable` is the reason why SKILL.md can't be read; the skill then only reports that problem.
     """
     fields = head.fields
     own = _text(fields.get("name")) or name
@@ -172,7 +169,7 @@ def nearest_skill_per_name(skills: Iterable[Skill]) -> list[Skill]:
 
 
 def skill_listing(skills: Iterable[Skill], context_tokens: int) -> BudgetedListing:
-    """Format the list of skills for the model, within 2 % of its context window."""
+    """Format the list of skills for the model, using at most 2 % of its context window."""
     told = [skill for skill in nearest_skill_per_name(skills) if skill.listed]
     shelves = dict.fromkeys(skill.location.rpartition("/")[0] for skill in told)
     entries = [(skill.name, skill.description) for skill in told]
@@ -187,25 +184,25 @@ def _problems(fields: dict[str, FrontmatterValue], folder: str) -> Iterator[str]
     """Yield sentences on where frontmatter violates the skill specification."""
     name, description = _text(fields.get("name")), _text(fields.get("description"))
     if not name:
-        yield "`name` is missing; the folder's name stands for it."
+        yield "`name` is missing; the folder's name is used."
     elif not _NAME.match(name) or len(name) > SKILL_NAME_CHARS:
-        yield f"`name` is {name[:80]!r}: at most {SKILL_NAME_CHARS} of a-z, 0-9 and single hyphens are meant."
+        yield f"`name` is {name[:80]!r}; use at most {SKILL_NAME_CHARS} of a-z, 0-9 and single hyphens."
     elif name != folder:
-        yield f"`name` is `{name}`, the folder is `{folder}`: they should be the same."
+        yield f"`name` is `{name}` but the folder is `{folder}`; they should be the same."
     if not description:
-        yield "`description` is missing; the first words of the text stand for it."
+        yield "`description` is missing; the first words of the text are used."
     elif len(description) > SKILL_DESCRIPTION_CHARS:
-        yield f"`description` has {len(description):,} characters, at most {SKILL_DESCRIPTION_CHARS:,} are meant."
+        yield f"`description` has {len(description):,} characters (limit {SKILL_DESCRIPTION_CHARS:,})."
     if len(_text(fields.get("compatibility"))) > 500:
         yield "`compatibility` has over 500 characters."
     for key in fields:
         if key in _READ_HERE:
-            yield f"`{key}` is understood here, and is not in the specification."
+            yield f"`{key}` is supported here but is not in the specification."
         elif key not in _SPECIFIED:
             yield f"`{key}` is not in the specification; put it under `metadata`."
     for pattern in _patterns(fields.get("paths"), fields.get("globs")):
         if not _is_glob(pattern):
-            yield f"`{pattern[:80]}` is no glob."
+            yield f"`{pattern[:80]}` is not a valid glob."
 
 
 def _text(value: FrontmatterValue | None) -> str:
@@ -230,7 +227,7 @@ def _any_of(patterns: tuple[str, ...]) -> GlobSet:
 
 
 def _is_glob(pattern: str) -> bool:
-    if pattern.count("{") > 3:  # each doubles what must be compiled
+    if pattern.count("{") > 3:  # each brace can double the number of patterns to compile
         return False
     try:
         GlobSet((pattern,)).matches("a")

@@ -1,7 +1,4 @@
-"""Parsed source code: symbols, outlines and structural matches, lookup of symbols by name, and the parser port.
-
-ADR 20.
-"""
+"""Parsed source code: symbols, outlines, structural matches, lookup of symbols by name; the parser port."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +27,7 @@ SymbolKind = Literal[
     "variable",
 ]
 SyntaxRole = Literal["definition", "call", "import", "comment", "string"]
-"""Syntactic role of a piece of source text; text may have none of these."""
+"""Syntactic role of a piece of source text; a piece may have none."""
 
 _SEPARATOR = re.compile(r"::|[.#/]")
 
@@ -46,7 +43,7 @@ class Symbol(NamedTuple):
     line: int
     """Line of the symbol's name."""
     body_line: int | None = None
-    """First line of the body, from which a folded view hides lines; None without a body."""
+    """First line of the body, where a folded view starts hiding lines; None if there is no body."""
     children: tuple["Symbol", ...] = ()
 
 
@@ -59,7 +56,7 @@ class Outline:
     broken_lines: tuple[int, ...] = ()
     """The first lines that the parser could not parse; the symbols around them are valid."""
     left_out: int = 0
-    """How many further symbols the file has: an outline holds only so many, and only so deep."""
+    """Number of further symbols in the file: outlines are limited in size and depth."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -101,7 +98,7 @@ def qualified_name(way: Sequence[Symbol]) -> str:
 
 
 def symbols_named(symbols: Iterable[Symbol], wanted: str) -> list[tuple[Symbol, ...]]:
-    """Find symbols by a name such as `Class.method`: by full name, else by the end of it."""
+    """Find symbols by a name such as `Class.method`: by full name, otherwise by its last parts."""
     parts = _parts(wanted)
     ways = [(way, _parts(qualified_name(way))) for way in symbol_chains(symbols)]
     exact = [way for way, own in ways if own == parts]
@@ -113,14 +110,14 @@ def _parts(name: str) -> list[str]:
 
 
 class Syntax(Protocol):
-    """Port for source code parsers; works on bytes that are already read, so policy does not apply."""
+    """Port for source code parsers; works on bytes that were already read, so policy does not apply."""
 
     async def outline(self, path: str, data: bytes) -> Outline | None:
         """Return the outline of a file's definitions; None if no grammar fits or the file is too large."""
         ...
 
     async def outlines(self, files: Mapping[str, bytes]) -> dict[str, Outline | None]:
-        """Return the outlines of several files by path, as `outline` gives them; faster than one after another."""
+        """Return the outlines of several files by path, like `outline` but faster."""
         ...
 
     async def classify(

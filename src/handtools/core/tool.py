@@ -1,4 +1,4 @@
-"""The `Tool` type and the `@tool` decorator: a typed async function with prompt, effects and JSON schemas."""
+"""The `Tool` type and the `@tool` decorator: a typed async function with prompt, effects and schemas."""
 
 import inspect
 import re
@@ -25,16 +25,16 @@ ToolFunction = Callable[[Context, P], Awaitable[Result[D]]]
 PathsOfCall = Callable[[P], Iterable[str]]
 
 PROMPT_WITH_TOOL_MARK = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
-"""Marks a prompt line that is included only when the named other tool is offered too."""
+"""Marks a prompt line that is included only if the named tool is offered too."""
 _QUOTED_NAME = re.compile(r"`(\w+)`")
 TESTED_CLAIM_COMMENT_PATTERN = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
 PROMPT_END_MARK = re.compile(r"^<!--\s*told by the answer\s*-->$", re.MULTILINE)
-"""Ends the prompt: what comes after it is promised and tested, but a model sees it in the answers. ADR 203."""
+"""Ends the prompt. The text after it is documented and tested, but models learn it from tool results."""
 
 
 @dataclass(frozen=True)
 class Tool(Generic[P, D]):
-    """A tool made by `@tool` from an async function; it is not registered anywhere, but passed to a toolbox."""
+    """A tool made by `@tool` from an async function; pass it to a toolbox, there is no registry."""
 
     run: ToolFunction[P, D]
     name: str
@@ -42,9 +42,9 @@ class Tool(Generic[P, D]):
     details: type[D]
     effects: frozenset[EffectKind]
     paths: PathsOfCall[P]
-    """Returns the paths that a call's arguments name, so that they can be locked before it runs."""
+    """Returns the paths named in a call's arguments, so that they can be locked before it runs."""
     needs: ToolRequirement | None = None
-    """The callback or search engine that the tool requires to be offered."""
+    """The callback or search engine without which the tool is not offered."""
     vendor_type: str = ""
     """Type name of the tool if a vendor's API has it built in; requests send it instead of a schema."""
 
@@ -58,13 +58,11 @@ class Tool(Generic[P, D]):
 
     @property
     def prompt(self) -> str:
-        """The prompt as given when no other tool is offered."""
+        """The prompt if no other tool is offered."""
         return self.prompt_beside(())
 
     def prompt_beside(self, offered: Collection[str]) -> str:
-        """Return the prompt for the model: limits filled in, markers removed, lines about tools not offered
-        left out.
-        """
+        """Return the prompt with limits filled in, without markers and lines on tools not offered."""
         rows = (
             row
             for row in self._filled[0].splitlines()
@@ -74,27 +72,27 @@ class Tool(Generic[P, D]):
 
     @property
     def told_by_answers(self) -> str:
-        """What is promised beside the prompt: a model need not know it before it sees an answer."""
+        """Documented behaviour that is not in the prompt, because models see it in tool results."""
         return "".join(self._filled[1:]).strip()
 
     @cached_property
     def _filled(self) -> list[str]:
-        """The prompt, and what the answers tell."""
+        """The prompt, and the text after its end mark."""
         module = sys.modules[self.run.__module__]
         filled = re.sub(r"\{([A-Z_]+)\}", lambda m: f"{getattr(module, m[1]):,}", self._prose)
         return PROMPT_END_MARK.split(TESTED_CLAIM_COMMENT_PATTERN.sub("", filled))
 
     @cached_property
     def claims(self) -> frozenset[str]:
-        """Ids of the claims marked in the prompt and after its end, each of which a test must prove."""
+        """Ids of the claims in the prompt and after its end mark, each of which needs a test."""
         return frozenset(TESTED_CLAIM_COMMENT_PATTERN.findall(self._prose))
 
     @cached_property
     def _prose(self) -> str:
-        """The prompt source: `<module>.md` beside the tool's module, or the function's docstring."""
+        """The prompt source: `<module>.md` next to the tool's module, or the function's docstring."""
         package, _, stem = self.run.__module__.rpartition(".")
         page = resources.files(package) / f"{stem}.md" if package else None
-        # By the function's name: a vendor's tool is offered under another one.
+        # Compare the function's name, because a vendor's tool is offered under another name.
         own = stem == self.run.__name__.removesuffix("_")
         if page is not None and own and page.is_file():
             return page.read_text("utf-8")
@@ -105,13 +103,13 @@ AnyTool = Tool[Any, Any]
 
 
 def with_tool_names(text: str, names: Mapping[str, str], own: Collection[str] = ()) -> str:
-    """Put other names for tools into a prompt, which names them in backquotes; `own` are parameters, not tools."""
+    """Replace tool names, which are in backquotes, in a prompt; `own` are parameter names, not tools."""
     renamed = {name: shown for name, shown in names.items() if name not in own and name != shown}
     return _QUOTED_NAME.sub(lambda found: f"`{renamed.get(found[1], found[1])}`", text) if renamed else text
 
 
 def schema_with_tool_names(schema: Any, names: Mapping[str, str], own: Collection[str] = ()) -> Any:
-    """Put other names for tools into the descriptions of a schema."""
+    """Replace tool names in the descriptions of a schema."""
     if isinstance(schema, list):
         return [schema_with_tool_names(item, names, own) for item in schema]
     if not isinstance(schema, dict):
@@ -169,7 +167,7 @@ def _path_fields(params: BaseModel) -> Iterable[str]:
 
 
 SchemaDialect = Literal["plain", "strict", "gemini"]
-"""Dialect of JSON schema: plain for Anthropic, MCP and most others; OpenAI's strict mode; Gemini's subset."""
+"""JSON schema dialect: plain (Anthropic, MCP and most others), OpenAI's strict mode, Gemini's subset."""
 
 GEMINI_KEYS = {
     "type",
@@ -187,22 +185,24 @@ UNTOLD_KEYWORDS = {
     "title", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
     "minItems", "maxItems", "pattern",
 }  # fmt: skip
-"""Names, and limits that a refusal names when they matter: a model pays for its schemas in every request."""
+"""Keywords removed to save tokens in every request; a refusal names a limit when it is exceeded."""
 EVIDENT_DEFAULTS: tuple[Any, ...] = (None, False, "", ".", [])
 
 
 def json_schema(model: type[BaseModel], dialect: SchemaDialect = "plain") -> dict[str, Any]:
-    """Return the JSON schema of a pydantic model in a dialect: references inlined, and nothing that says nothing
-    to a model (titles, limits, evident defaults). ADR 203.
+    """Return the JSON schema of a pydantic model in a dialect.
+
+    References are inlined; titles, limits and obvious defaults are left out, since they are of no use to a
+    model.
     """
-    # A copy, since SDKs change the schemas that they are given.
+    # A copy, because SDKs modify the schemas that they are given.
     copied: dict[str, Any] = from_json(_schema_text(model, dialect))
     return copied
 
 
 @lru_cache(maxsize=1024)
 def _schema_text(model: type[BaseModel], dialect: SchemaDialect) -> bytes:
-    """Return the schema as JSON: made once for each model and dialect, as pydantic takes milliseconds for it."""
+    """Return the schema as JSON; cached, because pydantic takes milliseconds to build it."""
     return to_json(_built_schema(model, dialect))
 
 
@@ -216,7 +216,7 @@ def _built_schema(model: type[BaseModel], dialect: SchemaDialect) -> dict[str, A
 
 
 def narrowed_schema(plain: Mapping[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
-    """Return a copy of a plain JSON schema with what a dialect permits."""
+    """Return a copy of a plain JSON schema with only the keywords that a dialect permits."""
     copied: dict[str, Any] = from_json(to_json(plain))
     if dialect == "strict":
         narrowed: dict[str, Any] = _strict(copied)
@@ -239,13 +239,13 @@ def _inline(node: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _says_nothing(key: str, value: Any) -> bool:
-    """Whether a keyword is of no use to a model; a property may be called the same, but its value is a schema."""
+    """Whether a keyword is of no use to a model; a property of the same name has a schema as its value."""
     untold = key in UNTOLD_KEYWORDS or (key == "additionalProperties" and value is False)
     return untold and not isinstance(value, dict)
 
 
 def _without_evident_default(node: dict[str, Any]) -> dict[str, Any]:
-    """Leave out a default that anyone expects: false, nothing, here, or the first of the values to choose from."""
+    """Leave out an obvious default: false, empty, `.`, or the first of the enum values."""
     choice = node.get("enum")
     first = choice[:1] if isinstance(choice, list) else []
     evident = "default" in node and node["default"] in (*EVIDENT_DEFAULTS, *first)
@@ -262,7 +262,7 @@ def _optional(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _strict(node: Any) -> Any:
-    """Convert a schema to OpenAI's strict mode: all properties required, optional ones nullable, no others."""
+    """Convert to OpenAI's strict mode: all properties required, optional ones nullable, no others."""
     if isinstance(node, list):
         return [_strict(item) for item in node]
     if not isinstance(node, dict):
@@ -270,7 +270,7 @@ def _strict(node: Any) -> Any:
     result = {key: _strict(value) for key, value in node.items() if key not in STRICT_DROPS}
     if node.get("type") == "object":
         required = set(node.get("required", ()))
-        # One by one: a property may be called "format" or "default".
+        # Property by property, because one may be called "format" or "default".
         fields = {name: _strict(value) for name, value in node.get("properties", {}).items()}
         result["properties"] = {k: v if k in required else _nullable(v) for k, v in fields.items()}
         result["required"] = list(fields)

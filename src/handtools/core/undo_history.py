@@ -7,14 +7,14 @@ from typing import Literal, NamedTuple, Protocol
 from handtools.core.changes import TouchedPath
 
 UndoScope = Literal["last", "call", "since", "turn", "session", "path"]
-"""What to undo: the session's newest change, a call, a call and all that its session did after it, a turn, …"""
+"""What to undo: the session's last change, a call, a call and all later ones of its session, a turn, …"""
 
 PERSON_AGENT_NAME = "person"
-"""Agent name of what a person does from the command line: undo, redo, review."""
+"""Agent name recorded for the user's own actions on the command line: undo, redo, review."""
 
 
 class ReviewPoint(NamedTuple):
-    """From where on changes are reviewed: a session's start, a call of one, or a time in seconds since 1970."""
+    """Start of a review: the start of a session, one of its calls, or a time in seconds since 1970."""
 
     scope: Literal["session", "since", "time"]
     name: str
@@ -43,20 +43,20 @@ class TextRemovingCall:
 
 @dataclass(frozen=True, slots=True)
 class UndoOutcome:
-    """Outcome of an undo: the restored paths, and the conflicts that were left as they are."""
+    """Outcome of an undo: the restored paths, and conflicting paths that were left as they are."""
 
     entry: int | None
     restored: tuple[str, ...]
     conflicts: tuple["UndoConflict", ...]
     touched: tuple[TouchedPath, ...] = ()
-    """What the undo itself did to each restored path: one that it deleted had been created."""
+    """What the undo did to each restored path: `deleted` if the undone call had created it, for example."""
     changed_at: float | None = None
-    """When the undone change of a single path had been made, in seconds since the epoch."""
+    """Time of the undone change, if a single path was undone, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndoConflict:
-    """A path that changed after the call to be undone; left as it is, with a merged text as a proposal."""
+    """A path that changed after the call to be undone; it is left as it is, with a proposed merge."""
 
     path: str
     reason: str
@@ -70,7 +70,10 @@ class History(Protocol):
     async def undo(
         self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
     ) -> UndoOutcome:
-        """Undo the changes of a call, a turn or a session, or the last change of a path; `dry_run` only tells."""
+        """Undo the changes of a call, turn or session, or the last change of a path.
+
+        `dry_run` writes nothing.
+        """
         ...
 
     async def redo(
@@ -90,7 +93,7 @@ class History(Protocol):
     async def reject(
         self, point: ReviewPoint, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
     ) -> UndoOutcome:
-        """Take back parts of what was changed since a point: by path, their ids; of some, other text by id."""
+        """Revert hunks since a point, given as ids by path, or replace them with edited text by id."""
         ...
 
     async def find_removing_call(self, path: str, text: str) -> "TextRemovingCall | None":

@@ -1,6 +1,6 @@
 """Web access: requests, responses, pages, search results, and the ports for them.
 
-`Visit` is the effect of connecting to a host, by a web tool or by a command. ADR 90.
+`Visit` is the effect of connecting to a host, by a web tool or by a command.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ class Visit:
     host: str
     port: int
     url: str = ""
-    """Requested URL, if known; connections of commands only show host and port."""
+    """Requested URL, if known; for connections of commands only host and port are known."""
     purpose: str = ""
     """Purpose, if the URL does not show it: the query of a web search."""
     addresses: tuple[str, ...] = ()
-    """IP addresses of the host to which connecting is permitted."""
+    """IP addresses of the host that may be connected to."""
     refused: str = ""
     """Why the connection was refused, in a sentence; empty if it was not."""
     sent_bytes: int = 0
@@ -35,7 +35,7 @@ class Visit:
 
     @property
     def place(self) -> str:
-        """The host, with its port unless that is 80 or 443, as host lists write it."""
+        """The host, with its port unless that is 80 or 443, as written in host lists."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port in WEB_PORTS else f"{host}:{self.port}"
 
@@ -43,20 +43,20 @@ class Visit:
 PageForm = Literal["markdown", "text", "html"]
 MAX_WEB_PAGE_BYTES = 5_000_000
 """Largest web page in bytes that is downloaded."""
-NO_ENGINE_HINT = "A person can set one up; see the docs."
+NO_ENGINE_HINT = "The user can configure one; see the docs."
 HostIsListed = Callable[[str, int], bool]
-"""Callback: whether a person listed this host or address with this port, so that it may be a local one."""
+"""Callback: whether the user listed this host or address with this port, which permits local addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebRequest:
-    """One HTTP request to one server; a redirect needs another."""
+    """One HTTP request to one server; following a redirect takes another."""
 
     url: Url
     form: PageForm = "markdown"
     """Preferred form of the page, sent in the Accept header."""
     kept: bool = False
-    """Whether a recently cached copy may be used, to go on reading the same page."""
+    """Whether a recently cached copy may be used, to continue reading the same page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class WebResponse:
     charset: str = ""
     """Charset according to the server's header."""
     location: str = ""
-    """Redirect target; empty without a redirect."""
+    """Redirect target; empty if there is no redirect."""
     retry_after: float | None = None
     """Seconds to wait before a retry, as the server asked."""
     data: bytes = b""
@@ -81,7 +81,7 @@ class WebResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedPage:
-    """A web page converted to text; `text` is None for media types without any."""
+    """A web page converted to text; `text` is None for media types without text."""
 
     text: str | None
     title: str = ""
@@ -138,7 +138,7 @@ class SearchEngine:
 
 
 class Web(Protocol):
-    """Port for tools to use the web: hosts judged by policy, addresses checked, visits announced."""
+    """Port for tools to use the web: checks hosts by policy, checks addresses, announces visits."""
 
     async def fetch(self, url: str, form: PageForm, *, kept: bool = False) -> WebPage:
         """Fetch a page, following redirects; with `kept` a cached copy may be used."""
@@ -150,7 +150,7 @@ class Web(Protocol):
 
 
 class HostWeb(Protocol):
-    """Port of the machine for web access: addresses checked and pinned, without policy."""
+    """Host port for web access: checks and pins addresses, but applies no policy."""
 
     @property
     def missing(self) -> str:
@@ -163,9 +163,7 @@ class HostWeb(Protocol):
         ...
 
     async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
-        """Send one request and return the response; raises `Denied` if the host resolves to a forbidden
-        address.
-        """
+        """Send one request and return the response; raises `Denied` if the host has a forbidden address."""
         ...
 
     async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:
@@ -173,5 +171,5 @@ class HostWeb(Protocol):
         ...
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
-        """Query the search engine; raises `RateLimited` when it refuses for now."""
+        """Query the search engine; raises `RateLimited` if it throttles requests."""
         ...

@@ -1,4 +1,4 @@
-"""Thousands of workspaces on many machines: templates, layers, hosts, and a toolbox that speaks to them.
+"""Thousands of workspaces on many machines: templates, layers, hosts, and a toolbox client for them.
 
-Who works in one folder on one machine needs none of this. Start with `workspaces`, then `host`.
+Not needed to work in one folder on one machine. Start with `workspaces`, then `host`.
 """

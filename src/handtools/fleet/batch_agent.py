@@ -1,4 +1,4 @@
-"""The agent of a batch: a function `module:function`, or a command with the workspace as MCP server. ADR 251."""
+"""The agent of a batch: a function `module:function`, or a command with the workspace as an MCP server."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ from handtools.fleet.workspace_relay import WorkspaceRelay
 from handtools.host.programs import end_process_group
 
 BatchAgent = Callable[[FleetToolbox, BatchTask, Path], Awaitable[Mapping[str, Any] | None]]
-"""Works on a task; the path is the task's folder, for what the agent leaves beside its workspace."""
+"""Works on a task. The path is the task's folder, for files that the agent writes outside its workspace."""
 AGENT_LOG_NAME = "agent.log"
 MCP_CONFIG_NAME = "mcp.json"
 TASK_NAME = "task.json"
@@ -34,18 +34,18 @@ _MOST_LOG_CHARS = 300
 
 
 class AgentFailed(HandtoolsError):
-    """The agent's command ended with anything but exit code 0."""
+    """The agent's command exited with a non-zero code."""
 
 
 def is_entry_point(agent: str) -> bool:
-    """Whether an agent is named as `module:function`; anything else is a command."""
+    """Whether an agent is given as `module:function`. Anything else is a command."""
     return bool(_ENTRY_POINT.fullmatch(agent))
 
 
 def load_agent(name: str) -> BatchAgent:
-    """Import an agent that is an async function `module:function` of a toolbox and a task.
+    """Import an agent: an async function `module:function` that takes a toolbox and a task.
 
-    What it returns, if that is a mapping of JSON values, stands in the task's result.
+    If it returns a mapping of JSON values, that becomes part of the task's result.
     """
     module, _, path = name.partition(":")
     if os.getcwd() not in sys.path:
@@ -55,9 +55,9 @@ def load_agent(name: str) -> BatchAgent:
         for part in path.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as problem:
-        raise UsageError(f"The agent {name} can't be imported: {problem}.") from problem
+        raise UsageError(f"Can't import the agent {name}: {problem}.") from problem
     if not inspect.iscoroutinefunction(found):
-        raise UsageError(f"The agent {name} is no async function.")
+        raise UsageError(f"The agent {name} is not an async function.")
 
     async def run(toolbox: FleetToolbox, task: BatchTask, _folder: Path) -> Mapping[str, Any] | None:
         told = await found(toolbox, task)
@@ -67,10 +67,10 @@ def load_agent(name: str) -> BatchAgent:
 
 
 class AgentCommand:
-    """An agent that is a program: started for each task, with the workspace as an MCP server.
+    """An agent that is a program, started for each task with the workspace as an MCP server.
 
-    In its words `{prompt}`, `{id}`, `{task}` and `{mcp_config}` (files) and `{here}` (this folder) are replaced.
-    No shell reads them. It runs as the person who started the batch, in an empty folder.
+    Its arguments can contain `{prompt}`, `{id}`, `{task}` and `{mcp_config}` (files) and `{here}` (this
+    folder). No shell is involved. It runs as the user who started the batch, in an empty folder.
     """
 
     def __init__(self, command: str, relay: WorkspaceRelay) -> None:
@@ -80,11 +80,11 @@ class AgentCommand:
         self._here = os.getcwd()
         self._words[0] = self._words[0].replace("{here}", self._here)
         if shutil.which(self._words[0]) is None:
-            raise UsageError(f"There is no program {self._words[0]!r} to run as the agent.")
+            raise UsageError(f"Can't run the agent: program {self._words[0]!r} not found.")
         self._relay = relay
 
     async def __call__(self, toolbox: FleetToolbox, task: BatchTask, folder: Path) -> None:
-        """Run the command to its end; raises `AgentFailed` when that is not exit code 0."""
+        """Run the command to completion. Raises `AgentFailed` if its exit code is not 0."""
         empty = folder / "agent"
         empty.mkdir()
         async with self._relay.opened(toolbox) as token:
@@ -106,10 +106,10 @@ class AgentCommand:
             finally:
                 config.unlink()
         if code:
-            raise AgentFailed(f"The agent ended with exit code {code}: {_last_words(folder)}")
+            raise AgentFailed(f"The agent failed with exit code {code}: {_last_words(folder)}")
 
     def _mcp_config(self, toolbox: FleetToolbox, token: str) -> dict[str, Any]:
-        """The configuration in the form that most clients read."""
+        """The MCP configuration in the format that most clients read."""
         server = {
             "command": sys.executable,
             "args": ["-m", "handtools.fleet.workspace_mcp"],
@@ -126,7 +126,7 @@ _PLACEHOLDER = re.compile(r"\{(?:prompt|id|task|mcp_config|here)\}")
 
 
 async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
-    """Run a program and all that it starts to its end; cancelled, end them."""
+    """Run a program to completion. Kills its process group at the end and on cancellation."""
     with log.open("wb") as output:
         starting = asyncio.create_task(
             asyncio.create_subprocess_exec(
@@ -140,7 +140,7 @@ async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -
             )
         )
         try:
-            # Cancelled while it starts, asyncio would end the program alone, and not what that has started.
+            # If cancelled during startup, asyncio would kill only the program, not its child processes.
             process = await asyncio.shield(starting)
             return await process.wait()
         finally:
@@ -148,7 +148,7 @@ async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End a program and all that is left of what it started."""
+    """Terminate a program and what remains of its process group."""
     with contextlib.suppress(ProcessLookupError):
         end_process_group(process.pid, gently=True)
         with contextlib.suppress(TimeoutError):

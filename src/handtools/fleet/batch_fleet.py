@@ -1,4 +1,4 @@
-"""Where a batch has its workspaces: a host in this process, or a fleet on Ray. ADR 250."""
+"""Where the workspaces of a batch run: on a host in this process, or on a Ray fleet."""
 
 import secrets
 import shutil
@@ -20,18 +20,18 @@ from handtools.runtime.policy import Policy
 
 
 class BatchFleet(Protocol):
-    """What a batch needs of a fleet."""
+    """The fleet interface that a batch needs."""
 
     async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
-        """Make a template; returns its digest."""
+        """Create a template and return its digest."""
         ...
 
     async def create(self, template: str) -> FleetToolbox:
-        """Make a workspace; raises `Busy` when there is no room."""
+        """Create a workspace. Raises `Busy` if there is no free slot."""
         ...
 
     async def fork(self, workspace: str, count: int = 1) -> list[FleetToolbox]:
-        """Make workspaces that begin as another is now."""
+        """Create workspaces from another one's current state."""
         ...
 
     def toolbox(self, workspace: str) -> FleetToolbox:
@@ -40,25 +40,22 @@ class BatchFleet(Protocol):
 
 
 class LocalFleet:
-    """A host in this process, as a fleet of one; nothing has to be installed for it."""
+    """A host in this process as a fleet of one. Needs no extra packages."""
 
     def __init__(self, client: HostClient) -> None:
         self._client = client
 
     async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
-        """Make a template of a `folder`, `tarball`, `git` commit or `image`; returns its digest."""
+        """Create a template from a `folder`, `tarball`, `git` commit or `image` and return its digest."""
         return await self._client.add_template(kind, source, commit=commit, folder=folder)
 
     async def create(self, template: str) -> FleetToolbox:
-        """Make a workspace of a template."""
         return self.toolbox(await self._client.create(template))
 
     async def fork(self, workspace: str, count: int = 1) -> list[FleetToolbox]:
-        """Make workspaces that begin as another is now."""
         return [self.toolbox(name) for name in await self._client.fork(workspace, count)]
 
     def toolbox(self, workspace: str) -> FleetToolbox:
-        """The toolbox of a workspace."""
         return FleetToolbox(self._client, workspace)
 
 
@@ -66,11 +63,11 @@ class LocalFleet:
 async def open_local_fleet(
     folder: Path, *, policy: Policy, concurrency: int = 4, runner: str = ""
 ) -> AsyncIterator[LocalFleet]:
-    """Keep workspaces below a folder, which is removed at the end with all that is in it."""
+    """Open a host that keeps its workspaces in a folder, and delete the folder at the end."""
     store = await to_thread.run_sync(WorkspaceStore, folder)
     for left in store.names():
         await to_thread.run_sync(store.remove, left)
-    # A task has one workspace, or two while it is set up, and an agent may make several calls at once.
+    # A task has one workspace, or two during setup, and an agent can make several calls concurrently.
     limits = HostLimits(open=max(HostLimits().open, 2 * concurrency))
     host = WorkspaceHost(store, limits=limits, policy=policy, runner=runner)
     token = secrets.token_hex(32)
@@ -89,9 +86,10 @@ async def open_local_fleet(
 async def open_ray_fleet(
     address: str, name: str, *, folder: Path, policy: Policy, runner: str = ""
 ) -> AsyncIterator[BatchFleet]:
-    """Use the fleet of that name in a Ray cluster; where there is none, one for this batch alone.
+    """Connect to the named fleet in a Ray cluster, or start one for this batch if there is none.
 
-    Its hosts, one for each node, keep workspaces below `folder` on their nodes, and are ended with the batch.
+    A fleet started here has one host per node, which keeps its workspaces in `folder` and stops with the
+    batch.
     """
     import ray  # pyright: ignore[reportMissingImports] - an extra
 
@@ -107,7 +105,7 @@ async def open_ray_fleet(
         except UsageError:
             own = True
             nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-            # Where nodes say how many slots they have, the others have none.
+            # If some nodes declare slots, the others have none.
             slots = [int(node[SLOT_RESOURCE]) for node in nodes if SLOT_RESOURCE in node]
             limits = HostLimits(slots=min(slots)) if slots else HostLimits()
             settings = HostSettings(folder=str(folder), policy=policy, runner=runner, limits=limits)

@@ -1,4 +1,4 @@
-"""Runs the tasks of a batch, each in a workspace of its own: agent, score, journal, result. ADR 250."""
+"""Run the tasks of a batch, each in its own workspace: agent, score, journal, result."""
 
 import asyncio
 import contextlib
@@ -36,44 +36,43 @@ _BUSY_PATIENCE_SECONDS = 1800.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSettings:
-    """How the tasks of a batch are run."""
+    """Settings for running the tasks of a batch."""
 
     template: str = ""
     """A folder, a tar archive, or `REPOSITORY@COMMIT`."""
     score: str = ""
-    """The command that scores a task that has none of its own; without any, a task that ends scores nothing."""
+    """Default score command for tasks without their own. A task with neither gets no score."""
     concurrency: int = 4
     retries: int = 1
-    """How often a task is tried again after an attempt that failed; a low score is no failure."""
+    """How often a task is retried after a failed attempt. A low score is not a failure."""
     timeout: float = 1800.0
-    """Seconds that an agent gets for a task."""
+    """Time limit for an agent on one task, in seconds."""
     score_timeout: float = 600.0
-    """Seconds that a setup or a score command gets."""
+    """Time limit for a setup or score command, in seconds."""
 
 
 @dataclass(slots=True)
 class BatchProgress:
-    """How far a batch is."""
+    """The progress of a batch."""
 
     total: int
     earlier: int = 0
-    """Tasks with a result of an earlier run."""
+    """Tasks with a result from an earlier run."""
     restarted: int = 0
-    """Tasks that an earlier run had begun and not ended."""
+    """Tasks that an earlier run started but did not finish."""
     running: int = 0
     passed: int = 0
-    """Tasks with a score of 1 or more; those below are `failed`."""
+    """Tasks with a score of 1 or more. Lower scores count as `failed`."""
     failed: int = 0
     errors: int = 0
     unscored: int = 0
 
     @property
     def done(self) -> int:
-        """Tasks that have a result."""
+        """The number of tasks that have a result."""
         return self.passed + self.failed + self.errors + self.unscored
 
     def count(self, result: TaskResult) -> None:
-        """Count a result."""
         if result.error:
             self.errors += 1
         elif result.score is None:
@@ -86,7 +85,7 @@ class BatchProgress:
 
 @dataclass(slots=True)
 class _Attempt:
-    """What one attempt at a task has come to so far."""
+    """The state of one attempt at a task."""
 
     folder: Path
     workspaces: list[FleetToolbox] = field(default_factory=list)
@@ -99,7 +98,7 @@ class _Attempt:
 
 
 class BatchRunner:
-    """Runs the tasks that have no result yet; what happens to one never ends the others."""
+    """Runs the tasks that have no result yet. A failing task never stops the others."""
 
     def __init__(
         self,
@@ -117,7 +116,7 @@ class BatchRunner:
         self.progress = BatchProgress(len(tasks))
 
     async def run(self) -> BatchProgress:
-        """Run until every task has a result; cancelled, running tasks are ended and stay without one."""
+        """Run until every task has a result. On cancellation, running tasks stop without a result."""
         waiting = [task for task in self._tasks if task.id not in self._folder.results]
         for task in self._tasks:
             if task.id in self._folder.results:
@@ -125,7 +124,7 @@ class BatchRunner:
         self.progress.earlier = self.progress.done
         self.progress.restarted = sum(self._folder.is_begun(task.id) for task in waiting)
         self._on_progress(self.progress)
-        queue = iter(waiting)  # shared by all workers: each takes the next one
+        queue = iter(waiting)  # shared by all workers, so each takes the next task
 
         async def work() -> None:
             for task in queue:
@@ -153,7 +152,7 @@ class BatchRunner:
 
     async def _attempted(self, task: BatchTask, number: int, *, restarted: bool) -> TaskResult:
         began, attempt = time.monotonic(), _Attempt(self._folder.begin(task.id))
-        # An agent is anybody's code, and whatever it raises is the task's result.
+        # An agent is third-party code: any exception it raises becomes the task's result.
         [failure] = await asyncio.gather(self._attempt(task, attempt), return_exceptions=True)
         if isinstance(failure, BaseException) and not isinstance(failure, HandtoolsError | TimeoutError):
             with (attempt.folder / AGENT_LOG_NAME).open("a", encoding="utf-8") as log:
@@ -185,7 +184,7 @@ class BatchRunner:
             except TimeoutError:
                 if not deadline.expired():
                     raise
-                raise TimeoutError(f"The agent took more than {limit:g} s.") from None
+                raise TimeoutError(f"The agent took longer than {limit:g} s.") from None
             finally:
                 await self._look(toolbox, attempt)
             if score := task.score or self._settings.score:
@@ -195,9 +194,9 @@ class BatchRunner:
             await self._finish(attempt)
 
     async def _begin_workspace(self, task: BatchTask, attempt: _Attempt) -> FleetToolbox:
-        """Make the workspace of a task; one that has to be set up first is a fork of what the setup made.
+        """Create the workspace of a task. If the task has a setup, fork the workspace after it.
 
-        So its journal and its differences are the agent's alone.
+        This way its journal and its diff contain only the agent's work.
         """
         template = await self._template(task.template or self._settings.template)
         first = await self._created(task, template, attempt)
@@ -213,7 +212,7 @@ class BatchRunner:
         return fork
 
     async def _created(self, task: BatchTask, template: str, attempt: _Attempt) -> FleetToolbox:
-        """Make a workspace, when there is room for it."""
+        """Create a workspace, waiting for a free slot."""
         end, pause = time.monotonic() + _BUSY_PATIENCE_SECONDS, _BUSY_PAUSE_SECONDS
         while True:
             try:
@@ -232,7 +231,7 @@ class BatchRunner:
         self._folder.note_workspace(task.id, made.workspace_name)
 
     async def _template(self, source: str) -> str:
-        """The digest of a template, which is made once for all tasks that name it."""
+        """The digest of a template, which is created once for all tasks that use it."""
         if source not in self._templates:
             named = template_source(source)
             self._templates[source] = asyncio.create_task(
@@ -249,22 +248,22 @@ class BatchRunner:
             lines += [f"mkdir -p -- $(dirname -- {target})", f"printf %s {shlex.quote(text)} > {target}"]
         result = await self._bash(toolbox, "\n".join(lines), session)
         if result.details.get("code") != 0:
-            raise UsageError(f"The files of the task can't be written: {result.text[-500:]}")
+            raise UsageError(f"Can't write the task's files: {result.text[-500:]}")
 
     async def _bash(self, toolbox: FleetToolbox, command: str, session: str) -> Result[Any]:
         args = {"command": command, "timeout": self._settings.score_timeout}
         result = await toolbox.call(Call(tool="bash", args=args, session=session))
         if not result.ok:
-            raise UsageError(f"A {session} command can't be run: {result.text[:500]}")
+            raise UsageError(f"Can't run a {session} command: {result.text[:500]}")
         return result
 
     async def _look(self, toolbox: FleetToolbox, attempt: _Attempt) -> None:
-        """Note what the agent changed, before anything else does."""
+        """Record the agent's changes before the score command makes others."""
         found = await toolbox.client.diff(toolbox.workspace_name)
         attempt.changed = [each.path for each in found if not each.is_folder]
 
     async def _finish(self, attempt: _Attempt) -> None:
-        """Keep the journal of the agent's workspace, and remove what was made, also of a task that is ended."""
+        """Save the journal of the agent's workspace and delete all workspaces, even on cancellation."""
         try:
             if attempt.workspaces:
                 last, place = attempt.workspaces[-1], attempt.folder / JOURNAL_NAME
@@ -276,26 +275,26 @@ class BatchRunner:
                 await each.client.remove(each.workspace_name)
 
     async def _remove_noted(self, task: BatchTask) -> None:
-        """Remove the workspaces of a task that an earlier run had begun, where they are still there."""
+        """Delete leftover workspaces of a task that an earlier run started."""
         for name in self._folder.noted_workspaces(task.id):
             with contextlib.suppress(HandtoolsError):
                 await self._fleet.toolbox(name).client.remove(name)
 
 
 class TemplateSource(NamedTuple):
-    """What a template is made of."""
+    """The source of a template."""
 
     kind: Literal["folder", "tarball", "git", "image"]
     path: str
     commit: str = ""
     folder: str = ""
-    """The folder of an image that is meant; empty for all of it."""
+    """The folder of the image to use; empty for the entire image."""
 
 
 def template_source(source: str) -> TemplateSource:
-    """What a template is made of that is named as a folder, a tar archive, `REPOSITORY@COMMIT` or `image:FILE`."""
+    """Parse a template source: a folder, a tar archive, `REPOSITORY@COMMIT` or `image:FILE`."""
     if not source:
-        raise UsageError("There is no template: name one for the batch, or in each task.")
+        raise UsageError("No template given. Set one for the batch or in each task.")
     if source.startswith(IMAGE_PREFIX):
         return _image_source(source.removeprefix(IMAGE_PREFIX))
     if os.path.isdir(source):
@@ -305,22 +304,25 @@ def template_source(source: str) -> TemplateSource:
     repository, at, commit = source.rpartition("@")
     if at and commit and os.path.isdir(repository):
         return TemplateSource("git", os.path.abspath(repository), commit)
-    raise UsageError(f"{source} is no folder, no archive, no REPOSITORY@COMMIT and no image:FILE.")
+    raise UsageError(
+        f"Can't use {source} as a template. "
+        "Expected a folder, a tar archive, REPOSITORY@COMMIT or image:FILE."
+    )
 
 
 def _image_source(named: str) -> TemplateSource:
-    """An image, and behind `#` the folder of it that is meant."""
+    """Parse `IMAGE` or `IMAGE#FOLDER`."""
     path, _, folder = (named, "", "") if os.path.exists(named) else named.rpartition("#")
     if not os.path.exists(path):
-        raise UsageError(f"There is no image {named}: name what `docker save` wrote, or an OCI layout.")
+        raise UsageError(f"Image {named} not found. Use an OCI layout or a file from `docker save`.")
     return TemplateSource("image", os.path.abspath(path), folder=folder)
 
 
 def _score(result: Result[Any]) -> float:
-    """The score of a command: 0 if it failed, else the number in the last line that it printed, else 1."""
+    """The score of a command: 0 if it failed, the number in its last output line, or 1 without a number."""
     if result.details.get("code") != 0:
         return 0.0
-    # After what it printed come lines of ours: where all of it is, how it ended, which files it changed.
+    # We add lines after the command's output: where the full output is, the exit code, the changed files.
     lines = result.text.rpartition(_EXIT_LINE)[0].strip().split("\n")
     printed = lines[-2:-1] if _ALL_OF_IT.fullmatch(lines[-1]) else lines[-1:]
     try:
@@ -328,12 +330,12 @@ def _score(result: Result[Any]) -> float:
     except ValueError:
         return 1.0
     if not math.isfinite(score):
-        raise UsageError(f"The score is {score}.")
+        raise UsageError(f"The score must be a finite number, not {score}.")
     return score
 
 
 def _calls_and_tokens(state: Path) -> tuple[int, int]:
-    """How many calls an agent made, and how many tokens their answers had."""
+    """The number of calls that an agent made, and the number of tokens in their results."""
     journal = open_local_journal(state, state).journal
     count = tokens = 0
     before: int | None = None

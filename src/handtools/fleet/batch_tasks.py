@@ -1,4 +1,4 @@
-"""Tasks of a batch, read from JSON lines, and its folder: results, journals, what was begun. ADR 250."""
+"""The tasks of a batch, read from JSON lines, and its folder with results, journals and started tasks."""
 
 import json
 import os
@@ -22,7 +22,7 @@ JOURNAL_NAME = "journal"
 WORKSPACES_NAME = "workspaces.txt"
 
 IMAGE_PREFIX = "image:"
-"""Begins the name of a template that is a container image, which may be a folder or an archive."""
+"""Prefix of a template name that is a container image, which can be a folder or an archive."""
 
 
 class BatchTask(BaseModel):
@@ -33,55 +33,55 @@ class BatchTask(BaseModel):
     id: str = Field(min_length=1, max_length=MOST_ID_CHARS)
     prompt: str = ""
     template: str = ""
-    """What its workspace is made of, in place of the batch's template."""
+    """Template of its workspace, instead of the batch's template."""
     files: dict[str, str] = {}
-    """Texts by path that are written into the workspace before the agent begins."""
+    """Text files by path, written into the workspace before the agent starts."""
     setup: str = ""
-    """A command that runs in the workspace before the agent begins."""
+    """A command that runs in the workspace before the agent starts."""
     score: str = ""
-    """The command that scores it, in place of the batch's."""
+    """Score command, instead of the batch's."""
     score_files: dict[str, str] = {}
-    """Texts by path that are written over what the agent left, before it is scored: tests it must not change."""
+    """Text files by path, written over the agent's files before scoring: tests that it must not change."""
     timeout: float | None = Field(None, gt=0)
-    """Seconds that the agent gets, in place of the batch's."""
+    """Time limit for the agent in seconds, instead of the batch's."""
     metadata: dict[str, Any] = {}
-    """What the agent is to know beside the prompt, in the author's own words."""
+    """Additional data for the agent, in any form that the author chooses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """How a task ended: a line of the results."""
+    """The result of a task: one line of the results file."""
 
     id: str
     score: float | None
-    """None when something failed before it could be scored."""
+    """None if something failed before scoring, or there is no score command."""
     seconds: float
-    """How long the last attempt took, with its workspace and its score."""
+    """Duration of the last attempt, including workspace creation and scoring."""
     calls: int = 0
     tokens: int = 0
-    """Tokens of what the tools answered; what a model used, only its agent knows."""
+    """Tokens in the tools' results. The model's usage is known only to the agent."""
     changed: list[str] = field(default_factory=list)
     changed_count: int = 0
     journal: str = ""
-    """The folder of its journal, in the folder of the batch."""
+    """The folder of its journal, relative to the folder of the batch."""
     error: str = ""
     attempts: int = 1
     restarted: bool = False
-    """Whether an earlier run had begun it and not ended it; it began anew in a fresh workspace."""
+    """Whether an earlier run started but did not finish it, so that it restarted in a new workspace."""
     agent: Mapping[str, Any] = field(default_factory=dict)
-    """What an agent that is a function returned."""
+    """The return value of an agent that is a function."""
 
 
 def read_tasks(file: Path) -> list[BatchTask]:
-    """Read tasks from JSON lines; raises `UsageError` that names the line for anything that is no task.
+    """Read tasks from JSON lines. Raises `UsageError` with the line number for an invalid task.
 
-    A template that is a path is found beside the file.
+    Template paths are relative to the file.
     """
     tasks: dict[str, BatchTask] = {}
     try:
         lines = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
-        raise UsageError(f"{file} can't be read: {problem}.") from problem
+        raise UsageError(f"Can't read {file}: {problem}.") from problem
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -91,9 +91,9 @@ def read_tasks(file: Path) -> list[BatchTask]:
             first = problem.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
             told = f"{where}: {first['msg']}" if where else first["msg"]
-            raise UsageError(f"{file}:{number} is no task: {told}.") from problem
+            raise UsageError(f"{file}:{number} is not a valid task: {told}.") from problem
         if task.id in tasks:
-            raise UsageError(f"{file}:{number}: the id {task.id!r} is there twice.")
+            raise UsageError(f"{file}:{number}: duplicate id {task.id!r}.")
         if task.template:
             prefix = IMAGE_PREFIX if task.template.startswith(IMAGE_PREFIX) else ""
             place = os.path.join(file.parent, task.template.removeprefix(prefix))
@@ -105,10 +105,10 @@ def read_tasks(file: Path) -> list[BatchTask]:
 
 
 class BatchFolder:
-    """The folder of a batch, for one run at a time; use it as a context manager.
+    """The folder of a batch, for one run at a time. Use it as a context manager.
 
-    A result is written when its task has ended, and a task that is begun has a folder: so whoever comes later can
-    tell what is done, what is half-done and what was never begun.
+    A result is written when its task ends, and a started task has a folder. So a later run can tell which
+    tasks are finished, which were interrupted and which never started.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
@@ -121,7 +121,7 @@ class BatchFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock = try_lock(self.path / "lock")
         if self._lock is None:
-            raise UsageError(f"Another run is working in {self.path}.")
+            raise UsageError(f"Another run is using {self.path}.")
         try:
             self._check_settings()
             self.results = self._read_results()
@@ -136,37 +136,37 @@ class BatchFolder:
             self._lock = None
 
     def is_begun(self, task: str) -> bool:
-        """Whether a run has begun a task."""
+        """Whether any run has started a task."""
         return self.task_folder(task).exists()
 
     def task_folder(self, task: str) -> Path:
-        """The folder of a task: what its agent printed, and its journal."""
-        # An id may be `HumanEval/7`, and must not be `..`.
+        """The folder of a task, with its agent's output and its journal."""
+        # Quote the id: it can be `HumanEval/7` or `..`.
         return (
             self.path / TASKS_NAME / quote(task, safe=" ").replace(".", "%2E", 1 if task[0] == "." else 0)
         )
 
     def begin(self, task: str) -> Path:
-        """Make the folder of a task, in place of what an earlier attempt left."""
+        """Create the folder of a task, replacing what an earlier attempt left."""
         folder = self.task_folder(task)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(0o700, parents=True)
         return folder
 
     def note_workspace(self, task: str, workspace: str) -> None:
-        """Note a workspace that was made for a task, so that a later run can remove it."""
+        """Record a workspace that was created for a task, so that a later run can delete it."""
         with (self.task_folder(task) / WORKSPACES_NAME).open("a") as file:
             file.write(f"{workspace}\n")
 
     def noted_workspaces(self, task: str) -> list[str]:
-        """The workspaces that were made for a task."""
+        """The workspaces that were created for a task."""
         try:
             return (self.task_folder(task) / WORKSPACES_NAME).read_text().split()
         except FileNotFoundError:
             return []
 
     def add(self, result: TaskResult) -> None:
-        """Write a result down; from then on its task is not run again."""
+        """Append a result durably (fsync). Its task is not run again."""
         with (self.path / RESULTS_NAME).open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(result)) + "\n")
             file.flush()
@@ -174,7 +174,7 @@ class BatchFolder:
         self.results[result.id] = result
 
     def _check_settings(self) -> None:
-        """Refuse a folder with the results of another batch: they would be told as this one's."""
+        """Refuse a folder with the results of another batch, which would be reported as this one's."""
         place = self.path / SETTINGS_NAME
         if not place.exists():
             place.write_text(json.dumps(self._settings, indent=2) + "\n", "utf-8")
@@ -184,7 +184,7 @@ class BatchFolder:
         if other:
             raise UsageError(
                 f"{self.path} has results of another batch, whose {' and '.join(other)} "
-                f"{'was' if len(other) == 1 else 'were'} different."
+                f"{'was' if len(other) == 1 else 'were'} different. Use another folder."
             )
 
     def _read_results(self) -> dict[str, TaskResult]:
@@ -194,7 +194,7 @@ class BatchFolder:
         data = place.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         if whole != data:
-            os.truncate(place, len(whole))  # a run was ended while it wrote: that task begins anew
+            os.truncate(place, len(whole))  # a run was killed while writing: that task starts over
         return {each.id: each for each in _parsed_results(place, whole.splitlines())}
 
 
@@ -203,4 +203,4 @@ def _parsed_results(place: Path, lines: Iterable[bytes]) -> Iterable[TaskResult]
         try:
             yield TaskResult(**json.loads(line))
         except (ValueError, TypeError) as problem:
-            raise UsageError(f"{place}:{number} is no result: {problem}.") from problem
+            raise UsageError(f"{place}:{number} is not a valid result: {problem}.") from problem

@@ -1,7 +1,7 @@
-"""Move the workspaces of a host to others while their callers go on. ADR 255.
+"""Move the workspaces of a host to other hosts while clients keep using them.
 
-Each is stored, closed, noted as another host's, and put together there. A call that came in between was not run,
-and is told where to ask.
+Each workspace is stored, closed, assigned to another host and recovered there. A call that arrives in
+between is not run; the client gets the name of the new host.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ MOST_MOVES_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceMove:
-    """A workspace that went from one host to another."""
+    """The move of a workspace from one host to another."""
 
     workspace: str
     source: str
     target: str
     problem: str = ""
-    """Why it stays where it was; empty when it went."""
+    """Why it was not moved; empty if it was."""
 
 
 async def drain_host(
@@ -36,17 +36,18 @@ async def drain_host(
     job_seconds: float = 60.0,
     on_move: Callable[[WorkspaceMove], None] = lambda _: None,
 ) -> list[WorkspaceMove]:
-    """Let a host take no new workspaces, and hand over those that it has; forks stay with their parents.
+    """Stop a host from accepting workspaces and move those it has. Forks stay with their parents.
 
-    A job that runs in one is waited for `job_seconds`, and ended then. Raises `UsageError` before anything is
-    moved when the fleet stores no logs or has no other host, `Busy` when the others have no room.
+    A running background job has `job_seconds` to finish before it is killed. Before moving anything, raises
+    `UsageError` if the fleet stores no logs or has no other host. Raises `Busy` if the others have no free
+    slots.
     """
     if host not in fleet.hosts:
-        raise UsageError(f"The fleet {fleet.name!r} has no host {host!r}: it has {', '.join(fleet.hosts)}.")
+        raise UsageError(f"Fleet {fleet.name!r} has no host {host!r}. It has: {', '.join(fleet.hosts)}.")
     source = fleet.client(host)
     if not (await source.status()).has_log:
         raise UsageError(
-            f"The fleet {fleet.name!r} stores no logs: start it with a `log_url` to move workspaces."
+            f"Fleet {fleet.name!r} stores no logs. Start it with a `log_url` to move workspaces."
         )
     room = await _free_slots(fleet, host)
     await source.ask("drain", {})
@@ -63,7 +64,7 @@ async def drain_host(
         on_move(done)
 
     for _ in range(MOST_ROUNDS):
-        # One that was only in its log may have been asked for meanwhile, and is here then.
+        # A workspace that was only in its log may have been recovered here in the meantime.
         found = [each for each in await source.workspaces() if each.name not in failed]
         if not found:
             break
@@ -72,13 +73,13 @@ async def drain_host(
 
 
 def _planned(found: Sequence[HostedWorkspace], room: dict[str, int]) -> dict[str, str]:
-    """The target of each workspace: families stay together, the host with the most room first."""
+    """The target of each workspace: families stay together, and go to the host with the most free slots."""
     planned: dict[str, str] = {}
     for family in _families(found):
         target = max(room, key=lambda name: room[name])
         if room[target] < len(family):
             raise Busy(
-                f"The other hosts have no room for the {len(family)} workspaces of {family[0]}.",
+                f"No other host has {len(family)} free slots for {family[0]} and its forks.",
                 hint="Start another host, or remove workspaces.",
             )
         room[target] -= len(family)
@@ -89,7 +90,7 @@ def _planned(found: Sequence[HostedWorkspace], room: dict[str, int]) -> dict[str
 async def _moved(fleet: Fleet, host: str, target: str, name: str, job_seconds: float) -> WorkspaceMove:
     try:
         asked = {"moved": name, "to": target, "job_seconds": job_seconds}
-        with contextlib.suppress(WorkspaceMoved):  # asked twice, since the first answer was lost
+        with contextlib.suppress(WorkspaceMoved):  # sent twice, because the first response was lost
             await fleet.client(host).ask("hand_over", asked)
         await fleet.client(target).ask("adopt", {"moved": name})
     except HandtoolsError as problem:
@@ -104,14 +105,14 @@ async def _free_slots(fleet: Fleet, host: str) -> dict[str, int]:
             room[name] = now.slots - now.workspaces
     if not room:
         raise UsageError(
-            f"There is no other host for the workspaces of {host}. Next: start one with `Fleet.start`, or restart "
-            "the host as it is, with calls that wait meanwhile"
+            f"There is no other host for the workspaces of {host}. Next: start one with `Fleet.start`, or "
+            "restart the host without draining it; calls wait until it is back"
         )
     return room
 
 
 def _families(found: Sequence[HostedWorkspace]) -> list[list[str]]:
-    """Workspaces with their forks, which can only be merged on one host; the eldest of each first."""
+    """Workspaces grouped with their forks, which can be merged only on the same host. Roots come first."""
     parents = {each.name: each.parent for each in found}
     families: dict[str, list[str]] = {}
     for name in parents:

@@ -1,4 +1,4 @@
-"""Turns for the calls of one host: a bounded number runs, a bounded number waits, tenants one after another."""
+"""Fair queue for the calls of one host: bounded running and waiting calls, round-robin between tenants."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from handtools.core.call import CancelToken, caller_cancelled_error
 from handtools.core.errors import Busy, TimedOut
 
-BUSY_HINT = "Nothing was done; try again a little later."
+BUSY_HINT = "Nothing was done. Try again later."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLimits:
-    """How many calls of a host, of one tenant and of one workspace run and wait at the same time."""
+    """Limits for concurrently running and waiting calls of a host, a tenant and a workspace."""
 
     running: int = 256
     waiting: int = 1024
@@ -30,7 +30,7 @@ class _Tenant:
 
 
 class CallTurns:
-    """Gives turns, first come first served within a tenant and in rotation between tenants."""
+    """Grants turns first come, first served within a tenant, and round-robin between tenants."""
 
     def __init__(self, limits: TurnLimits) -> None:
         self.limits = limits
@@ -42,7 +42,7 @@ class CallTurns:
     async def turn(
         self, tenant: str, workspace: str, seconds: float | None, cancel: CancelToken
     ) -> AsyncIterator[None]:
-        """Hold a turn; raises `Busy` at once when too many wait, `TimedOut` when none comes in time."""
+        """Wait for a turn. Raises `Busy` if too many calls are waiting, `TimedOut` after `seconds`."""
         own = self._tenants.setdefault(tenant, _Tenant())
         if self._has_room(own) and not own.waiting:
             own.running += 1
@@ -71,7 +71,7 @@ class CallTurns:
                 await turn
         except BaseException as stopped:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                # It was given as we left: the next one has it.
+                # The turn was granted while we stopped waiting: pass it on.
                 own.running -= 1
                 self.running -= 1
                 self._give()
@@ -79,7 +79,7 @@ class CallTurns:
                 own.waiting.remove(turn)
             if isinstance(stopped, TimeoutError):
                 raise TimedOut(
-                    f"The host was busy for all of the call's {seconds:g} s.", hint=BUSY_HINT
+                    f"The call timed out after {seconds:g} s waiting for the busy host.", hint=BUSY_HINT
                 ) from None
             raise
         finally:
@@ -92,11 +92,11 @@ class CallTurns:
     def _check_room_to_wait(self, own: _Tenant, workspace: str) -> None:
         limits = self.limits
         if self.waiting >= limits.waiting:
-            full = f"{self.waiting} calls wait on this host already."
+            full = f"{self.waiting} calls are already waiting on this host."
         elif limits.tenant_waiting is not None and len(own.waiting) >= limits.tenant_waiting:
-            full = f"{len(own.waiting)} calls of this tenant wait already."
+            full = f"{len(own.waiting)} calls of this tenant are already waiting."
         elif self._waiting_in.get(workspace, 0) >= limits.workspace_waiting:
-            full = f"{limits.workspace_waiting} calls wait for this workspace already."
+            full = f"{limits.workspace_waiting} calls are already waiting for this workspace."
         else:
             return
         self.shed += 1
@@ -107,13 +107,13 @@ class CallTurns:
         return self.running < self.limits.running and (most is None or own.running < most)
 
     def _give(self) -> None:
-        """Give free turns to those who wait."""
+        """Grant free turns to waiting calls."""
         given = True
         while given and self.running < self.limits.running:
             given = False
             for name, tenant in list(self._tenants.items()):
                 while tenant.waiting and tenant.waiting[0].done():
-                    tenant.waiting.popleft()  # it gave up, and has not been back yet
+                    tenant.waiting.popleft()  # it was cancelled, and its task has not run yet
                 if tenant.waiting and self._has_room(tenant):
                     tenant.waiting.popleft().set_result(None)
                     tenant.running += 1

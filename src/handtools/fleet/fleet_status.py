@@ -1,4 +1,4 @@
-"""What all hosts of a fleet are doing, also when some of them do not answer."""
+"""The status of all hosts of a fleet, including hosts that do not respond."""
 
 import asyncio
 from collections import Counter
@@ -14,24 +14,24 @@ ANSWER_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class FleetHostStatus:
-    """A host of a fleet, and what it says of itself."""
+    """A host of a fleet and its reported status."""
 
     host: str
     node: str = ""
-    """The address of the node that it is on."""
+    """The address of the node it runs on."""
     status: HostStatus | None = None
-    """None for one that does not answer."""
+    """None if the host does not respond."""
 
     @property
     def state(self) -> str:
-        """In one word: `ready`, `draining`, or `away`."""
+        """The status in one word: `ready`, `draining` or `away`."""
         if self.status is None:
             return "away"
         return "draining" if self.status.draining else "ready"
 
 
 async def fleet_status(fleet: Fleet, *, seconds: float = ANSWER_SECONDS) -> list[FleetHostStatus]:
-    """Ask all hosts at once, and wait no longer than some seconds for any of them."""
+    """Query all hosts concurrently, waiting at most `seconds` for each."""
     asked = [_asked(name, client, seconds) for name, client in list(fleet.hosts.items())]
     return list(await asyncio.gather(*asked))
 
@@ -46,7 +46,7 @@ async def _asked(name: str, client: RayHostClient, seconds: float) -> FleetHostS
 
 
 def workspaces_by_tenant(hosts: Sequence[FleetHostStatus]) -> dict[str, int]:
-    """How many workspaces each tenant has on all hosts that answered, most first."""
+    """The number of workspaces of each tenant on all hosts that responded, largest first."""
     total: Counter[str] = Counter()
     for each in hosts:
         if each.status is not None:

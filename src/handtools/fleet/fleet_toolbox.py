@@ -1,4 +1,4 @@
-"""`FleetToolbox`: the tools of a workspace on a host, with the interface of `Toolbox` and `RemoteToolbox`."""
+"""`FleetToolbox`: the tools of a workspace on a host, with the interface of `Toolbox`."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from handtools.mcp.remote import RemoteToolbox
 
 
 class FleetToolbox(RemoteToolbox):
-    """Client for the tools of one workspace; use it as an async context manager, as a `RemoteToolbox`.
+    """Client for the tools of one workspace. Like a `RemoteToolbox`, it is an async context manager.
 
-    All toolboxes of a host share the client's connection. A call carries its id: when the connection is lost it is
-    asked for again under that id, so it runs once however often that happens.
+    All toolboxes of a host share the client's connection. If the connection is lost, a call is requested
+    again with the same id, so it runs only once.
     """
 
     def __init__(self, client: HostClient, workspace: str) -> None:
@@ -28,19 +28,18 @@ class FleetToolbox(RemoteToolbox):
         return type(self)(self.client, self.workspace_name)
 
     async def call_in_order(self, calls: Sequence[Call]) -> list[Result[Any]]:
-        """Run calls one after another in one exchange; a failed one does not stop those after it."""
+        """Run calls one after another in one request. A failed call does not stop those after it."""
         asked = [call_to_json(replace(call, tool=self._own_name(call.tool))) for call in calls]
         answer = await self._ask("batch", {"calls": asked, **self._narrowing})
         return [result_from_json(each) for each in answer["results"]]
 
     async def aclose(self) -> None:
-        """Nothing: the connection is the client's, and others may use it."""
+        """Do nothing: the connection belongs to the client and may be shared."""
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         return await self.client.ask(method, {**params, "workspace": self.workspace_name})
 
     async def _run(self, call: Call, token: CancelToken) -> dict[str, Any]:
-        """Run a call on the host; cancelling its token or the waiting task cancels it there too."""
         asked = {"workspace": self.workspace_name, "call": call_to_json(call), **self._narrowing}
         cancelled = {"workspace": self.workspace_name, "id": call.id}
         loop = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
-"""Bring what a fork did back into the workspace that it came from: merged, or promoted as it is. ADR 237.
+"""Apply a fork's changes to its parent workspace, by merging or by promoting the fork.
 
-What comes back is one recorded change of the parent, so that it is undone like any other.
+The result is recorded in the parent as one change, so it can be undone like any other.
 """
 
 import logging
@@ -31,24 +31,24 @@ _LOCK_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ForkMerge:
-    """What came of a merge."""
+    """The result of a merge."""
 
     call_id: str
-    """The call under which the parent's journal has it; empty when there was nothing to bring."""
+    """The call id in the parent's journal; empty if there was nothing to merge."""
     changed: tuple[str, ...]
     conflicts: tuple[str, ...]
-    """Paths that both changed, each in its own way: they stay as they are in the parent."""
+    """Paths that both changed differently. They are left unchanged in the parent."""
 
 
 async def merge_fork(store: WorkspaceStore, fork: str, parent: Toolbox) -> ForkMerge:
-    """Apply to the parent what the fork changed; texts that both changed are merged by lines."""
+    """Apply the fork's changes to the parent. Text files that both changed are merged line by line."""
     with _refusals_told(fork):
         changes, conflicts = await to_thread.run_sync(_planned, store, fork)
     return await _landed(parent, "merge", fork, changes, conflicts)
 
 
 async def promote_fork(store: WorkspaceStore, fork: str, parent: Toolbox) -> ForkMerge:
-    """Make the parent as the fork is; raises `Stale`, changing nothing, if it has gone on since the fork."""
+    """Make the parent identical to the fork. Raises `Stale` if the parent has changed since the fork."""
     record = store.get(fork)
     with _refusals_told(fork):
         moved = await to_thread.run_sync(_moved_on, store, fork)
@@ -67,13 +67,13 @@ def _refusals_told(fork: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageFault(
-            f"Fork {fork} can't be compared with its workspace: {error.strerror or error}. Nothing was changed.",
-            hint="Make room or have the disk looked at, then merge it again.",
+            f"Can't compare fork {fork} with its parent: {error.strerror or error}. Nothing was changed.",
+            hint="Free some space or check the disk, then merge it again.",
         ) from error
 
 
 def _moved_on(store: WorkspaceStore, fork: str) -> list[str]:
-    """What is different in the parent from the fork's beginning."""
+    """The paths that changed in the parent since the fork."""
     with store.base_view(fork) as base:
         return [
             each.path for each in store.differences_from(_parent(store, fork), base, store.get(fork).base)
@@ -97,7 +97,7 @@ def _planned(store: WorkspaceStore, fork: str) -> tuple[list[Change], list[str]]
 
 
 def _merged(base: Node | None, ours: Node | None, theirs: Node | None) -> Node | Literal["conflict"] | None:
-    """What a path becomes, None if it goes, or that both changed it in ways that can't be put together."""
+    """The merged content of a path: None if it is deleted, `conflict` if the changes can't be merged."""
     if _equal(base, ours):
         return theirs
     if base is None or ours is None or theirs is None:
@@ -116,7 +116,7 @@ def _merged(base: Node | None, ours: Node | None, theirs: Node | None) -> Node |
 
 
 def _without_what_conflicts_need(changes: Iterable[Change], conflicts: list[str]) -> list[Change]:
-    """Leave out the removal of folders in which something stays, and what is in a folder that does not come."""
+    """Drop changes that conflicts block: removing a folder that contains one, or writing below one."""
     kept = []
     for change in sorted(changes, key=change_apply_order):
         inside = any(path.startswith(f"{change.path}/") for path in conflicts)
@@ -144,7 +144,7 @@ async def _landed(
     try:
         await to_thread.run_sync(workspace.journal.calls.record, call, result, began)
     except HostError as failure:
-        # The change itself is recorded, and can be undone by its id.
+        # The change itself is in the journal and can be undone by its id.
         logger.warning("Call %s is not in the log: %s", call.id, failure)
     return ForkMerge(call.id, paths, tuple(conflicts))
 
@@ -152,7 +152,7 @@ async def _landed(
 def _parent(store: WorkspaceStore, fork: str) -> str:
     parent = store.get(fork).parent
     if not parent:
-        raise UsageError(f"Workspace {fork} is no fork.")
+        raise UsageError(f"Workspace {fork} is not a fork.")
     return parent
 
 

@@ -1,4 +1,4 @@
-"""A host: many workspaces in one process, with slots, turns, deadlines and quotas. ADR 238, 247."""
+"""A host: many workspaces in one process, with slots, turns, deadlines and quotas."""
 
 import asyncio
 import os
@@ -39,14 +39,14 @@ from handtools.runtime.policy import Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 QUOTA_SECONDS = 2.0
-"""How old a measured usage may be when a call is about to change something."""
+"""Maximum age of a disk usage measurement before a call that changes something."""
 REDUCING_TOOLS = frozenset({"bash", "undo"})
-"""Tools that a workspace over its quota may still use: with them it becomes smaller."""
+"""Tools that are allowed in a workspace over its quota, because they can free space."""
 _JOB_LOOK_SECONDS = 0.1
 
 
 class WorkspaceHost:
-    """The workspaces of one folder, and the calls in them. Everything is called in one event loop."""
+    """The workspaces of one folder and the calls in them. Use it from one event loop only."""
 
     def __init__(
         self,
@@ -63,11 +63,11 @@ class WorkspaceHost:
     ) -> None:
         self.store = store
         self.name = name
-        """What it is called in its fleet; names of workspaces begin with it."""
+        """Its name in the fleet, with which workspace names start."""
         self._metrics = metrics
         self.limits = limits or HostLimits()
         self.incarnation = secrets.token_hex(8)
-        """Changes with each start: who knows another one spoke to a process that is gone."""
+        """New on every start. A client with another value talked to a process that is gone."""
         self._tools, self._policy, self._runner = tuple(tools), policy or Policy(), runner
         self._turns = CallTurns(self.limits.turns)
         self._slots = WorkspaceSlots(
@@ -88,20 +88,20 @@ class WorkspaceHost:
                 incarnation=self.incarnation,
                 metrics=metrics,
             )
-        store.collect_garbage()  # what a process that was killed had begun to make
+        store.collect_garbage()  # unfinished workspaces and layers of a killed process
         for known in store.names():
             if log is None:
                 self._slots.add(store.get(known))
             else:
-                # The log is what is true: what came no further than this disk was never promised to anyone.
+                # The log is authoritative: no client got a result for changes that are only on this disk.
                 store.remove(known)
         self._cancels: dict[tuple[str, str], list[CancelToken]] = {}
-        """Tokens of the calls that run or wait, by workspace and call id."""
+        """Cancel tokens of running and waiting calls, by workspace and call id."""
         self._recovering: dict[str, asyncio.Lock] = {}
         self._draining = False
 
     async def add_template(self, kind: str, source: str, commit: str = "", folder: str = "") -> str:
-        """Make a template of a `folder`, `tarball`, `git` commit or `image` here, and store it with the logs."""
+        """Create a template from a `folder`, `tarball`, `git` commit or `image`; store it with the logs."""
         templates = self.store.templates
         makers = {
             "folder": lambda: templates.add_folder(source),
@@ -110,16 +110,16 @@ class WorkspaceHost:
             "image": lambda: templates.add_image(source, folder=folder),
         }
         if kind not in makers:
-            raise UsageError(f"A template is made of {', '.join(makers)}, not of {kind!r}.")
+            raise UsageError(f"The kind of a template is one of {', '.join(makers)}, not {kind!r}.")
         made = await to_thread.run_sync(makers[kind])
         if self._logs is not None:
             await to_thread.run_sync(self._logs.log.put_template, made)
         return made.digest
 
     async def create(self, template: str, *, name: str = "", tenant: str = "") -> str:
-        """Make a workspace of a template; returns its name. Raises `Busy` when no slot is free.
+        """Create a workspace from a template and return its name. Raises `Busy` if no slot is free.
 
-        A name that is there already, of the same template and tenant, is returned: who asks again gets the same.
+        Idempotent: the name of an existing workspace with the same template and tenant is returned.
         """
         if (there := self._slots.by_name.get(name)) is not None:
             known = self.store.get(name)
@@ -128,7 +128,7 @@ class WorkspaceHost:
         self._check_room(tenant, 1)
         name = name or secrets.token_hex(8)
         if self._logs is not None and not await self._logs.begin(name, LogHead(template, tenant)):
-            # Asked again after this host, or another, was killed: calls may have run in it since.
+            # A retry after this or another host was killed: calls may have run in the workspace since.
             return (await self._found(name, tenant)).name
         made = await to_thread.run_sync(lambda: self.store.create(template, name=name, tenant=tenant))
         self._slots.add(made)
@@ -138,16 +138,16 @@ class WorkspaceHost:
     async def fork(
         self, name: str, count: int = 1, *, tenant: str = "", names: Sequence[str] = ()
     ) -> list[str]:
-        """Make workspaces that begin as this one is now, when its running calls have ended; returns their names.
+        """Fork a workspace after its running calls end. Returns the names of the forks.
 
-        Names that are forks of it already are returned: who asks again gets the same.
+        Idempotent: if `names` are already forks of it, they are returned.
         """
         slot = await self._found(name, tenant)
         if names and all(
             each in self._slots.by_name and self.store.get(each).parent == name for each in names
         ):
             return list(names)
-        self._check_room(tenant, len(names) or count)  # before a name is made for each
+        self._check_room(tenant, len(names) or count)  # before generating `count` names
         names = list(names) or [secrets.token_hex(8) for _ in range(count)]
         async with self._slots.alone(slot):
             new = names if self._logs is None else await self._logs.begin_forks(slot, names)
@@ -160,12 +160,12 @@ class WorkspaceHost:
         return names
 
     async def diff(self, name: str, *, tenant: str = "") -> list[TreeDifference]:
-        """What is different in a workspace from what it began with."""
+        """The differences between a workspace and its initial state."""
         async with self._slots.using(await self._found(name, tenant)):
             return await to_thread.run_sync(self.store.diff, name)
 
     async def merge(self, fork: str, *, tenant: str = "", whole: bool = False) -> ForkMerge:
-        """Bring what a fork did into its parent; `whole` promotes it, which refuses if the parent went on."""
+        """Merge a fork into its parent. `whole` promotes it, which fails if the parent has changed."""
         slot = await self._found(fork, tenant)
         parent = await self._found(self.store.get(fork).parent, tenant)
         bring = promote_fork if whole else merge_fork
@@ -175,9 +175,9 @@ class WorkspaceHost:
             return done
 
     async def journal_archive(self, name: str, offset: int, *, tenant: str = "") -> tuple[bytes, int]:
-        """A part of a tar archive of a workspace's journal, and the size of all of it.
+        """A part of a tar archive of a workspace's journal, and the total size of the archive.
 
-        With offset 0 it is made anew, when running calls have ended.
+        With offset 0 the archive is created, after running calls end.
         """
         slot = await self._found(name, tenant)
         archive = self.store.state(name).parent / JOURNAL_ARCHIVE_NAME
@@ -187,7 +187,7 @@ class WorkspaceHost:
         return await to_thread.run_sync(read_archive_part, archive, offset)
 
     async def remove(self, name: str, *, tenant: str = "") -> None:
-        """Delete a workspace with its journal, when its running calls have ended."""
+        """Delete a workspace and its journal after its running calls end."""
         slot = await self._found(name, tenant)
         async with self._slots.alone(slot):
             if self._logs is not None:
@@ -207,11 +207,11 @@ class WorkspaceHost:
         listener: EventListener | None = None,
         sent_to: str = "",
     ) -> Result[Any]:
-        """Run a tool call in a workspace; what the host refuses comes back as a result, too.
+        """Run a tool call in a workspace. Refusals by the host are also returned as results.
 
-        A call's deadline counts from here: waiting for a turn is part of it. `sent_to` is the incarnation to which
-        the same call was sent before: if that is gone without a record of a call that may have had an effect, the
-        outcome is unknown and it is not run, unless its metadata say `retryable`.
+        A call's deadline starts here and includes waiting for a turn. `sent_to` is the incarnation that the
+        same call was sent to before. If that is gone and left no record of a call that may have had an
+        effect, the outcome is unknown and the call is not run, unless its metadata contain `retryable`.
         """
         began, token, key = time.monotonic(), cancel or CancelToken(), (name, call.id)
         self._cancels.setdefault(key, []).append(token)
@@ -249,7 +249,7 @@ class WorkspaceHost:
         tenant: str = "",
         policy: dict[str, Any] | None = None,
     ) -> Result[Any]:
-        """Answer the question of a pending call; returns the call's result."""
+        """Answer the approval request of a pending call and return the call's result."""
         slot = await self._found(name, tenant)
         async with self._slots.using(slot) as box, self._changing(slot, box, None):
             chosen = box if policy is None else self._narrowed(slot, box, policy)
@@ -259,13 +259,13 @@ class WorkspaceHost:
     async def toolbox(
         self, name: str, *, tenant: str = "", policy: dict[str, Any] | None = None
     ) -> AsyncIterator[Toolbox]:
-        """The toolbox of a workspace, for what needs no turn: questions, definitions, decisions."""
+        """The toolbox of a workspace, for requests that need no turn: approvals, definitions, decisions."""
         slot = await self._found(name, tenant)
         async with self._slots.using(slot) as box:
             yield box if policy is None else self._narrowed(slot, box, policy)
 
     def cancel(self, name: str, call_id: str, *, tenant: str = "") -> bool:
-        """Cancel a call that runs or waits for its turn; False when it does neither here."""
+        """Cancel a running or waiting call; False if there is no such call here."""
         self._slots.get(name, tenant)
         tokens = self._cancels.get((name, call_id), ())
         for token in tokens:
@@ -273,13 +273,13 @@ class WorkspaceHost:
         return bool(tokens)
 
     def names(self, *, tenant: str = "") -> list[str]:
-        """The workspaces of a tenant; all of them without one."""
+        """The names of a tenant's workspaces; of all workspaces if `tenant` is empty."""
         return sorted(
             slot.name for slot in self._slots.by_name.values() if not tenant or slot.tenant == tenant
         )
 
     def workspaces(self) -> list[HostedWorkspace]:
-        """All workspaces that are here."""
+        """All workspaces on this host."""
         return [
             HostedWorkspace(
                 slot.name,
@@ -292,7 +292,7 @@ class WorkspaceHost:
         ]
 
     def status(self) -> HostStatus:
-        """What the host is doing now."""
+        """The current status of the host."""
         slots, disk = self._slots.by_name.values(), shutil.disk_usage(self.store.folder)
         unstored = [slot.unstored_since for slot in slots if slot.unstored_since is not None]
         return HostStatus(
@@ -313,25 +313,24 @@ class WorkspaceHost:
         )
 
     def sample_metrics(self) -> None:
-        """Bring those metrics up to date that are looked at from time to time."""
+        """Update the sampled metrics."""
         if self._metrics is not None:
             sample_status(self._metrics, self.status(), self._logs.log.stored_bytes if self._logs else 0)
 
     async def drain(self) -> None:
-        """Take no new workspaces; calls in those that are here go on."""
+        """Accept no new workspaces. Calls in existing ones continue."""
         self._draining = True
 
     async def hand_over(self, name: str, to: str, *, job_seconds: float = 0.0) -> None:
-        """Let another host go on with a workspace, when its running calls have ended and all of it is stored.
+        """Move a workspace to another host, after its running calls end and its log is complete.
 
-        A job that runs is waited for so long, and ended then. Who asks here later is told the other host's name.
+        A running background job has `job_seconds` to finish before it is killed. Later requests here raise
+        `WorkspaceMoved` with the other host's name.
         """
         if self._logs is None:
-            raise UsageError(
-                "This host has no log: its workspaces can't be moved. Start hosts with a `log_url`."
-            )
+            raise UsageError("Can't move workspaces of a host without a log. Start hosts with a `log_url`.")
         if not self.name or to == self.name:
-            raise UsageError(f"Workspace {name} can't be handed over to {to!r} from {self.name!r}.")
+            raise UsageError(f"Can't move workspace {name} to host {to!r} from host {self.name!r}.")
         slot = await self._found(name, "")
         end = time.monotonic() + job_seconds
         while slot.job_state == "running" and time.monotonic() < end:  # noqa: ASYNC110
@@ -345,17 +344,17 @@ class WorkspaceHost:
             self._metrics.add("moved_workspaces")
 
     async def adopt(self, name: str) -> None:
-        """Put a workspace together here that another host has handed over."""
+        """Recover a workspace that another host has handed over."""
         await self._found(name, "")
 
     async def aclose(self) -> None:
-        """Close every workspace, when its running calls have ended; they stay on disk."""
+        """Close every workspace after its running calls end. They stay on disk."""
         if self._logs is not None:
             await self._logs.aclose()
         await self._slots.aclose()
 
     async def _found(self, name: str, tenant: str) -> WorkspaceSlot:
-        """The slot of a workspace, which is put together from its log if it is not here."""
+        """The slot of a workspace, which is recovered from its log if it is not here."""
         slots, logs = self._slots, self._logs
         if name not in slots.by_name and logs is not None and WORKSPACE_NAME.fullmatch(name):
             async with self._recovering.setdefault(name, asyncio.Lock()):
@@ -366,7 +365,7 @@ class WorkspaceHost:
 
     @asynccontextmanager
     async def _changing(self, slot: WorkspaceSlot, box: Toolbox, tool: str | None) -> AsyncIterator[None]:
-        """What changes a workspace that has a log is stored before it is told."""
+        """If the workspace has a log, store changes in it before the result is returned."""
         if self._logs is None or (tool is not None and not self._changes(tool)):
             yield
             return
@@ -374,7 +373,7 @@ class WorkspaceHost:
             yield
 
     async def _ship(self, slot: WorkspaceSlot, box: Toolbox) -> None:
-        """Store what the log of a workspace does not have yet, if it has one."""
+        """Store new changes of a workspace in its log, if it has one."""
         if self._logs is not None:
             await self._logs.ship(slot, box)
 
@@ -385,10 +384,10 @@ class WorkspaceHost:
         if await to_thread.run_sync(journal.calls.has, call.id):
             return
         unknown = UnknownOutcome(
-            "The host that this call was sent to is gone, and no record of the call is left.",
-            hint="The workspace is as the last recorded call left it; what happened outside of it is unknown.",
+            "The host that ran this call was lost, and the log does not contain the call.",
+            hint="The workspace is as the last logged call left it. Effects outside it are unknown.",
         )
-        # The last word about this id, so that it never runs after all.
+        # Record this as the final result of the id, so that the call never runs.
         await to_thread.run_sync(journal.calls.record, call, result_of_error(unknown), began)
         raise unknown
 
@@ -402,7 +401,7 @@ class WorkspaceHost:
 
     def _check_room(self, tenant: str, count: int) -> None:
         if self._draining:
-            raise Busy("This host is being drained.", hint="Ask another host.")
+            raise Busy("This host is being drained.", hint="Use another host.")
         self._slots.check_room(tenant, count)
 
     def _open(self, name: str) -> Toolbox:
@@ -427,7 +426,7 @@ class WorkspaceHost:
             raise slot.over_quota
 
     def _narrowed(self, slot: WorkspaceSlot, box: Toolbox, policy: dict[str, Any]) -> Toolbox:
-        """The toolbox under a policy that came with a call, which can only take away."""
+        """The toolbox with the policy sent with a call, which can only narrow the host's."""
         key = derived_call_id("policy", policy)
         if key not in slot.narrowed:
             while len(slot.narrowed) >= MOST_NARROWED_TOOLBOXES:

@@ -1,4 +1,4 @@
-"""The client of a host: one connection for all workspaces that a program uses there, opened anew when lost."""
+"""The client of a host: one connection for all workspaces that a program uses there, reopened if lost."""
 
 import asyncio
 import base64
@@ -25,11 +25,11 @@ ProgressHandler = Callable[[dict[str, Any]], None]
 
 
 class ConnectionLost(ConnectionError):
-    """The connection ended before the answer came: nobody knows yet what became of the request."""
+    """The connection was lost before the response arrived, so the outcome of the request is unknown."""
 
 
 class HostClient:
-    """Asks a host over a direct connection; whatever is asked can be asked again, and is when that is lost."""
+    """Client of a host over a direct connection. Requests are idempotent and repeated if it is lost."""
 
     def __init__(self, address: str, token: str, *, attempts: int = MOST_ATTEMPTS) -> None:
         self._known: tuple[str, str] | None = (address, token) if address else None
@@ -40,13 +40,13 @@ class HostClient:
     async def locate(self) -> tuple[str, str]:
         """The address and token of the host."""
         if self._known is None:
-            raise UsageError("A client has an address, or knows how to find it.")
+            raise UsageError("The client needs an address, or must override `locate`.")
         return self._known
 
     async def ask(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
     ) -> dict[str, Any]:
-        """Ask for something; raises what the host raised, or `HostError` when it can't be reached."""
+        """Send a request. Raises what the host raised, or `HostError` if it is unreachable."""
         pause, lost, sent_to = FIRST_PAUSE_SECONDS, "", ""
         for _ in range(self._attempts):
             try:
@@ -58,48 +58,48 @@ class HostClient:
                 lost = str(failure) or type(failure).__name__
             await asyncio.sleep(pause)
             pause *= 2
-        raise HostError(f"The host can't be reached: {lost}.")
+        raise HostError(f"Can't reach the host: {lost}.")
 
     def tell(self, method: str, params: dict[str, Any]) -> None:
-        """Send something whose answer nobody waits for, if there is a connection."""
+        """Send a request without waiting for a response, if there is a connection."""
         if self._open is not None:
             self._open[1].send({"n": 0, "method": method, **params})
 
     async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
-        """Make a template of a `folder`, `tarball`, `git` commit or `image` there; returns its digest.
+        """Create a template from a `folder`, `tarball`, `git` commit or `image` and return its digest.
 
-        `folder` is the one of an image that is meant, such as `/app`.
+        `folder` selects a folder of an image, such as `/app`.
         """
         asked = {"kind": kind, "source": source, "commit": commit, "folder": folder}
         return str((await self.ask("add_template", asked))["digest"])
 
     async def create(self, template: str, *, name: str = "") -> str:
-        """Make a workspace of a template; returns its name."""
+        """Create a workspace from a template and return its name."""
         asked = {"template": template, "name": name or secrets.token_hex(8)}
         return str((await self.ask("create", asked))["name"])
 
     async def fork(self, workspace: str, count: int = 1) -> list[str]:
-        """Make workspaces that begin as another is now; returns their names."""
-        # The part before the first dash says which host it is on, and a fork is on its parent's.
+        """Fork a workspace in its current state. Returns the names of the forks."""
+        # The prefix before the first dash names the host; a fork is on its parent's host.
         prefix = f"{workspace.partition('-')[0]}-" if "-" in workspace else ""
         names = [f"{prefix}{secrets.token_hex(8)}" for _ in range(count)]
         return list((await self.ask("fork", {"workspace": workspace, "names": names}))["names"])
 
     async def diff(self, workspace: str) -> list[TreeDifference]:
-        """What is different in a workspace from what it began with."""
+        """The differences between a workspace and its initial state."""
         found = await self.ask("diff", {"workspace": workspace})
         return [TreeDifference(**each) for each in found["differences"]]
 
     async def merge(self, fork: str) -> ForkMerge:
-        """Bring what a fork did into its parent; what both changed in their own ways stays."""
+        """Merge a fork into its parent. Conflicting paths are left unchanged in the parent."""
         return _merge_from_json(await self.ask("merge", {"workspace": fork}))
 
     async def promote(self, fork: str) -> ForkMerge:
-        """Make the parent as its fork is; raises `Stale` if it has gone on since."""
+        """Make the parent identical to its fork. Raises `Stale` if the parent has changed since."""
         return _merge_from_json(await self.ask("merge", {"workspace": fork, "whole": True}))
 
     async def fetch_journal(self, workspace: str, folder: Path) -> None:
-        """Bring a copy of a workspace's journal into a new folder, when its running calls have ended."""
+        """Download a copy of a workspace's journal into a new folder, after its running calls end."""
         with TemporaryFile() as archive:
             size = 1
             while archive.tell() < size:
@@ -110,39 +110,39 @@ class HostClient:
             await to_thread.run_sync(unpack_journal, archive, folder)
 
     async def remove(self, workspace: str) -> None:
-        """Delete a workspace with its journal."""
+        """Delete a workspace and its journal."""
         await self.ask("remove", {"workspace": workspace})
 
     async def names(self) -> list[str]:
-        """The workspaces that are there, of this token's tenant."""
+        """The names of the workspaces of this token's tenant."""
         return list((await self.ask("names", {}))["names"])
 
     async def status(self) -> HostStatus:
-        """What the host is doing."""
+        """The status of the host."""
         return HostStatus(**await self.ask("status", {}))
 
     async def workspaces(self) -> list[HostedWorkspace]:
-        """All workspaces that are there; for the fleet's own token alone."""
+        """All workspaces on the host. Requires the fleet's own token."""
         found = await self.ask("workspaces", {})
         return [HostedWorkspace(**each) for each in found["workspaces"]]
 
     async def recorded_calls(
         self, workspace: str, *, limit: int = 20, before: int | None = None
     ) -> list[dict[str, Any]]:
-        """The recorded calls of a workspace, newest first; `before` is the `seq` of the last one seen."""
+        """The recorded calls of a workspace, newest first. `before` is the `seq` of the last call seen."""
         asked = {"workspace": workspace, "limit": limit, "before": before}
         return list((await self.ask("recorded_calls", asked))["calls"])
 
     async def host_log(self, *, limit: int = 20) -> list[str]:
-        """The last lines that the host's process has logged; for the fleet's own token alone."""
+        """The last log lines of the host's process. Requires the fleet's own token."""
         return list((await self.ask("host_log", {"limit": limit}))["lines"])
 
     async def ping(self) -> None:
-        """Ask for nothing."""
+        """Check that the host responds."""
         await self.ask("ping", {})
 
     async def aclose(self) -> None:
-        """Close the connection; the next question opens a new one."""
+        """Close the connection. The next request opens a new one."""
         if self._open is not None:
             connection, self._open = self._open[1], None
             connection.close()
@@ -182,21 +182,21 @@ class ClientConnection(FrameConnection):
         super().__init__()
         self.is_lost = False
         self.incarnation = ""
-        """Which start of the host answers here."""
+        """The incarnation of the host at the other end."""
         self.version = ""
         self._number = 0
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._progress: dict[int, ProgressHandler] = {}
 
     async def greet(self, token: str) -> None:
-        """Say the token; raises `UsageError` if it is refused, or if the protocol versions differ."""
+        """Send the token. Raises `UsageError` if it is refused or the protocol versions differ."""
         told = await self._answer(0, {"token": token, "protocol": PROTOCOL})
         self.incarnation, self.version = told["incarnation"], told["version"]
 
     async def ask(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
     ) -> dict[str, Any]:
-        """Send a request and wait for its answer; raises `ConnectionLost`."""
+        """Send a request and wait for its response. Raises `ConnectionLost`."""
         self._number += 1
         number = self._number
         message = {"n": number, "method": method, **params}
@@ -209,7 +209,6 @@ class ClientConnection(FrameConnection):
             self._progress.pop(number, None)
 
     def received(self, message: dict[str, Any]) -> None:
-        """Hand an answer to who waits for it."""
         number = message.get("n", 0)
         if "progress" in message:
             if handler := self._progress.get(number):
@@ -220,7 +219,6 @@ class ClientConnection(FrameConnection):
             future.set_result(message)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell all who wait."""
         self.is_lost = True
         for future in self._asked.values():
             if not future.done():
@@ -242,7 +240,7 @@ class ClientConnection(FrameConnection):
 
 
 def error_from_json(problem: dict[str, str]) -> HandtoolsError:
-    """The exception that a host raised, as far as its kind is known here."""
+    """The exception that a host raised; `HostError` if its kind is unknown."""
     kinds: dict[str, type[ToolError]] = {each.code: each for each in ToolError.__subclasses__()}
     kind, message = problem.get("kind", ""), problem.get("message", "")
     if kind == "moved":

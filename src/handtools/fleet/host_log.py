@@ -1,4 +1,4 @@
-"""The last lines that a host's process has logged, kept in memory for whoever operates the fleet."""
+"""The last log lines of a host's process, kept in memory for the fleet's operator."""
 
 import logging
 from collections import deque
@@ -20,12 +20,12 @@ _recent = _RecentLines()
 
 
 def keep_log_lines() -> None:
-    """Keep what `handtools` logs in this process from now on."""
+    """Start keeping the log lines of the `handtools` logger in this process."""
     logger = logging.getLogger("handtools")
     if _recent not in logger.handlers:
         logger.addHandler(_recent)
 
 
 def recent_log_lines(limit: int) -> list[str]:
-    """The last lines, the oldest first."""
+    """The last log lines, oldest first."""
     return list(_recent.lines)[-max(0, limit) :] if limit > 0 else []

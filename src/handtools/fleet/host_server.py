@@ -1,7 +1,7 @@
-"""The server of a host: tool calls over a socket, for who has a token. ADR 238.
+"""The server of a host: tool calls over a socket, authenticated with tokens.
 
-A lost connection ends no call: the same id asked for again gets the result. A token belongs to a tenant, who can
-name its own workspaces alone.
+A lost connection does not stop a call: requesting the same id again returns the result. A token belongs to
+a tenant, who can access only its own workspaces.
 """
 
 import asyncio
@@ -38,20 +38,20 @@ from handtools.fleet.workspace_slots import WorkspaceMoved
 from handtools.mcp.tool_and_result_json import plain_json
 
 TOKEN_SECONDS = 10.0
-"""How long a connection may take to say its token."""
-FAILED = {"kind": "host", "message": "The host failed at this request; its log says how."}
+"""Seconds that a new connection has to send its token."""
+FAILED = {"kind": "host", "message": "Internal error in the host. See the host's log for details."}
 Asked = dict[str, Any]
 
 
 class HostMethods:
-    """What can be asked of a host, by name, for one tenant; over a socket or through a Ray actor."""
+    """The methods of a host for one tenant, called over a socket or through a Ray actor."""
 
     def __init__(self, host: WorkspaceHost, tenant: str = "") -> None:
         self.host = host
         self.tenant = tenant
 
     async def answer(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
-        """The JSON of an answer: a `result`, or an `error` with its kind and message."""
+        """Handle a request. Returns JSON with a `result`, or an `error` with its kind and message."""
         try:
             method = self._methods().get(str(asked.get("method")))
             if method is None:
@@ -64,14 +64,14 @@ class HostMethods:
         except HandtoolsError as problem:
             return error_answer(problem)
         except OSError as problem:
-            return b'"error":' + _json_bytes({"kind": "host", "message": f"The host can't: {problem}."})
+            return b'"error":' + _json_bytes({"kind": "host", "message": f"The host failed: {problem}."})
         except (KeyError, TypeError, ValueError) as problem:
             return b'"error":' + _json_bytes(
-                {"kind": "usage", "message": f"The request is wrong: {problem!r}."}
+                {"kind": "usage", "message": f"The request is invalid: {problem!r}."}
             )
 
     async def call(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
-        """Run a call; the JSON of its result."""
+        """Run a call and return the JSON of its result."""
         reply = asked.get("reply")
         result = await self.host.call(
             asked["workspace"],
@@ -85,12 +85,12 @@ class HostMethods:
         return result_to_bytes(result)
 
     async def batch(self, asked: Asked) -> list[bytes]:
-        """Run calls of one workspace one after another."""
+        """Run several calls in one workspace, one after another."""
         rest = {name: value for name, value in asked.items() if name != "calls"}
         return [await self.call({**rest, "call": call}) for call in asked["calls"]]
 
     async def resume(self, asked: Asked) -> Any:
-        """Answer the question of a pending call."""
+        """Answer the approval request of a pending call."""
         result = await self.host.resume(
             asked["workspace"],
             asked["id"],
@@ -101,7 +101,7 @@ class HostMethods:
         return {"result": json.loads(result_to_bytes(result))}
 
     async def withdraw(self, asked: Asked) -> Any:
-        """Take back the question of a pending call."""
+        """Withdraw the approval request of a pending call."""
         async with self._toolbox(asked) as box:
             return {"withdrawn": await box.withdraw(asked["id"], asked.get("message", ""))}
 
@@ -110,17 +110,17 @@ class HostMethods:
         return {"cancelled": self.host.cancel(asked["workspace"], asked["id"], tenant=self.tenant)}
 
     async def waiting(self, asked: Asked) -> Any:
-        """The questions of a workspace that wait for a person."""
+        """The pending approvals of a workspace."""
         async with self._toolbox(asked) as box:
             return {"waiting": [plain_json(approval_to_json(each)) for each in await box.waiting()]}
 
     async def why(self, asked: Asked) -> Any:
-        """Which rule would decide a call."""
+        """The policy rule that applies to a call."""
         async with self._toolbox(asked) as box:
             return plain_json(asdict(await box.why(asked["tool"], asked["args"])))
 
     async def definitions(self, asked: Asked) -> Any:
-        """The tools of a workspace, in every dialect of schemas."""
+        """The tool definitions of a workspace, in every schema dialect."""
         async with self._toolbox(asked) as box:
             return {
                 "definitions": {
@@ -129,7 +129,7 @@ class HostMethods:
             }
 
     async def add_template(self, asked: Asked) -> Any:
-        """Make a template of something on this machine; for the fleet's own user alone."""
+        """Create a template from a source on this machine. Operator only."""
         self._check_operator()
         made = await self.host.add_template(
             asked["kind"], asked["source"], asked.get("commit", ""), asked.get("folder", "")
@@ -137,12 +137,12 @@ class HostMethods:
         return {"digest": made}
 
     async def create(self, asked: Asked) -> Any:
-        """Make a workspace of a template."""
+        """Create a workspace from a template."""
         made = await self.host.create(asked["template"], name=asked.get("name", ""), tenant=self.tenant)
         return {"name": made}
 
     async def fork(self, asked: Asked) -> Any:
-        """Make workspaces that begin as another is."""
+        """Fork a workspace."""
         made = await self.host.fork(
             asked["workspace"],
             tenant=self.tenant,
@@ -152,19 +152,19 @@ class HostMethods:
         return {"names": made}
 
     async def diff(self, asked: Asked) -> Any:
-        """What is different in a workspace."""
+        """The differences between a workspace and its initial state."""
         found = await self.host.diff(asked["workspace"], tenant=self.tenant)
         return {"differences": [asdict(each) for each in found]}
 
     async def merge(self, asked: Asked) -> Any:
-        """Bring a fork into its parent."""
+        """Merge or promote a fork into its parent."""
         done = await self.host.merge(
             asked["workspace"], tenant=self.tenant, whole=asked.get("whole", False)
         )
         return asdict(done)
 
     async def journal(self, asked: Asked) -> Any:
-        """A part of the archive of a workspace's journal, which is made when its beginning is asked for."""
+        """A part of the archive of a workspace's journal. Requesting offset 0 creates the archive."""
         part, size = await self.host.journal_archive(
             asked["workspace"], int(asked["offset"]), tenant=self.tenant
         )
@@ -176,26 +176,26 @@ class HostMethods:
         return {}
 
     async def names(self, _asked: Asked) -> Any:
-        """The workspaces that are here."""
+        """The names of the tenant's workspaces."""
         return {"names": self.host.names(tenant=self.tenant)}
 
     async def status(self, _asked: Asked) -> Any:
-        """What the host is doing."""
+        """The status of the host."""
         return asdict(self.host.status())
 
     async def workspaces(self, _asked: Asked) -> Any:
-        """The workspaces that are here with what is known of them; for the fleet's own user alone."""
+        """All workspaces with their details. Operator only."""
         self._check_operator()
         return {"workspaces": [asdict(each) for each in self.host.workspaces()]}
 
     async def drain(self, _asked: Asked) -> Any:
-        """Take no new workspaces; for the fleet's own user alone."""
+        """Accept no new workspaces. Operator only."""
         self._check_operator()
         await self.host.drain()
         return {}
 
     async def hand_over(self, asked: Asked) -> Any:
-        """Let another host go on with a workspace; for the fleet's own user alone."""
+        """Move a workspace to another host. Operator only."""
         self._check_operator()
         await self.host.hand_over(
             asked["moved"], asked["to"], job_seconds=float(asked.get("job_seconds", 0.0))
@@ -203,7 +203,7 @@ class HostMethods:
         return {}
 
     async def adopt(self, asked: Asked) -> Any:
-        """Go on with a workspace of another host; for the fleet's own user alone."""
+        """Recover a workspace from another host. Operator only."""
         self._check_operator()
         await self.host.adopt(asked["moved"])
         return {}
@@ -219,12 +219,12 @@ class HostMethods:
         return {"calls": [plain_json(asdict(each)) for each in found]}
 
     async def host_log(self, asked: Asked) -> Any:
-        """The last lines of the host's own log; for the fleet's own user alone."""
+        """The last log lines of the host's process. Operator only."""
         self._check_operator()
         return {"lines": recent_log_lines(int(asked.get("limit", 20)))}
 
     async def ping(self, _asked: Asked) -> Any:
-        """Nothing, as quickly as can be."""
+        """Respond with an empty result."""
         return {}
 
     def _methods(self) -> Mapping[str, Callable[..., Awaitable[Any]]]:
@@ -238,32 +238,32 @@ class HostMethods:
 
     def _check_operator(self) -> None:
         if self.tenant:
-            raise UsageError("A tenant can't do this: it takes the fleet's own token.")
+            raise UsageError("Tenants can't do this. Use the fleet's own token.")
 
     def _toolbox(self, asked: Asked) -> Any:
         return self.host.toolbox(asked["workspace"], tenant=self.tenant, policy=asked.get("policy"))
 
 
 class AnswersRequests(Protocol):
-    """What answers the requests of a connection."""
+    """Handles the requests of a connection."""
 
     async def answer(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
-        """The JSON of an answer: a `result`, or an `error` with its kind and message."""
+        """Handle a request. Returns JSON with a `result`, or an `error` with its kind and message."""
         ...
 
 
 class FrameServer(ABC):
-    """Listens on a socket, and lets a connection that says a known token ask."""
+    """Listens on a socket and serves requests of connections that send a known token."""
 
     def __init__(self, incarnation: str) -> None:
         self.incarnation = incarnation
-        """Which start of the server answers, which each connection is told."""
+        """Id of this start of the server, sent to each connection."""
         self.address = ""
         self._server: asyncio.Server | None = None
         self.connections: set[ServerConnection] = set()
 
     async def start(self, address: str) -> str:
-        """Listen on `unix:PATH` or `tcp:HOST:PORT`, port 0 for any; returns the address with its port."""
+        """Listen on `unix:PATH` or `tcp:HOST:PORT` (port 0 for any). Returns the address with its port."""
         loop, place = asyncio.get_running_loop(), parse_address(address)
         if isinstance(place, str):
             with contextlib.suppress(FileNotFoundError):
@@ -278,7 +278,7 @@ class FrameServer(ABC):
         return self.address
 
     async def aclose(self) -> None:
-        """Stop listening and close all connections; what they asked for goes on."""
+        """Stop listening and close all connections. Running requests continue."""
         if self._server is not None:
             self._server.close()
             for connection in list(self.connections):
@@ -288,7 +288,7 @@ class FrameServer(ABC):
 
     @abstractmethod
     def methods_of(self, token: str) -> AnswersRequests | None:
-        """What a token may ask; None for one that is not ours."""
+        """The request handler for a token; None if the token is unknown."""
 
 
 class HostServer(FrameServer):
@@ -296,16 +296,15 @@ class HostServer(FrameServer):
 
     def __init__(self, host: WorkspaceHost, tokens: Mapping[str, str]) -> None:
         if not all(tokens):
-            raise UsageError("A token is not empty.")
+            raise UsageError("A token can't be empty.")
         super().__init__(host.incarnation)
         self.host = host
         self.tokens = dict(tokens)
-        """The tenants by their tokens; the empty tenant may name all workspaces."""
+        """Tenants by token. The empty tenant can access all workspaces."""
 
     def methods_of(self, token: str) -> HostMethods | None:
-        """The methods that a token may use; None for one that is not ours."""
         found = None
-        for known, tenant in self.tokens.items():  # all of them, however the first compares
+        for known, tenant in self.tokens.items():  # no early exit, to prevent timing attacks
             if hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass")):
                 found = HostMethods(self.host, tenant)
         return found
@@ -323,19 +322,18 @@ class ServerConnection(FrameConnection):
         self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the token, and not for ever."""
         super().connection_made(transport)
         self._server.connections.add(self)
         self._late = asyncio.get_running_loop().call_later(TOKEN_SECONDS, self.close)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Forget the connection; its calls go on."""
+        """Forget the connection. Its calls continue."""
         self._server.connections.discard(self)
         if self._late is not None:
             self._late.cancel()
 
     def received(self, message: Asked) -> None:
-        """Take the token, then requests."""
+        """Handle the token first, then requests."""
         if self._methods is None:
             self._greet(message)
             return
@@ -346,7 +344,7 @@ class ServerConnection(FrameConnection):
     def _greet(self, message: Asked) -> None:
         methods = self._server.methods_of(str(message.get("token", "")))
         if methods is None:
-            self.send({"error": {"kind": "usage", "message": "This token is not known here."}})
+            self.send({"error": {"kind": "usage", "message": "Unknown token."}})
             self.close()
             return
         if problem := _protocol_problem(message.get("protocol")):
@@ -363,7 +361,7 @@ class ServerConnection(FrameConnection):
         number, loop = int(asked.get("n", 0)), asyncio.get_running_loop()
 
         def progressed(event: Event) -> None:
-            # A reader that is slow misses some of it; the result has the whole.
+            # Drop progress for a slow reader. The result contains everything.
             if isinstance(event, Progressed) and not self.is_congested:
                 loop.call_soon_threadsafe(self.send, {"n": number, "progress": asdict(event)})
 
@@ -375,7 +373,7 @@ class ServerConnection(FrameConnection):
         except HostError as too_large:
             answer = frame({"n": number, "error": _problem_to_json(too_large)})
         finally:
-            # Also of a bug of ours, which is a traceback in the host's log: nobody waits for ever.
+            # Respond even after a bug (traceback in the host's log), so that no client waits forever.
             self.send_raw(answer or frame({"n": number, "error": FAILED}))
 
 
@@ -389,7 +387,7 @@ def _protocol_problem(spoken: Any) -> str:
 
 
 def error_answer(problem: HandtoolsError) -> bytes:
-    """The JSON of an answer that says what went wrong."""
+    """The JSON of an error response."""
     return b'"error":' + _json_bytes(_problem_to_json(problem))
 
 

@@ -1,4 +1,4 @@
-"""What a host says of itself: its load, and the workspaces that it has."""
+"""The status that a host reports: its load and its workspaces."""
 
 from dataclasses import dataclass, field
 
@@ -7,33 +7,33 @@ from handtools.fleet.metrics import HostMetrics
 
 @dataclass(frozen=True, slots=True)
 class HostStatus:
-    """What a host is doing."""
+    """The status of a host."""
 
     workspaces: int
     open: int
     running: int
     waiting: int
     shed: int
-    """Calls that were refused as `busy` since the start."""
+    """Calls refused as `busy` since the start."""
     draining: bool
     slots: int = 0
     tenants: dict[str, int] = field(default_factory=dict)
-    """How many workspaces each tenant has; those without one under the empty name."""
+    """Number of workspaces by tenant. Workspaces without a tenant are under the empty name."""
     memory_bytes: int = 0
-    """Of the host's process; 0 where the system does not tell."""
+    """Memory of the host's process; 0 if the system does not report it."""
     disk_free_bytes: int = 0
     disk_bytes: int = 0
     has_log: bool = False
-    """Whether workspaces are stored elsewhere, so that they can be moved."""
+    """Whether workspaces are stored in a log, so that they can be moved."""
     unstored_seconds: float = 0.0
-    """How old the oldest change is that its log does not have."""
+    """Age of the oldest change that is not yet stored in its log."""
     version: str = ""
-    """Of handtools on the host."""
+    """Version of handtools on the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostedWorkspace:
-    """A workspace in the list of a host."""
+    """A workspace in a host's list."""
 
     name: str
     tenant: str
@@ -43,7 +43,7 @@ class HostedWorkspace:
 
 
 def sample_status(metrics: HostMetrics, now: HostStatus, stored_bytes: int) -> None:
-    """Bring those metrics up to date that are looked at from time to time."""
+    """Update the sampled metrics from a status."""
     sums = {"busy": now.shed, "stored_bytes": stored_bytes}
     gauges = {
         "slots": now.slots,

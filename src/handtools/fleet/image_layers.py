@@ -1,7 +1,7 @@
-"""What archives hold, put together as one tree in memory: the layers of an image, or a plain archive. ADR 254.
+"""Merge the layers of an image, or a plain archive, into one tree in memory.
 
-Nothing is written while layers are merged, so that no name of one layer can lead through a link of another to a
-place outside: a folder of the tree is a folder, and `..` is refused.
+Nothing is written while layers are merged, so a path in one layer can't escape through a symlink in
+another: the folders of the tree are real folders, and `..` is refused.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from handtools.core.errors import UsageError
 WHITEOUT_PREFIX = ".wh."
 OPAQUE_NAME = ".wh..wh..opq"
 _UNION_FILE_SYSTEM_PREFIX = ".wh..wh."
-"""Begins names that a union file system keeps for itself; they are no part of the image."""
+"""Prefix of names reserved by union file systems. They are not part of the image."""
 _MOST_LINKS = 40
 _MAX_PATH_CHARS = 1 << 16
 _NEW_FOLDER_MODE = 0o755
@@ -21,22 +21,22 @@ _NEW_FOLDER_MODE = 0o755
 
 @dataclass(frozen=True, slots=True)
 class LayerEntry:
-    """What a layer says about one path."""
+    """The entry of a layer for one path."""
 
     path: str
     kind: Literal["file", "folder", "link", "hard link"]
     mode: int = 0
     target: str = ""
-    """Of a link, where it points; of a hard link, the path of its file."""
+    """The target of a symlink, or the path of the file that a hard link refers to."""
     content: Any = None
-    """Of a file, what it takes to read it."""
+    """For a file, the data needed to read it."""
     mtime: float | None = None
-    """When it was changed, in seconds since 1970; None if nobody knows."""
+    """Modification time in seconds since 1970; None if unknown."""
 
 
 @dataclass(slots=True)
 class ImageNode:
-    """What is at a path of the merged tree; paths that are hard links of each other share one node."""
+    """A node of the merged tree. Hard links to the same file share one node."""
 
     kind: Literal["file", "folder", "link"]
     mode: int = 0
@@ -47,22 +47,22 @@ class ImageNode:
 
 
 class ImageTree:
-    """The files of an image, to which layers are applied from the lowest on; or those of one archive."""
+    """The file tree of an image, to which layers are applied from lowest to highest, or of one archive."""
 
     def __init__(self) -> None:
         self.root = ImageNode("folder", _NEW_FOLDER_MODE)
 
     def apply(self, layer: Iterable[LayerEntry], *, has_whiteouts: bool = True) -> None:
-        """Apply a layer; raises `ValueError` for one that leads out or contradicts itself.
+        """Apply a layer. Raises `ValueError` if it escapes the tree or contradicts itself.
 
-        In an archive that is no layer of an image a name such as `.wh.a` means nothing else than itself.
+        In a plain archive (`has_whiteouts=False`), a name such as `.wh.a` has no special meaning.
         """
         added: list[tuple[list[str], LayerEntry]] = []
         for entry in layer:
             parts = path_parts(entry.path)
             name = parts[-1] if parts else ""
             if has_whiteouts and name.startswith(WHITEOUT_PREFIX):
-                # They hide what is below, never what the same layer brings: all of them go first.
+                # Whiteouts hide lower layers, never entries of the same layer, so apply them first.
                 self._hide(parts)
             else:
                 added.append((parts, entry))
@@ -70,7 +70,7 @@ class ImageTree:
             self._add(parts, entry)
 
     def folder(self, path: str) -> ImageNode:
-        """The folder at a path of the image; raises `UsageError` when there is none."""
+        """The folder at a path of the image. Raises `UsageError` if there is none."""
         found = self._resolved(path_parts(path))
         if found is None or found.kind != "folder":
             raise UsageError(f"The image has no folder {path!r}.")
@@ -94,7 +94,7 @@ class ImageTree:
         *above, name = parts
         folder = self._resolved(above, make=True)
         if folder is None or folder.kind != "folder":
-            raise ValueError(f"it has {entry.path[:200]!r} in something that is not a folder")
+            raise ValueError(f"the parent of {entry.path[:200]!r} is not a folder")
         known = folder.children.get(name)
         if entry.kind == "folder":
             if known is None or known.kind != "folder":
@@ -105,7 +105,7 @@ class ImageTree:
             beside = self._resolved(around)
             linked = None if beside is None else beside.children.get(last)
             if linked is None or linked.kind == "folder":
-                raise ValueError(f"{entry.path[:200]!r} is a hard link to a file that is not in it")
+                raise ValueError(f"{entry.path[:200]!r} is a hard link to a missing file")
             folder.children[name] = linked
         else:
             folder.children[name] = ImageNode(
@@ -113,7 +113,7 @@ class ImageTree:
             )
 
     def _resolved(self, parts: list[str], *, make: bool = False) -> ImageNode | None:
-        """What is at a path, with links followed as a process in the image would; `make` adds missing folders."""
+        """The node at a path, following symlinks as inside the image. `make` adds missing folders."""
         stack, waiting, links = [self.root], parts[::-1], 0
         while waiting:
             name, here = waiting.pop(), stack[-1]
@@ -142,7 +142,7 @@ class ImageTree:
 
 
 def walk_image(folder: ImageNode) -> Iterator[tuple[str, ImageNode]]:
-    """All that is below a folder with its path there, a folder before what is in it."""
+    """Walk everything below a folder with relative paths, each folder before its contents."""
     waiting = [("", folder)]
     while waiting:
         above, here = waiting.pop()
@@ -154,18 +154,18 @@ def walk_image(folder: ImageNode) -> Iterator[tuple[str, ImageNode]]:
 
 
 def path_parts(path: str) -> list[str]:
-    """The names in a path of an archive, from its root on; raises `ValueError` for a path that leads out."""
+    """The components of an archive path. Raises `ValueError` for a path that escapes the archive."""
     parts = [part for part in path.split("/") if part not in {"", "."}]
     if ".." in parts or "\0" in path:
-        raise ValueError(f"it has a path that leads out of it: {path[:200]!r}")
+        raise ValueError(f"it contains a path outside itself: {path[:200]!r}")
     if len(path) > _MAX_PATH_CHARS:
-        raise ValueError(f"it has a path of {len(path):,} characters: {path[:200]!r}…")
+        raise ValueError(f"it contains a path of {len(path):,} characters: {path[:200]!r}…")
     return parts
 
 
 def template_mode(mode: int, *, is_folder: bool) -> int:
-    """The permission bits that a file or folder has in a template.
+    """The permission bits of a file or folder in a template.
 
-    Without set-user-id and set-group-id, and its owner can read it. The sticky bit of a shared folder stays.
+    Clears setuid and setgid, and makes it readable for its owner. The sticky bit of folders is kept.
     """
     return (mode & 0o1777) | 0o500 if is_folder else (mode & 0o777) | 0o400

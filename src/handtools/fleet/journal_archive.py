@@ -1,4 +1,4 @@
-"""A copy of a workspace's journal as a tar archive: packed on its host, sent in parts, unpacked elsewhere."""
+"""Copy a workspace's journal as a tar archive: packed on its host, sent in parts, unpacked elsewhere."""
 
 import gzip
 import os
@@ -14,13 +14,13 @@ _JOURNAL_PARTS = ("journal.sqlite", "journal.sqlite-wal", "blobs", "outputs")
 
 
 def pack_journal(state: Path, archive: Path) -> None:
-    """Pack the record of calls and what it refers to; scratch folders, locks and caches stay."""
+    """Pack the journal and the files it refers to, without scratch folders, locks and caches."""
     with gzip.open(archive, "wb", compresslevel=1) as packed:
         pack_folder(state, packed, names=_JOURNAL_PARTS)
 
 
 def read_archive_part(archive: Path, offset: int) -> tuple[bytes, int]:
-    """A part of an archive, and the size of all of it."""
+    """A part of an archive, and the total size of the archive."""
     with archive.open("rb") as opened:
         opened.seek(offset)
         return opened.read(JOURNAL_PART_BYTES), os.fstat(opened.fileno()).st_size

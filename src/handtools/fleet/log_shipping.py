@@ -1,7 +1,4 @@
-"""What a host does with the logs of its workspaces: begin them, add to them, take workspaces over by them.
-
-ADR 240, 242, 285.
-"""
+"""How a host uses the logs of its workspaces: create them, append to them, recover workspaces from them."""
 
 import asyncio
 import logging
@@ -29,12 +26,12 @@ from handtools.toolbox import Toolbox
 
 logger = logging.getLogger("handtools")
 Durability = Literal["durable", "fast"]
-"""Whether a call that changes something is answered when its record is stored, or already before."""
+"""Whether a changing call returns after its record is stored (`durable`) or before (`fast`)."""
 _COLLECTION_LOOK_SECONDS = 3600.0
 
 
 class LogShipping:
-    """The logs of a host's workspaces. Everything is called in one event loop."""
+    """The logs of a host's workspaces. Use it from one event loop only."""
 
     def __init__(
         self,
@@ -55,7 +52,7 @@ class LogShipping:
         self._collecting: asyncio.Task[None] | None = None
 
     async def begin(self, name: str, head: LogHead) -> bool:
-        """Begin the log of a workspace; False if that may have been done before."""
+        """Create the log of a workspace; False if it may have existed already."""
         self._collect_daily()
         template = self._store.templates
         if not template.has(head.template):
@@ -63,12 +60,12 @@ class LogShipping:
         else:
             await to_thread.run_sync(self.log.put_template, template.get(head.template))
         if self._host_name and name.partition("-")[0] != self._host_name:
-            # A fork is on its parent's host, which need not be the one in its name any more.
+            # A fork is on its parent's host, which may no longer be the one in its name.
             await to_thread.run_sync(self.log.place, name, self._host_name)
         return await to_thread.run_sync(self.log.begin, name, head)
 
     async def begin_forks(self, slot: WorkspaceSlot, names: Sequence[str]) -> list[str]:
-        """Begin the logs of forks; those of them that were not begun before, by whom was killed since."""
+        """Create the logs of forks. Returns those that an interrupted attempt had not already created."""
         record, done = self._store.get(slot.name), slot.shipped
         await to_thread.run_sync(
             lambda: store_fork_base(self.log, self._store, slot.name, done=done, writer=self._incarnation)
@@ -85,11 +82,11 @@ class LogShipping:
         return new
 
     async def recover(self, name: str, tenant: str) -> None:
-        """Put a tenant's workspace together from its log; raises `WorkspaceMoved` when another host has it."""
+        """Recover a tenant's workspace from its log. Raises `WorkspaceMoved` if another host has it."""
         self._collect_daily()
         head = await to_thread.run_sync(self.log.head, name)
         if head is None or (tenant and head.tenant != tenant):
-            return  # nobody has the host work on a workspace by guessing another tenant's names, or learns of it
+            return  # guessing another tenant's names must neither cause work nor reveal that they exist
         host = await to_thread.run_sync(self.log.placed_on, name) if self._host_name else ""
         if host and host != self._host_name:
             raise self._slots.moved(name, host)
@@ -102,7 +99,7 @@ class LogShipping:
 
     @asynccontextmanager
     async def changing(self, slot: WorkspaceSlot, box: Toolbox) -> AsyncIterator[None]:
-        """What changes a workspace goes one after another, and is stored before it is told."""
+        """Serialize changes to a workspace. If durable, store each before its result is returned."""
         async with slot.changing:
             try:
                 yield
@@ -116,7 +113,7 @@ class LogShipping:
             task.add_done_callback(self._later.discard)
 
     async def ship(self, slot: WorkspaceSlot, box: Toolbox) -> None:
-        """Store what the log of a workspace does not have yet."""
+        """Store new changes of a workspace in its log."""
         async with slot.shipping:
             began = time.monotonic()
             try:
@@ -128,16 +125,16 @@ class LogShipping:
                 self._count("store_failures")
                 raise
             except SegmentTaken:
-                # It is another host's now; what is here is of no use to anyone.
+                # Another host has taken the workspace over: drop the copy here.
                 self._slots.by_name.pop(slot.name, None)
                 slot.lost = True
                 raise UnknownOutcome(
-                    f"Workspace {slot.name} was taken over by another host while the call ran here.",
-                    hint="Look at what is there before you do it again.",
+                    f"Another host took over workspace {slot.name} while the call was running here.",
+                    hint="Check the workspace's current state before you repeat the call.",
                 ) from None
 
     async def aclose(self) -> None:
-        """Wait until all is stored that was to be stored later."""
+        """Wait until all deferred changes are stored."""
         if self._collecting is not None:
             self._collecting.cancel()
             await asyncio.wait([self._collecting])
@@ -150,8 +147,8 @@ class LogShipping:
             async with self._slots.using(slot) as box, slot.changing:
                 await self.ship(slot, box)
         except HandtoolsError as problem:
-            if not slot.moved_to:  # else it was stored before
-                logger.warning("Workspace %s is not stored: %s", slot.name, problem)
+            if not slot.moved_to:  # a moved workspace was already stored
+                logger.warning("Can't store workspace %s: %s", slot.name, problem)
 
     def _store_gained(self, slot: WorkspaceSlot, box: Toolbox) -> None:
         journal = box.workspace.journal
@@ -175,7 +172,7 @@ class LogShipping:
             )
 
     def _collect_daily(self) -> None:
-        """Have logs of removed workspaces deleted once a day, by whichever host of the fleet looks first."""
+        """Delete the logs of removed workspaces once a day, on whichever host of the fleet checks first."""
         if self._collecting is None:
             self._collecting = asyncio.create_task(self._collect())
 
@@ -184,7 +181,7 @@ class LogShipping:
             try:
                 await to_thread.run_sync(self.log.collect_daily_garbage, abandon_on_cancel=True)
             except HandtoolsError as problem:
-                logger.warning("Logs of removed workspaces can't be deleted now: %s", problem)
+                logger.warning("Can't delete the logs of removed workspaces now: %s", problem)
             await asyncio.sleep(_COLLECTION_LOOK_SECONDS)
 
     def _count(self, name: str) -> None:

@@ -1,7 +1,7 @@
-"""Metrics of a host for Prometheus: through Ray where Ray is, as text on loopback elsewhere. ADR 256.
+"""Metrics of a host for Prometheus: through Ray if available, otherwise as text on loopback.
 
-A label is the name of a tool of the host, or how a call ended: both are short lists of ours. Names of workspaces,
-paths, arguments and tenants are in none.
+Labels are tool names and call outcomes, both from short fixed lists. They never contain workspace names,
+paths, arguments or tenants.
 """
 
 from bisect import bisect_left
@@ -13,111 +13,111 @@ from handtools.core.result import Result
 
 SECONDS_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0)
 OTHER = "other"
-"""The label of what is not on our list: a caller could write anything there."""
+"""Label for values that are not on our lists, because callers can send arbitrary ones."""
 Labels = Mapping[str, str]
 M = TypeVar("M")
 
 
 class CounterMetric(Protocol):
-    """Only grows. The methods are those of `ray.util.metrics`."""
+    """A counter, which only grows. The methods match `ray.util.metrics`."""
 
     def inc(self, value: float = ..., tags: dict[str, str] | None = ...) -> None:
-        """Add to it."""
+        """Add to the counter."""
 
 
 class GaugeMetric(Protocol):
-    """Is what it was set to last."""
+    """A gauge, which has the value last set."""
 
     def set(self, value: float | None, tags: dict[str, str] | None = ...) -> None:
-        """Set it."""
+        """Set the gauge."""
 
 
 class HistogramMetric(Protocol):
-    """Counts values by size."""
+    """A histogram, which counts values by size."""
 
     def observe(self, value: float, tags: dict[str, str] | None = ...) -> None:
         """Count a value."""
 
 
 class MetricRegistry(Protocol):
-    """Makes metrics, and shows them to whoever collects them."""
+    """Creates metrics and exposes them to a collector."""
 
     def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
-        """Make a counter."""
+        """Create a counter."""
         ...
 
     def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
-        """Make a gauge."""
+        """Create a gauge."""
         ...
 
     def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> HistogramMetric:
-        """Make a histogram of seconds."""
+        """Create a histogram of seconds."""
         ...
 
 
 class HostMetrics:
-    """What is counted of a host."""
+    """The metrics of a host."""
 
     def __init__(self, registry: MetricRegistry, tools: Iterable[str]) -> None:
         self._tools = frozenset(tools)
         self._codes = {each.code for each in ToolError.__subclasses__()}
         self._calls = registry.counter(
-            "handtools_calls_total", "Calls that ended, by how.", ("tool", "outcome")
+            "handtools_calls_total", "Finished calls by outcome.", ("tool", "outcome")
         )
         self._seconds = registry.histogram(
-            "handtools_call_seconds", "How long calls took, with the wait for a turn.", ("tool",)
+            "handtools_call_seconds", "Duration of calls, including the wait for a turn.", ("tool",)
         )
-        self._waits = registry.histogram("handtools_turn_wait_seconds", "How long calls waited for a turn.")
+        self._waits = registry.histogram("handtools_turn_wait_seconds", "Time calls waited for a turn.")
         self._stores = registry.histogram(
-            "handtools_store_seconds", "How long it took to store what a workspace's log lacked."
+            "handtools_store_seconds", "Time to store new changes in a workspace's log."
         )
         self._sums = {
             name: registry.counter(f"handtools_{name}_total", description)
             for name, description in {
-                "busy": "Calls that were refused as busy.",
-                "stored_bytes": "Bytes of logs that were stored, compressed.",
-                "store_failures": "Attempts to store a log that failed.",
-                "recovered_workspaces": "Workspaces that were put together from their logs.",
-                "moved_workspaces": "Workspaces that were handed over to another host.",
+                "busy": "Calls refused as busy.",
+                "stored_bytes": "Log bytes stored, compressed.",
+                "store_failures": "Failed attempts to store a log.",
+                "recovered_workspaces": "Workspaces recovered from their logs.",
+                "moved_workspaces": "Workspaces moved to another host.",
             }.items()
         }
         self._gauges = {
             name: registry.gauge(f"handtools_{name}", description)
             for name, description in {
-                "slots": "Workspaces that the host may have.",
-                "workspaces": "Workspaces that the host has.",
-                "open_workspaces": "Workspaces that are open.",
-                "running_calls": "Calls that run.",
-                "waiting_calls": "Calls that wait for a turn.",
+                "slots": "Maximum number of workspaces on the host.",
+                "workspaces": "Workspaces on the host.",
+                "open_workspaces": "Open workspaces.",
+                "running_calls": "Running calls.",
+                "waiting_calls": "Calls waiting for a turn.",
                 "memory_bytes": "Memory of the host's process.",
-                "disk_free_bytes": "Free bytes where workspaces are.",
-                "unstored_seconds": "Age of the oldest change that is not stored in its log yet.",
-                "draining": "Whether the host takes no new workspaces.",
+                "disk_free_bytes": "Free bytes on the disk with the workspaces.",
+                "unstored_seconds": "Age of the oldest change not yet stored in its log.",
+                "draining": "Whether the host is draining and accepts no new workspaces.",
             }.items()
         }
         self._added: dict[str, float] = {}
 
     def call_ended(self, tool: str, result: Result[Any], seconds: float) -> None:
-        """Count a call."""
+        """Count a finished call."""
         known = tool if tool in self._tools else OTHER
         self._calls.inc(1.0, {"tool": known, "outcome": self._outcome(result)})
         self._seconds.observe(seconds, {"tool": known})
 
     def waited(self, seconds: float) -> None:
-        """Count a wait for a turn."""
+        """Record the time that a call waited for a turn."""
         self._waits.observe(seconds)
 
     def stored(self, seconds: float) -> None:
-        """Count that a log was brought up to date."""
+        """Record the time that it took to store new changes in a log."""
         self._stores.observe(seconds)
 
     def add(self, name: str, value: float = 1.0) -> None:
-        """Add to one of the sums."""
+        """Add to one of the counters by name."""
         if value > 0:
             self._sums[name].inc(value)
 
     def sample(self, sums: Mapping[str, float], gauges: Mapping[str, float]) -> None:
-        """Take over values that the host keeps itself: sums as they have become, gauges as they are."""
+        """Update metrics from values that the host tracks: totals of counters, values of gauges."""
         for name, total in sums.items():
             self.add(name, total - self._added.get(name, 0.0))
             self._added[name] = total
@@ -131,27 +131,24 @@ class HostMetrics:
 
 
 class RayMetricRegistry:
-    """Metrics that Ray's own agents export on every node, with the host's name as a label."""
+    """Metrics that Ray's agents export on every node, with the host's name as a label."""
 
     def __init__(self, host: str) -> None:
         self._host = host
 
     def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
-        """Make a counter."""
         from ray.util.metrics import Counter  # pyright: ignore[reportMissingImports]
 
         made: CounterMetric = Counter(name.removesuffix("_total"), description, tag_keys=(*labels, "host"))
         return self._named(made)
 
     def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
-        """Make a gauge."""
         from ray.util.metrics import Gauge  # pyright: ignore[reportMissingImports]
 
         made: GaugeMetric = Gauge(name, description, tag_keys=(*labels, "host"))
         return self._named(made)
 
     def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> HistogramMetric:
-        """Make a histogram of seconds."""
         from ray.util.metrics import Histogram  # pyright: ignore[reportMissingImports]
 
         made: HistogramMetric = Histogram(
@@ -166,27 +163,24 @@ class RayMetricRegistry:
 
 
 class TextMetricRegistry:
-    """Metrics that are kept here, and written in the text format that Prometheus reads."""
+    """Metrics kept in memory and rendered in Prometheus text format."""
 
     def __init__(self) -> None:
         self._metrics: list[_TextMetric] = []
 
     def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> "_TextMetric":
-        """Make a counter."""
         return self._kept(_TextMetric(name, "counter", description, labels))
 
     def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> "_TextMetric":
-        """Make a gauge."""
         return self._kept(_TextMetric(name, "gauge", description, labels))
 
     def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> "_TextHistogram":
-        """Make a histogram of seconds."""
         made = _TextHistogram(name, "histogram", description, labels)
         self._metrics.append(made)
         return made
 
     def text(self) -> str:
-        """All metrics, as Prometheus reads them."""
+        """All metrics in Prometheus text format."""
         return "".join(metric.text() for metric in self._metrics)
 
     def _kept(self, metric: "_TextMetric") -> "_TextMetric":

@@ -1,4 +1,4 @@
-"""The metrics of a host on loopback, where Prometheus or its agent on the same machine reads them. ADR 256."""
+"""Serve a host's metrics on loopback, for Prometheus or its agent on the same machine."""
 
 import asyncio
 import contextlib
@@ -14,16 +14,16 @@ _MOST_REQUEST_BYTES = 16384
 
 
 class MetricsServer:
-    """Answers `GET /metrics`, and nothing else. It has no token: it listens on loopback alone."""
+    """Answers only `GET /metrics`. It needs no token because it listens only on loopback."""
 
     def __init__(self, host: WorkspaceHost, registry: TextMetricRegistry) -> None:
         self._host, self._registry = host, registry
         self._server: asyncio.Server | None = None
 
     async def start(self, address: str = "127.0.0.1", port: int = 0) -> int:
-        """Listen, on any free port by default; returns the port."""
+        """Start listening, by default on any free port. Returns the port."""
         if address not in _LOOPBACK:
-            raise UsageError(f"Metrics are for this machine alone: {address!r} is not loopback.")
+            raise UsageError(f"Metrics can be served only on a loopback address, not on {address!r}.")
         self._server = await asyncio.start_server(self._answer, address, port, limit=_MOST_REQUEST_BYTES)
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -50,7 +50,7 @@ class MetricsServer:
                 )
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever asked is gone, or asks for something else
+            pass  # the client disconnected, or did not send a valid request
         finally:
             writer.close()
             with contextlib.suppress(OSError):

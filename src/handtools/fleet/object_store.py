@@ -1,4 +1,4 @@
-"""Objects by key: in a folder, or in a store that fsspec reaches, such as `s3://bucket/fleet`. ADR 240."""
+"""Store objects by key in a folder or in any store that fsspec supports, such as `s3://bucket/fleet`."""
 
 import contextlib
 import errno
@@ -17,44 +17,44 @@ _FOLDER_SCHEME = "file://"
 
 
 class ObjectStore(Protocol):
-    """A store of objects; what can't be done now raises one of its `errors`."""
+    """A store of objects. Failed operations raise one of its `errors`."""
 
     errors: tuple[type[Exception], ...]
 
     def create(self, key: str, data: bytes) -> None:
-        """Put an object where none is; an error if there is one."""
+        """Create an object. Raises an error if the key exists."""
         ...
 
     def get(self, key: str, most: int) -> bytes | None:
-        """Up to so many bytes of an object from its beginning; None where there is none."""
+        """The first `most` bytes of an object; None if it does not exist."""
         ...
 
     def has(self, key: str) -> bool:
-        """Whether there is an object."""
+        """Whether an object exists."""
         ...
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder: of objects, and of folders."""
+        """The names of the objects and folders in a folder."""
         ...
 
     def modified(self, key: str) -> float:
-        """When an object was put, in seconds since 1970."""
+        """When an object was created, in seconds since 1970."""
         ...
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; no error for those that are gone."""
+        """Delete objects, ignoring those that do not exist."""
         ...
 
 
 def open_object_store(url: str, **options: Any) -> ObjectStore:
-    """The store at an address: of a folder (`file:///srv/fleet`), or of whatever fsspec has a client for."""
+    """Open the store at a URL: a folder (`file:///srv/fleet`), or anything fsspec has a client for."""
     if url.startswith(_FOLDER_SCHEME):
         return _FolderStore(url.removeprefix(_FOLDER_SCHEME))
     return _RemoteStore(url, options)
 
 
 class _FolderStore:
-    """Objects as files of a folder that others may write to. No link in it is followed."""
+    """Objects as files in a folder that others may write to. No symlink in it is followed."""
 
     errors: tuple[type[Exception], ...] = (OSError,)
 
@@ -68,7 +68,7 @@ class _FolderStore:
             try:
                 with open(folder.create_file(partial, 0o666), "wb") as file:
                     file.write(data)
-                # A hard link is there at once and whole, or not at all.
+                # link() is atomic and fails if the name exists, so the object is complete or absent.
                 os.link(
                     folder.name_for_os(partial),
                     folder.name_for_os(name),
@@ -114,9 +114,9 @@ class _FolderStore:
 
     @contextmanager
     def _opened(self, key: str) -> Iterator[tuple[FolderHandle, str]]:
-        """The folder that an object is in, and its name there."""
+        """The folder that contains an object, and its name there."""
         above, _, name = key.rpartition("/")
-        # The operator names the folder, by way of links if they like; what is in it is not theirs alone.
+        # Follow symlinks on the operator's path to the folder, but not inside it, where others can write.
         with (
             FolderHandle.at(os.path.realpath(self._folder)) as top,
             open_inner_folder(top, above) as folder,
@@ -135,7 +135,7 @@ class _FolderStore:
 
 
 class _RemoteStore:
-    """Objects behind a client of fsspec."""
+    """Objects in a store accessed through fsspec."""
 
     def __init__(self, url: str, options: dict[str, Any]) -> None:
         try:
@@ -143,7 +143,7 @@ class _RemoteStore:
         except ImportError as missing:
             raise HostError("Logs need fsspec: pip install 'handtools-slim[fleet]'.") from missing
         if url.startswith("s3:"):
-            # Else s3fs asks for the size of every object before it reads it, which is a second request for each.
+            # Otherwise s3fs requests the size of every object before reading it: a second request for each.
             options = {"max_concurrency": 1} | options
         self._files, self._top = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
         self.errors: tuple[type[Exception], ...] = (OSError, TimeoutError, *_client_errors())
@@ -180,7 +180,7 @@ class _RemoteStore:
 
 
 def _client_errors() -> list[type[Exception]]:
-    """What clients of object stores raise beside `OSError` when a server can't be reached."""
+    """Exceptions other than `OSError` that object store clients raise if a server is unreachable."""
     found: list[type[Exception]] = []
     for module, name in (("botocore.exceptions", "BotoCoreError"), ("aiohttp", "ClientError")):
         with contextlib.suppress(ImportError):

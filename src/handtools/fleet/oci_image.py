@@ -1,6 +1,6 @@
-"""Container images from disk: an OCI layout, as a folder or a tar archive, or what `docker save` writes. ADR 254.
+"""Container images on disk: an OCI layout (folder or tar archive), or the output of `docker save`.
 
-Every byte is checked against the image's own digests, from the index down to the content of each layer.
+Every byte is checked against the image's digests, from the index down to the content of each layer.
 """
 
 import contextlib
@@ -53,10 +53,10 @@ class _FolderFiles:
 
 
 def unpack_image(source: str | Path, tree: Path, scratch: Path, *, folder: str = "") -> str:
-    """Write an image's file system, or one folder of it, to `tree`, a new folder; returns the image's digest.
+    """Write an image's file system, or one folder of it, to the new folder `tree`. Returns its digest.
 
-    Devices and pipes are left out; set-user-id bits and owners, too. Raises `UsageError` for what is no image of
-    one platform, is damaged, or leads out of itself.
+    Devices, pipes, setuid bits and owners are omitted. Raises `UsageError` if it is not an image for a
+    single platform, is damaged, or contains paths outside itself.
     """
     budget = ArchiveBudget()
     with (
@@ -86,24 +86,24 @@ def _merged(
     digest, config, names = _described(files)
     diffs = _table(config.get("rootfs")).get("diff_ids")
     if not isinstance(diffs, list) or len(diffs) != len(names):
-        raise UsageError(f"The image does not say what its layers are. {_HINT}")
+        raise UsageError(f"The image's configuration does not list its layers. {_HINT}")
     tree = ImageTree()
     for number, (name, diff) in enumerate(zip(names, diffs, strict=True)):
         plain = scratch / f"layer-{number}"
         packed = files.open(name)
         if packed is None:
-            raise UsageError(f"The image lacks its layer {name}. {_HINT}")
+            raise UsageError(f"The image's layer {name} is missing. {_HINT}")
         with packed:
             if f"sha256:{decompress(packed, plain, budget)}" != diff:
-                raise UsageError(f"The layer {name} is damaged: its content has another digest. {_HINT}")
+                raise UsageError(f"The layer {name} is damaged: its digest does not match. {_HINT}")
         layer = opened.enter_context(plain.open("rb"))
-        plain.unlink()  # the open file is enough
+        plain.unlink()  # the open fd keeps the data
         tree.apply(TarArchive(layer).entries(budget))
     return digest, tree
 
 
 def _described(files: _ImageFiles) -> tuple[str, dict[str, Any], list[str]]:
-    """An image's digest, its configuration, and the files of its layers from the lowest on."""
+    """An image's digest, its configuration, and the files of its layers, lowest first."""
     if (index := _document(files, "index.json")) is not None:
         digest, manifest = _manifest(files, _parsed(index))
         layers = manifest.get("layers")
@@ -116,10 +116,10 @@ def _described(files: _ImageFiles) -> tuple[str, dict[str, Any], list[str]]:
         )
     listed = _document(files, "manifest.json")
     if listed is None:
-        raise UsageError(f"This is no image: it has neither index.json nor manifest.json. {_HINT}")
+        raise UsageError(f"This is not an image: it has no index.json or manifest.json. {_HINT}")
     images = _parsed(listed)
     if not isinstance(images, list) or len(images) != 1:
-        raise UsageError("The archive has several images: save the one that is meant.")
+        raise UsageError("The archive does not contain exactly one image. Save only the one you need.")
     image = _table(images[0])
     body = _document(files, str(image.get("Config")))
     if body is None:
@@ -127,7 +127,7 @@ def _described(files: _ImageFiles) -> tuple[str, dict[str, Any], list[str]]:
     named = str(image["Config"]).rpartition("/")[2].removesuffix(".json")
     digest = hashlib.sha256(body).hexdigest()
     if named != digest:
-        raise UsageError(f"The image's configuration is not what its name says. {_HINT}")
+        raise UsageError(f"The image's configuration is damaged: its digest does not match. {_HINT}")
     names = image.get("Layers")
     if not isinstance(names, list):
         raise UsageError(f"The image's manifest has no layers. {_HINT}")
@@ -135,14 +135,14 @@ def _described(files: _ImageFiles) -> tuple[str, dict[str, Any], list[str]]:
 
 
 def _manifest(files: _ImageFiles, index: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
-    """The digest and content of the manifest for this machine, through as many indexes as there are."""
+    """The digest and content of the manifest for this machine, resolved through nested indexes."""
     listed = index.get("manifests") if isinstance(index, dict) else None
     if not isinstance(listed, list) or depth > _MOST_INDEX_DEPTH:
         raise UsageError(f"The image's index lists no manifests. {_HINT}")
     wanted = {str(each.get("digest")) for each in map(_table, listed) if _runs_here(each)}
     if len(wanted) != 1:
         raise UsageError(
-            f"The index has {len(wanted)} images for this machine, and one is needed: save the one that is meant."
+            f"The index has {len(wanted)} images for this machine instead of one. Save only one."
         )
     (digest,) = wanted
     found = _blob(files, digest)
@@ -158,10 +158,10 @@ def _runs_here(described: dict[str, Any]) -> bool:
 
 
 def _table(value: Any) -> dict[str, Any]:
-    """A part of a document that has to be a table; raises `UsageError` for anything else."""
+    """Check that a part of a document is an object. Raises `UsageError` otherwise."""
     if not isinstance(value, dict):
         raise UsageError(
-            f"The image describes itself with {str(value)[:80]!r} where a table is needed. {_HINT}"
+            f"The image's metadata has {str(value)[:80]!r} where an object is expected. {_HINT}"
         )
     return value
 
@@ -169,7 +169,7 @@ def _table(value: Any) -> dict[str, Any]:
 def _blob_name(digest: Any) -> str:
     matched = _DIGEST.fullmatch(str(digest))
     if matched is None:
-        raise UsageError(f"{str(digest)[:100]!r} is no SHA-256 digest, which images here need.")
+        raise UsageError(f"{str(digest)[:100]!r} is not a SHA-256 digest. Other digests are not supported.")
     return f"blobs/sha256/{matched[1]}"
 
 
@@ -177,9 +177,9 @@ def _blob(files: _ImageFiles, digest: Any) -> dict[str, Any]:
     name = _blob_name(digest)
     body = _document(files, name)
     if body is None:
-        raise UsageError(f"The image lacks {name}. {_HINT}")
+        raise UsageError(f"The image's file {name} is missing. {_HINT}")
     if hashlib.sha256(body).hexdigest() != name.rpartition("/")[2]:
-        raise UsageError(f"{name} is damaged: its content has another digest. {_HINT}")
+        raise UsageError(f"{name} is damaged: its digest does not match. {_HINT}")
     return _table(_parsed(body))
 
 
@@ -195,4 +195,4 @@ def _parsed(body: bytes) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as problem:
-        raise UsageError(f"A part of the image is no JSON: {problem}.") from problem
+        raise UsageError(f"Part of the image's metadata is not valid JSON: {problem}.") from problem

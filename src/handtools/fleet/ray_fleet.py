@@ -1,7 +1,8 @@
-"""A fleet on Ray: Ray places and restarts the hosts; calls go to them directly. ADR 239.
+"""A fleet on Ray: Ray places and restarts the hosts, and calls go to them directly.
 
-Each host is a detached actor with a name, and a workspace has its host's name in its own. So whoever knows a
-workspace's name asks Ray where that actor is, and then the actor's own server. There is no directory to keep.
+Each host is a named detached actor, and a workspace's name contains its host's name. A client that knows a
+workspace's name asks Ray for the actor, then connects to the actor's server. No directory service is
+needed.
 """
 
 import asyncio
@@ -36,16 +37,17 @@ from handtools.toolbox import CODING
 
 NAMESPACE = "handtools"
 SLOT_RESOURCE = "workspace_slots"
-"""The Ray resource of which a host takes as many as it has slots, where nodes declare it."""
+"""The Ray resource of which a host reserves one per slot, if nodes declare it."""
 OWNER_LOCK_NAME = "owner"
 LOCATE_SECONDS = 30.0
 CLOSE_SECONDS = 60.0
 RELAY_SECONDS = 60.0
 PATIENCE_SECONDS = 180.0
-"""How long a call waits for its host to come back; Ray takes up to a minute to notice a lost node."""
+"""Seconds that a call waits for its host to return. Ray takes up to a minute to detect a lost node."""
 MAX_ARGUMENT_BYTES = 64 * 1024
-"""Ray keeps arguments of less than 100 kB with the actor. Larger ones go into the object store of the process
-that starts the fleet, and a host that is restarted after that process has ended does not find them.
+"""Maximum size of a Ray argument. Ray stores arguments below 100 kB with the actor. Larger ones go into the
+object store of the process that starts the fleet, so a host restarted after that process has exited would
+not find them.
 """
 _MOST_RAY_CALLS = 2000
 _MOST_MOVES = 10
@@ -56,23 +58,23 @@ _LONGEST_PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """How the hosts of a fleet are made."""
+    """Settings of the hosts of a fleet."""
 
     folder: str
-    """Where hosts keep workspaces on their nodes; each node has a folder of its own in it."""
+    """Where hosts keep workspaces on their nodes. Each node has its own folder in it."""
     limits: HostLimits = field(default_factory=HostLimits)
     quota: WorkspaceQuota = field(default_factory=WorkspaceQuota)
     policy: Policy = field(default_factory=Policy)
     runner: str = ""
     listen: str = "127.0.0.1"
-    """The address that a host's server listens on; `node` for the node's own, so that other nodes can connect.
+    """The address that a host's server listens on; `node` for the node's address, which others can reach.
 
-    Who can't connect asks through Ray.
+    Clients that can't connect send requests through Ray.
     """
     tenants: Mapping[str, str] = field(default_factory=dict)
-    """Tenants by their tokens."""
+    """Tenants by token."""
     log_url: str = ""
-    """Where logs and templates are stored, as an address of fsspec; without it workspaces end with their node."""
+    """fsspec URL for logs and templates. Without it, workspaces are lost with their node."""
     log_options: Mapping[str, Any] = field(default_factory=dict)
     durability: Durability = "durable"
     runtime_env: Mapping[str, Any] = field(default_factory=dict)
@@ -80,11 +82,11 @@ class HostSettings:
 
 
 class HostActor:
-    """A host in a Ray actor: made by `Fleet.start`, found again by its name."""
+    """A host in a Ray actor, started by `Fleet.start` and looked up by name."""
 
     def __init__(self, name: str, *pickled_settings: bytes) -> None:
         self._name = name
-        # The bytes are from whoever starts this actor, as are its other arguments, which Ray unpickles.
+        # The bytes come from the process that starts this actor. Ray unpickles its other arguments anyway.
         self._settings: HostSettings = pickle.loads(b"".join(pickled_settings))  # noqa: S301
         self._token = secrets.token_hex(32)
         self._methods: HostMethods | None = None
@@ -94,11 +96,11 @@ class HostActor:
         keep_log_lines()
 
     def __repr__(self) -> str:
-        """What Ray's dashboard and the prefix of its log lines call it."""
+        """The actor's name in Ray's dashboard and in the prefix of its log lines."""
         return f"handtools host {self._name}"
 
     async def where(self) -> dict[str, str]:
-        """The address of the host's server, a token for it, and the node that it is on."""
+        """The address of the host's server, a token for it, its node and its incarnation."""
         import ray
 
         server = await self._started()
@@ -110,27 +112,27 @@ class HostActor:
         }
 
     async def ask(self, asked: dict[str, Any]) -> bytes:
-        """What the server would answer, for those who can't connect to it."""
+        """Handle a request like the server, for clients that can't connect to it."""
         await self._started()
         assert self._methods is not None
         return b"{" + await self._methods.answer(asked) + b"}"
 
     async def settings(self) -> HostSettings:
-        """How it was made, so that it can be made again."""
+        """The settings it was started with, for restarting it."""
         return self._settings
 
     async def close(self) -> None:
-        """Store and close all workspaces, before the actor is ended."""
+        """Store and close all workspaces, before the actor is killed."""
         server = await self._started()
         await server.aclose()
         await server.host.aclose()
 
     async def pid(self) -> int:
-        """The process of the host."""
+        """The process id of the host."""
         return os.getpid()
 
     async def ping(self) -> None:
-        """Nothing."""
+        """Do nothing: shows that the actor responds."""
 
     def _log(self) -> LogStore | None:
         settings = self._settings
@@ -153,7 +155,7 @@ class HostActor:
                     templates=top / "templates",
                     mount_point=top,
                 )
-                try_lock(store.folder / OWNER_LOCK_NAME)  # held until this process ends
+                try_lock(store.folder / OWNER_LOCK_NAME)  # kept until this process exits
                 host = WorkspaceHost(
                     store,
                     limits=self._settings.limits,
@@ -181,7 +183,7 @@ async def _sample_metrics(host: WorkspaceHost) -> None:
 
 
 def _remove_abandoned_workspaces(top: Path) -> None:
-    """Remove what hosts left on this machine whose processes are gone: all of it is in their logs."""
+    """Delete workspaces that dead host processes left on this machine. All of them are in their logs."""
     for folder in top.glob("nodes/*/*"):
         lock = try_lock(folder / OWNER_LOCK_NAME)
         if lock is not None:
@@ -193,7 +195,7 @@ def _remove_abandoned_workspaces(top: Path) -> None:
 
 
 class RayHostClient(HostClient):
-    """Asks a host directly; Ray says where it is, and carries what can't go directly."""
+    """Client of a host in a Ray actor. Ray locates the host, and relays requests if it can't connect."""
 
     def __init__(
         self,
@@ -207,19 +209,19 @@ class RayHostClient(HostClient):
         self.actor_name = actor_name
         self._find_host = find_host
         self._moved: dict[str, str] = {}
-        """The hosts of workspaces that were handed over, as far as somebody asked here."""
+        """Hosts of moved workspaces, as learned from earlier requests."""
         self._namespace, self._direct = namespace, direct
         self._actor: Any = None
         self._incarnation = ""
         self._relayed_until = 0.0
-        """Until when questions go through Ray without another look whether the host can be reached directly."""
+        """Until when requests go through Ray without retrying the direct connection."""
         self.through_ray = 0
-        """How many questions went through Ray."""
+        """Number of requests sent through Ray."""
 
     async def locate(self) -> tuple[str, str]:
         """Ask Ray for the actor, and the actor for its address.
 
-        Raises `ConnectionRefusedError` if that is out of reach.
+        Raises `ConnectionRefusedError` if the address is not reachable from here.
         """
         import ray
 
@@ -231,13 +233,13 @@ class RayHostClient(HostClient):
         return found["address"], found["token"]
 
     async def node(self) -> str:
-        """The address of the node that the host is on."""
+        """The address of the host's node."""
         return str((await asyncio.wait_for(self._remote().where.remote(), LOCATE_SECONDS))["node"])
 
     async def ask(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
     ) -> dict[str, Any]:
-        """Ask directly, else through Ray; a workspace that was handed over is followed to its host."""
+        """Send a request directly or through Ray. Follows a moved workspace to its new host."""
         workspace, sent_to = str(params.get("workspace", "")), ""
         client = self._host_of(workspace)
         for _ in range(_MOST_MOVES):
@@ -248,10 +250,9 @@ class RayHostClient(HostClient):
                     raise
                 sent_to, self._moved[workspace] = moved.sent_to, moved.host
                 client = self._host_of(workspace)
-        raise HostError(f"Workspace {workspace} is handed from host to host.")
+        raise HostError(f"Workspace {workspace} keeps being moved between hosts.")
 
     def tell(self, method: str, params: dict[str, Any]) -> None:
-        """Send something whose answer nobody waits for, if there is a connection."""
         client = self._host_of(str(params.get("workspace", "")))
         if client is self:
             super().tell(method, params)
@@ -269,9 +270,9 @@ class RayHostClient(HostClient):
         on_progress: ProgressHandler | None = None,
         sent_to: str = "",
     ) -> dict[str, Any]:
-        """Ask this host alone; while it is being restarted, wait for it.
+        """Send a request to this host only, waiting while it is being restarted.
 
-        `sent_to` is the start of a host, this or another, to which the same was sent before.
+        `sent_to` is the incarnation of this or another host that the same request was sent to before.
         """
         import ray
 
@@ -285,7 +286,7 @@ class RayHostClient(HostClient):
                     return await self._ask_through_ray(method, asked)
                 return await connection.ask(method, asked, on_progress)
             except WorkspaceMoved as moved:
-                # All that ran in the start that says so is in the workspace's log; of an earlier one nobody knows.
+                # Calls of this incarnation are in the workspace's log; those of earlier ones may be lost.
                 moved.sent_to = "" if sent_to == moved.incarnation else sent_to
                 raise
             except ray.exceptions.RayTaskError as failure:
@@ -295,12 +296,10 @@ class RayHostClient(HostClient):
                 self._actor, self._relayed_until = None, 0.0
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-        raise HostError(
-            f"The host {self.actor_name} can't be reached: {lost.splitlines()[0] if lost else ''}"
-        )
+        raise HostError(f"Can't reach the host {self.actor_name}: {lost.splitlines()[0] if lost else ''}")
 
     async def _reachable(self) -> ClientConnection | None:
-        """The direct connection; None where there is none to be had, and Ray has to carry what is asked."""
+        """The direct connection; None if there is none and requests must go through Ray."""
         if time.monotonic() < self._relayed_until:
             return None
         try:
@@ -326,7 +325,7 @@ class RayHostClient(HostClient):
 
 
 class Fleet:
-    """The hosts of a fleet as one driver sees them; any number of drivers may use one fleet."""
+    """The hosts of a fleet, as seen by one driver. Any number of drivers can use one fleet."""
 
     def __init__(self, name: str, hosts: list[str], *, direct: bool = True) -> None:
         self.name = name
@@ -338,7 +337,7 @@ class Fleet:
 
     @classmethod
     async def start(cls, name: str, settings: HostSettings, *, hosts: int = 1) -> "Fleet":
-        """Start hosts as detached actors, spread over the nodes; those that are there already are kept."""
+        """Start hosts as detached actors, spread over the nodes. Existing hosts are kept."""
         for number in range(hosts):
             _start_host(name, f"h{number}", settings)
         fleet = cls(name, [f"h{number}" for number in range(hosts)])
@@ -347,14 +346,14 @@ class Fleet:
 
     @classmethod
     def connect(cls, name: str, *, direct: bool = True) -> "Fleet":
-        """Use a fleet that is running, from another program."""
+        """Connect to a running fleet from another program."""
         import ray
 
         named = ray.util.list_named_actors(all_namespaces=True)
         mine = [each["name"] for each in named if each["namespace"] == NAMESPACE]
         hosts = sorted(each.partition("/")[2] for each in mine if each.startswith(f"{name}/"))
         if not hosts:
-            raise UsageError(f"There is no fleet {name!r} in this cluster.")
+            raise UsageError(f"Fleet {name!r} not found in this cluster.")
         return cls(name, hosts, direct=direct)
 
     @property
@@ -363,9 +362,9 @@ class Fleet:
         return self._clients
 
     async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
-        """Make a template on every host, of a `folder`, `tarball`, `git` commit or `image` that all nodes see.
+        """Create a template on every host from a `folder`, `tarball`, `git` commit or `image` on all nodes.
 
-        `folder` is the one of an image that is meant, such as `/app`.
+        `folder` selects a folder of an image, such as `/app`.
         """
         digests = [
             await client.add_template(kind, source, commit=commit, folder=folder)
@@ -374,7 +373,7 @@ class Fleet:
         return digests[0]
 
     async def create(self, template: str) -> FleetToolbox:
-        """Make a workspace on the next host that has room; raises `Busy` when none has."""
+        """Create a workspace on the next host with a free slot. Raises `Busy` if there is none."""
         names = list(self._clients)
         refused: Busy | None = None
         for _ in names:
@@ -392,7 +391,7 @@ class Fleet:
         return FleetToolbox(self.client_of(workspace), workspace)
 
     def client_of(self, workspace: str) -> RayHostClient:
-        """The client of the host in a workspace's name; if that is gone for good, of one that knows more."""
+        """The client of the host in a workspace's name; if that is gone, of a host that can find it."""
         host = workspace.partition("-")[0]
         if host not in self._clients:
             names = sorted(self._clients)
@@ -400,7 +399,7 @@ class Fleet:
         return self._clients[host]
 
     def client(self, host: str) -> RayHostClient:
-        """The client of a host by its name, also of one that was started after this object was made."""
+        """The client of a host by name, including hosts started after this object was created."""
         if host not in self._clients:
             self._clients[host] = RayHostClient(
                 f"{self.name}/{host}", direct=self._direct, find_host=self.client
@@ -408,9 +407,10 @@ class Fleet:
         return self._clients[host]
 
     async def restart_host(self, host: str, settings: HostSettings | None = None) -> None:
-        """End a host and start it anew with the code and packages that are there now; drain it before.
+        """Stop a host and start it again with the currently installed code and packages. Drain it first.
 
-        What is stored comes back when it is asked for, as calls wait meanwhile. Other settings may be given.
+        Calls wait during the restart, and stored workspaces are recovered on demand. `settings` replaces
+        the old ones.
         """
         import ray
 
@@ -420,7 +420,7 @@ class Fleet:
         await self._end_host(client)
         end = time.monotonic() + CLOSE_SECONDS
         while time.monotonic() < end:
-            # The name is free a moment after the actor is gone.
+            # Ray frees the name shortly after the actor is gone.
             with contextlib.suppress(ValueError):
                 _start_host(self.name, host, settings, is_new=True)
                 break
@@ -437,23 +437,23 @@ class Fleet:
         ray.kill(actor, no_restart=True)
 
     async def fork(self, workspace: str, count: int = 1) -> list[FleetToolbox]:
-        """Make workspaces that begin as another is now, on the same host."""
+        """Fork a workspace in its current state, on the same host."""
         client = self.client_of(workspace)
         return [FleetToolbox(client, name) for name in await client.fork(workspace, count)]
 
     async def aclose(self) -> None:
-        """Close this driver's connections; the hosts go on."""
+        """Close this driver's connections. The hosts keep running."""
         for client in list(self._clients.values()):
             await client.aclose()
 
     async def stop(self) -> None:
-        """End the hosts; what is durable stays where it is stored."""
+        """Stop the hosts. Durable workspaces remain in their logs."""
         for client in list(self._clients.values()):
             await self._end_host(client)
 
 
 def _start_host(fleet: str, host: str, settings: HostSettings, *, is_new: bool = False) -> None:
-    """Start a host as an actor; with `is_new`, raises `ValueError` while one of that name is there."""
+    """Start a host as an actor. With `is_new`, raises `ValueError` if an actor with that name exists."""
     import ray
 
     options: dict[str, Any] = {
@@ -462,7 +462,7 @@ def _start_host(fleet: str, host: str, settings: HostSettings, *, is_new: bool =
         "get_if_exists": not is_new,
         "lifetime": "detached",
         "max_restarts": -1,
-        # Ray's own retries would run a call twice; ours carry its id.
+        # Ray's retries would run a call twice. Our retries are deduplicated by call id.
         "max_task_retries": 0,
         "max_concurrency": _MOST_RAY_CALLS,
         "num_cpus": 0,

@@ -1,8 +1,8 @@
-"""Tar archives, read and written: tarballs, layers of images, stored templates, journals. ADR 254.
+"""Read and write tar archives: tarballs, image layers, stored templates, journals.
 
-This is the only module that imports `tarfile` to unpack something. What an archive names becomes a tree in memory
-(`ImageTree`), and that tree is written once, through handles of folders that were made for it: no name and no link
-of an archive decides where something is written. `tarfile` itself extracts nothing.
+This is the only module that imports `tarfile` to unpack archives. The entries of an archive become a tree
+in memory (`ImageTree`), which is written once, through directory fds of newly created folders. So no path
+or symlink in an archive can redirect a write. `tarfile` itself extracts nothing.
 """
 
 import bz2
@@ -35,10 +35,10 @@ from handtools.host.files.folder_handle import (
 )
 
 MAX_ARCHIVE_BYTES = 64 << 30
-"""Most bytes of an archive, or of all layers of an image, unpacked."""
+"""Maximum unpacked size of an archive, or of all layers of an image."""
 MAX_ARCHIVE_ENTRIES = 5_000_000
 _MAX_READ_BYTES = 4 << 20
-"""Most bytes that are read at once: as long as an extended header may be."""
+"""Maximum size of one read, and so of an extended header."""
 _CHUNK_BYTES = 1 << 20
 _MAX_SECONDS = 1 << 34
 _MAX_ZSTANDARD_WINDOW_BYTES = 128 << 20
@@ -51,7 +51,7 @@ _UNPACKERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
         .stream_reader(packed, read_across_frames=True, closefd=False)
     ),
 }  # fmt: skip
-"""What reads each compressed format, by the bytes that it begins with."""
+"""Decompressors by magic number."""
 _FAILURES = (
     tarfile.TarError,
     OSError,
@@ -66,29 +66,29 @@ _FAILURES = (
 
 @dataclass(slots=True)
 class ArchiveBudget:
-    """How much may still be unpacked."""
+    """How much can still be unpacked."""
 
     bytes: int = MAX_ARCHIVE_BYTES
     entries: int = MAX_ARCHIVE_ENTRIES
 
     def spend(self, *, size: int = 0, entries: int = 0) -> None:
-        """Take something off; raises `TooLarge` when it is more than is left."""
+        """Subtract from the budget. Raises `TooLarge` if it is exceeded."""
         self.bytes -= size
         self.entries -= entries
         if self.bytes < 0 or self.entries < 0:
             raise TooLarge(
                 f"It unpacks to more than {MAX_ARCHIVE_BYTES >> 30} GiB or {MAX_ARCHIVE_ENTRIES:,} files.",
-                hint="Use a smaller one.",
+                hint="Use a smaller archive or image.",
             )
 
 
 @contextmanager
 def unpacking(what: str) -> Iterator[None]:
-    """Report everything that is wrong with an archive as a `UsageError` that names it."""
+    """Convert every error about an archive to a `UsageError` that names its kind."""
     try:
         yield
     except _FAILURES as problem:
-        raise UsageError(f"The {what} can't be unpacked: {problem}.") from problem
+        raise UsageError(f"Can't unpack the {what}: {problem}.") from problem
 
 
 class TarArchive:
@@ -98,9 +98,9 @@ class TarArchive:
         self._archive = tarfile.open(fileobj=_BoundedReads(plain), mode="r:")  # noqa: SIM115
 
     def entries(self, budget: ArchiveBudget) -> Iterator[LayerEntry]:
-        """What the archive says about each path. Devices and pipes are left out, and owners."""
+        """The entries of the archive, without devices, pipes and owners."""
         for member in self._archive:
-            # A file with holes can be larger than the archive that it is in.
+            # A sparse file can be larger than its archive.
             budget.spend(entries=1, size=member.size if member.issparse() else 0)
             mode = template_mode(member.mode, is_folder=member.isdir())
             if member.isdir():
@@ -114,50 +114,47 @@ class TarArchive:
                 yield LayerEntry(member.name, "file", mode, content=content, mtime=_seconds(member))
 
     def open(self, name: str) -> IO[bytes] | None:
-        """Open a file of the archive; None without one of that name. Links are followed inside of it alone."""
+        """Open a file of the archive; None if it does not exist. Follows links only inside the archive."""
         try:
             return self._archive.extractfile(name)
         except KeyError:
             return None
 
     def check_size(self, budget: ArchiveBudget) -> None:
-        """Read all names; raises `TooLarge` when there are too many."""
+        """Read all entries. Raises `TooLarge` if there are too many."""
         for _ in self._archive:
             budget.spend(entries=1)
 
 
 class _BoundedReads(io.BufferedIOBase):
-    """A file of which no more than some bytes are read at once: a header can say that it is gigabytes long."""
+    """A file that limits the size of a read, because a header can claim to be gigabytes long."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read the next bytes; raises `tarfile.ReadError` for too many."""
+        """Read the next bytes. Raises `tarfile.ReadError` if `size` is over the limit."""
         if size is None or not 0 <= size <= _MAX_READ_BYTES:
-            raise tarfile.ReadError(f"it has a header of {size or 0:,} bytes")
+            raise tarfile.ReadError(f"it contains a header of {size or 0:,} bytes")
         return self._file.read(size)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a place in the file."""
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """The place in the file."""
         return self._file.tell()
 
     def seekable(self) -> bool:
-        """True: layers and archives are files."""
         return True
 
 
 def _seconds(member: tarfile.TarInfo) -> float | None:
-    """When a member was changed; None if it says something else than a time."""
+    """The modification time of a member; None if it is out of range."""
     return member.mtime if 0 <= member.mtime < _MAX_SECONDS else None
 
 
 def decompress(packed: IO[bytes], target: Path, budget: ArchiveBudget) -> str:
-    """Write a file without its compression, if it has one; returns the SHA-256 digest of what was written."""
+    """Write a file, decompressed if necessary. Returns the SHA-256 digest of the written data."""
     unpacker = _unpacker_for(packed)
     plain: Any = packed if unpacker is None else unpacker(packed)
     found = hashlib.sha256()
@@ -177,21 +174,22 @@ def _unpacker_for(packed: IO[bytes]) -> Callable[[IO[bytes]], Any] | None:
 
 @contextmanager
 def opened_archive(packed: IO[bytes], scratch: Path, budget: ArchiveBudget) -> Iterator[TarArchive]:
-    """Open an archive; one that is compressed is written to a file in the folder `scratch` without that."""
+    """Open an archive. A compressed one is first decompressed to a file in the folder `scratch`."""
     if _unpacker_for(packed) is None:
         yield TarArchive(packed)
         return
     unpacked = scratch / "archive"
     decompress(packed, unpacked, budget)
     with unpacked.open("rb") as plain:
-        unpacked.unlink()  # the open file is enough
+        unpacked.unlink()  # the open fd keeps the data
         yield TarArchive(plain)
 
 
 def unpack_archive(packed: IO[bytes], folder: Path, scratch: Path) -> None:
-    """Write what a tar archive holds, compressed or not, to `folder`, a new one; `scratch` is for what it takes.
+    """Unpack a tar archive, compressed or not, to the new `folder`. `scratch` is for temporary files.
 
-    Links are written as they are. Raises `UsageError` for an archive that leads out of itself or is damaged.
+    Links are written unchanged. Raises `UsageError` if the archive is damaged or contains paths outside
+    itself.
     """
     budget = ArchiveBudget()
     with unpacking("archive"), opened_archive(packed, scratch, budget) as archive:
@@ -201,7 +199,7 @@ def unpack_archive(packed: IO[bytes], folder: Path, scratch: Path) -> None:
 
 
 def write_tree(top: ImageNode, folder: Path) -> None:
-    """Write a folder of a tree in memory to a new folder."""
+    """Write a folder of an in-memory tree to a new folder."""
     folder.mkdir(0o700)
     written: dict[int, str] = {}
     folders = [("", top)]
@@ -249,7 +247,7 @@ def _link(top: FolderHandle, first: str, folder: FolderHandle, name: str) -> Non
 
 
 def _settle_folder(top: FolderHandle, path: str, node: ImageNode) -> None:
-    """Give a folder its mode and time, when all is in it."""
+    """Set the mode and mtime of a folder after its contents are written."""
     above, _, name = path.rpartition("/")
     with open_inner_folder(top, above) as folder:
         if node.mtime is not None:
@@ -261,7 +259,7 @@ def _settle_folder(top: FolderHandle, path: str, node: ImageNode) -> None:
 def pack_folder(
     folder: Path, target: IO[bytes] | io.BufferedIOBase, *, names: Collection[str] = ()
 ) -> None:
-    """Write a folder's files, folders and links as a tar archive; all of them, or only some `names` in it."""
+    """Write a folder's files, folders and symlinks as a tar archive, optionally only the given `names`."""
     linked: dict[tuple[int, int], str] = {}
     with FolderHandle.at(os.fspath(folder)) as top, tarfile.open(fileobj=target, mode="w|") as archive:
         archive.addfile(_member(".", top.own_stat()))
@@ -285,7 +283,7 @@ def pack_folder(
 
 
 def _below(top: FolderHandle, names: Collection[str]) -> Iterator[TreeEntry]:
-    """Some names in a folder, those that are there, and everything below them."""
+    """Those of the names that exist in a folder, and everything below them."""
     for name in names:
         facts = top.find(name)
         if facts is None:

@@ -1,4 +1,4 @@
-"""Templates: read-only folders by the digest of their content, from which workspaces are made. ADR 236."""
+"""Templates: read-only folders, stored by content digest, from which workspaces are created."""
 
 import contextlib
 import hashlib
@@ -32,10 +32,10 @@ _REPOSITORY_NAME = ".git"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A read-only folder, and what is known of it."""
+    """A read-only folder and its metadata."""
 
     digest: str
-    """SHA-256 over the paths, modes and bytes of all that is in it."""
+    """SHA-256 over the paths, modes and bytes of everything in it."""
     tree: Path
     files: int
     bytes: int
@@ -49,9 +49,9 @@ class TemplateStore:
         self.folder = Path(folder)
 
     def add_folder(self, source: str | Path) -> Template:
-        """Make a template of a copy of a folder; the same content gives the same template.
+        """Create a template from a copy of a folder. The same content gives the same template.
 
-        Set-user-id and set-group-id bits stay out.
+        Setuid and setgid bits are dropped.
         """
         with self._incoming() as place, FolderHandle.at(os.path.realpath(source)) as top:
             os.mkdir(place / TEMPLATE_TREE_NAME)
@@ -62,9 +62,10 @@ class TemplateStore:
             return self._keep(place, f"folder {source}")
 
     def add_tarball(self, source: str | Path | IO[bytes]) -> Template:
-        """Make a template of a tar archive, compressed or not.
+        """Create a template from a tar archive, compressed or not.
 
-        Links stay as they are, owners and devices do not. Raises `UsageError` for a path that leads out of it.
+        Links are kept unchanged; owners and devices are dropped. Raises `UsageError` for a path outside the
+        archive.
         """
         if isinstance(source, (str, Path)):
             with unpacking("archive"), open(source, "rb") as file:
@@ -77,10 +78,10 @@ class TemplateStore:
             return self._keep(place, source)
 
     def add_image(self, source: str | Path, *, folder: str = "") -> Template:
-        """Make a template of a container image on disk, or of one folder of it such as `/app`.
+        """Create a template from a container image on disk, or from one folder of it such as `/app`.
 
-        That is an OCI layout, as a folder or a tar archive, or what `docker save` wrote; what leads out of it is
-        refused.
+        The image is an OCI layout (folder or tar archive) or the output of `docker save`. Paths outside the
+        image are refused.
         """
         with self._incoming() as place:
             digest = unpack_image(source, place / TEMPLATE_TREE_NAME, place, folder=folder)
@@ -89,10 +90,10 @@ class TemplateStore:
     def add_git_commit(
         self, repository: str | Path, commit: str = "HEAD", *, with_repository: bool = True
     ) -> Template:
-        """Make a template of a commit, by default with a repository of that commit alone, checked out.
+        """Create a template from a commit, by default with a checked-out repository of only that commit.
 
-        Only objects are read: no filter, hook, remote or other setting of the repository is used. Files in Git LFS
-        stay pointers, and objects that are missing are an error.
+        Only objects are read: no filter, hook, remote or other setting of the repository is used. Git LFS
+        files stay pointers, and missing objects are an error.
         """
         with self._incoming() as place:
             tree = place / TEMPLATE_TREE_NAME
@@ -100,9 +101,9 @@ class TemplateStore:
             return self._keep(place, f"commit {found}", commit=found if with_repository else "")
 
     def add_stored(self, digest: str, packed: IO[bytes]) -> Template:
-        """Make a template again from a tar archive of its own tree, which was stored under its digest.
+        """Recreate a template from a tar archive of its tree that was stored under its digest.
 
-        Raises `StorageFault` when the content is another one.
+        Raises `StorageFault` if the content does not match the digest.
         """
         with self._incoming() as place:
             stored, tree = place / "stored", place / TEMPLATE_TREE_NAME
@@ -110,7 +111,7 @@ class TemplateStore:
                 unpack_archive(packed, stored, place)
                 commit = head_commit(stored)
                 if commit and _content_digest(stored, commit)[0] == digest:
-                    # The digest says nothing of a repository but its commit: it is made anew from the objects.
+                    # The digest covers only the commit of a repository, so recreate .git from the objects.
                     write_commit(stored, commit, tree, with_repository=True)
                     shutil.rmtree(stored)
                 else:
@@ -121,50 +122,49 @@ class TemplateStore:
                 raise _damaged(digest, str(problem)) from problem
 
     def get(self, digest: str) -> Template:
-        """Return a template by its digest; raises `NotFound`."""
+        """Return a template by digest. Raises `NotFound`."""
         place = self._place(digest)
         try:
             facts = json.loads((place / TEMPLATE_FACTS_NAME).read_bytes())
         except (FileNotFoundError, NotADirectoryError, ValueError):
             raise NotFound(
-                f"There is no template {digest[:12]} here.", hint="Make it again from its source."
+                f"Template {digest[:12]} not found.", hint="Create it again from its source."
             ) from None
         return Template(digest, place / TEMPLATE_TREE_NAME, facts["files"], facts["bytes"], facts["source"])
 
     def tree(self, digest: str) -> Path:
-        """The folder of a template, whether it is there or not."""
+        """The folder of a template, whether or not it exists."""
         return self._place(digest) / TEMPLATE_TREE_NAME
 
     def has(self, digest: str) -> bool:
-        """Whether a template is here."""
+        """Whether a template exists in the store."""
         return (self._place(digest) / TEMPLATE_FACTS_NAME).is_file()
 
     def digests(self) -> list[str]:
-        """The digests of all templates that are here."""
+        """The digests of all templates in the store."""
         if not self.folder.is_dir():
             return []
         return sorted(name for name in os.listdir(self.folder) if _is_digest(name) and self.has(name))
 
     def touch(self, digest: str) -> None:
-        """Note that a template is used now."""
+        """Mark a template as used now."""
         with contextlib.suppress(FileNotFoundError):
             os.utime(self._place(digest) / TEMPLATE_FACTS_NAME)
 
     def unused_seconds(self, digest: str) -> float:
-        """How long ago a template was last used."""
+        """Seconds since a template was last used."""
         return time.time() - (self._place(digest) / TEMPLATE_FACTS_NAME).stat().st_mtime
 
     def remove(self, digest: str) -> None:
-        """Delete a template."""
         with contextlib.suppress(FileNotFoundError):
-            # Without its facts it is no template any more, however far the rest comes.
+            # Delete the facts first: without them it does not count as a template if we are interrupted.
             (self._place(digest) / TEMPLATE_FACTS_NAME).unlink()
         if self.folder.is_dir():
             with FolderHandle.at(os.fspath(self.folder)) as top:
                 remove_tree(top, digest)
 
     def remove_leftovers(self, *, older_seconds: float = 3600.0) -> int:
-        """Delete what interrupted work left; returns how many."""
+        """Delete leftovers of interrupted operations. Returns the number deleted."""
         left = [
             name
             for name in (os.listdir(self.folder) if self.folder.is_dir() else ())
@@ -187,21 +187,21 @@ class TemplateStore:
             shutil.rmtree(place, ignore_errors=True)
 
     def _place(self, digest: str) -> Path:
-        """The folder of a template, whether it is there or not."""
+        """The folder of a template, whether or not it exists."""
         if not _is_digest(digest):
-            raise NotFound(f"{digest[:80]!r} is not the digest of a template.", hint="Look at the list.")
+            raise NotFound(f"{digest[:80]!r} is not a template digest.", hint="Use 64 hexadecimal digits.")
         return self.folder / digest
 
     def _keep(self, place: Path, source: str, *, commit: str = "", digest: str = "") -> Template:
         found, files, size = _content_digest(place / TEMPLATE_TREE_NAME, commit)
         if digest and found != digest:
-            raise _damaged(digest, "Its content has another digest.")
+            raise _damaged(digest, "The digest of its content does not match.")
         if not self.has(found):
             facts = {"files": files, "bytes": size, "source": source, "made": time.time()}
             (place / TEMPLATE_FACTS_NAME).write_text(json.dumps(facts))
             try:
                 os.rename(place, self._place(found))
-            except OSError:  # somebody else was first, and theirs is the same
+            except OSError:  # race: another process created the same template
                 if not self.has(found):
                     raise
         return self.get(found)
@@ -213,8 +213,8 @@ def _is_digest(name: str) -> bool:
 
 def _damaged(digest: str, problem: str) -> StorageFault:
     return StorageFault(
-        f"What is stored as template {digest[:12]} is something else: {problem}",
-        hint="Look who can write to the object store, and add the template to the fleet again.",
+        f"The stored template {digest[:12]} is damaged or was replaced: {problem}",
+        hint="Check who can write to the object store, and add the template to the fleet again.",
     )
 
 
@@ -232,14 +232,15 @@ def _set_template_modes(tree: FolderHandle) -> None:
 
 
 def content_digest(tree: str | Path) -> str:
-    """SHA-256 over the paths, modes and bytes of all that is in a folder."""
+    """SHA-256 over the paths, modes and bytes of everything in a folder."""
     return _content_digest(Path(tree), "")[0]
 
 
 def _content_digest(tree: Path, commit: str) -> tuple[str, int, int]:
-    """The digest of a folder with its number of files and bytes.
+    """The digest of a folder, and its number of files and bytes.
 
-    The repository of a commit stands for itself: its index has times in it, which are never the same.
+    The repository of a commit is represented by the commit id, because its index contains varying
+    timestamps.
     """
     total = hashlib.sha256()
     files = size = 0
@@ -255,7 +256,7 @@ def _content_digest(tree: Path, commit: str) -> tuple[str, int, int]:
                 files, size = files + 1, size + found.facts.st_size
             else:
                 content = found.folder.link_target(found.name).hex() if stat.S_ISLNK(mode) else ""
-            # A link's mode says nothing; times and owners are the machine's.
+            # Symlinks have no meaningful mode; times and owners vary by machine, so ignore them.
             shown = 0 if stat.S_ISLNK(mode) else stat.S_IMODE(mode)
             line = [os.fsencode(found.path).hex(), stat.S_IFMT(mode), shown, content]
             total.update(json.dumps(line).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""Differences between two folders, looking only where layers say that something changed."""
+"""Compare two folders, looking only at paths that overlay layers mark as changed."""
 
 import errno
 import os
@@ -18,18 +18,18 @@ _NOT_THERE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 @dataclass(frozen=True, slots=True)
 class TreeDifference:
-    """A path that is not the same in two folders."""
+    """A path that differs between two folders."""
 
     path: str
     action: Literal["added", "removed", "changed"]
     is_folder: bool = False
-    """Whether it is a folder in the newer tree, or in the older if it is gone."""
+    """Whether it is a folder in the new tree, or in the old one if it was removed."""
 
 
 def tree_differences(old: str, new: str, layers: Sequence[str] | None = None) -> list[TreeDifference]:
-    """List the paths that differ, each folder before its contents; kinds, modes, bytes and targets count.
+    """List the paths whose kind, mode, bytes or symlink target differ, each folder before its contents.
 
-    `layers` are the folders in which overlayfs noted what was changed; without them everything is compared.
+    `layers` are the overlayfs layers that contain the changes. Without them everything is compared.
     """
     return list(_compared(old, new, "", layers))
 
@@ -51,12 +51,12 @@ def _compared(old: str, new: str, path: str, layers: Sequence[str] | None) -> It
         elif not _same(os.path.join(old, inner), before, os.path.join(new, inner), after):
             yield TreeDifference(inner, "changed", is_folder)
         if was_folder or is_folder:
-            # What is below a folder that is not on both sides is all new, or all gone.
+            # If it is a folder on only one side, everything below it was added or removed.
             yield from _compared(old, new, inner, layers if was_folder and is_folder else None)
 
 
 def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | None, Sequence[str] | None]:
-    """The names in a folder that layers have, and the layers for what is below; None for both means all."""
+    """The names that layers have in a folder, and the layers for what is below. None means all."""
     if layers is None:
         return None, None
     names: set[str] = set()
@@ -69,7 +69,7 @@ def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | 
         except OSError as error:
             if error.errno not in _NOT_THERE_ERRNOS:
                 raise
-            # This layer has nothing there, or a file: then the folder was removed and made anew above it.
+            # The layer has nothing there, or a non-folder: then a higher layer recreated the folder.
             if path and _blocks(layer, path):
                 return None, None
     return names, layers
@@ -79,12 +79,12 @@ def _replaces_folder(top: FolderHandle, path: str) -> bool:
     above, _, name = path.rpartition("/")
     with open_inner_folder(top, above) as parent:
         found = parent.find(name)
-        assert parent.fd is not None, "layers are there where handles are"
+        assert parent.fd is not None, "layers exist only on systems with directory fds"
         return found is not None and entry_meaning(LayerEntry(parent.fd, name, found)) == "opaque"
 
 
 def _blocks(layer: str, path: str) -> bool:
-    """Whether a layer has something at a path, or above it, that is no folder."""
+    """Whether a layer has a non-folder at a path or at one of its parents."""
     place = layer
     for part in path.split("/"):
         place = os.path.join(place, part)
@@ -132,7 +132,7 @@ def same_bytes(one: str, other: str) -> bool:
 
 
 def apply_differences(differences: Sequence[TreeDifference], source: str, target: str) -> None:
-    """Make a folder like another at the paths that differ; owners, times and attributes are copied too."""
+    """Make `target` like `source` at the differing paths, including owners, times and attributes."""
     with FolderHandle.at(source) as new, FolderHandle.at(target) as old:
         for each in differences:
             above, _, name = each.path.rpartition("/")
@@ -141,7 +141,7 @@ def apply_differences(differences: Sequence[TreeDifference], source: str, target
                     with open_inner_folder(old, above) as there:
                         remove_tree(there, name)
                 except (FileNotFoundError, NotADirectoryError):
-                    continue  # it went with the folder around it
+                    continue  # already removed with its parent folder
                 continue
             with open_inner_folder(new, above) as here, open_inner_folder(old, above) as there:
                 _bring(here, there, name)
@@ -159,7 +159,7 @@ def _bring(here: FolderHandle, there: FolderHandle, name: str) -> None:
         known = None
     if known is None:
         there.create_folder(name)
-    # What is in it comes as differences of its own.
+    # The contents of the folder are separate differences.
     there.set_mode(name, stat.S_IMODE(found.st_mode))
     if is_root():
         there.set_owner(name, found)

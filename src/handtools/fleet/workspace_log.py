@@ -1,14 +1,12 @@
-"""The log of a workspace in object storage: journal and changed files in segments, each written exactly once.
+"""The log of a workspace in object storage: journal and changed files in segments, each written once.
 
-ADR 240, 242.
+A segment is created under its number only if that key does not exist. So if two hosts both believe they own
+a workspace, one finds the number taken and gives up. A workspace is recovered from its template, the newest
+checkpoint and the segments after it.
 
-A segment is put under its number on the condition that there is none: of two hosts that both think they have a
-workspace, one finds the number taken and lets go. A workspace is put together again from its template, the newest
-checkpoint and the segments from there on.
-
-Whoever can write to the store can write a log. So what is read from it is checked here, before anything is done
-with it: names, paths, kinds, modes and sizes. What is wrong is a `StorageFault`. Paths are restored through
-handles of folders, so that none of them leads out of the workspace.
+Anyone who can write to the store can forge a log. So everything read from it is validated here before use:
+names, paths, kinds, modes and sizes. Invalid data raises `StorageFault`. Paths are restored through
+directory fds, so that none of them can escape the workspace.
 """
 
 import errno
@@ -51,23 +49,23 @@ _COMPRESSION_LEVEL = 3
 _GETS_AT_ONCE = 8
 _HEAD, _REMOVED = "head", "removed"
 _COLLECTIONS = "collections"
-"""The folder of the days on which garbage was collected."""
+"""Folder with one object for each day on which garbage was collected."""
 _SEGMENT_NAME, _CHECKPOINT_NAME = re.compile("[0-9]{8}"), re.compile("([0-9]{8})[.]checkpoint")
 _CHECKPOINT_SUFFIX, _BASE_SUFFIX = ".checkpoint", ".base"
 KEPT_FOLDERS = ("outputs", "blobs", "sessions")
-"""Folders beside the journal whose files are stored with it: outputs, large old versions, the shells' state."""
+"""Folders next to the journal whose files are stored with it: outputs, large old versions, shell state."""
 VAULT_FOLDER = "vault"
-"""The folder beside the journal with what was moved aside for undo."""
+"""The folder next to the journal with files that were moved aside for undo."""
 MAX_SEGMENT_BYTES = 4 << 30
-"""Most bytes of a segment, unpacked; also of what is stored of it."""
+"""Maximum size of a segment, both unpacked and stored."""
 MAX_SEGMENT_HEAD_BYTES = 64 << 20
-"""Most bytes of the list of paths in a segment: enough for some 500,000."""
+"""Maximum size of the path list in a segment, enough for about 500,000 paths."""
 MAX_RESTORED_BYTES = MAX_ARCHIVE_BYTES
-"""Most bytes of the files that are restored from a log."""
+"""Maximum total size of the files restored from a log."""
 MAX_LOG_SEGMENTS = 100_000
-"""Most segments behind the newest checkpoint, and most hosts that a workspace was handed over to."""
+"""Maximum number of segments after the newest checkpoint, and of moves of a workspace between hosts."""
 _MAX_NOTE_BYTES = 64 << 10
-"""Most bytes of an object that is neither segment nor template."""
+"""Maximum size of an object that is neither a segment nor a template."""
 _MAX_PATH_CHARS = 1 << 18
 _ODD_NAMES = frozenset({"", ".", ".."})
 _MAX_LINK_BYTES = 4095
@@ -75,25 +73,25 @@ _MAX_TIME = 1 << 62
 _MAX_WINDOW_BYTES = 8 << 20
 _HEAD_LENGTH = struct.Struct(">I")
 _NOT_THERE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
-"""Errors that say that nothing is at a path: the last one, that a link is above it."""
+"""Errors that mean a path does not exist. ELOOP means that one of its parents is a symlink."""
 REMOVED_LOG_SECONDS = 86400.0
-"""How long the log of a removed workspace is kept at least."""
+"""Minimum time in seconds that the log of a removed workspace is kept."""
 T = TypeVar("T")
 
 
 class SegmentTaken(HostError):
-    """Another host has written the segment: the workspace is its own now."""
+    """Another host wrote the segment and owns the workspace now."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogHead:
-    """What a workspace began with."""
+    """The initial state of a workspace."""
 
     template: str
     tenant: str = ""
     parent: str = ""
     segment: int = 0
-    """How many segments of the parent's log a fork begins with."""
+    """The number of segments in the parent's log when the fork was made."""
 
 
 PathKind = Literal["file", "link", "folder", "tree", "gone"]
@@ -101,47 +99,47 @@ _PATH_KINDS = frozenset(get_args(PathKind))
 
 
 class PathState(NamedTuple):
-    """What is at a path."""
+    """The state of a path."""
 
     path: str
     kind: PathKind
-    """A tree is a folder that replaces what was there."""
+    """`tree` is a folder that replaces what was there; `gone` means that nothing exists."""
     mode: int = 0
     data: bytes = b""
     mtime: int = 0
-    """In nanoseconds, of a file: large ones are known by it."""
+    """Modification time of a file in nanoseconds, by which large files are identified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A step of a log; a checkpoint is one that stands for all before it."""
+    """One step of a log. A checkpoint is a segment that replaces all earlier ones."""
 
     database: bytes | None
-    """The whole journal where it is new or its own log has begun anew."""
+    """The entire journal database, if it is new or its WAL was restarted."""
     log: bytes
-    """What the journal's write-ahead log has gained."""
+    """New data in the journal's write-ahead log."""
     paths: tuple[PathState, ...]
     writer: str
-    """The host's incarnation."""
+    """The incarnation of the host that wrote it."""
     kept: tuple[PathState, ...] = ()
-    """Files beside the journal: long outputs, and what was moved aside for undo."""
+    """Files next to the journal: long outputs, and files moved aside for undo."""
     is_fence: bool = False
-    """Whether a host has only taken the workspace over with it; such a segment is never deleted."""
+    """Whether it only marks that a host took over the workspace. Such a segment is never deleted."""
 
     @classmethod
     def of(
         cls, copy: JournalCopy, paths: Sequence[PathState], kept: Sequence[PathState], writer: str
     ) -> "Segment":
-        """A segment of what a journal has gained and what changed with it."""
+        """A segment with new journal data and the paths that changed."""
         return cls(copy.database, copy.log, tuple(paths), writer, tuple(kept))
 
     @classmethod
     def fence(cls, writer: str) -> "Segment":
-        """A segment with which a host takes a workspace over: who had it before finds its next number taken."""
+        """A segment that takes over a workspace: the previous host finds its next segment number taken."""
         return cls(None, b"", (), writer, is_fence=True)
 
     def pack(self) -> bytes:
-        """The bytes that are stored; raises `TooLarge` for more than `unpack` takes."""
+        """Serialize and compress the segment. Raises `TooLarge` if it is over the limit of `unpack`."""
         states = (*self.paths, *self.kept)
         blobs = [self.database or b"", self.log, *(state.data for state in states)]
         head = {
@@ -156,9 +154,9 @@ class Segment:
         size = _HEAD_LENGTH.size + len(line) + sum(map(len, blobs))
         if len(line) > MAX_SEGMENT_HEAD_BYTES or size > MAX_SEGMENT_BYTES:
             raise TooLarge(
-                f"The log of a workspace takes {MAX_SEGMENT_BYTES >> 20:,} MiB at once. What changed since it was "
-                f"last stored is {size >> 20:,} MiB, with {len(states):,} paths.",
-                hint="Remove what is not needed, and it is stored with the next call.",
+                f"A workspace's log accepts {MAX_SEGMENT_BYTES >> 20:,} MiB at once. The changes not yet "
+                f"stored are {size >> 20:,} MiB in {len(states):,} paths.",
+                hint="Delete unneeded files; the next call stores the rest.",
             )
         packed = io.BytesIO()
         compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
@@ -169,9 +167,10 @@ class Segment:
 
     @classmethod
     def unpack(cls, packed: bytes, *, with_data: bool = True) -> "Segment":
-        """Read what `pack` wrote; without the data of files and journal, only its head is looked at.
+        """Parse the output of `pack`. With `with_data=False`, only the header is read.
 
-        Raises `StorageFault` for anything else. No more is unpacked than the head says and a segment may have.
+        Raises `StorageFault` if it is invalid. Never unpacks more than the header declares and the limit
+        allows.
         """
         machine = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
         try:
@@ -179,7 +178,7 @@ class Segment:
             with machine.stream_reader(packed) as stream:
                 (length,) = _HEAD_LENGTH.unpack(_read_exactly(stream, _HEAD_LENGTH.size))
                 if length > MAX_SEGMENT_HEAD_BYTES:
-                    raise _bad_log(f"a list of paths of {length:,} bytes")
+                    raise _bad_log(f"a path list of {length:,} bytes")
                 head = _SegmentHead.read(_read_exactly(stream, length))
                 if size > MAX_SEGMENT_BYTES or size != _HEAD_LENGTH.size + length + sum(head.sizes):
                     raise _bad_log(f"a segment of {size:,} bytes whose parts are {sum(head.sizes):,} bytes")
@@ -205,7 +204,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class _SegmentHead:
-    """What a segment says of itself before its data."""
+    """The header of a segment."""
 
     writer: str
     is_whole: bool
@@ -213,37 +212,37 @@ class _SegmentHead:
     states: list[PathState]
     kept: int
     sizes: list[int]
-    """Of the journal, of its log, and of what is at each path."""
+    """Sizes of the journal, of its WAL, and of the data of each path."""
 
     @classmethod
     def read(cls, line: bytes) -> Self:
-        """Read the head of a segment; raises `StorageFault` for one that `Segment.pack` can't have written."""
+        """Parse the header of a segment. Raises `StorageFault` if `Segment.pack` can't have written it."""
         head = _table(line)
         states = [_state_of(row) for row in _listed(head.get("paths"))]
         sizes = [_whole_number(each) for each in _listed(head.get("sizes"))]
         kept = _whole_number(head.get("kept"))
         if len(sizes) != len(states) + 2 or kept > len(states):
-            raise _bad_log("a segment with parts that nothing is said about")
+            raise _bad_log("a segment whose header does not match its parts")
         writer, whole, fence = (head.get(key) for key in ("writer", "whole", "fence"))
         if not (isinstance(writer, str) and isinstance(whole, bool) and isinstance(fence, bool)):
-            raise _bad_log("a segment that does not say who wrote it")
+            raise _bad_log("a segment with an invalid writer, `whole` or `fence`")
         for state in states[len(states) - kept :]:
             if not _is_kept(state):
-                raise _bad_log(f"a {state.kind} {state.path[:200]!r} beside a journal")
+                raise _bad_log(f"a {state.kind} {state.path[:200]!r} next to a journal")
         return cls(writer, whole, fence, states, kept, sizes)
 
 
 def _bad_log(what: str) -> StorageFault:
     return StorageFault(
-        f"The object store has {what}, which no host writes.",
-        hint="Look who can write to the store. What is in it was not used.",
+        f"The object store contains {what}, which no host would write.",
+        hint="Check who can write to the store. The invalid data was not used.",
     )
 
 
 def _read_exactly(stream: zstandard.ZstdDecompressionReader, size: int) -> bytes:
     data = stream.read(size) if size else b""
     if len(data) != size:
-        raise _bad_log("a segment that is cut off")
+        raise _bad_log("a truncated segment")
     return data
 
 
@@ -251,13 +250,13 @@ def _parsed(text: bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise _bad_log("something else than JSON") from problem
+        raise _bad_log("data that is not JSON") from problem
 
 
 def _table(text: bytes) -> dict[str, Any]:
     found = _parsed(text)
     if not isinstance(found, dict):
-        raise _bad_log("a segment without a head")
+        raise _bad_log("a segment without a header")
     return found
 
 
@@ -269,25 +268,25 @@ def _listed(value: Any) -> list[Any]:
 
 def _whole_number(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_SEGMENT_BYTES:
-        raise _bad_log(f"{str(value)[:40]!r} in the place of a size")
+        raise _bad_log(f"{str(value)[:40]!r} instead of a size")
     return value
 
 
 def _state_of(row: Any) -> PathState:
-    """A row of a segment's list of paths, checked."""
+    """Validate a row of a segment's path list."""
     if type(row) is not list or len(row) != 4:
-        raise _bad_log("a path of which nothing is known")
+        raise _bad_log("a path without its properties")
     path, kind, mode, mtime = row
-    # Not `isinstance`: a bool is no mode.
+    # Not `isinstance`, because bool is a subclass of int.
     is_typed = type(path) is type(kind) is str and type(mode) is type(mtime) is int
     if not (is_typed and kind in _PATH_KINDS and 0 <= mode <= 0o7777 and -_MAX_TIME < mtime < _MAX_TIME):
-        raise _bad_log(f"a path of which it says {str(row[1:])[:200]}")
+        raise _bad_log(f"a path with the properties {str(row[1:])[:200]}")
     path_names(path)
     return PathState(path, kind, mode, b"", mtime)
 
 
 def _is_kept(state: PathState) -> bool:
-    """Whether something may be stored with a journal: a file of its own, or what was moved aside for undo."""
+    """Whether a file may be stored with a journal: in one of its folders, or moved aside for undo."""
     folder, *inner = state.path.split("/")
     if folder == VAULT_FOLDER:
         return bool(inner)
@@ -295,7 +294,7 @@ def _is_kept(state: PathState) -> bool:
 
 
 def path_names(path: str) -> list[str]:
-    """The names in a path below a folder; raises `StorageFault` for an absolute one, and one with `..` in it."""
+    """The components of a relative path. Raises `StorageFault` if it is absolute or contains `..`."""
     names = path.split("/")
     is_plain = _ODD_NAMES.isdisjoint(names) and "\0" not in path and len(path) <= _MAX_PATH_CHARS
     if not (is_plain and (path.isascii() or _is_encodable(path))):
@@ -313,7 +312,7 @@ def _is_encodable(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LogObjects:
-    """What is stored of a log, by number."""
+    """The stored objects of a log, by number."""
 
     segments: frozenset[int]
     checkpoints: frozenset[int]
@@ -321,32 +320,32 @@ class LogObjects:
 
     @property
     def newest_checkpoint(self) -> int:
-        """How many segments the newest checkpoint stands for; 0 without one."""
+        """The number of segments that the newest checkpoint replaces; 0 without one."""
         return max(self.checkpoints, default=0)
 
 
 class LogStore:
-    """The logs and templates of a fleet at one address, such as `s3://bucket/fleet`. Blocking."""
+    """The logs and templates of a fleet at one URL, such as `s3://bucket/fleet`. Blocking."""
 
     def __init__(self, url: str, **options: Any) -> None:
         self._objects = open_object_store(url, **options)
         self.stored_bytes = 0
-        """How many bytes of segments were stored through this object."""
+        """Bytes of segments stored through this object."""
 
     def begin(self, name: str, head: LogHead) -> bool:
-        """Begin the log of a workspace; False if it may have been begun before. Another log there is an error."""
+        """Create the log of a workspace; False if it may have existed. Raises if it has another log."""
         wanted = json.dumps([head.template, head.tenant, head.parent, head.segment]).encode()
         put = self._put_new(self._key(name, _HEAD), wanted)
         if put == "other":
-            raise SegmentTaken(f"There is a log of a workspace {name} already.")
+            raise SegmentTaken(f"Workspace {name} already has a different log.")
         return put == "new"
 
     def end(self, name: str) -> None:
-        """Note that a workspace was removed; its log stays for a while, for forks that begin with it."""
+        """Mark a workspace as removed. Its log is kept for a while, for forks that start from it."""
         self._put_new(self._key(name, _REMOVED), b"removed\n")
 
     def head(self, name: str) -> LogHead | None:
-        """What a workspace began with; None without a log of it."""
+        """The initial state of a workspace; None if it has no log."""
         found = self._get(self._key(name, _HEAD), _MAX_NOTE_BYTES)
         if found is None:
             return None
@@ -357,21 +356,21 @@ class LogStore:
                 and segment >= 0
             ):
                 return LogHead(template, tenant, parent, segment)
-        raise _bad_log(f"a beginning of workspace {name}")
+        raise _bad_log(f"an invalid initial state of workspace {name}")
 
     def placed_on(self, name: str) -> str:
-        """The host that a workspace was handed over to last; empty where its name says on which it is."""
+        """The host that a workspace was last moved to; empty if it is on the host in its name."""
         return self._placement(name)[1]
 
     def place(self, name: str, host: str) -> None:
-        """Note that a host has a workspace from now on; raises `SegmentTaken` if another was noted meanwhile."""
+        """Assign a workspace to a host. Raises `SegmentTaken` if another host was assigned concurrently."""
         number, known = self._placement(name)
         place = self._key(name, f"place-{number:08d}")
         if known != host and self._put_new(place, host.encode()) == "other":
-            raise SegmentTaken(f"Workspace {name} was handed over to another host meanwhile.")
+            raise SegmentTaken(f"Workspace {name} was moved to another host at the same time.")
 
     def _placement(self, name: str) -> tuple[int, str]:
-        """How often a workspace was handed over, and to whom last."""
+        """How often a workspace was moved, and the last host."""
         host = ""
         for number in range(MAX_LOG_SEGMENTS):
             found = self._get(self._key(name, f"place-{number:08d}"), _MAX_NOTE_BYTES)
@@ -379,11 +378,11 @@ class LogStore:
                 return number, host
             host = found.decode("ascii", "replace")
             if not WORKSPACE_NAME.fullmatch(host):
-                raise _bad_log(f"a host without a name that has workspace {name}")
-        raise _bad_log(f"too many hosts that workspace {name} was handed over to")
+                raise _bad_log(f"an invalid host name for workspace {name}")
+        raise _bad_log(f"too many moves of workspace {name}")
 
     def objects(self, name: str) -> LogObjects:
-        """List what is stored of a log."""
+        """List the stored objects of a log."""
         names = set(self._names(self._key(name)))
         return LogObjects(
             frozenset(int(each) for each in names if _SEGMENT_NAME.fullmatch(each)),
@@ -392,47 +391,47 @@ class LogStore:
         )
 
     def append(self, name: str, number: int, packed: bytes) -> None:
-        """Store a segment under its number; raises `SegmentTaken` if another one is there."""
+        """Store a segment under its number. Raises `SegmentTaken` if a different one exists."""
         if self._put_new(self._key(name, f"{number:08d}"), packed) == "other":
             raise SegmentTaken(f"Segment {number} of workspace {name} was written by another host.")
         self.stored_bytes += len(packed)
 
     def segment(self, name: str, number: int) -> bytes | None:
-        """A stored segment; None where there is none."""
+        """A stored segment; None if it does not exist."""
         return self._get(self._key(name, f"{number:08d}"), MAX_SEGMENT_BYTES)
 
     def segments(self, name: str, numbers: Iterable[int]) -> list[bytes | None]:
-        """Stored segments, several at once."""
+        """Stored segments, fetched concurrently."""
         with ThreadPoolExecutor(_GETS_AT_ONCE) as threads:
             return list(threads.map(lambda number: self.segment(name, number), numbers))
 
     def put_checkpoint(self, name: str, number: int, packed: bytes) -> None:
-        """Store what stands for so many segments; one that is there already says the same."""
+        """Store a checkpoint that replaces the first `number` segments. An existing one is equivalent."""
         self._put_new(self._key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"), packed)
 
     def checkpoint(self, name: str, number: int) -> bytes | None:
-        """A stored checkpoint; None where there is none."""
+        """A stored checkpoint; None if it does not exist."""
         return self._get(self._key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"), MAX_SEGMENT_BYTES)
 
     def put_base(self, name: str, number: int, packed: bytes) -> None:
-        """Store what forks of a workspace begin with that are made after so many segments."""
+        """Store the initial state of forks made after `number` segments."""
         self._put_new(self._key(name, f"{number:08d}{_BASE_SUFFIX}"), packed)
 
     def base(self, name: str, number: int) -> bytes | None:
-        """What forks begin with that were made after so many segments."""
+        """The initial state of forks made after `number` segments; None if it does not exist."""
         return self._get(self._key(name, f"{number:08d}{_BASE_SUFFIX}"), MAX_SEGMENT_BYTES)
 
     def delete_segments(self, name: str, numbers: Iterable[int], checkpoint: int) -> None:
-        """Delete segments that a newer checkpoint stands for, and an older checkpoint, if there is one."""
+        """Delete segments that a newer checkpoint replaces, and the previous checkpoint if there is one."""
         names = [f"{number:08d}" for number in numbers]
         if checkpoint:
             names.append(f"{checkpoint:08d}{_CHECKPOINT_SUFFIX}")
         self._delete(self._key(name, each) for each in names)
 
     def collect_daily_garbage(self) -> int | None:
-        """Delete logs that nobody needs any more, unless somebody has done so today: then None.
+        """Delete unneeded logs, or return None if that was already done today.
 
-        Every host of a fleet asks for it, and one of them does it.
+        Every host of a fleet calls this, and one of them does the work.
         """
         today = time.strftime("%Y-%m-%d", time.gmtime())
         if self._put_new(f"{_COLLECTIONS}/{today}", secrets.token_bytes(8)) == "other":
@@ -442,9 +441,9 @@ class LogStore:
         return self.collect_garbage()
 
     def collect_garbage(self, *, min_age: float = REMOVED_LOG_SECONDS) -> int:
-        """Delete logs of workspaces that were removed some seconds ago and that no fork needs; returns how many.
+        """Delete logs of workspaces removed `min_age` seconds ago that no fork needs. Returns the count.
 
-        It lists every log, and reads the head of each that has not ended: for once a day, and not for each call.
+        It lists every log and reads the head of each active one, so run it once a day, not for each call.
         """
         names = [each for each in self._names("workspaces") if WORKSPACE_NAME.fullmatch(each)]
         with ThreadPoolExecutor(_GETS_AT_ONCE) as threads:
@@ -455,7 +454,7 @@ class LogStore:
         gone = 0
         for name in ended - needed:
             if time.time() - self._modified(self._key(name, _REMOVED)) >= min_age:
-                # The head last: without it there is no log, and with it what is left is found again.
+                # Delete the head after the rest, so that an interrupted deletion is found again.
                 inner = [each for each in self._names(self._key(name)) if each not in {_HEAD, _REMOVED}]
                 for some in (inner, [_HEAD], [_REMOVED]):
                     self._delete(self._key(name, each) for each in some)
@@ -474,22 +473,22 @@ class LogStore:
             self._put_new(f"templates/{template.digest}", packed.read())
 
     def fetch_template(self, digest: str, into: TemplateStore) -> Template:
-        """Bring a template here; raises `NotFound`, and `StorageFault` if what is stored has another digest."""
+        """Download a template. Raises `NotFound`, or `StorageFault` if the digest does not match."""
         is_digest = TEMPLATE_DIGEST.fullmatch(digest)
         packed = self._get(f"templates/{digest}", MAX_ARCHIVE_BYTES) if is_digest else None
         if packed is None:
-            raise NotFound(f"No template {digest[:12]} is stored.", hint="Add it to the fleet again.")
+            raise NotFound(f"Template {digest[:12]} is not stored.", hint="Add it to the fleet again.")
         return into.add_stored(digest, io.BytesIO(packed))
 
     def _put_new(self, key: str, data: bytes) -> Literal["new", "same", "other"]:
-        """Put an object where none is; says what is there now."""
+        """Create an object if the key is free. Returns whether it is new, the same or another one."""
 
         def put() -> Literal["new", "same", "other"]:
             try:
                 self._create(key, data)
             except self._objects.errors:
-                # Stores say in different ways that something is there; and an answer that was lost leaves its
-                # object behind, which is ours then.
+                # Stores report an existing key in different ways. After a lost response, the object found
+                # there can also be our own.
                 found = self._get(key, len(data), is_compared=True)
                 if found is None:
                     raise
@@ -502,7 +501,7 @@ class LogStore:
         self._objects.create(key, data)
 
     def _get(self, key: str, most: int, *, is_compared: bool = False) -> bytes | None:
-        """An object; None where there is none. More than `most` bytes are an error, unless they are compared."""
+        """An object; None if it does not exist. Over `most` bytes is an error, unless only compared."""
         found = self._retried(lambda: self._objects.get(key, most + 1))
         if found is not None and len(found) > most and not is_compared:
             raise _bad_log(f"{key}, of more than {most:,} bytes")
@@ -519,9 +518,9 @@ class LogStore:
         self._retried(lambda: self._objects.delete(listed))
 
     def _key(self, name: str, key: str = "") -> str:
-        """Where something of a workspace's log is stored, or all of it."""
+        """The key of an object in a workspace's log, or of the log's folder."""
         if not WORKSPACE_NAME.fullmatch(name):
-            raise NotFound(f"{name[:80]!r} is not the name of a workspace.", hint="Look at the list.")
+            raise NotFound(f"{name[:80]!r} is not a valid workspace name.", hint="List the workspaces.")
         return f"workspaces/{name}/{key}".rstrip("/")
 
     def _retried(self, work: Callable[[], T]) -> T:
@@ -532,8 +531,8 @@ class LogStore:
             except self._objects.errors as failure:
                 if attempt == PUT_ATTEMPTS - 1:
                     raise StorageFault(
-                        f"The object store can't be used: {failure or type(failure).__name__}.",
-                        hint="Send the same call again later: it is not run twice.",
+                        f"The object store failed: {failure or type(failure).__name__}.",
+                        hint="Send the same call again later. It will not run twice.",
                     ) from failure
             time.sleep(pause)
             pause *= 2
@@ -541,7 +540,7 @@ class LogStore:
 
 
 def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
-    """What is at some paths of a folder now; with True, also all below, as for a folder that came as a whole."""
+    """The current states of paths in a folder. With True, includes everything below a path."""
     found: list[PathState] = []
     with FolderHandle.at(root) as top:
         for path, whole in paths.items():
@@ -568,7 +567,7 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
 
 
 def _states(folder: FolderHandle, name: str, path: str, facts: os.stat_result) -> Iterator[PathState]:
-    """What is at a name; nothing for what is neither file, link nor folder, which no log can hold."""
+    """The state of a name. Yields nothing for other kinds than files, symlinks and folders."""
     mode = stat.S_IMODE(facts.st_mode)
     if stat.S_ISDIR(facts.st_mode):
         yield PathState(path, "folder", mode)
@@ -580,29 +579,29 @@ def _states(folder: FolderHandle, name: str, path: str, facts: os.stat_result) -
 
 
 def apply_path_states(root: str, states: Sequence[PathState]) -> None:
-    """Make paths of a folder what they were when the states were taken; of a path, its last state counts."""
+    """Restore paths of a folder to the given states. The last state of a path counts."""
     with PathRestore(root, [states]) as restore:
         restore.write(0, states)
 
 
 @dataclass(slots=True)
 class _PathNode:
-    """What becomes of a path: a folder with its entries, or what a state says."""
+    """The final state of a path: a folder with its entries, a file, a symlink, or nothing."""
 
     is_folder: bool = True
     replaces: bool = False
-    """Whether it is a folder that has nothing of what was there before."""
+    """Whether it is a folder that replaces what was there before."""
     is_needed: bool = False
-    """Whether the folder has to be there: not for what only says that something below is gone."""
+    """Whether the folder must exist. It need not if the states only delete paths below it."""
     mode: int | None = None
-    """Of a folder; None if nobody said."""
+    """Mode of a folder; None if no state gives it."""
     source: tuple[int, int] | None = None
-    """Of a file or a link: which of the states it is, in which list. Without one, nothing is there."""
+    """For a file or symlink, the list and index of its state. None if nothing exists there."""
     children: "dict[str, _PathNode]" = field(default_factory=dict)
 
 
 def _merged_states(lists: Sequence[Sequence[PathState]]) -> _PathNode:
-    """What many states make of a folder, one after another."""
+    """Merge lists of states, applied in order, into one tree."""
     top = _PathNode()
     for step, states in enumerate(lists):
         for number, state in enumerate(states):
@@ -634,11 +633,11 @@ def _add_state(top: _PathNode, state: PathState, source: tuple[int, int]) -> Non
 
 
 class PathRestore:
-    """Makes paths of a folder what lists of states say, one list after another: of a path, the last state counts.
+    """Restores paths of a folder from lists of states, applied in order. The last state of a path counts.
 
-    The states are known from the start, and folders are made then; the data of a list is needed for a moment, so
-    that lists can be longer than memory. No link is followed, and nothing outside of the folder is touched,
-    whatever the states say. Files get no set-user-id or set-group-id bit.
+    The states are given at the start, when folders are created. The data of one list is needed only while
+    it is written, so all lists together can exceed memory. No symlink is followed and nothing outside the
+    folder is changed, whatever the states contain. Files get no setuid or setgid bit.
     """
 
     def __init__(self, root: str, lists: Sequence[Sequence[PathState]]) -> None:
@@ -658,28 +657,28 @@ class PathRestore:
     def __exit__(self, kind: object, *rest: object) -> None:
         with self._stack:
             if kind is None:
-                # The innermost first: a folder that may not be entered is made so when nothing more comes in.
+                # Innermost first: a folder may become inaccessible, so its contents must be done before.
                 for path, mode in reversed(self._modes):
                     above, _, name = path.rpartition("/")
                     self._subtree.folder(above).set_mode(name, mode)
 
     def write(self, step: int, states: Sequence[PathState]) -> None:
-        """Write the files and links of one of the lists, which has its data now."""
+        """Write the files and symlinks of one list, whose states now include their data."""
         for number in self._wanted.pop(step, ()):
             state = states[number]
             above, _, name = state.path.rpartition("/")
             self._left -= len(state.data)
             if self._left < 0:
                 raise TooLarge(
-                    f"The log has more than {MAX_RESTORED_BYTES >> 30} GiB of files.",
-                    hint="Look who can write to the store.",
+                    f"The log contains more than {MAX_RESTORED_BYTES >> 30} GiB of files.",
+                    hint="Check who can write to the object store.",
                 )
             self._write(self._subtree.folder(above), name, state)
 
     def _write(self, folder: FolderHandle, name: str, state: PathState) -> None:
         if state.kind == "link":
             if not state.data or b"\0" in state.data or len(state.data) > _MAX_LINK_BYTES:
-                raise _bad_log(f"a link {state.path[:200]!r} to {state.data[:200]!r}")
+                raise _bad_log(f"a symlink {state.path[:200]!r} to {state.data[:200]!r}")
             folder.create_link(name, state.data)
             return
         with open(folder.create_file(name, 0o600), "wb") as file:
@@ -689,7 +688,7 @@ class PathRestore:
             os.utime(file.fileno(), ns=(state.mtime, state.mtime))
 
     def _make_room(self, tree: _PathNode) -> None:
-        """Remove what goes or is replaced, and make all folders."""
+        """Delete removed and replaced paths, and create all folders."""
         waiting = [("", tree)]
         while waiting:
             above, node = waiting.pop()
@@ -706,7 +705,7 @@ class PathRestore:
                     self._wanted.setdefault(step, []).append(number)
 
     def _make_folder(self, folder: FolderHandle, name: str, path: str, node: _PathNode) -> bool:
-        """Make a folder, or keep the one that is there; False if there is none and none is needed."""
+        """Create a folder or keep the existing one; False if none exists and none is needed."""
         known = folder.find(name)
         is_there = known is not None and stat.S_ISDIR(known.st_mode)
         if not node.is_needed and not is_there:
@@ -717,7 +716,7 @@ class PathRestore:
             if known.st_mode & 0o700 != 0o700:
                 folder.set_mode(name, 0o700)
             elif node.mode is None:
-                mode = None  # it stays as it is
+                mode = None  # keep the current mode
         else:
             remove_tree(folder, name)
             folder.create_folder(name)

@@ -1,6 +1,7 @@
-"""An MCP server on stdio for one workspace on a host: `python -m handtools.fleet.workspace_mcp`. ADR 251, 284.
+"""An MCP server on stdio for one workspace on a host: `python -m handtools.fleet.workspace_mcp`.
 
-Where it is and what opens it is in the environment, which the batch runner writes into a client's configuration.
+Address, token and workspace come from environment variables, which the batch runner puts into the client's
+MCP configuration.
 """
 
 import os
@@ -29,12 +30,12 @@ async def _named_workspace() -> AsyncIterator[FleetToolbox]:
 
 
 def main() -> None:
-    """Serve the workspace that the environment names."""
+    """Serve the workspace named by the environment variables."""
     missing = [
         name for name in (ADDRESS_VARIABLE, TOKEN_VARIABLE, WORKSPACE_VARIABLE) if not os.environ.get(name)
     ]
     if missing:
-        sys.exit(f"handtools: not in the environment: {', '.join(missing)}")
+        sys.exit(f"handtools: missing environment variables: {', '.join(missing)}")
     try:
         serve_remote_over_stdio(_named_workspace)
     except HandtoolsError as problem:

@@ -1,4 +1,4 @@
-"""Store what a workspace has gained in its log, and put it together again from that. ADR 240, 242, 243."""
+"""Store new changes of a workspace in its log, and recover the workspace from the log."""
 
 import logging
 import os
@@ -27,38 +27,38 @@ from handtools.runtime.journal.database import JournalPosition, write_copied_jou
 
 logger = logging.getLogger("handtools")
 CHECKPOINT_SEGMENTS, MOST_SEGMENTS = 64, 256
-"""After how many segments a checkpoint is made: if they are twice as large as the last one, and anyway."""
+"""Segments before a checkpoint: if they are twice as large as the last checkpoint, and in any case."""
 MOST_KEPT_FILE_BYTES = 32 << 20
 MOST_KEPT_BYTES = 64 << 20
-"""How much of a change's old bytes is stored, and how much of outputs and old bytes in a checkpoint, each."""
+"""Limit for the old bytes of a change, and for outputs and for old bytes in a checkpoint (each)."""
 GROWING_OUTPUT_BYTES = 256 << 10
-"""A larger output that is still being written is stored when it has doubled, and not after each call."""
+"""A larger output that is still being written is stored only when it has doubled, not after each call."""
 _MOST_READ_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class ShippedPosition:
-    """How far the log of a workspace goes."""
+    """The position up to which a workspace is stored in its log."""
 
     number: int = 0
-    """How many segments it has."""
+    """The number of segments in the log."""
     journal: JournalPosition = field(default_factory=JournalPosition)
     entry: int = 0
-    """The newest change that is in it."""
+    """The newest change in the log."""
     kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """The kept files that are in it, with size and time."""
+    """The kept files in the log, with size and mtime."""
     checkpoint: int = 0
-    """How many segments the newest checkpoint stands for."""
+    """The number of segments that the newest checkpoint replaces."""
     checkpoint_bytes: int = 0
     bytes_since: int = 0
-    """The bytes of all segments since the checkpoint."""
+    """Total size of the segments since the checkpoint."""
     fences: frozenset[int] = frozenset()
-    """Segments since the checkpoint with which hosts took the workspace over."""
+    """Segments since the checkpoint that mark takeovers by a host."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveredWorkspace:
-    """A workspace that was put together from its log."""
+    """A workspace that was recovered from its log."""
 
     record: WorkspaceRecord
     shipped: ShippedPosition
@@ -74,17 +74,17 @@ def ship_workspace(
     writer: str,
     is_writing: bool = False,
 ) -> ShippedPosition:
-    """Append to the log what it does not have yet; returns how far it goes then. Nobody may be changing files.
+    """Append new changes to the log and return the new position. No files may change during the call.
 
-    `is_writing` tells whether a job still writes its output. Raises `SegmentTaken` when another host has gone on
-    with the log, `StorageFault` when it can't be stored now.
+    `is_writing` is whether a job is still writing its output. Raises `SegmentTaken` if another host has
+    continued the log, `StorageFault` if the changes can't be stored now.
     """
     try:
         return _shipped(log, store, name, journal=journal, done=done, writer=writer, is_writing=is_writing)
     except OSError as error:
         raise StorageFault(
-            f"What workspace {name} has gained can't be read for its log: {error.strerror or error}.",
-            hint="Send the same call again later: it is not run twice.",
+            f"Can't read the new changes of workspace {name} for its log: {error.strerror or error}.",
+            hint="Send the same call again later. It will not run twice.",
         ) from error
 
 
@@ -114,8 +114,8 @@ def _shipped(
         stored = log.segment(name, done.number)
         if stored is None or Segment.unpack(stored, with_data=False).writer != writer:
             raise
-        # An earlier attempt of ours was stored although nobody said so. It is a beginning of what we have now: the
-        # journal is stored whole once more behind it, with all paths since the last segment that we knew of.
+        # Our earlier attempt was stored but its response was lost. It is a prefix of the current state:
+        # append the full journal after it, with all paths since the last segment that we know of.
         copy = journal.copied_since(JournalPosition())
         packed = Segment.of(copy, path_states(root, paths), beside, writer).pack()
         log.append(name, done.number + 1, packed)
@@ -131,7 +131,7 @@ def _shipped(
 
 
 def is_checkpoint_due(done: ShippedPosition) -> bool:
-    """Whether so much was stored since the last checkpoint that a new one pays."""
+    """Whether enough was stored since the last checkpoint to make a new one worthwhile."""
     since = done.number - done.checkpoint
     grown = done.bytes_since >= 2 * done.checkpoint_bytes
     return since >= MOST_SEGMENTS or (since >= CHECKPOINT_SEGMENTS and grown)
@@ -140,24 +140,24 @@ def is_checkpoint_due(done: ShippedPosition) -> bool:
 def store_checkpoint(
     log: LogStore, store: WorkspaceStore, name: str, *, journal: Journal, done: ShippedPosition, writer: str
 ) -> ShippedPosition:
-    """Store one object that stands for all segments so far, and delete those. Nobody may be changing files.
+    """Store one object that replaces all segments so far, and delete them. No files may change until then.
 
-    It is for the log alone: if it can't be done now, the next call tries again.
+    It only shortens the log: if it fails, the next call tries again.
     """
     state = store.state(name)
     beside = [*_newest_kept_states(state, done.kept), *_backup_states(state, _backups(state))]
     whole = journal.copied_since(JournalPosition())
-    # The next segment has the whole journal, whether this is stored or only seems not to be: then none of its
-    # frames is missing, and none is there twice.
+    # Put the full journal into the next segment, even if storing this one seems to fail. So no WAL frame
+    # is missing or duplicated.
     done = replace(done, journal=JournalPosition())
     try:
         packed = Segment.of(whole, tree_states(store, name), beside, writer).pack()
         log.put_checkpoint(name, done.number, packed)
-        # A fence stays: it is what a host that was overtaken long ago finds in the place of its next segment.
+        # Keep fences: a host that lost the workspace long ago must find its next segment number taken.
         numbers = set(range(done.checkpoint, done.number)) - done.fences
         log.delete_segments(name, sorted(numbers), done.checkpoint)
     except HandtoolsError as problem:
-        logger.warning("The log of workspace %s can't be shortened now: %s", name, problem)
+        logger.warning("Can't shorten the log of workspace %s now: %s", name, problem)
         return done
     return replace(
         done,
@@ -169,7 +169,7 @@ def store_checkpoint(
 
 
 def tree_states(store: WorkspaceStore, name: str) -> list[PathState]:
-    """All paths of a workspace that are not as in its template."""
+    """All paths of a workspace that differ from its template."""
     record = store.get(name)
     template = os.fspath(store.templates.get(record.template).tree)
     found = store.differences_from(name, template, ())
@@ -179,22 +179,22 @@ def tree_states(store: WorkspaceStore, name: str) -> list[PathState]:
 def store_fork_base(
     log: LogStore, store: WorkspaceStore, name: str, *, done: ShippedPosition, writer: str
 ) -> None:
-    """Store what forks of a workspace begin with that are made now: its log may be shortened later."""
+    """Store the initial state of forks made now, because the parent's log may be shortened later."""
     log.put_base(name, done.number, Segment(None, b"", tuple(tree_states(store, name)), writer).pack())
 
 
 def recover_workspace(
     store: WorkspaceStore, log: LogStore, name: str, head: LogHead, *, writer: str
 ) -> RecoveredWorkspace | None:
-    """Put a workspace together from its template and its log, whose head was read; None if it was removed.
+    """Recover a workspace from its template and its log with the given head; None if it was removed.
 
-    Whoever had it before can store nothing more from then on.
+    From then on, the previous host can't store anything in the log.
     """
     read = _take_over(log, name, writer)
     if read is None:
         return None
     for left in (name, name + BASE_SUFFIX):
-        # Another host went on with it and it has come back, or somebody was stopped while they did this.
+        # Left from before another host had the workspace, or from an interrupted recovery.
         store.remove(left)
     if not store.templates.has(head.template):
         log.fetch_template(head.template, store.templates)
@@ -209,21 +209,21 @@ def recover_workspace(
     except OSError as error:
         store.remove(name)
         raise StorageFault(
-            f"Workspace {name} can't be put together from its log: {error.strerror or error}.",
-            hint="Make room or have the disk looked at, then try again.",
+            f"Can't recover workspace {name} from its log: {error.strerror or error}.",
+            hint="Free some space or check the disk, then try again.",
         ) from error
     except HandtoolsError:
-        store.remove(name)  # nobody is to find half of it
+        store.remove(name)  # never leave a partly recovered workspace
         raise
-    # What is recorded from here on begins with a whole copy: this file's own log has other salts.
+    # The next segment starts with a full journal copy, because this file's WAL has different salts.
     return RecoveredWorkspace(record, replace(read.position, entry=entry, kept=kept))
 
 
 def _restore(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog") -> None:
-    """Bring a workspace from what it began with to the end of its log."""
+    """Apply the log to a workspace in its initial state."""
     state, root = str(store.state(name)), str(store.root(name))
     if read.has_checkpoint and head.parent:
-        # A checkpoint says what is not as in the template; a path that the fork has put back is not in it.
+        # A checkpoint lists differences from the template, so it omits paths that the fork reset to it.
         said = {each.path for each in read.listed[0].paths}
         template = os.fspath(store.templates.get(head.template).tree)
         undone = {each.path: True for each in tree_states(store, name) if each.path not in said}
@@ -246,21 +246,22 @@ def _restore(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog") 
 
 @dataclass(frozen=True, slots=True)
 class _ReadLog:
-    """A log to its end, which is a fence of the reader's."""
+    """A log read to its end, which is the reader's fence."""
 
     packed: list[bytes]
-    """The newest checkpoint, if there is one, and the segments from there on."""
+    """The newest checkpoint, if any, and the segments after it."""
     listed: list[Segment]
-    """The same without their data: no more than one at a time is unpacked."""
+    """The same without their data, because only one is unpacked at a time."""
     has_checkpoint: bool
     position: ShippedPosition
 
 
 def _take_over(log: LogStore, name: str, writer: str) -> _ReadLog | None:
-    """Read a log, and end it with a fence; None if the workspace was removed.
+    """Read a log and append a fence; None if the workspace was removed.
 
-    Who has the workspace may be storing a checkpoint and deleting segments meanwhile. If a number was free because
-    its segment was deleted, there is a newer checkpoint, stored before the deletion: then it is read again.
+    The previous host may be storing a checkpoint and deleting segments concurrently. If a number was free
+    because its segment was deleted, a newer checkpoint was stored before the deletion, so the log is read
+    again.
     """
     for _ in range(_MOST_READ_ATTEMPTS):
         objects = log.objects(name)
@@ -294,7 +295,7 @@ def _take_over(log: LogStore, name: str, writer: str) -> _ReadLog | None:
 
 
 def _fenced(log: LogStore, name: str, number: int, writer: str) -> list[bytes] | None:
-    """Put a fence behind the last segment; what came from `number` on, with it. None if something is gone."""
+    """Append a fence. Returns the segments from `number` on, including it; None if one was deleted."""
     fence, came = Segment.fence(writer).pack(), list[bytes]()
     while len(came) < MAX_LOG_SEGMENTS:
         try:
@@ -310,10 +311,10 @@ def _fenced(log: LogStore, name: str, number: int, writer: str) -> list[bytes] |
 
 
 def _made_fork(store: WorkspaceStore, log: LogStore, name: str, head: LogHead) -> WorkspaceRecord:
-    """A fork as it began."""
+    """Create a fork in its initial state."""
     packed = log.base(head.parent, head.segment)
     if packed is None:
-        raise NotFound(f"What workspace {name} began with is not stored any more.", hint="Fork anew.")
+        raise NotFound(f"The initial state of workspace {name} is no longer stored.", hint="Fork again.")
     base = store.create(head.template, name=name + BASE_SUFFIX, tenant=head.tenant)
     try:
         apply_path_states(str(store.root(base.id)), Segment.unpack(packed).paths)
@@ -324,7 +325,7 @@ def _made_fork(store: WorkspaceStore, log: LogStore, name: str, head: LogHead) -
 
 
 def _kept_files(state: Path, known: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    """The kept files with size and time; of those that grow, what is known, until there is much more."""
+    """The kept files with size and mtime. Growing files keep the known values until they double."""
     found: dict[str, tuple[int, int]] = {}
     for folder in KEPT_FOLDERS:
         if not (state / folder).is_dir():
@@ -345,7 +346,7 @@ def _kept_states(state: Path, paths: Iterable[str]) -> list[PathState]:
 
 
 def _newest_kept_states(state: Path, kept: Mapping[str, tuple[int, int]]) -> list[PathState]:
-    """The kept files that a checkpoint has room for, the newest first."""
+    """The kept files that fit into a checkpoint, newest first."""
     left, chosen = MOST_KEPT_BYTES, []
     for path, (size, _) in sorted(kept.items(), key=lambda each: -each[1][1]):
         if size <= left:
@@ -355,7 +356,7 @@ def _newest_kept_states(state: Path, kept: Mapping[str, tuple[int, int]]) -> lis
 
 
 def _backups(state: Path) -> list[str]:
-    """All that lies in the vault, the newest first."""
+    """Everything in the vault, newest first."""
     vault = state / VAULT_FOLDER
     return (
         sorted(os.listdir(vault), key=lambda each: -(vault / each).lstat().st_mtime)
@@ -365,11 +366,11 @@ def _backups(state: Path) -> list[str]:
 
 
 def _backup_states(state: Path, refs: Iterable[str]) -> list[PathState]:
-    """What was moved aside under some names, as far as it is not too much."""
+    """The states of files moved aside for undo under these names, up to the size limit."""
     left, chosen = MOST_KEPT_BYTES, dict[str, bool]()
     for ref in refs:
         if not {"", ".", ".."}.isdisjoint(ref.split("/")):
-            continue  # names come from the journal, and that from the store: this one is not in the vault
+            continue  # the journal comes from the store, so a name may be forged to leave the vault
         size = _size(state / VAULT_FOLDER / ref)
         if size <= left:
             chosen[f"{VAULT_FOLDER}/{ref}"] = True
@@ -378,7 +379,7 @@ def _backup_states(state: Path, refs: Iterable[str]) -> list[PathState]:
 
 
 def _size(path: Path) -> int:
-    """The bytes of a file, or of all files in a folder; 0 if nothing is there."""
+    """The size of a file, or of all files in a folder; 0 if the path does not exist."""
     if path.is_dir() and not path.is_symlink():
         with FolderHandle.at(os.fspath(path)) as top:
             return sum(each.facts.st_size for each in walk_tree(top))

@@ -1,4 +1,4 @@
-"""A server for agents that are programs of their own: a token opens one workspace, on any host. ADR 251."""
+"""A server for agents in separate processes: each token gives access to one workspace, on any host."""
 
 import asyncio
 import contextlib
@@ -15,14 +15,14 @@ from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host_server import Asked, FrameServer, error_answer
 
 RELAYED_METHODS = frozenset({"call", "cancel", "definitions", "ping", "why"})
-"""What an agent may ask. Not `resume`: it would answer its own questions."""
+"""Methods that an agent can use. Not `resume`: it could approve its own calls."""
 
 CANCEL_SECONDS = 30.0
-"""How long calls get to end that are cancelled with their agent."""
+"""Seconds that running calls have to finish when they are cancelled with their agent."""
 
 
 class WorkspaceRelay(FrameServer):
-    """Passes on what an agent asks to the host of its workspace, and to no other workspace."""
+    """Forwards an agent's requests to the host of its workspace, and only for that workspace."""
 
     def __init__(self) -> None:
         super().__init__(secrets.token_hex(8))
@@ -30,7 +30,7 @@ class WorkspaceRelay(FrameServer):
 
     @asynccontextmanager
     async def opened(self, toolbox: FleetToolbox) -> AsyncIterator[str]:
-        """A token for a workspace, good for as long as the block runs; calls that run at its end are cancelled."""
+        """A token for a workspace, valid within the block. Calls still running at its end are cancelled."""
         token = secrets.token_hex(32)
         relayed = self._opened[token] = RelayedWorkspace(toolbox)
         try:
@@ -40,34 +40,33 @@ class WorkspaceRelay(FrameServer):
             await relayed.close()
 
     def methods_of(self, token: str) -> "RelayedWorkspace | None":
-        """What a token may ask; None for one that is not ours."""
         found = None
-        for known, workspace in self._opened.items():  # all of them, however the first compares
+        for known, workspace in self._opened.items():  # no early exit, to prevent timing attacks
             if hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass")):
                 found = workspace
         return found
 
 
 class RelayedWorkspace:
-    """The requests of one agent."""
+    """Handles the requests of one agent."""
 
     def __init__(self, toolbox: FleetToolbox) -> None:
         self.toolbox = toolbox
         self._is_over = False
-        """Whether its time is over: a connection may be open longer than that."""
+        """Whether the task has ended. The connection may stay open longer."""
         self._running: set[str] = set()
-        """Ids of the calls that run; a lost connection ends none of them."""
+        """Ids of running calls. They continue if the connection is lost."""
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def answer(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
-        """Ask the host, and return the JSON of its answer."""
+        """Forward a request to the host and return the JSON of its response."""
         try:
             method = asked.get("method")
             if self._is_over:
-                raise UsageError("The task of this token is over.")
+                raise UsageError("The task of this token has ended.")
             if method not in RELAYED_METHODS or asked.get("workspace") != self.toolbox.workspace_name:
-                raise UsageError(f"This token can't ask for {method!r} there.")
+                raise UsageError(f"This token does not allow {method!r} in that workspace.")
             params = {name: value for name, value in asked.items() if name not in _OF_THE_CONNECTION}
 
             def progressed(event: dict[str, Any]) -> None:
@@ -82,7 +81,7 @@ class RelayedWorkspace:
             return error_answer(problem)
 
     async def close(self) -> None:
-        """Answer no more, and cancel the calls that still run."""
+        """Refuse further requests and cancel running calls."""
         self._is_over = True
         for call_id in self._running:
             self.toolbox.client.tell("cancel", {"workspace": self.toolbox.workspace_name, "id": call_id})
@@ -91,7 +90,7 @@ class RelayedWorkspace:
 
     @contextmanager
     def _noted(self, asked: Asked) -> Iterator[None]:
-        """Remember a call while it runs."""
+        """Track a call while it runs."""
         call = asked.get("call")
         if asked["method"] != "call" or not isinstance(call, dict):
             yield
@@ -108,4 +107,4 @@ class RelayedWorkspace:
 
 
 _OF_THE_CONNECTION = frozenset({"n", "method", "progress", "sent_to"})
-"""Fields of a request that are about the connection that it came on."""
+"""Fields of a request that concern only its connection."""

@@ -1,4 +1,4 @@
-"""The slots of a host: which workspaces it has, who uses them, and which are closed since nobody does. ADR 238."""
+"""The slots of a host: which workspaces it has, which are in use, and which are closed as idle."""
 
 import asyncio
 import logging
@@ -23,34 +23,34 @@ _IDLE_LOOK_SECONDS = 1.0
 
 
 class WorkspaceMoved(HostError):
-    """Another host of the fleet has the workspace now; nothing was done here."""
+    """Another host of the fleet has the workspace now. Nothing was done here."""
 
     def __init__(self, message: str, host: str, incarnation: str) -> None:
         super().__init__(message)
         self.host = host
         self.incarnation = incarnation
-        """The start of the host that says so: all that ran in it is in the workspace's log."""
+        """The incarnation of the host that raised this. All calls it ran are in the workspace's log."""
         self.sent_to = ""
-        """An earlier start to which the same was sent, of which nobody knows what it did."""
+        """An earlier incarnation that the same request was sent to, with unknown outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLimits:
-    """How much one host holds."""
+    """The limits of one host."""
 
     slots: int = 2000
-    """Workspaces."""
+    """Maximum number of workspaces."""
     open: int = 128
-    """Workspaces whose files or journals are open; those that were used least lately are closed."""
+    """Maximum number of open workspaces. The least recently used ones are closed."""
     idle_seconds: float = 60.0
-    """How long a workspace stays open that nobody uses."""
+    """Seconds that an unused workspace stays open."""
     tenant_slots: int | None = None
     turns: TurnLimits = field(default_factory=TurnLimits)
 
 
 @dataclass(slots=True)
 class WorkspaceSlot:
-    """One workspace of the host; its toolbox is there while it is open."""
+    """One workspace of the host. It has a toolbox while it is open."""
 
     name: str
     tenant: str
@@ -62,26 +62,26 @@ class WorkspaceSlot:
     over_quota: TooLarge | None = None
     shipped: ShippedPosition = field(default_factory=ShippedPosition)
     lost: bool = False
-    """Whether another host has taken it over."""
+    """Whether another host has taken over the workspace."""
     moved_to: str = ""
-    """The host that it was handed over to."""
+    """The host that it was moved to."""
     unstored_since: float | None = None
-    """Since when something has changed that its log does not have."""
+    """Time of the first change that is not yet stored in its log."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     shipping: asyncio.Lock = field(default_factory=asyncio.Lock)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     free: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set while nobody uses it."""
+    """Set while the workspace is not in use."""
 
     @property
     def job_state(self) -> Literal["none", "ended", "running"]:
-        """Whether a job runs in it, or has ended there since it was opened."""
+        """Whether a job is running in it, or has ended since it was opened."""
         commands = None if self.box is None else self.box.workspace.commands
         return commands.job_state if isinstance(commands, LocalCommands) else "none"
 
 
 class WorkspaceSlots:
-    """The workspaces of a host: a toolbox is opened when it is used, and closed when others need its place."""
+    """The workspaces of a host. Toolboxes are opened on use, and closed if idle or too many are open."""
 
     def __init__(
         self,
@@ -99,41 +99,41 @@ class WorkspaceSlots:
         self._idle_task: asyncio.Task[None] | None = None
 
     def add(self, record: WorkspaceRecord) -> WorkspaceSlot:
-        """Take a slot for a workspace."""
+        """Assign a slot to a workspace."""
         slot = self.by_name[record.id] = WorkspaceSlot(record.id, record.tenant)
         slot.free.set()
         return slot
 
     def get(self, name: str, tenant: str) -> WorkspaceSlot:
-        """The slot of a tenant's workspace; raises `NotFound`."""
+        """The slot of a tenant's workspace. Raises `NotFound`."""
         slot = self.by_name.get(name)
-        # Another tenant's workspace is not there, as far as anyone can tell.
+        # Don't reveal that another tenant's workspace exists.
         if slot is None or (tenant and slot.tenant != tenant):
-            raise NotFound(f"There is no workspace {name} here.", hint="Ask where it is.")
+            raise NotFound(f"Workspace {name} not found on this host.", hint="Check its name and host.")
         return slot
 
     def check_room(self, tenant: str, count: int) -> None:
-        """Raise `Busy` unless so many more workspaces find room."""
+        """Raise `Busy` unless there is room for `count` more workspaces."""
         if len(self.by_name) + count > self._limits.slots:
             raise Busy(f"All {self._limits.slots} slots of this host are taken.", hint=BUSY_HINT)
         most = self._limits.tenant_slots
         held = sum(not tenant or slot.tenant == tenant for slot in self.by_name.values())
         if most is not None and held + count > most:
-            raise Busy(f"This tenant has {most} workspaces here, which is all.", hint="Remove one.")
+            raise Busy(f"This tenant can have at most {most} workspaces on this host.", hint="Remove one.")
 
     def moved(self, name: str, host: str) -> WorkspaceMoved:
-        """The error that says on which host a workspace is now."""
+        """The error with the current host of a workspace."""
         return WorkspaceMoved(
-            f"Workspace {name} is on host {host} now: ask there.", host, self._incarnation
+            f"Workspace {name} was moved. Send requests to host {host}.", host, self._incarnation
         )
 
     def opened(self) -> list[WorkspaceSlot]:
-        """Those with a toolbox or a mount: what is made ahead has no toolbox yet."""
+        """Slots with a toolbox or a mount. New workspaces are mounted but have no toolbox yet."""
         return [self.by_name[name] for name in self._store.open_names() if name in self.by_name]
 
     @asynccontextmanager
     async def using(self, slot: WorkspaceSlot) -> AsyncIterator[Toolbox]:
-        """The toolbox of a workspace, which stays open meanwhile."""
+        """The toolbox of a workspace, which stays open within the block."""
         if slot.box is None or slot.lock.locked():
             async with slot.lock:
                 box = slot.box or await self._open(slot)
@@ -154,7 +154,7 @@ class WorkspaceSlots:
 
     @asynccontextmanager
     async def alone(self, slot: WorkspaceSlot) -> AsyncIterator[None]:
-        """Nobody uses the workspace meanwhile, and its toolbox is closed."""
+        """Get exclusive access to a workspace, with its toolbox closed."""
         async with slot.lock:
             while slot.users:
                 await slot.free.wait()
@@ -163,11 +163,11 @@ class WorkspaceSlots:
             yield
 
     async def make_room(self) -> None:
-        """Close those that were used least lately, if more are open than may be."""
+        """Close the least recently used workspaces if too many are open."""
         await self._close_least_used(self._limits.open)
 
     async def aclose(self) -> None:
-        """Close every workspace, when its running calls have ended."""
+        """Close every workspace after its running calls end."""
         if self._idle_task is not None:
             self._idle_task.cancel()
             await asyncio.wait([self._idle_task])
@@ -188,10 +188,10 @@ class WorkspaceSlots:
         if slot.moved_to:
             raise self.moved(slot.name, slot.moved_to)
         if slot.name not in self.by_name:
-            raise NotFound(f"There is no workspace {slot.name} here.", hint="Ask where it is.")
+            raise NotFound(f"Workspace {slot.name} not found on this host.", hint="Check name and host.")
 
     async def _close_box(self, slot: WorkspaceSlot) -> None:
-        """Close a toolbox that nobody uses; what a job left is stored before."""
+        """Close an unused toolbox, after storing the changes of background jobs."""
         if slot.box is not None and not slot.lost:
             await self._before_close(slot, slot.box)
         box, slot.box = slot.box, None
@@ -215,19 +215,19 @@ class WorkspaceSlots:
                 await self._close(slot)
 
     async def _close(self, slot: WorkspaceSlot) -> None:
-        """Close a workspace that nobody uses; it stays open while what it holds can't be stored."""
+        """Close an unused workspace. It stays open if its changes can't be stored."""
         try:
             await self._close_box(slot)
             await to_thread.run_sync(self._store.close, slot.name)
         except (HandtoolsError, OSError) as problem:
-            logger.warning("Workspace %s can't be closed: %s", slot.name, problem)
+            logger.warning("Can't close workspace %s: %s", slot.name, problem)
 
     async def _close_idle(self) -> None:
-        """Close workspaces that nobody uses, from time to time."""
+        """Close idle workspaces periodically."""
         while True:
             await asyncio.sleep(min(_IDLE_LOOK_SECONDS, self._limits.idle_seconds))
             for slot in self.opened():
-                # What an ended job printed is gone when its workspace is closed: it is left time to be asked for.
+                # Closing a workspace discards the output of ended jobs, so leave time to fetch it.
                 patience = ENDED_JOB_PATIENCE if slot.job_state == "ended" else 1
                 unused = time.monotonic() - slot.used
                 if unused > self._limits.idle_seconds * patience:

@@ -1,8 +1,8 @@
-"""Workspaces made of layers: a template below, frozen layers over it, and one that is written to. ADR 236.
+"""Workspaces made of overlay layers: a template, frozen layers on top of it, and a writable upper layer.
 
-Making one costs a mount and a few folders, whatever the template's size; its disk is what was changed. `fork`
-freezes what was written so far as a layer that parent and forks share from then on. Where overlays can't be
-mounted a workspace is a copy, with the same methods.
+Creating one takes a mount and a few folders, whatever the template's size. It uses disk space only for
+changes. `fork` freezes the upper layer, and parent and forks share it from then on. If overlays can't be
+mounted, a workspace is a copy with the same methods.
 """
 
 import contextlib
@@ -39,16 +39,16 @@ from handtools.host.sandbox.overlay.overlay_mount import (
 )
 
 MOST_LAYERS = 16
-"""How many frozen layers a workspace may have before they are made one: the kernel takes one page of paths."""
+"""Maximum number of frozen layers before they are flattened: mount options are limited to one page."""
 _STORE_LOCK_SECONDS = 60.0
 WORKSPACE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 BASE_SUFFIX = ".base"
-"""Ends the name of the workspace that a recovered fork is made from, for a moment."""
+"""Suffix of the temporary workspace from which a recovered fork is created."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceQuota:
-    """How much a workspace may add to its template."""
+    """The limits for what a workspace can add to its template."""
 
     bytes: int = 2 << 30
     files: int = 200_000
@@ -56,15 +56,15 @@ class WorkspaceQuota:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceRecord:
-    """What is known of a workspace; kept beside its layers."""
+    """The metadata of a workspace, stored next to its layers."""
 
     id: str
     template: str
     kind: Literal["overlay", "copy"]
     layers: tuple[str, ...] = ()
-    """The frozen layers over the template, the lowest first."""
+    """The frozen layers on top of the template, lowest first."""
     base: tuple[str, ...] = ()
-    """The layers that it began with; a copy has at most one, which is whole."""
+    """The initial layers. A copy has at most one, which is complete."""
     parent: str = ""
     tenant: str = ""
     made: float = 0.0
@@ -72,7 +72,7 @@ class WorkspaceRecord:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceDiskUsage:
-    """What a workspace has added to the layers that it shares."""
+    """The disk space and files that a workspace adds to its shared layers."""
 
     bytes: int
     files: int
@@ -80,7 +80,7 @@ class WorkspaceDiskUsage:
 
 @dataclass(frozen=True, slots=True)
 class CollectedGarbage:
-    """What a clean-up removed."""
+    """The numbers of objects that a clean-up removed."""
 
     workspaces: int
     layers: int
@@ -88,7 +88,7 @@ class CollectedGarbage:
 
 
 class WorkspaceStore:
-    """The workspaces of one machine below one folder, with their templates and layers."""
+    """The workspaces of one machine in one folder, with their templates and layers."""
 
     def __init__(
         self,
@@ -99,11 +99,11 @@ class WorkspaceStore:
         templates: str | Path | None = None,
         mount_point: str | Path | None = None,
     ) -> None:
-        """`mount_point` is a folder around those of several stores, all of whose mounts belong to workspaces."""
+        """`mount_point` is a common parent folder of several stores, in which all mounts are workspaces."""
         self.folder = Path(os.path.abspath(folder))
         self._mount_point = Path(os.path.realpath(mount_point or self.folder))
         self.mounts_left = ""
-        """The mount point of all workspaces, for commands to do without; empty where there is none."""
+        """The common mount point of all workspaces, for commands to unmount; empty if there is none."""
         self._kind: Literal["overlay", "copy"] | None = kind
         self.templates = TemplateStore(templates or self.folder / "templates")
         self._shares_templates = templates is not None
@@ -113,17 +113,17 @@ class WorkspaceStore:
             each.mkdir(0o700, parents=True, exist_ok=True)
         self._lock = threading.RLock()
         self._owned: dict[str, int] = {}
-        """Locks of the workspaces that are open in this process."""
+        """Locks of the workspaces open in this process."""
 
     @cached_property
     def kind(self) -> Literal["overlay", "copy"]:
-        """What new workspaces are: overlays where they can be mounted, unless it was chosen."""
+        """The kind of new workspaces: as configured, otherwise overlays if they can be mounted."""
         if self._kind:
             return self._kind
         return "copy" if overlay_mount_problem(self.folder) else "overlay"
 
     def create(self, template: str, *, name: str = "", tenant: str = "") -> WorkspaceRecord:
-        """Make a workspace of a template and open it; raises `NotFound` for a template that is not here."""
+        """Create a workspace from a template and open it. Raises `NotFound` for an unknown template."""
         self.templates.get(template)
         with self._changing():
             made = WorkspaceRecord(
@@ -133,9 +133,9 @@ class WorkspaceStore:
         return made
 
     def open(self, name: str) -> Path:
-        """Make a workspace's files accessible, if they are not, and return its folder.
+        """Mount a workspace's files if necessary, and return its folder.
 
-        Raises `Busy` when another process has it open.
+        Raises `Busy` if another process has it open.
         """
         with self._lock:
             if name not in self._owned:
@@ -144,13 +144,13 @@ class WorkspaceStore:
                 self._is_frozen(record) and is_mounted(self.root(name))
             ):
                 with self._mounting():
-                    self._mount(record)  # a disk that refused midway through a fork has left it so
+                    self._mount(record)  # a disk error during a fork left it unmounted
             return self.root(name)
 
     def _open(self, record: WorkspaceRecord) -> None:
         lock = try_lock(self._place(record.id) / "lock")
         if lock is None:
-            raise Busy(f"Workspace {record.id} is open elsewhere.", hint="Ask the host that has it.")
+            raise Busy(f"Workspace {record.id} is open in another process.", hint="Use its host.")
         self._owned[record.id] = lock
         if record.kind == "overlay":
             try:
@@ -164,7 +164,7 @@ class WorkspaceStore:
                 raise
 
     def close(self, name: str) -> None:
-        """Leave a workspace on disk alone, without its mount; `open` brings it back."""
+        """Unmount a workspace and release its lock. It stays on disk and can be opened again."""
         with self._lock:
             lock = self._owned.pop(name, None)
             unmount(self.root(name))
@@ -184,31 +184,31 @@ class WorkspaceStore:
             self.close(name)
 
     def open_names(self) -> list[str]:
-        """The names of the workspaces that are open in this process."""
+        """The names of the workspaces open in this process."""
         return list(self._owned)
 
     def root(self, name: str) -> Path:
-        """The folder of a workspace's files, which are there while it is open."""
+        """The folder of a workspace's files, which are accessible while it is open."""
         return self._place(name) / "root"
 
     def state(self, name: str) -> Path:
-        """The folder for a workspace's journal, outside of its files."""
+        """The folder of a workspace's journal, which is outside its files."""
         return self._place(name) / "state"
 
     def get(self, name: str) -> WorkspaceRecord:
-        """Return what is known of a workspace; raises `NotFound`."""
+        """Return the metadata of a workspace. Raises `NotFound`."""
         try:
             value = json.loads((self._place(name) / "workspace.json").read_bytes())
         except (FileNotFoundError, NotADirectoryError, ValueError):
-            raise NotFound(f"There is no workspace {name} here.", hint="Look at the list.") from None
+            raise NotFound(f"Workspace {name} not found.", hint="List the workspaces.") from None
         except OSError as error:
             raise StorageFault(
-                f"What is known of workspace {name} can't be read: {error.strerror}.", hint="Try again."
+                f"Can't read the metadata of workspace {name}: {error.strerror}.", hint="Try again."
             ) from error
         return WorkspaceRecord(**{**value, "layers": tuple(value["layers"]), "base": tuple(value["base"])})
 
     def names(self) -> list[str]:
-        """The names of all workspaces that are here."""
+        """The names of all workspaces in the store."""
         return sorted(
             name
             for name in os.listdir(self._workspaces)
@@ -217,10 +217,11 @@ class WorkspaceStore:
         )
 
     def fork(self, name: str, count: int = 1, *, names: Sequence[str] = ()) -> list[WorkspaceRecord]:
-        """Make workspaces that begin as this one is now; all of them go on apart from each other.
+        """Fork a workspace in its current state. Parent and forks are independent from then on.
 
-        Nobody may be writing to it meanwhile, and handles of its files that are open stay with the frozen layer:
-        close its toolbox first. Journals of forks are new. All of them are made or none: `StorageFault`.
+        Close its toolbox first: nothing may write to it during the call, and open file descriptors would
+        still refer to the frozen layer. Forks have new journals. Raises `StorageFault` if not all forks can
+        be created; then none are.
         """
         made: list[WorkspaceRecord] = []
         try:
@@ -236,18 +237,18 @@ class WorkspaceStore:
                 with contextlib.suppress(OSError):
                     self.remove(fork.id)
             raise StorageFault(
-                f"Workspace {name} can't be forked: {error.strerror or error}.",
-                hint="It is as it was. Make room or have the disk looked at, then fork it again.",
+                f"Can't fork workspace {name}: {error.strerror or error}.",
+                hint="It was not changed. Free some space or check the disk, then fork it again.",
             ) from error
         return made
 
     def diff(self, name: str) -> list[TreeDifference]:
-        """What is different in a workspace from what it began with."""
+        """The differences between a workspace and its initial state."""
         with self.base_view(name) as base:
             return self.differences_from(name, base, self.get(name).base)
 
     def differences_from(self, name: str, base: str, shared: tuple[str, ...]) -> list[TreeDifference]:
-        """What is different in a workspace from `base`, a folder of its template with the layers `shared`."""
+        """The differences between a workspace and `base`, a view of its template and layers `shared`."""
         root, record = os.fspath(self.open(name)), self.get(name)
         if record.kind == "copy" or record.layers[: len(shared)] != shared:
             return tree_differences(base, root)
@@ -258,7 +259,7 @@ class WorkspaceStore:
 
     @contextmanager
     def base_view(self, name: str) -> Iterator[str]:
-        """The folder as it was when a workspace began, to look at."""
+        """A read-only view of a workspace's initial state."""
         record = self.get(name)
         tree = os.fspath(self.templates.get(record.template).tree)
         if record.kind == "copy" or not record.base:
@@ -274,7 +275,7 @@ class WorkspaceStore:
             place.rmdir()
 
     def usage(self, name: str) -> WorkspaceDiskUsage:
-        """What a workspace has added since it began or was last forked."""
+        """The disk usage of a workspace since it was created or last forked."""
         record = self.get(name)
         top = self._place(name) / ("upper" if record.kind == "overlay" else "root")
         files = size = 0
@@ -288,23 +289,23 @@ class WorkspaceStore:
         return WorkspaceDiskUsage(size, files)
 
     def check_quota(self, name: str) -> None:
-        """Raise `TooLarge` when a workspace has added more than its quota."""
+        """Raise `TooLarge` if a workspace has added more than its quota."""
         used = self.usage(name)
         if used.bytes > self.quota.bytes or used.files > self.quota.files:
             raise TooLarge(
-                f"The workspace holds {used.bytes >> 20:,} MiB in {used.files:,} files of its own; "
+                f"The workspace is over its quota: {used.bytes >> 20:,} MiB in {used.files:,} files; "
                 f"{self.quota.bytes >> 20:,} MiB and {self.quota.files:,} files are allowed.",
-                hint="Remove what is not needed.",
+                hint="Delete unneeded files with `bash`.",
             )
 
     def set_parent(self, name: str, parent: str) -> WorkspaceRecord:
-        """Note which workspace one was forked from."""
+        """Record which workspace a workspace was forked from."""
         record = replace(self.get(name), parent=parent)
         self._write(record)
         return record
 
     def remove(self, name: str) -> None:
-        """Delete a workspace with its journal; forks of it are not touched."""
+        """Delete a workspace and its journal. Its forks are not affected."""
         with self._changing():
             self.close(name)
             with contextlib.suppress(FileNotFoundError):
@@ -312,7 +313,7 @@ class WorkspaceStore:
             _remove(self._place(name))
 
     def collect_garbage(self, *, templates_unused_seconds: float = 7 * 86400.0) -> CollectedGarbage:
-        """Delete layers that no workspace has, templates long unused, and what interrupted work left."""
+        """Delete unreferenced layers, long unused templates, and leftovers of interrupted operations."""
         with self._changing():
             names = self.names()
             kept = [self.get(name) for name in names]
@@ -328,7 +329,7 @@ class WorkspaceStore:
             unused = [
                 digest
                 for digest in set(self.templates.digests()) - {record.template for record in kept}
-                # Those that other stores may use are not ours to remove.
+                # Don't delete shared templates: other stores may use them.
                 if not self._shares_templates
                 and self.templates.unused_seconds(digest) >= templates_unused_seconds
             ]
@@ -340,19 +341,19 @@ class WorkspaceStore:
     def _begin(self, record: WorkspaceRecord) -> None:
         place = self._place(record.id)
         if (place / "workspace.json").exists():
-            raise UsageError(f"There is a workspace {record.id} already.")
+            raise UsageError(f"Workspace {record.id} already exists.")
         self._remove_unfinished(record.id)
         try:
             self._make(record)
         except BaseException:
             with contextlib.suppress(
                 OSError
-            ):  # else the next one of that name, or the clean-up, removes it
+            ):  # the next workspace with that name, or garbage collection, removes it
                 self._remove_unfinished(record.id)
             raise
 
     def _remove_unfinished(self, name: str) -> None:
-        """Remove what was left of a workspace that could not be made."""
+        """Remove the leftovers of a workspace that could not be created."""
         place = self._place(name)
         if place.exists():
             (place / "workspace.json").unlink(missing_ok=True)
@@ -377,11 +378,11 @@ class WorkspaceStore:
         place = self._place(record.id)
         if (place / "work").exists():
             _remove(place / "work")
-        # It gets its name last: who finds an upper layer finds all that belongs to it.
+        # Rename it last: if `upper` exists, its work folder, owner and mode are complete too.
         unnamed = place / "upper.new"
         for folder in (place / "work", unnamed):
             folder.mkdir(0o700, exist_ok=True)
-        # The layer's own folder is what the workspace looks like.
+        # The upper layer's folder determines the owner and mode of the workspace's root.
         like = os.stat(self._lowers(record)[0])
         if is_root():
             with FolderHandle.at(str(place)) as ours:
@@ -390,33 +391,33 @@ class WorkspaceStore:
         os.rename(unnamed, place / "upper")
 
     def _is_frozen(self, record: WorkspaceRecord) -> bool:
-        """Whether all layers that a workspace names are there: the last one is named before it is made."""
+        """Whether all layers in a workspace's metadata exist. The last is recorded before it is created."""
         return not record.layers or os.path.exists(self._layer(record.layers[-1]))
 
     def _mount(self, record: WorkspaceRecord) -> None:
         place = self._place(record.id)
-        unmount(place / "root")  # a process that was killed leaves its mounts
+        unmount(place / "root")  # a killed process leaves its mounts behind
         if not self._is_frozen(record):
             os.rename(place / "upper", self._layer(record.layers[-1]))
         if not (place / "upper").exists():
             self._new_upper(record)
         if (place / "work" / "work" / "incompat").exists() and not reset_work_folder(place / "work"):
-            raise HostError(f"The layer of workspace {record.id} can't be mounted again.")
+            raise HostError(f"Can't mount the upper layer of workspace {record.id} again.")
         try:
             mount_overlay(
                 place / "root", self._lowers(record), os.fspath(place / "upper"), os.fspath(place / "work")
             )
         except OSError as error:
-            raise HostError(f"Workspace {record.id} can't be mounted: {error}.") from error
+            raise HostError(f"Can't mount workspace {record.id}: {error}.") from error
 
     def _frozen(self, record: WorkspaceRecord) -> WorkspaceRecord:
-        """The workspace with what was written so far as a layer of its own, under a new one to write to."""
+        """Freeze the upper layer of a workspace and add a new one. Returns the new metadata."""
         layer = secrets.token_hex(8)
         place = self._place(record.id)
         if record.kind == "copy":
             (self._layers / layer).mkdir(0o700)
             _copy(place / "root", self._layers / layer / "tree")
-            # Its own files are whole: the layer is for the forks alone.
+            # A copy has complete files already: only the forks need the layer.
             return replace(record, layers=(layer,))
         if not os.listdir(place / "upper"):
             return record
@@ -424,15 +425,15 @@ class WorkspaceStore:
             return self._flattened(record)
         frozen = replace(record, layers=(*record.layers, layer))
         (self._layers / layer).mkdir(0o700)
-        self._write(frozen)  # from here on `_mount` finishes it, also after a crash
+        self._write(frozen)  # from here on `_mount` completes it, even after a crash
         try:
             self._mount(frozen)
         except (OSError, HostError):
-            self._mount(frozen)  # what a fault that has passed left undone; one that stays is told
+            self._mount(frozen)  # retry after a transient error; a permanent one is raised
         return frozen
 
     def _flattened(self, record: WorkspaceRecord) -> WorkspaceRecord:
-        """The workspace with all of its layers as one over the template."""
+        """Merge all layers of a workspace into one on top of the template. Returns the new metadata."""
         layer, place = secrets.token_hex(8), self._place(record.id)
         template = self.templates.get(record.template)
         layers = [*map(self._layer, record.layers), os.fspath(place / "upper")]
@@ -454,7 +455,7 @@ class WorkspaceStore:
             unmount(folder / "view")
         unmount(place / "root")
         flat = replace(record, layers=(layer,))
-        # All of it is in the layer: left by a crash, the one on top would say the same once more.
+        # The new layer is complete, so an upper layer left by a crash would only repeat its contents.
         self._write(flat)
         _remove(place / "upper")
         self._mount(flat)
@@ -471,7 +472,7 @@ class WorkspaceStore:
 
     def _place(self, name: str) -> Path:
         if not WORKSPACE_NAME.fullmatch(name.removesuffix(BASE_SUFFIX)):
-            raise UsageError(f"{name[:80]!r} can't be the name of a workspace.")
+            raise UsageError(f"{name[:80]!r} is not a valid workspace name.")
         return self._workspaces / name
 
     def _write(self, record: WorkspaceRecord) -> None:
@@ -482,12 +483,12 @@ class WorkspaceStore:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Nobody else, in no process, makes or removes layers and workspaces meanwhile."""
+        """Lock the store across threads and processes, to create or remove layers and workspaces."""
         with self._lock, _locked(self.folder / "lock"):
             yield
 
     def _mounting(self) -> AbstractContextManager[None]:
-        """No store makes or takes away the mount point meanwhile: what is mounted below would be covered."""
+        """Lock the mount point across stores: creating it would hide existing mounts below it."""
         return _locked(self._mount_point / "mounts-lock")
 
 
@@ -496,7 +497,7 @@ def _locked(path: Path) -> Iterator[None]:
     deadline = time.monotonic() + _STORE_LOCK_SECONDS
     while (lock := try_lock(path)) is None:
         if time.monotonic() > deadline:
-            raise Busy("The workspaces are being changed by another process.", hint="Try again.")
+            raise Busy("Another process is changing the workspaces.", hint="Try again.")
         time.sleep(0.005)
     try:
         yield

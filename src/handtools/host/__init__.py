@@ -1,4 +1,5 @@
-"""Access to this machine: implementations of the ports in `core` for files, search, commands, web and so on.
+"""Access to this machine: implementations of the ports in `core` for files, search, commands, web etc.
 
-`files` is the workspace on disk, `search` searches it, `sandbox` confines commands, `programs` starts our helpers.
+`files` is the workspace on disk, `search` searches it, `sandbox` confines commands, `programs` starts
+helper programs.
 """

@@ -1,7 +1,7 @@
-"""Whether this process was started from a shell that an AI client runs for its agent.
+"""Detect whether this process was started from a shell that an AI client runs for its agent.
 
-An agent must not answer its own questions. This is no boundary: a shell that nothing confines can do whatever its
-user can. It keeps an agent that means well from running `handtools approve` itself. ADR 226.
+An agent must not approve its own calls. This is not a security boundary: an unconfined shell can do
+everything that its user can do. It only keeps a well-meaning agent from running `handtools approve` itself.
 """
 
 import os
@@ -25,24 +25,25 @@ AGENT_SHELL_VARIABLES: Mapping[str, str] = {
     "QWEN_CODE": "Qwen Code",
     "TRAE_AI_SHELL_ID": "Trae",
 }
-"""Variables that clients set in the shells of their agents, and not in terminals of people; and the client."""
+"""Variables that clients set in their agents' shells but not in users' terminals, and the client's name."""
 _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "tcsh", "zsh"})
 _LAUNCHERS = _SHELLS | {"env", "pipx", "uv", "uvx"}
-"""Programs that may stand between a client and the MCP server that it started."""
+"""Programs that may be between a client and its MCP server in the process tree."""
 _PROCESSES = "/proc"
 _MOST_ANCESTORS = 64
 
 
 def client_by_variables() -> str:
-    """The name of the client whose variables are set; empty if none is."""
+    """Return the name of the client whose variables are set; empty if none are."""
     return next((client for name, client in AGENT_SHELL_VARIABLES.items() if os.environ.get(name)), "")
 
 
 def client_by_ancestry() -> str:
-    """The name of the client that runs a shell above this process, by the list of processes; empty if none does.
+    """Return the name of the client that runs a shell above this process in the process tree, or "".
 
-    A client is a process that has started an MCP server of ours. One that answers for a person needs no shell for
-    that. Editors run terminals of people, too: whoever has a terminal can't be judged by this.
+    A client is a process that started one of our MCP servers. A client that relays a user's approval needs
+    no shell for it. Editors also run users' terminals, so this says nothing about a process that has a
+    terminal.
     """
     below_shell = False
     clients: set[int] | None = None
@@ -56,7 +57,7 @@ def client_by_ancestry() -> str:
 
 
 def _clients_of_servers() -> Iterator[int]:
-    """The processes that started an MCP server of ours over stdio, seen through launchers such as uvx."""
+    """Yield the processes that started our MCP servers over stdio; launchers such as uvx are skipped."""
     try:
         listed = [name for name in os.listdir(_PROCESSES) if name.isdigit()]
     except OSError:
@@ -68,13 +69,13 @@ def _clients_of_servers() -> Iterator[int]:
 
 
 def _is_own_server(words: list[str]) -> bool:
-    """Whether a command line is `handtools mcp`, however it is started."""
+    """Whether a command line runs `handtools mcp`, directly or through a launcher."""
     programs = [place for place, word in enumerate(words[:6]) if os.path.basename(word) == "handtools"]
     return any("mcp" in words[place + 1 : place + 2] for place in programs)
 
 
 def _ancestors(pid: int) -> Iterator[tuple[int, str]]:
-    """A process and those above it, up to the first of all, with the names of their programs."""
+    """Yield a process and its ancestors, without init, with the names of their programs."""
     for _ in range(_MOST_ANCESTORS):
         if pid <= 1:
             return
@@ -84,10 +85,10 @@ def _ancestors(pid: int) -> Iterator[tuple[int, str]]:
 
 
 def _parent(pid: str) -> tuple[int, str]:
-    """The parent of a process and the name of its own program; 0 and nothing if it is gone."""
+    """Return a process's parent and the name of the process's own program; 0 and "" if it has exited."""
     try:
         with open(f"{_PROCESSES}/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            # The name is in parentheses, and may hold some itself: `12 (a (b) c) S 1 …`.
+            # The name is in parentheses and may contain parentheses itself: `12 (a (b) c) S 1 …`.
             head, _, rest = file.read().rpartition(")")
     except OSError:
         return 0, ""

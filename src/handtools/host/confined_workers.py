@@ -1,10 +1,10 @@
-"""Worker processes that read untrusted files, in forked children with no network and with limits.
+"""Worker processes that parse untrusted files in forked children without network, with resource limits.
 
-One process is kept, with the libraries loaded. It forks children, which can open no sockets, write no files and
-read only programs, and which the kernel ends when they take too much memory or time. Forking costs milliseconds
-where starting Python costs a tenth of a second. A task has a child of its own, so that it meets nothing that
-another one left behind; the parser of source files keeps a child for the files of one workspace. What comes back
-is data: JSON and bytes, never objects. ADR 125.
+One fork server process is kept running, with the libraries loaded. Its children can't open sockets or write
+files, and can only read program files; the kernel kills them when they use too much memory or time. Forking
+takes milliseconds; starting Python takes a tenth of a second. Each task gets a new child, so that it finds
+no state left by another task. The source file parser is the exception: it keeps one child for the files of
+one workspace. Results are data, JSON and bytes, never pickled objects.
 """
 
 import atexit
@@ -68,9 +68,9 @@ class WorkerTask:
 
     module: str
     function: str
-    """The name of the function: it takes a mapping and bytes and returns a `TaskResult`."""
+    """The function's name. It takes a mapping and bytes and returns a `TaskResult`."""
     libraries: tuple[str, ...] = ()
-    """Modules imported once before the first fork; they may be missing."""
+    """Modules imported once before the first fork. Missing modules are ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,18 +78,18 @@ class WorkerLimits:
     """Time, memory and output limits of one task."""
 
     seconds: float = 20.0
-    """Processor time of a task. It may take longer by the clock: the machine may be busy with something else."""
+    """CPU time of a task. Its wall-clock time may be longer if the machine is busy."""
     memory_bytes: int = 2 << 30
     output_bytes: int = 64 << 20
 
     @property
     def wait_seconds(self) -> float:
-        """How long a task is waited for."""
+        """How long the caller waits for a task."""
         return 2 * self.seconds + _GRACE_SECONDS
 
     @property
     def child_seconds(self) -> float:
-        """How long a child lives at most, whatever it does."""
+        """The maximum lifetime of a child."""
         return 2 * self.wait_seconds + _CHILD_IDLE_SECONDS
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class TaskFailed(Exception):
 
 
 def workers_of_workspace(root: str | os.PathLike[str], limits: WorkerLimits = DEFAULT_LIMITS) -> "Workers":
-    """The workers for a workspace, shared by all workspaces with the same import path and limits."""
+    """Return the workers for a workspace, shared by all workspaces with the same import path and limits."""
     return _shared_workers(tuple(trusted_import_path(root)), limits)
 
 
@@ -125,10 +125,10 @@ class Workers:
         self._owner = 0
         self._lock = threading.Lock()
         self.turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
-        """Held while a task runs, so that only so many run at once."""
+        """Acquired while a task runs, to limit how many run at once."""
 
     def call(self, task: WorkerTask, arguments: Mapping[str, Any], data: bytes) -> TaskResult:
-        """Run a task in a child of its own and return its result; blocks, so call it in a thread.
+        """Run a task in a new child and return its result. Blocks, so call it in a thread.
 
         Raises the task's `ToolError`, or `TaskFailed`.
         """
@@ -139,9 +139,9 @@ class Workers:
                 return child.call(arguments, data)
 
     def open_child(self, task: WorkerTask) -> "WorkerChild":
-        """Fork a child that runs a task again and again, until it is closed; only on systems with fork.
+        """Fork a child that can run a task repeatedly until it is closed; only on systems with fork.
 
-        Whoever calls it holds one of `turns`.
+        The caller must have acquired `turns`.
         """
         for _ in range(2):
             ours, theirs = socket.socketpair()
@@ -152,11 +152,11 @@ class Workers:
                 if ours.recv(len(_STARTED)) == _STARTED:
                     return WorkerChild(ours, self.limits)
             ours.close()
-            self.close()  # it ended before it was told: it does when it has long had nothing to do
-        raise errors.HostError("The process that reads files could not be started.")
+            self.close()  # the server exited on its idle timeout; start another
+        raise errors.HostError("Can't start the worker process that parses files.")
 
     def close(self) -> None:
-        """End the fork server; the next task starts another."""
+        """Stop the fork server; the next task starts another."""
         with self._lock:
             self._drop()
 
@@ -165,7 +165,7 @@ class Workers:
         process, self._process = self._process, None
         if line is not None:
             line.close()
-        if process is not None and self._owner == os.getpid():  # after a fork it is our parent's
+        if process is not None and self._owner == os.getpid():  # after a fork it belongs to our parent
             programs.wait_or_kill(process, _GRACE_SECONDS)
 
     def _order(self, task: WorkerTask, child_line: socket.socket) -> None:
@@ -203,14 +203,14 @@ class WorkerChild:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it takes another task: it has not ended, and lives long enough for it."""
+        """Whether it can run another task: it has not exited, and its lifetime is long enough."""
         if self._line.fileno() < 0 or time.monotonic() > self._usable_until:
             return False
-        # It says nothing unasked, until it ends.
+        # A child sends nothing unprompted, so a readable socket means it has exited.
         return not select.select([self._line], [], [], 0)[0]
 
     def call(self, arguments: Mapping[str, Any], data: bytes) -> TaskResult:
-        """Run the task once and return its result; raises as `Workers.call`. A failed child is closed."""
+        """Run the task once and return its result. Raises like `Workers.call`; a failed child is closed."""
         with programs.anonymous_file() as given, programs.anonymous_file() as result:
             given.write(data)
             given.seek(0)
@@ -219,10 +219,10 @@ class WorkerChild:
                 if self._line.recv(len(_DONE)) == _DONE:
                     return _read_result(result, self._limits.output_bytes)
         self.close()
-        raise TaskFailed(f"it took more than {self._limits}, or its reader failed")
+        raise TaskFailed(f"parsing took more than {self._limits}, or the parser crashed")
 
     def close(self) -> None:
-        """Let the child end."""
+        """Close the connection, which makes the child exit."""
         self._line.close()
 
 
@@ -239,15 +239,15 @@ def _run_in_own_process(
         try:
             done = programs.run_program(programs.python_interpreter(), line, bounds, env={}, stdin=given)
         except programs.ProgramTimeout as failure:
-            raise TaskFailed(f"it took more than {workers.limits}") from failure
+            raise TaskFailed(f"parsing took more than {workers.limits}") from failure
         if done.code:
-            raise TaskFailed("its reader failed")
+            raise TaskFailed("the parser crashed")
         result.write(done.output)
         return _read_result(result, workers.limits.output_bytes)
 
 
 def _read_result(result: IO[bytes], most: int) -> TaskResult:
-    """Parse and validate the result that an untrusted child wrote; raises `TaskFailed` if it is malformed."""
+    """Parse and validate the result of an untrusted child; raises `TaskFailed` if it is malformed."""
     result.seek(0)
     whole = result.read(most)
     try:
@@ -261,10 +261,10 @@ def _read_result(result: IO[bytes], most: int) -> TaskResult:
             at += int(length)
         return TaskResult(dict(said["value"]), tuple(blobs))
     except (struct.error, ValueError, LookupError, TypeError) as failure:
-        raise TaskFailed("its reader gave back something else") from failure
+        raise TaskFailed("the parser returned a malformed result") from failure
 
 
-# What follows runs in the kept process, and in its children.
+# The code below runs in the fork server process and its children.
 
 
 @dataclass(slots=True)
@@ -278,7 +278,7 @@ class _ForkServer:
     loaded: set[str]
 
     def serve(self) -> None:
-        """Fork children until the other side closes the connection or is idle for long."""
+        """Fork children until the client closes the connection or the idle timeout passes."""
         waiting = select.poll()
         waiting.register(self.line, select.POLLIN)
         waiting.register(self.wake, select.POLLIN)
@@ -319,7 +319,7 @@ class _ForkServer:
 
     def _fork(self, message: Mapping[str, Any], line: socket.socket) -> int:
         work = getattr(importlib.import_module(message["module"]), message["function"])
-        with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+        with contextlib.suppress(BrokenPipeError):  # the client no longer waits for it
             line.sendall(_STARTED)
         pid = os.fork()
         if pid:
@@ -335,13 +335,13 @@ class _ForkServer:
 
 
 def _run_tasks(line: socket.socket, work: Task, seconds: float) -> None:
-    """Run tasks until the other side closes the connection, or says nothing for a while."""
+    """Run tasks until the client closes the connection or sends nothing for a while."""
     line.settimeout(_CHILD_IDLE_SECONDS)
     with contextlib.suppress(PeerGone):
         while True:
             arguments, (given, result) = receive_message_and_fds(line)
             with open(given, "rb") as file, open(result, "wb") as made:
-                # The kernel ends the process when this runs out: nothing here answers the signal.
+                # SIGPROF has no handler here, so the kernel kills the process when the timer expires.
                 signal.setitimer(signal.ITIMER_PROF, seconds)
                 made.write(_encoded_result(work, arguments, file.read()))
                 signal.setitimer(signal.ITIMER_PROF, 0)
@@ -368,7 +368,7 @@ def main(line: str, path: str, limits: str) -> None:
 
 
 def work_alone(path: str, module: str, function: str, arguments: str) -> None:
-    """Entry point of a process for one task: data from standard input, the result to standard output."""
+    """Entry point of a process for one task: reads data from stdin, writes the result to stdout."""
     sys.path += json.loads(path)
     work = getattr(importlib.import_module(module), function)
     sys.stdout.buffer.write(_encoded_result(work, json.loads(arguments), sys.stdin.buffer.read()))
@@ -388,7 +388,7 @@ def _encoded_result(work: Task, arguments: Mapping[str, Any], data: bytes) -> by
 
 
 def _restriction(path: Sequence[str], bounds: WorkerLimits) -> Callable[[], None]:
-    """Prepare the function with which a child restricts itself before it reads untrusted data."""
+    """Return a function that a child calls to restrict itself before it reads untrusted data."""
     import resource
 
     limits = {
@@ -404,7 +404,7 @@ def _restriction(path: Sequence[str], bounds: WorkerLimits) -> Callable[[], None
         for number, most in limits.items():
             _, hard = resource.getrlimit(number)
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            with contextlib.suppress(ValueError, OSError):  # not every system lets itself be told
+            with contextlib.suppress(ValueError, OSError):  # not every system supports every limit
                 resource.setrlimit(number, (least, least))
         confine()
 
@@ -412,7 +412,7 @@ def _restriction(path: Sequence[str], bounds: WorkerLimits) -> Callable[[], None
 
 
 def _confinement(path: Sequence[str]) -> Callable[[], None]:
-    """A function that forbids sockets and all files except programs, where the kernel supports it."""
+    """Return a function that blocks sockets and all files except programs, where the kernel supports it."""
     from handtools.host.sandbox.processes import pre_exec
     from handtools.host.sandbox.runners import landlock_ruleset as landlock
     from handtools.host.sandbox.runners import seccomp

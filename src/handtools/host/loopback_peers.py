@@ -1,4 +1,4 @@
-"""Which user is at the other end of a TCP connection on loopback, by the kernel's tables of sockets. ADR 230."""
+"""Find the user at the other end of a loopback TCP connection in the kernel's socket tables."""
 
 import ipaddress
 import os
@@ -9,15 +9,15 @@ Address = tuple[str, int]
 SOCKET_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _ESTABLISHED = "01"
 _TABLE_READS = 3
-"""The kernel writes a table in parts, and a row can be missed while other sockets come and go."""
+"""The kernel writes a table in parts, so a read can miss a row while other sockets open and close."""
 
 
 def is_peer_of_other_user(client: Address, server: Address) -> bool:
-    """Whether an accepted connection comes from a user other than this process's own and root.
+    """Whether an accepted connection comes from a user other than root or the one running this process.
 
-    Root could read this process anyway, and relays into containers and virtual machines run as root. A connection
-    that the tables don't list as open counts as another user's: its socket was closed, or is on another machine.
-    A system without such tables can't tell, and False is returned.
+    Root could read this process anyway, and relays into containers and virtual machines run as root. A
+    connection that the tables don't list as open counts as another user's: its socket was closed, or is on
+    another machine. Returns False on systems without such tables.
     """
     tables = [table for table in SOCKET_TABLES if os.path.exists(table)]
     if not tables:
@@ -35,7 +35,7 @@ def _read_client_uids(table: str, client: Address, server: Address) -> list[int]
 
 
 def client_uids(rows: Iterable[str], client: Address, server: Address) -> Iterator[int]:
-    """The owners of the client's socket of a connection, from the rows of a table; its heading matches nothing."""
+    """Yield the uids that own a connection's client socket. The table's header row never matches."""
     ends = {(_table_address(client, form), _table_address(server, form)) for form in (4, 6)}
     for row in rows:
         # Number, local address, remote address, state, queues, timer, retransmits, uid, timeouts, inode.
@@ -46,7 +46,7 @@ def client_uids(rows: Iterable[str], client: Address, server: Address) -> Iterat
 
 
 def _table_address(address: Address, form: int) -> str:
-    """An address as a table writes it: words of 32 bits in the machine's byte order, then the port."""
+    """Format an address as the tables do: 32-bit words in the machine's byte order, then the port."""
     ip = ipaddress.ip_address(address[0])
     mapped = ipaddress.ip_address(f"::ffff:{ip}") if form == 6 and ip.version == 4 else ip
     words = struct.unpack(f"={len(mapped.packed) // 4}I", mapped.packed)

@@ -1,6 +1,7 @@
-"""Tell the person that a call waits for an answer: a note on the desktop, the terminal's bell, their own program.
+"""Notify the user of approval requests: desktop notification, terminal bell or a program they configured.
 
-No call waits for any of it, or fails by it: programs are started and left alone, and ended after a while. ADR 233.
+Notifications never delay a call or make it fail: programs run in the background and are killed after a
+timeout.
 """
 
 import contextlib
@@ -31,9 +32,9 @@ logger = logging.getLogger("handtools")
 
 MOST_TITLE_CHARS = 200
 MOST_RUNNING_PROGRAMS = 4
-"""Of more questions at a time only the first are told: a person looks at `handtools pending` anyway."""
+"""If more requests arrive at once, only the first are announced; `handtools pending` lists them all."""
 PROGRAM_SECONDS = 30.0
-SUMMARY = "A call waits for your answer"
+SUMMARY = "A call needs your approval"
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _APPLESCRIPT = (
     "on run argv",
@@ -44,21 +45,21 @@ _APPLESCRIPT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
-    """How the person hears of a call that waits for an answer."""
+    """How the user is notified of a call that needs approval."""
 
     desktop: bool = False
-    """Whether a note is shown on the desktop, by `notify-send` or `osascript`."""
+    """Whether to show a desktop notification with `notify-send` or `osascript`."""
     bell: bool = False
-    """Whether the bell of the process's terminal is rung."""
+    """Whether to ring the bell of the process's terminal."""
     command: tuple[str, ...] = ()
-    """A program and its arguments; it gets the question as one JSON object on standard input."""
+    """A program and its arguments. It gets the approval request as one JSON object on stdin."""
 
     def __bool__(self) -> bool:
         return self.desktop or self.bell or bool(self.command)
 
 
 class ApprovalNotifier:
-    """Listener of a toolbox that tells the person about each call that is left waiting for an answer."""
+    """Toolbox listener that notifies the user of each call left waiting for approval."""
 
     def __init__(self, notify: Notify, root: str | Path) -> None:
         self._notify = notify
@@ -66,7 +67,7 @@ class ApprovalNotifier:
         self._running = threading.BoundedSemaphore(MOST_RUNNING_PROGRAMS)
 
     def __call__(self, event: Event) -> None:
-        """Tell about a question without an answer; all other events are left alone."""
+        """Notify the user of an unanswered approval request; ignore all other events."""
         if not isinstance(event, ApprovalAsked) or event.reply is not None:
             return
         if self._notify.bell:
@@ -82,14 +83,14 @@ class ApprovalNotifier:
             script = [word for line in _APPLESCRIPT for word in ("-e", line)]
             name, arguments = "osascript", [*script, SUMMARY, told]
         else:
-            # Desktops read the text as markup, with links and pictures.
+            # Desktops interpret the text as markup, including links and images.
             name, arguments = (
                 "notify-send",
                 ["--app-name=handtools", "--", SUMMARY, told.translate(_MARKUP)],
             )
         program = find_program(name, self._root)
         if program is None:
-            logger.warning("No note on the desktop: there is no %s here.", name)
+            logger.warning("Can't show a desktop notification: %s is not installed.", name)
             return
         self._start(program, arguments)
 
@@ -97,7 +98,7 @@ class ApprovalNotifier:
         name, *arguments = self._notify.command
         program = _program_of_person(os.path.expanduser(name), self._root)
         if program is None:
-            logger.warning("`notify.command`: there is no program %s outside the workspace.", name)
+            logger.warning("`notify.command`: no program %s found outside the workspace.", name)
             return
         question = {
             "call_id": approval.call_id,
@@ -110,7 +111,7 @@ class ApprovalNotifier:
         self._start(program, arguments, json.dumps(question).encode())
 
     def _start(self, program: Program, arguments: list[str], given: bytes = b"") -> None:
-        """Start a program of the person's with their environment, and leave it to a thread of its own."""
+        """Start a program with the user's environment; a background thread waits for it."""
         if not self._running.acquire(blocking=False):
             return
         try:
@@ -119,9 +120,9 @@ class ApprovalNotifier:
             )
         except OSError as problem:
             self._running.release()
-            logger.warning("%s can't be started: %s.", program.name, problem.strerror)
+            logger.warning("Can't start %s: %s.", program.name, problem.strerror)
             return
-        # What fits into a pipe is taken at once, whether the program reads it or not.
+        # The data fits into the pipe buffer, so the write doesn't block even if the program never reads.
         with contextlib.suppress(OSError):
             if process.stdin is not None:
                 process.stdin.write(given)
@@ -136,7 +137,7 @@ class ApprovalNotifier:
 
 
 def shown_title(approval: Approval) -> str:
-    """What a call wants, as one short line without characters that could steer what shows it."""
+    """Return a call's title as one short line without control characters that could affect the display."""
     return one_line(with_visible_characters(one_line(approval.title)), MOST_TITLE_CHARS)
 
 
@@ -151,7 +152,7 @@ def ring_terminal_bell() -> None:
 
 
 def _program_of_person(name: str, root: str) -> Program | None:
-    """A program by its absolute path or its name on PATH; none in the workspace, where agents write."""
+    """Find a program by absolute path or by name on PATH, but not in the workspace: agents write there."""
     if not os.path.isabs(name):
         return find_program(name, root) if os.path.basename(name) == name else None
     file = os.path.realpath(name)

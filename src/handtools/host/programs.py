@@ -1,12 +1,13 @@
 """Find and start helper programs outside the workspace; the only module that starts processes.
 
-What is started here runs with our rights, outside every boundary. So its file really lies outside the workspace,
-its environment is made of a few names, its input is empty unless we give it bytes, and it is ended in time. What a
-call asks for runs inside a boundary instead: as a `Launch`, which a supervisor executes.
+These programs run with our permissions and without a sandbox. So the real path of the executable must be
+outside the workspace, the environment contains only a few variables, stdin is empty unless we pass data,
+and there is a timeout. Commands that a call asks for run in a sandbox instead: as a `Launch`, which a
+supervisor executes.
 
-Our own program may run from the folder it works on, and loads its code from there. No check of ours could tell
-such a file from one that was put in its place: `installation_folders_in_workspace` names them; the toolbox adds a
-rule about them. ADR 124.
+handtools itself may be installed in the workspace and load its code from there. We can't tell such a file
+from one that replaced it, so `installation_folders_in_workspace` lists these folders and the toolbox adds a
+rule for them.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 Process = subprocess.Popen[bytes]
 _KEPT_VARIABLES = ("SYSTEMROOT", "TEMP", "TMP")
-"""Variables of our environment that programs inherit: Windows needs them; any other could change behaviour."""
+"""Environment variables that programs inherit: Windows needs them; any other could change behaviour."""
 _PROGRAM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SOURCE_FOLDER = Path(__file__).parents[2]
 _PYTHON_BOOT = "import sys; sys.path.append({!r}); from {} import {} as run; run(*sys.argv[1:])"
@@ -41,14 +42,14 @@ class Program:
     """An executable that may be started."""
 
     file: str
-    """The real path of the executable, all links resolved, which is what is executed."""
+    """The real path of the executable, with all symlinks resolved. This file is executed."""
     name: str
-    """The name under which it was found, passed as argv[0]: some executables act by their name."""
+    """The path under which it was found, passed as argv[0]: some executables behave differently by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """A program's exit status and what it printed."""
+    """A program's exit status and output."""
 
     code: int
     output: bytes
@@ -57,26 +58,26 @@ class ProgramResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramLimits:
-    """Time, memory and output limits of a program. On systems without prlimit only the time limit applies."""
+    """Time, memory and output limits of a program. Without prlimit, only the time limit applies."""
 
     seconds: float
     memory_bytes: int | None = None
     output_bytes: int = 16 << 20
     file_bytes: int = 0
-    """How large a file that it writes may be, if that is more than its output may be."""
+    """The maximum size of a file that it writes, if larger than `output_bytes`."""
 
 
 class ProgramTimeout(Exception):
-    """Raised when a program was killed because its time was up."""
+    """Raised when a program was killed because it exceeded its time limit."""
 
 
 def is_outside_workspace(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
-    """Whether the real path is outside the workspace; always true without a workspace."""
+    """Whether the real path is outside the workspace; always true if there is no workspace."""
     return not os.fspath(root) or not is_in_workspace(path, root)
 
 
 def search_path(root: str | os.PathLike[str]) -> Iterator[str]:
-    """The folders of PATH, without relative ones and those in the workspace."""
+    """Yield the folders of PATH, except relative ones and those in the workspace."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         if os.path.isabs(folder) and is_outside_workspace(folder, root):
             yield folder
@@ -85,14 +86,14 @@ def search_path(root: str | os.PathLike[str]) -> Iterator[str]:
 def find_program(
     name: str, root: str | os.PathLike[str], *, folders: Sequence[str | os.PathLike[str]] = ()
 ) -> Program | None:
-    """Find a program in the given folders, then on PATH; one whose real path is in the workspace is never used."""
+    """Find a program in the given folders, then on PATH; skips any whose real path is in the workspace."""
     return next(find_programs(name, root, folders=folders), None)
 
 
 def find_programs(
     name: str, root: str | os.PathLike[str], *, folders: Sequence[str | os.PathLike[str]] = ()
 ) -> Iterator[Program]:
-    """Find all programs of a name, in the order in which `find_program` would take them."""
+    """Find all programs with a name, in the order in which `find_program` would choose them."""
     for folder in (*folders, *search_path(root)):
         found = os.path.join(folder, name)
         file = os.path.realpath(found)
@@ -101,19 +102,20 @@ def find_programs(
 
 
 def python_interpreter() -> Program:
-    """The Python interpreter that runs this process, without its virtual environment.
+    """Return the Python interpreter that runs this process, without its virtual environment.
 
-    It is called by its real path: beside another one there may be settings that say where its library is.
+    It is run by its real path: next to a symlink there may be a `pyvenv.cfg` that changes where it finds
+    its library.
     """
     base = getattr(sys, "_base_executable", "") or sys.executable
     if not base:
-        raise HostError("There is no Python to start: this one does not say where it is.")
+        raise HostError("Can't start Python: `sys.executable` is empty, so its path is unknown.")
     file = os.path.realpath(base)
     return Program(file, file)
 
 
 def minimal_environment() -> dict[str, str]:
-    """The few environment variables that a helper program gets."""
+    """Return the few environment variables that a helper program gets."""
     return {"PATH": _PROGRAM_PATH, "LC_ALL": "C.UTF-8"} | {
         name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
     }
@@ -132,7 +134,7 @@ def start_program(
     buffer_bytes: int = -1,
     own_session: bool = False,
 ) -> Process:
-    """Start a program and return its process without waiting for its end."""
+    """Start a program and return its process without waiting for it."""
     return subprocess.Popen(
         [program.name, *arguments],
         executable=program.file,
@@ -153,13 +155,13 @@ def start_python(
     *,
     pass_fds: Sequence[int] = (),
 ) -> Process:
-    """Start the `main` of one of our modules in a new Python process and session, without other packages."""
+    """Start the `main` of one of our modules in a new Python process and session, without site packages."""
     line = python_arguments(module, "main", arguments)
     return start_program(python_interpreter(), line, env={}, pass_fds=pass_fds, own_session=True)
 
 
 def python_arguments(module: str, function: str, arguments: Sequence[str]) -> list[str]:
-    """Arguments for Python to call one of our functions in isolated mode, without site packages."""
+    """Return Python arguments that call one of our functions in isolated mode, without site packages."""
     return ["-I", "-S", "-c", _PYTHON_BOOT.format(str(_SOURCE_FOLDER), module, function), *arguments]
 
 
@@ -173,7 +175,7 @@ def run_program(
     stdin: int | IO[bytes] = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
 ) -> ProgramResult:
-    """Run a program to its end and return its result; raises `ProgramTimeout` when it takes too long."""
+    """Run a program to completion and return its result; raises `ProgramTimeout` if it takes too long."""
     with anonymous_file() as output, anonymous_file() as errors:
         process = start_program(
             program,
@@ -202,10 +204,10 @@ def run_program(
 
 
 def open_in_browser(page: Path) -> bool:
-    """Open a file in the person's browser; tells whether one was found.
+    """Open a file in the user's browser and return whether one was found.
 
-    It takes a file and no address: the arguments of a program can be read by every user of the machine, so a link
-    that holds a secret is written into a file that only its owner can read.
+    Takes a file instead of a URL: every user of the machine can read a program's arguments, so callers
+    write a URL that contains a secret into a file that only its owner can read.
     """
     import webbrowser
 
@@ -213,7 +215,7 @@ def open_in_browser(page: Path) -> bool:
 
 
 def wait_or_kill(process: Process, seconds: float) -> int:
-    """Wait up to `seconds` for a process to end, then kill it; returns its exit status."""
+    """Wait up to `seconds` for a process to exit, then kill it; returns its exit status."""
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -222,12 +224,12 @@ def wait_or_kill(process: Process, seconds: float) -> int:
 
 
 def end_process_group(pid: int, *, gently: bool) -> None:
-    """Ask all processes of a group to end, or kill them; raises `ProcessLookupError` when none is left."""
+    """Send SIGTERM (`gently`) or SIGKILL to a process group; raises `ProcessLookupError` if it is empty."""
     os.killpg(pid, signal.SIGTERM if gently else signal.SIGKILL)
 
 
 def anonymous_file() -> IO[bytes]:
-    """Create a temporary file without a name, in memory where possible."""
+    """Create an unnamed temporary file, in memory if possible."""
     if not hasattr(os, "memfd_create"):
         return TemporaryFile()
     return open(os.memfd_create("handtools", os.MFD_CLOEXEC), "w+b")
@@ -240,9 +242,9 @@ def _set_limits(pid: int, bounds: ProgramLimits) -> None:
 
     limits = {resource.RLIMIT_FSIZE: max(bounds.output_bytes, bounds.file_bytes), resource.RLIMIT_CORE: 0}
     if bounds.memory_bytes is not None:
-        # What it writes to, not what it maps: a large file that is only looked at costs nothing.
+        # RLIMIT_DATA counts writable memory only: a large file mapped read-only costs nothing.
         limits[resource.RLIMIT_DATA] = bounds.memory_bytes
-    with contextlib.suppress(ProcessLookupError):  # it has ended already
+    with contextlib.suppress(ProcessLookupError):  # it has already exited
         for number, most in limits.items():
             _, hard = resource.prlimit(pid, number)
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -250,7 +252,7 @@ def _set_limits(pid: int, bounds: ProgramLimits) -> None:
 
 
 def _job_of(process: Process) -> "JobObject | None":
-    """A job with the process in it, so that what it starts ends with it; None where process groups do that."""
+    """Put the process into a job that kills its children with it; None where process groups do this."""
     if os.name != "nt":
         return None
     from handtools.host.windows_jobs import JobObject
@@ -280,7 +282,7 @@ _OWN_PACKAGE = Path(__file__).parents[1]
 
 
 def installation_folders_in_workspace(root: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The folders of the workspace from which this program itself runs, relative to it; usually none.
+    """Return the workspace paths of the folders from which handtools itself runs; usually none.
 
     `.` is the workspace itself.
     """
@@ -292,13 +294,13 @@ def installation_folders_in_workspace(root: str | os.PathLike[str]) -> tuple[str
 
 
 def is_own_installation(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
-    """Whether a path is in a folder of the workspace from which this program itself runs."""
+    """Whether a path is in a workspace folder from which handtools itself runs."""
     folders = [real_path(each, root) for each in installation_folders_in_workspace(root)]
     return any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in folders)
 
 
 def trusted_import_path(root: str | os.PathLike[str]) -> list[str]:
-    """An import path without the workspace (unless we run from it) and without relative entries."""
+    """Return the import path without relative entries and without the workspace, unless we run from it."""
     return [
         folder
         for folder in sys.path
@@ -312,7 +314,7 @@ def trusted_import_path(root: str | os.PathLike[str]) -> list[str]:
 
 
 def _holds_own_package(folder: str) -> bool:
-    """Whether a folder is the one that our own package is imported from."""
+    """Whether our own package is imported from this folder."""
     return os.path.realpath(folder) == os.path.realpath(_OWN_PACKAGE.parent)
 
 

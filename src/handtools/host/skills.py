@@ -1,7 +1,4 @@
-"""Find skills on this machine: SKILL.md files in the workspace, the user's folders and installed packages.
-
-ADR 94.
-"""
+"""Find skills on this machine: SKILL.md files in the workspace, user folders and installed packages."""
 
 import os
 import time
@@ -34,14 +31,14 @@ from handtools.text.paths import file_url
 SKILL_HEAD_BYTES = 128 << 10
 """How many bytes of a SKILL.md are read to get its description."""
 MOST_SKILLS = 500
-"""How many skills are read from one skills folder at most."""
+"""The maximum number of skills read from one skills folder."""
 MOST_BUNDLED_FILES = 200
 MOST_BUNDLE_DEPTH = 8
 _UNLISTED_NAMES = {".git", "__pycache__", "node_modules"}
 
 
 def workspace_skills(files: HostFiles, root: str, shelf: str, scope: str) -> Iterator[Skill]:
-    """The skills in a skills folder of the workspace; links that lead out of the workspace are not followed."""
+    """Yield the skills in a skills folder of the workspace; symlinks that lead out are not followed."""
     for path in islice(_workspace_skill_paths(files, shelf), MOST_SKILLS):
         source, head, problem = _read_head(files, f"{path}/{SKILL_FILE}")
         yield skill_from_frontmatter(
@@ -57,7 +54,7 @@ def workspace_skills(files: HostFiles, root: str, shelf: str, scope: str) -> Ite
 
 
 def skills_outside_workspace(shelf: Path, origin: SkillOrigin) -> Iterator[Skill]:
-    """The skills in a skills folder outside the workspace; its subfolders may be links."""
+    """Yield the skills in a skills folder outside the workspace; its subfolders may be symlinks."""
     for path in islice(_machine_skill_paths(shelf), MOST_SKILLS):
         _, head, problem = _read_head(LocalFiles(path), SKILL_FILE)
         location = file_url(str(path.resolve()))
@@ -76,7 +73,7 @@ def skill_bundle(files: HostFiles, folder: str) -> SkillFileList:
             name = entry.path.rpartition("/")[2]
             if entry.kind == "folder" and depth < MOST_BUNDLE_DEPTH and name not in _UNLISTED_NAMES:
                 waiting.append((entry.path, depth + 1))
-            # A link to a file is followed as far as it stays inside; one to a folder might come back here.
+            # Symlinks to files inside are followed. Symlinks to folders are not: they could form a cycle.
             facts = facts_of_linked_path(files, entry.path) if entry.kind == "link" else entry
             if facts is not None and facts.kind == "file" and (depth or name != SKILL_FILE):
                 found.append(facts)
@@ -86,7 +83,7 @@ def skill_bundle(files: HostFiles, folder: str) -> SkillFileList:
 
 
 def facts_of_linked_path(files: HostFiles, path: str) -> FileFacts | None:
-    """The facts of the file that a path leads to, links resolved; None if it is missing or out of bounds."""
+    """Return the facts of the file at a path, following symlinks; None if it is missing or not allowed."""
     try:
         facts = files.facts(files.locate(path))
     except ToolError:
@@ -101,7 +98,7 @@ def _bundle(found: list[FileFacts], folder: str, *, more: bool) -> SkillFileList
 
 
 def _workspace_skill_paths(files: HostFiles, shelf: str) -> Iterator[str]:
-    """The folders with a SKILL.md in a skills folder, or one level deeper in a group of skills."""
+    """Yield the folders with a SKILL.md in a skills folder, or one level deeper in a group of skills."""
     for entry in _entries(files, shelf):
         facts = facts_of_linked_path(files, entry.path)
         if facts is None or facts.kind != "folder":
@@ -130,13 +127,13 @@ def _inner_folders(folder: Path) -> list[Path]:
 
 
 def _entries(files: HostFiles, folder: str) -> list[FileFacts]:
-    """The entries of a folder; empty if it can't be read."""
+    """Return the entries of a folder; empty if it can't be read."""
     try:
         located = files.locate(folder or ".")
         inside = files.names(located)
     except ToolError:
         return []
-    # By the names through which they were reached: they may be links' names.
+    # Keep the path through which the folder was reached, which may contain symlinks.
     return [replace(facts, path=_join(folder, facts.path.rpartition("/")[2])) for facts in inside]
 
 
@@ -145,7 +142,7 @@ def _join(folder: str, name: str) -> str:
 
 
 def _read_head(files: HostFiles, path: str) -> tuple[str, Frontmatter, str]:
-    """The real path and frontmatter of a SKILL.md, and why it can't be read if so."""
+    """Return the real path and frontmatter of a SKILL.md, and the error message if it can't be read."""
     located = path
     try:
         located = files.locate(path)
@@ -159,20 +156,20 @@ SKILLS_ENTRY_POINT = "handtools.skills"
 MOST_CACHED_SKILL_FOLDERS = 10_000
 _NO_TIME = -1.0
 _SETTLED_SECONDS = 1.0
-"""A folder changed less than this many seconds ago is not cached: it may change again within a clock tick."""
+"""A folder changed in the last few seconds is not cached: it may change again within a clock tick."""
 _THIRD_PARTY_FOLDERS = {".git", ".venv", "venv", "node_modules", "site-packages", "vendor", "third_party"}
 """Folders with third-party files, whose AGENTS.md and skills are not used."""
 
 
 def user_skill_folders() -> list[Path]:
-    """The folders in which a user keeps skills for all workspaces."""
+    """Return the folders with the user's own skills, which apply to all workspaces."""
     own, settings = user_home(), config_home()
     shelves = [own / shelf for shelf in SKILL_ROOTS] if own else []
     return [*shelves, settings / "handtools" / "skills"] if settings else shelves
 
 
 def package_skill_folders() -> list[Path]:
-    """The skills folders of installed packages that offer some; their code is not run."""
+    """Return the skills folders of installed packages, without running the packages' code."""
     found: list[Path] = []
     for point in sorted(entry_points(group=SKILLS_ENTRY_POINT), key=lambda point: point.name):
         try:
@@ -190,7 +187,7 @@ class _CachedFolder:
     stamp: float
     guide: bool
     shelves: tuple[str, ...]
-    """The skills folders in it, which exist or may be created."""
+    """The skills folders in it that exist or may be created later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +200,7 @@ class _CachedSkills:
 
 @dataclass(slots=True)
 class SkillFolders:
-    """The HostSkills port: finds and reads skills of the workspace, of the user and of installed packages."""
+    """The HostSkills port: finds and reads skills of the workspace, the user and installed packages."""
 
     files: HostFiles
     root: str
@@ -212,14 +209,14 @@ class SkillFolders:
     """Whether the workspace is on this machine, so that modification times are available at once."""
     users: Sequence[Path] = ()
     packages: Callable[[], Iterable[Path]] = tuple
-    """Gives the skills folders of installed packages; called only when skills are listed, since it is slow."""
+    """Returns the skills folders of installed packages. Slow, so only called when skills are listed."""
     _folders: dict[str, _CachedFolder] = field(default_factory=dict)
     _shelves: dict[str, _CachedSkills] = field(default_factory=dict)
     _homes: dict[str, str] = field(default_factory=dict)
     """The folders of skills outside the workspace, by skill name."""
 
     def found(self, near: str) -> list[Skill]:
-        """List all skills that apply to a path, the nearest first; always searched anew."""
+        """List all skills that apply to a path, nearest first. Clears the cache and searches again."""
         self._folders.clear()
         self._shelves.clear()
         own = [skill for folder in (near, *_folders_above(near)) for skill in self._inside(folder)]
@@ -231,13 +228,13 @@ class SkillFolders:
         return _distinct((*own, *users, *packaged))
 
     def skills_matching_path(self, path: str) -> list[Skill]:
-        """The skills whose frontmatter names a path among their files, except those of packages."""
+        """Return the skills, except packages' skills, whose frontmatter lists a path among their files."""
         own = [skill for folder in _folders_above(path) for skill in self._inside(folder)]
         users = [skill for shelf in self.users for skill in self._outside(shelf)]
         return [skill for skill in nearest_skill_per_name((*own, *users)) if skill.is_about(path)]
 
     def guides(self, path: str) -> list[str]:
-        """The AGENTS.md files above a path, outermost first, without the root's, which the client shows itself."""
+        """Return the AGENTS.md files above a path, outermost first. The client shows the root's."""
         found = [
             f"{folder}/{GUIDE_FILE}"
             for folder in _folders_above(path)
@@ -252,12 +249,12 @@ class SkillFolders:
         return skill_bundle(self._home(skill.name), "")
 
     def read(self, name: str, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """Read a file of a skill outside the workspace; links that lead out of the skill's folder are refused."""
+        """Read a file of a skill outside the workspace; refuses symlinks out of the skill's folder."""
         home = self._home(name)
         return home.read(home.locate(path), start=start, size=size)
 
     def facts(self, name: str, path: str) -> FileFacts | None:
-        """Kind, size and times of a file of a skill outside the workspace; None if it is missing."""
+        """Return kind, size and times of a file of a skill outside the workspace; None if it is missing."""
         home = self._home(name)
         return home.facts(home.locate(path))
 
@@ -265,12 +262,12 @@ class SkillFolders:
         if name not in self._homes:
             self.found("")
         if name not in self._homes:
-            hint = "Call `skill` without a name to see what there is."
-            raise NotFound(f"There is no skill `{name}` outside of the workspace.", hint=hint)
+            hint = "Call `skill` without a name to list all skills."
+            raise NotFound(f"There is no skill `{name}` outside the workspace.", hint=hint)
         return LocalFiles(unquote(self._homes[name].removeprefix("file://"), errors="surrogateescape"))
 
     def _inside(self, folder: str) -> Iterator[Skill]:
-        """The skills in the skills folders of one workspace folder."""
+        """Yield the skills in the skills folders of one workspace folder."""
         for shelf in self._folder(folder).shelves:
             known, stamp = self._shelves.get(shelf), self._stamp(shelf)
             if known is None or known.stamp != stamp:
@@ -280,7 +277,7 @@ class SkillFolders:
             yield from known.skills
 
     def _outside(self, shelf: Path) -> tuple[Skill, ...]:
-        """The skills in a folder outside the workspace, cached while the folder is unchanged."""
+        """Return the skills in a folder outside the workspace, cached while the folder is unchanged."""
         stamp = _modified_at(str(shelf))
         known = self._shelves.get(str(shelf))
         if known is None or known.stamp != stamp:
@@ -297,7 +294,8 @@ class SkillFolders:
             return _CachedFolder(stamp, guide=False, shelves=())
         prefix = f"{folder}/" if folder else ""
         guide = self._kind(f"{prefix}{GUIDE_FILE}") == "file"
-        # A shelf may be put into a `.claude` that is there for another reason, and that changes no time here.
+        # A skills folder may be added later to a `.claude` that exists for another reason, without changing
+        # our mtime.
         shelves = tuple(
             f"{prefix}{shelf}"
             for shelf in SKILL_ROOTS
@@ -311,14 +309,14 @@ class SkillFolders:
         return looked
 
     def _kind(self, path: str) -> str:
-        """The kind of what is at a path, empty if nothing is; a quick check before links are resolved."""
+        """Return the kind of file at a path, or "". A quick existence check avoids resolving symlinks."""
         if self.local and not os.path.lexists(f"{self.root}/{path}"):
             return ""
         facts = facts_of_linked_path(self.files, path)
         return facts.kind if facts else ""
 
     def _stamp(self, path: str) -> float:
-        """A folder's modification time, used only to validate the cache."""
+        """Return a folder's modification time, used only to validate the cache."""
         if self.local:
             return _modified_at(f"{self.root}/{path}" if path else self.root)
         facts = facts_of_linked_path(self.files, path or ".")
@@ -326,7 +324,7 @@ class SkillFolders:
 
 
 def _folders_above(path: str) -> list[str]:
-    """The folders above a path, the nearest first, the root last."""
+    """Return the folders above a path, nearest first, root last."""
     parts = [part for part in path.split("/") if part != "."][:-1]
     return ["/".join(parts[:count]) for count in range(len(parts), -1, -1)]
 
@@ -343,5 +341,5 @@ def _modified_at(path: str) -> float:
 
 
 def _distinct(skills: Iterable[Skill]) -> list[Skill]:
-    """The skills without duplicates of the same folder: `.claude/skills` is often a link to `.agents/skills`."""
+    """Drop duplicates of the same folder: `.claude/skills` is often a symlink to `.agents/skills`."""
     return list({skill.location: skill for skill in reversed(list(skills))}.values())[::-1]

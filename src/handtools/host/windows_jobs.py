@@ -1,6 +1,6 @@
-"""Job objects of Windows: a process and everything it starts, ended together.
+"""Windows job objects: kill a process together with everything it started.
 
-As documented, and not run by us on Windows. ADR 261.
+Written from Microsoft's documentation; we have not run it on Windows.
 """
 
 import ctypes
@@ -39,7 +39,7 @@ class ExtendedLimits(ctypes.Structure):
 
 
 class JobObject:
-    """A job into which a process is put; what it starts from then on is in it, too, and ends with it."""
+    """A job object. Processes that a process in the job starts join the job and are killed with it."""
 
     def __init__(self) -> None:
         self._kernel32 = _kernel32()
@@ -56,17 +56,17 @@ class JobObject:
             raise error
 
     def add(self, process_handle: int) -> None:
-        """Put a process into the job, by its handle."""
+        """Add a process to the job by its handle."""
         if not self._kernel32.AssignProcessToJobObject(self._handle, process_handle):
             raise _last_error()
 
     def terminate(self) -> None:
-        """End every process of the job."""
+        """Kill every process in the job."""
         if not self._kernel32.TerminateJobObject(self._handle, 1):
             raise _last_error()
 
     def close(self) -> None:
-        """Close the job, which ends what is still in it."""
+        """Close the job, which kills the processes still in it."""
         if self._handle:
             self._kernel32.CloseHandle(self._handle)
             self._handle = None

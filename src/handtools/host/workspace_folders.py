@@ -1,8 +1,8 @@
-"""The folders of a workspace: usually one, or several that are shown below one folder, each by its name.
+"""The folders of a workspace: usually one, or several that appear as named subfolders of one folder.
 
-A workspace of several folders has a folder of its own in our state, with a link to each of them. So it has a path
-like every other workspace, and a journal. Nobody else writes there: only links in our state are such folders, and
-those that somebody puts into a project stay links. ADR 168.
+A workspace of several folders is represented by a folder in our state with a symlink to each of them. So it
+has a path, like every other workspace, and a journal. Only handtools writes there: only symlinks in our
+state are treated as workspace folders; symlinks inside a project stay ordinary symlinks.
 """
 
 import hashlib
@@ -17,9 +17,9 @@ from handtools.core.errors import HostError, UsageError
 from handtools.host.home_folders import state_root
 
 COMBINED_FOLDER = "combined"
-"""The folder in our state that contains the workspaces of several folders."""
+"""The folder in our state that contains workspaces with several folders."""
 _UNFIT_CHARS = re.compile(r"[\x00-\x20\x7f-\x9f\\/:*?\[\]{}!~]+")
-"""Characters that mean something else in a path argument or a glob, and are replaced in a folder's name."""
+"""Characters with a special meaning in a path argument or a glob; they are replaced in a folder's name."""
 _SHOWN_NAMES = 3
 
 
@@ -28,9 +28,9 @@ OneOrMoreFolders = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def combined_workspace(folders: OneOrMoreFolders) -> Path:
-    """The path of a workspace of these folders, made if it is not there yet; one folder is its own workspace.
+    """Return the path of a workspace with these folders, creating it if necessary.
 
-    Raises `UsageError` for folders that lie in each other.
+    A single folder is its own workspace. Raises `UsageError` if a folder is inside another one.
     """
     if isinstance(folders, (str, os.PathLike)):
         return Path(folders)
@@ -49,30 +49,33 @@ def combined_workspace(folders: OneOrMoreFolders) -> Path:
             if not os.path.lexists(view / name):
                 os.symlink(folder, view / name)
     except FileExistsError:
-        pass  # another process makes it at this moment
+        pass  # another process is creating it
     except OSError as error:
-        raise HostError(f"{view} can't be made: {error.strerror}.") from error
+        raise HostError(f"Can't create {view}: {error.strerror}.") from error
     return view
 
 
 def workspace_folders(root: str | os.PathLike[str]) -> Mapping[str, str]:
-    """The real paths of a workspace's folders by the names they are shown as; one folder alone has no name."""
+    """Return the real paths of a workspace's folders by displayed name; a single folder has the name ""."""
     real = os.path.realpath(root)
     return _linked_folders(real) if _is_combined(real) else {"": real}
 
 
 def is_in_workspace(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
-    """Whether the real path of something lies in a folder of the workspace, or is one."""
+    """Whether a path, with symlinks resolved, is a workspace folder or inside one."""
     return path_in_workspace(os.path.realpath(path), root) is not None
 
 
 def path_in_workspace(path: str, root: str | os.PathLike[str]) -> str | None:
-    """The path in the workspace of an absolute path, which is taken as it is; None outside. `.` is all of it."""
+    """Convert an absolute path, without resolving symlinks, to a workspace path; None if it is outside.
+
+    `.` is the whole workspace.
+    """
     return path_in_folders(path, shown_folders(root))
 
 
 def path_in_folders(path: str, shown: Iterable[tuple[str, str]]) -> str | None:
-    """The same of many paths: for folders that `shown_folders` has looked up once."""
+    """Like `path_in_workspace`, but with the result of one `shown_folders` call, to convert many paths."""
     for name, folder in shown:
         above = f"{folder.rstrip('/')}/"
         if path == folder or path.startswith(above):
@@ -81,7 +84,7 @@ def path_in_folders(path: str, shown: Iterable[tuple[str, str]]) -> str | None:
 
 
 def real_path(path: str, root: str | os.PathLike[str]) -> str:
-    """The absolute path of a path in the workspace: below the real path of its folder."""
+    """Convert a workspace path to an absolute path below the real path of its folder."""
     name, _, below = path.partition("/")
     folders = workspace_folders(root)
     if "" in folders:
@@ -91,7 +94,7 @@ def real_path(path: str, root: str | os.PathLike[str]) -> str:
 
 
 def shown_folders(root: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
-    """Every absolute path at which a folder of the workspace is, with its name: the real one, then the link."""
+    """Yield the name and absolute path of each workspace folder: the real paths, then the symlinks."""
     folders = workspace_folders(root)
     yield from folders.items()
     if "" not in folders:
@@ -119,23 +122,23 @@ def _linked_folders(view: str) -> dict[str, str]:
 
 def _check(links: Mapping[str, str]) -> None:
     if len(set(links.values())) < len(links):
-        raise UsageError("A folder is given twice; a workspace of several folders has each of them once.")
+        raise UsageError("A folder was given twice. List each folder of a workspace only once.")
     for name, folder in links.items():
         if not os.path.isdir(folder):
-            raise UsageError(f"{folder} is no folder, and can't be one of a workspace.")
+            raise UsageError(f"{folder} is not a folder, so it can't be part of a workspace.")
         inner = [
             each for other, each in links.items() if other != name and Path(each).is_relative_to(folder)
         ]
         if inner:
             raise UsageError(
-                f"{inner[0]} lies in {folder}, so a file would have two paths. Name the outer one alone."
+                f"{inner[0]} is inside {folder}, so a file would have two paths. Give only the outer one."
             )
         if state_root().is_relative_to(folder):
-            raise UsageError(f"{folder} contains the record of handtools itself. Name folders in it.")
+            raise UsageError(f"{folder} contains handtools' own state. Give folders inside it instead.")
 
 
 def _names(folders: Sequence[str]) -> list[str]:
-    """The name of each folder: its own, with that of the folder above it if others have the same."""
+    """Return a name for each folder: its own, prefixed with its parent's name if several share it."""
     own = [_fit(os.path.basename(folder)) for folder in folders]
     often = Counter(map(str.casefold, own))
     longer = [

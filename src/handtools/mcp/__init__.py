@@ -1,1 +1,1 @@
-"""The MCP server, over stdio (`stdio`) and HTTP (`http_server`). Both hand tool calls to `tool_calls`."""
+"""The MCP server over stdio (`stdio`) and HTTP (`http_server`). Both pass tool calls to `tool_calls`."""

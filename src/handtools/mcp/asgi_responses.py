@@ -1,7 +1,4 @@
-"""HTTP over ASGI for the MCP server: reading requests, refusing them, and sending JSON or server-sent events.
-
-ADR 73.
-"""
+"""HTTP over ASGI for the MCP server: read requests, refuse them, and send JSON or server-sent events."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -21,7 +18,7 @@ JSON_CONTENT_TYPE = "application/json"
 
 
 class HttpRefusal(Exception):
-    """Exception that ends an HTTP request with an error status, a reason for the client and extra headers."""
+    """Raised to end an HTTP request with an error status, a reason for the client and extra headers."""
 
     def __init__(self, status: int, reason: str, **headers: str) -> None:
         super().__init__(reason)
@@ -31,12 +28,12 @@ class HttpRefusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequestHeaders:
-    """The headers of an HTTP request, as MCP method handlers can read them."""
+    """The headers of an HTTP request, for MCP method handlers."""
 
     lines: tuple[tuple[str, str], ...]
     """All request headers in order, duplicates included, with lower-case names."""
     headers: Mapping[str, str]
-    """Request headers by lower-case name; of duplicates, the first one."""
+    """Request headers by lower-case name. The first of several duplicates counts."""
 
     @classmethod
     def of(cls, scope: AsgiScope) -> Self:
@@ -46,19 +43,19 @@ class HttpRequestHeaders:
 
 
 def encode_headers(headers: Mapping[str, str]) -> AsgiHeaders:
-    """Encode header names and values as the pairs of bytes that ASGI takes."""
+    """Encode header names and values as ASGI's pairs of bytes."""
     return tuple((name.encode(), value.encode()) for name, value in headers.items())
 
 
 async def send_json(send: AsgiSend, status: int, body: bytes, headers: AsgiHeaders = ()) -> None:
-    """Send a complete HTTP response over ASGI, whose `body` is JSON already encoded."""
+    """Send a complete HTTP response over ASGI. `body` is JSON that is already encoded."""
     await send_response(send, status, JSON_CONTENT_TYPE, body, headers)
 
 
 async def send_response(
     send: AsgiSend, status: int, kind: str, body: bytes, headers: AsgiHeaders = ()
 ) -> None:
-    """Send a complete HTTP response over ASGI: status, headers and body, marked as not to be cached."""
+    """Send a complete HTTP response over ASGI (status, headers, body) that must not be cached."""
     own = (
         (b"content-type", kind.encode()),
         (b"content-length", str(len(body)).encode()),
@@ -69,7 +66,7 @@ async def send_response(
 
 
 async def start_event_stream(send: AsgiSend, headers: AsgiHeaders = ()) -> None:
-    """Send the status and headers of a server-sent event stream over ASGI; `send_body_chunk` sends events."""
+    """Send the status and headers of a server-sent event stream. Send the events with `send_body_chunk`."""
     own = (
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-cache, no-transform"),
@@ -79,7 +76,7 @@ async def start_event_stream(send: AsgiSend, headers: AsgiHeaders = ()) -> None:
 
 
 async def send_body_chunk(send: AsgiSend, body: bytes, *, more: bool) -> None:
-    """Send one chunk of an HTTP response body over ASGI; `more=False` ends the response."""
+    """Send one chunk of an HTTP response body over ASGI. `more=False` ends the response."""
     await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
@@ -92,19 +89,19 @@ async def wait_for_disconnect(receive: AsgiReceive) -> None:
 EVENT_STREAM_CONTENT_TYPE = "text/event-stream"
 PING_EVENT = b": ping\r\n\r\n"
 PING_SECONDS = 15.0
-"""Seconds without output after which a ping is sent, because proxies close silent connections."""
+"""Seconds without output before a ping is sent, because proxies close idle connections."""
 
 
 class McpHttpResponse:
     """The HTTP response to one MCP request.
 
-    It is plain JSON, unless messages are sent before the result: then it becomes an event stream.
+    It is plain JSON, or an event stream if any message is sent before the result.
     """
 
     def __init__(self, send: AsgiSend, headers: AsgiHeaders = ()) -> None:
         self._send, self._headers = send, headers
         self._streams = False
-        # A ping and a message may come at the same time, but a stream begins once.
+        # A ping and a message can be sent concurrently; the stream must start only once.
         self._turn = anyio.Lock()
 
     async def tell(self, message: bytes) -> None:
@@ -116,14 +113,14 @@ class McpHttpResponse:
         await self._say(PING_EVENT)
 
     async def end(self, message: bytes, status: int = 200) -> None:
-        """Send the result and end the response. `status` counts only while no event stream has begun."""
+        """Send the result and end the response. `status` is ignored once an event stream has started."""
         if self._streams:
             await send_body_chunk(self._send, _event_bytes(message), more=False)
         else:
             await send_json(self._send, status, message, self._headers)
 
     async def open(self) -> None:
-        """Start the event stream, unless it has started, before there is an event to send."""
+        """Start the event stream before there is an event to send, unless it has already started."""
         async with self._turn:
             if not self._streams:
                 await start_event_stream(self._send, self._headers)
@@ -144,16 +141,16 @@ def check_mcp_post_headers(headers: Mapping[str, str]) -> None:
     Raises `HttpRefusal` unless the body is JSON and the client accepts both JSON and event streams.
     """
     if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_CONTENT_TYPE:
-        raise HttpRefusal(400, "The body must be application/json.")
+        raise HttpRefusal(400, "The Content-Type must be application/json.")
     kinds = {kind.partition(";")[0].strip().lower() for kind in headers.get("accept", "").split(",")}
     if "*/*" not in kinds and not (
         kinds & {JSON_CONTENT_TYPE, "application/*"} and kinds & {EVENT_STREAM_CONTENT_TYPE, "text/*"}
     ):
-        raise HttpRefusal(406, "Accept both application/json and text/event-stream.")
+        raise HttpRefusal(406, "The Accept header must include application/json and text/event-stream.")
 
 
 def message_json(message: BaseModel) -> bytes:
-    """Serialize a JSON-RPC message of the MCP SDK to JSON bytes."""
+    """Serialize an MCP SDK JSON-RPC message to JSON bytes."""
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 

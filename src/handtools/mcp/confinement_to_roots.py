@@ -1,4 +1,4 @@
-"""MCP roots: ask the client for its root folders, and confine the tools to those that lie in the workspace."""
+"""MCP roots: ask the client for its root folders, and confine the tools to those inside the workspace."""
 
 import re
 from collections.abc import Collection
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 ROOTS_SECONDS = 5.0
 ROOTS_KEY = "roots"
-"""Key of the request for roots in the `inputRequests` of an MCP result."""
+"""Key of the roots request in the `inputRequests` of an MCP result."""
 ROOTS_REQUEST: Json = {
     "resultType": "input_required",
     "inputRequests": {ROOTS_KEY: {"method": "roots/list"}},
     "requestState": ROOTS_KEY,
 }
-"""The MCP result that asks the client for its roots; the client repeats the call with the answer."""
+"""The MCP result that asks the client for its roots. The client repeats the call and includes them."""
 GLOB_SPECIALS = re.compile(r"([*?\[\]{}!\\])")
 
 
 class ClientRootsEnforcer:
-    """Asks the client for its root folders before the first tool call, and again after they changed.
+    """Asks the client for its root folders before the first tool call and again after they change.
 
-    The answer becomes a policy rule.
+    The roots become policy rules.
     """
 
     def __init__(self, desk: ConnectionTools[Any], root: Path) -> None:
@@ -45,7 +45,7 @@ class ClientRootsEnforcer:
     async def call_tool(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
     ) -> Json:
-        """Answer `tools/call`; asks for the client's roots first if they are not known."""
+        """Answer `tools/call`, asking for the client's roots first if they are not known."""
         if not self._asked and _asks_by_result(ctx):
             told = (params.input_responses or {}).get(ROOTS_KEY)
             if told is None:
@@ -75,7 +75,8 @@ class ClientRootsEnforcer:
     def _rules(self, uris: list[str]) -> list[Rule]:
         """The policy rules that confine tools to the roots inside the workspace.
 
-        None if roots contain the workspace, or no root lies in it. Of several folders each may be in one.
+        Empty if the roots contain the whole workspace, or none is inside it. In a workspace of several
+        folders, each folder can be inside a different root.
         """
         folders = [Path(unquote(urlsplit(uri).path)).resolve() for uri in uris if uri.startswith("file://")]
         around = [
@@ -93,8 +94,8 @@ class ClientRootsEnforcer:
 def deny_outside_rules(folders: Collection[str]) -> list[Rule]:
     """Policy rules that deny everything outside these folders of the workspace.
 
-    There is one for the top and one for each folder above one of them, in which only the way down is open: an
-    exception covers all that is below it.
+    There is one rule for the workspace root and one for each parent of a given folder. Each rule excepts
+    only the path that leads down to the given folders, because an exception covers everything below it.
     """
     told = ", ".join(folders)
     ways: dict[str, set[str]] = {}
@@ -107,9 +108,9 @@ def deny_outside_rules(folders: Collection[str]) -> list[Rule]:
         Rule(
             "roots",
             "deny",
-            f"The client works on {told} only.",
+            f"The client restricts access to {told}.",
             paths=(f"/{_escaped(above)}/**" if above else "**",),
-            # A search begins at the top and finds only what is open below it.
+            # Except the workspace root itself: searches start there, and skip paths that are denied.
             but=(*(() if above else ("/[.]",)), *(glob for path in sorted(inner) for glob in _whole(path))),
         )
         for above, inner in closed.items()
@@ -121,7 +122,7 @@ def _is_below_any(path: str, folders: Collection[str]) -> bool:
 
 
 def _whole(path: str) -> tuple[str, str]:
-    """Globs of a folder and all that is in it."""
+    """Globs for a folder and everything in it."""
     return f"/{_escaped(path)}", f"/{_escaped(path)}/**"
 
 
@@ -130,7 +131,7 @@ def _escaped(path: str) -> str:
 
 
 def _asks_by_result(ctx: "ServerRequestContext[Any, Any]") -> bool:
-    """Whether the client has roots and speaks the current protocol, where they are asked for by a result."""
+    """Whether the client has roots and uses the current protocol, which requests them with a result."""
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
     able = getattr(ctx.session.client_capabilities, "roots", None) is not None

@@ -1,7 +1,4 @@
-"""Requests of the MCP server to its client: approval forms (elicitation) and prompts to its model (sampling).
-
-ADR 71.
-"""
+"""Requests from the MCP server to its client: approval forms (elicitation) and model prompts (sampling)."""
 
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -18,12 +15,12 @@ if TYPE_CHECKING:
 
 MAX_SAMPLING_TOKENS = 32_000
 _current_request: ContextVar["ServerRequestContext[Any, Any] | None"] = ContextVar("request", default=None)
-"""The MCP request whose tool call runs in this context; its client's model is asked by `sample_model`."""
+"""The MCP request whose tool call runs in this context. `sample_model` sends prompts to its client."""
 
 
 @contextmanager
 def set_sampling_request(ctx: "ServerRequestContext[Any, Any]") -> Iterator[None]:
-    """Within this block, `sample_model` sends its prompts to the client that made this MCP request."""
+    """Make `sample_model` send its prompts to the client that made this MCP request, within the block."""
     before = _current_request.set(ctx)
     try:
         yield
@@ -32,9 +29,9 @@ def set_sampling_request(ctx: "ServerRequestContext[Any, Any]") -> Iterator[None
 
 
 async def sample_model(prompt: str) -> AsyncIterator[str]:
-    """Send a prompt to the client's model by MCP sampling and yield its answer, in one piece.
+    """Send a prompt to the client's model by MCP sampling and yield its reply in one piece.
 
-    Raises `WrongKind` when the client offers no sampling or refuses.
+    Raises `WrongKind` if the client does not support sampling or refuses.
     """
     ctx = _current_request.get()
     capabilities = ctx.session.client_capabilities if ctx else None
@@ -44,13 +41,13 @@ async def sample_model(prompt: str) -> AsyncIterator[str]:
         or capabilities.sampling is None
         or not ctx.session.can_send_request
     ):
-        raise WrongKind("This client lends no model (MCP sampling).", hint="Use `edit`.")
+        raise WrongKind("This client does not support MCP sampling.", hint="Use `edit`.")
     from mcp.shared.exceptions import MCPError
     from mcp_types import SamplingMessage, TextContent
 
     message = SamplingMessage(role="user", content=TextContent(type="text", text=prompt))
     with warnings.catch_warnings():
-        # It is deprecated for good reasons, and what clients of today have.
+        # The SDK deprecates sampling, but it is what clients support today.
         warnings.simplefilter("ignore")
         asking = ctx.session.create_message(
             [message], max_tokens=MAX_SAMPLING_TOKENS, related_request_id=ctx.request_id
@@ -58,13 +55,13 @@ async def sample_model(prompt: str) -> AsyncIterator[str]:
     try:
         said = await asking
     except MCPError as problem:
-        raise WrongKind(f"The client's model gave no answer: {problem}.", hint="Use `edit`.") from problem
+        raise WrongKind(f"The client's model did not reply: {problem}.", hint="Use `edit`.") from problem
     if isinstance(said.content, TextContent):
         yield said.content.text
 
 
 APPROVAL_KEY = "approval"
-"""Key of the approval question in the `inputRequests` of an MCP result."""
+"""Key of the approval request in the `inputRequests` of an MCP result."""
 APPROVAL_QUESTION_LINES = 60
 APPROVAL_QUESTION_BYTES = 6_000
 REMEMBERED_APPROVAL_LINES = 12
@@ -77,7 +74,7 @@ APPROVAL_DECISIONS: dict[str, RememberScope | None] = {
 
 
 def approval_question(approval: Approval) -> str:
-    """The text of an approval form: what the call wants, the rule that asks, a preview, and what is remembered."""
+    """The text of an approval form: the call, the matching rule, a preview and what is remembered."""
     shown = approval.excerpt(max_lines=APPROVAL_QUESTION_LINES, max_bytes=APPROVAL_QUESTION_BYTES)
     remembered = clip_text(
         approval.remembered,
@@ -86,13 +83,13 @@ def approval_question(approval: Approval) -> str:
         keep="both",
     ).text
     return (
-        f"{approval.title}\n\nAsked: {approval.rule}\n\n{shown}\n\n"
-        f"session or project would remember:\n{remembered}"
+        f"{approval.title}\n\nReason: {approval.rule}\n\n{shown}\n\n"
+        f"Remembered for session or project:\n{remembered}"
     )
 
 
 def approval_form() -> dict[str, Any]:
-    """The JSON schema of an approval form, with a decision and a message; flat, as MCP elicitation demands."""
+    """The JSON schema of an approval form: decision and message. Flat, as MCP elicitation requires."""
     return {
         "type": "object",
         "properties": {
@@ -105,7 +102,7 @@ def approval_form() -> dict[str, Any]:
             "message": {
                 "type": "string",
                 "title": "What to do instead",
-                "description": "Told to the agent when the answer is no; may stay empty.",
+                "description": "Sent to the agent if you deny (optional).",
             },
         },
         "required": ["decision"],
@@ -113,9 +110,9 @@ def approval_form() -> dict[str, Any]:
 
 
 def input_required_result(approval: Approval) -> dict[str, Any]:
-    """An approval as an MCP result of type `input_required_result`.
+    """An approval as an MCP result of type `input_required`.
 
-    The client shows the form and repeats the call with the answer.
+    The client shows the form and repeats the call with the user's reply.
     """
     params = {"mode": "form", "message": approval_question(approval), "requestedSchema": approval_form()}
     return {
@@ -126,14 +123,14 @@ def input_required_result(approval: Approval) -> dict[str, Any]:
 
 
 def build_request_state(approval: Approval) -> str:
-    """The `requestState` that ties a client's answer to an approval: call id and fingerprint."""
+    """The `requestState` that ties a client's reply to an approval: call id and fingerprint."""
     return f"{approval.call_id}.{approval.fingerprint}"
 
 
 def reply_from_form(action: object, content: Mapping[str, Any] | None, *, to: str = "") -> Reply | None:
-    """Turn the answer to an approval form into a `Reply`, for the approval with fingerprint `to`.
+    """Convert a submitted approval form to a `Reply` for the approval with fingerprint `to`.
 
-    None when the person cancelled the form.
+    None if the user cancelled the form.
     """
     if action == "decline":
         return Reply(allow=False, fingerprint=to)
@@ -148,7 +145,7 @@ def reply_from_form(action: object, content: Mapping[str, Any] | None, *, to: st
 
 
 def can_elicit(capabilities: Any) -> bool:
-    """Whether the client's capabilities include form elicitation; naming neither form nor URL counts as form."""
+    """Whether the client supports form elicitation. Naming neither form nor URL mode means form."""
     asked = getattr(capabilities, "elicitation", None)
     if asked is None:
         return False
@@ -156,9 +153,9 @@ def can_elicit(capabilities: Any) -> bool:
 
 
 def pending_call_text(approval: Approval) -> str:
-    """The message to the model when a call waits for approval and nobody could be asked."""
+    """The message to the model when a call needs approval and the client can't show a form."""
     return (
-        f"Waiting for a person: {approval.title}. Nothing was changed. They can answer with "
-        f"`handtools approve {approval.call_id}` or `handtools deny {approval.call_id}`; "
-        "go on with something else, or tell them."
+        f"Needs the user's approval: {approval.title}. Nothing was changed. They can run "
+        f"`handtools approve {approval.call_id}` or `handtools deny {approval.call_id}`. "
+        "Continue with other work, or tell them."
     )

@@ -1,10 +1,8 @@
-"""The MCP handshake on stdio: answers `initialize` and the first `tools/list` before the MCP SDK is imported.
+"""The MCP handshake on stdio: answer `initialize` and the first `tools/list` before importing the MCP SDK.
 
-A client shows our tools once it has both answers. Both are known without the SDK, whose import takes longer than
-all the rest; so they are sent first, and the SDK is imported then. The lines that it has to know of are replayed
-to it afterwards, and its own answers to them are suppressed; a test checks that both answers are alike.
-
-ADR 70.
+A client shows our tools once it has both responses. Neither needs the SDK, whose import takes longer than
+everything else, so they are sent before it is imported. Lines that the SDK must process are replayed to it
+afterwards, and its responses to them are suppressed. A test checks that both responses are the same.
 """
 
 import asyncio
@@ -21,25 +19,25 @@ SERVER_NAME = "handtools"
 SERVER_INFO = {"name": SERVER_NAME, "version": __version__, "title": SERVER_NAME}
 SERVER_CAPABILITIES = ("tools", "resources", "prompts")
 REMOTE_WORKSPACE_CAPABILITIES = ("tools",)
-"""What is offered of a workspace on another machine: the rest is read from a journal that is there."""
+"""Capabilities for a workspace on another machine. The others need the journal, which is over there."""
 SERVER_INSTRUCTIONS = """\
-Tools for working on code in one folder. Paths are relative to that folder; nothing outside it can be reached.
-Use these for files and commands, even if the client has tools of its own for that: only what is done with these is
-confined, recorded and can be undone.
-Every call is judged by a policy and recorded: `undo` takes back a call, a turn or the last change of a path.
-A long output is cut and kept whole: `read` its `output:` path by range. A call that waits for approval has changed
-nothing yet."""
+Tools for working on code in one folder. Paths are relative to it; nothing outside it is accessible.
+Use these for files and commands, even if the client has its own tools for that: only these calls are
+confined, logged and can be undone.
+Every call is checked against a policy and logged: `undo` reverts a call, a turn or the last change to a
+path. Long output is cut but stored in full: `read` its `output:` path by range. A call waiting for approval
+has changed nothing yet."""
 
 STORED_TOOLS_LIST_FILE = Path(__file__).with_name("coding.json")
-"""The stored answer to `tools/list` for the coding preset, on a machine that runs commands.
+"""The stored result of `tools/list` for the coding preset, on a machine that runs commands.
 
-Building it takes pydantic and every tool, which is most of the time until a client has its first answer. `just
-docs` writes the file anew, and a test compares it with the tools.
+Building it imports pydantic and every tool, which would be most of the time to a client's first response.
+`just docs` regenerates the file, and a test compares it with the tools.
 """
 
 
 def stored_tools_list() -> dict[str, Any] | None:
-    """Load the stored answer to `tools/list`; None where it must be built, because the system is not Linux."""
+    """Load the stored result of `tools/list`; None if it must be built because the system is not Linux."""
     if not sys.platform.startswith("linux"):
         return None
     found: dict[str, Any] = json.loads(STORED_TOOLS_LIST_FILE.read_bytes())
@@ -53,26 +51,26 @@ CURRENT_PROTOCOL_VERSION = "2026-07-28"
 MCP_META_PREFIX = "io.modelcontextprotocol/"
 
 DEFERRED_METHODS = frozenset({"prompts/list", "resources/list", "resources/templates/list"})
-"""MCP methods that are left for the SDK to answer, after the tools were listed."""
+"""MCP methods that the SDK answers, after the tools are listed."""
 
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
 class HandshakeResponder:
-    """Answers a client's first JSON-RPC lines on stdio, and notes which of them the SDK must still process."""
+    """Answers a client's first JSON-RPC lines on stdio and keeps those that the SDK must still process."""
 
     listed: Callable[[], Json]
-    """Gives the result of `tools/list`."""
+    """Returns the result of `tools/list`."""
     say: Callable[[bytes], None]
     heard: list[bytes] = field(default_factory=list)
-    """Lines that were read already and must be replayed to the SDK."""
+    """Lines already read that must be replayed to the SDK."""
     silent: set[str | int] = field(default_factory=set)
-    """Ids of replayed requests that were answered already, so that the SDK's answers are dropped."""
+    """Ids of replayed requests that were already answered, so the SDK's responses are dropped."""
     capabilities: tuple[str, ...] = SERVER_CAPABILITIES
 
     async def greet(self, reader: asyncio.StreamReader) -> None:
-        """Answer lines until `tools/list` was answered, another method is called, or no line comes for a while."""
+        """Answer lines until `tools/list` is answered, another method is called, or the client pauses."""
         patience: float | None = None
         while True:
             try:
@@ -86,7 +84,7 @@ class HandshakeResponder:
             patience = NEXT_HANDSHAKE_LINE_SECONDS
 
     def _answer(self, line: bytes) -> bool:
-        """Answer one JSON-RPC line or keep it for the SDK; False when the SDK shall take over."""
+        """Answer one JSON-RPC line or keep it for the SDK; False when the SDK must take over."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -107,7 +105,7 @@ class HandshakeResponder:
             case {"method": str() as method} if method in DEFERRED_METHODS and (
                 self.silent or _is_current_request(message)
             ):
-                # Clients ask for these beside the tools, and wait for the tools alone: they come first.
+                # Clients request these along with the tools but wait only for the tools, so tools go first.
                 self.heard.append(line)
                 return True
             case {"method": "server/discover", "id": str() | int() as name, "params": {"_meta": meta}} if (

@@ -1,7 +1,4 @@
-"""Checks and limits in front of every HTTP request that we serve: host, origin, tokens, sizes and times.
-
-ADR 72, 230.
-"""
+"""Checks and limits for every HTTP request that we serve: host, origin, tokens, sizes and timeouts."""
 
 import hashlib
 import re
@@ -22,7 +19,7 @@ REQUEST_BODY_BYTES = 8 << 20
 REQUEST_BODY_SECONDS = 30.0
 _CONTENT_LENGTH = re.compile(r"[0-9]{1,15}")
 UNREPEATED_HEADERS = {"host", "origin", "authorization", "cookie", "content-length"}
-"""Headers on which access depends: two of them could be read in two ways."""
+"""Headers that access control depends on. Duplicates are refused because they are ambiguous."""
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 REQUEST_HEADER_BYTES = 16 << 10
 REQUEST_HEADER_SECONDS = 10.0
@@ -50,7 +47,7 @@ def single_headers(scope: AsgiScope) -> dict[str, str]:
     for raw, value in scope["headers"]:
         name = raw.decode("latin-1").lower()
         if name in found and name in UNREPEATED_HEADERS:
-            raise HttpRefusal(400, f"{name} is given twice.")
+            raise HttpRefusal(400, f"The header {name} appears more than once.")
         found[name] = value.decode("latin-1")
     return found
 
@@ -60,21 +57,22 @@ def check_host_and_origin(
 ) -> None:
     """Refuse a foreign Host (421, DNS rebinding) or Origin (403, other web pages).
 
-    `hosts` are accepted with the port they name, or without one with any; `origins` besides the host's own.
+    An entry of `hosts` without a port matches any port. `origins` are accepted in addition to the host's
+    own.
     """
     host = headers.get("host", "").lower()
     if host not in hosts and _without_port(host) not in hosts:
-        raise HttpRefusal(421, "This Host is not served here.")
+        raise HttpRefusal(421, "This Host is not allowed.")
     origin = headers.get("origin")
     if origin is not None and origin not in origins and _host_of_origin(origin) != host:
-        raise HttpRefusal(403, "This Origin may not call.")
+        raise HttpRefusal(403, "This Origin is not allowed.")
 
 
 async def read_body(receive: AsgiReceive, headers: Mapping[str, str], seconds: float) -> bytes:
-    """Read a request's body; refuses one that is too large, or that takes longer than `seconds`."""
+    """Read a request's body. Refuses one that is too large or takes longer than `seconds`."""
     declared = headers.get("content-length", "0")
     if not _CONTENT_LENGTH.fullmatch(declared) or int(declared) > REQUEST_BODY_BYTES:
-        raise HttpRefusal(413, f"At most {REQUEST_BODY_BYTES:,} bytes.", connection="close")
+        raise HttpRefusal(413, f"The limit is {REQUEST_BODY_BYTES:,} bytes.", connection="close")
     whole = bytearray()
     with anyio.move_on_after(seconds) as scope:
         more = True
@@ -82,10 +80,10 @@ async def read_body(receive: AsgiReceive, headers: Mapping[str, str], seconds: f
             message = await receive()
             whole += message.get("body", b"")
             if len(whole) > REQUEST_BODY_BYTES:
-                raise HttpRefusal(413, f"At most {REQUEST_BODY_BYTES:,} bytes.", connection="close")
+                raise HttpRefusal(413, f"The limit is {REQUEST_BODY_BYTES:,} bytes.", connection="close")
             more = message["type"] == "http.request" and message.get("more_body", False)
     if scope.cancelled_caught:
-        raise HttpRefusal(408, "The body took too long.", connection="close")
+        raise HttpRefusal(408, "Timed out while reading the body.", connection="close")
     return bytes(whole)
 
 
@@ -107,8 +105,8 @@ def header_timeout_protocol(
 ) -> type[Any]:
     """Make a subclass of uvicorn's HTTP protocol that closes connections whose headers take too long.
 
-    At most `strangers` connections stay open of which no request has brought headers that `knows` takes: a new one
-    closes the oldest of them, and never an authenticated one.
+    At most `strangers` connections stay open without a request whose headers `knows` accepts. A new
+    connection closes the oldest of these, never an authenticated one.
     """
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -172,7 +170,7 @@ def limited_server(
     knows: Callable[[Mapping[str, str]], bool],
     header_seconds: float,
 ) -> "uvicorn.Server":
-    """Make a uvicorn server within our limits, which leaves signals alone; `knows` as for the protocol."""
+    """Make a uvicorn server with our limits and no signal handlers. For `knows` see the protocol."""
     import uvicorn
 
     config = uvicorn.Config(

@@ -1,7 +1,4 @@
-"""The MCP server over HTTP: bearer tokens, access checks, size and time limits, start and graceful shutdown.
-
-ADR 72.
-"""
+"""The MCP server over HTTP: bearer tokens, access checks, size and time limits, graceful shutdown."""
 
 import gc
 import hmac
@@ -51,14 +48,14 @@ from handtools.mcp.tool_calls import ApprovalsAnsweredBy, CallMetrics, Connectio
 from handtools.toolbox import Toolbox
 
 LEAST_TOKEN_CHARS = 24
-"""Minimum length of a bearer token; shorter ones could be guessed and are refused."""
+"""Minimum length of a bearer token. Shorter ones could be guessed and are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenGrant:
-    """What one bearer token gives access to: workspace, preset and policy.
+    """The workspace, preset and policy that one bearer token gives access to.
 
-    Only the token's SHA-256 digest is kept, so that no memory or log shows the token.
+    Only the token's SHA-256 digest is stored, so the token does not appear in memory or logs.
     """
 
     name: str
@@ -66,7 +63,7 @@ class TokenGrant:
     workspace: Path
     preset: str | None = "coding"
     policy: Path | None = None
-    """Path of a policy file; None uses the user's own policy."""
+    """Path of a policy file; None means the user's policy."""
     unattended: str | None = None
     asks: ApprovalsAnsweredBy = "client"
     block: tuple[str, ...] = ()
@@ -74,7 +71,7 @@ class TokenGrant:
 
 
 class TokenGrants:
-    """All bearer tokens of one HTTP server; names and digests must be unique."""
+    """All bearer tokens of one HTTP server. Names and digests must be unique."""
 
     def __init__(self, grants: list[TokenGrant]) -> None:
         if not grants:
@@ -85,7 +82,7 @@ class TokenGrants:
         self.all = tuple(grants)
 
     def find(self, token: str) -> TokenGrant | None:
-        """The grant of a bearer token, or None; compared in constant time against timing attacks."""
+        """The grant of a bearer token, or None. Compares in constant time to prevent timing attacks."""
         given = token_digest(token)
         found = [grant for grant in self.all if hmac.compare_digest(grant.sha256, given)]
         return found[0] if found else None
@@ -94,12 +91,12 @@ class TokenGrants:
 def read_grants(path: Path) -> TokenGrants:
     """Read the tokens of an HTTP server from a TOML file of `[[token]]` tables.
 
-    Each has a name, a sha256 or token_file, and a workspace; raises `UsageError` on anything invalid.
+    Each has a name, a sha256 or token_file, and a workspace. Raises `UsageError` on anything invalid.
     """
     try:
         written = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise UsageError(f"{path} can't be read: {problem}.") from problem
+        raise UsageError(f"Can't read {path}: {problem}.") from problem
     tables = written.get("token")
     if not isinstance(tables, list):
         raise UsageError(f"{path} has no [[token]] table.")
@@ -111,8 +108,8 @@ def _grant_from_table(table: dict[str, Any], beside: Path) -> TokenGrant:
     name = str(table.get("name", ""))
     where = f"The token {name!r}"
     if unknown := sorted(set(table) - known):
-        told = f"Known: {', '.join(sorted(known))}."
-        raise UsageError(f"{where} says {', '.join(unknown)}, which means nothing. {told}")
+        told = f"Known keys: {', '.join(sorted(known))}."
+        raise UsageError(f"{where} has unknown keys: {', '.join(unknown)}. {told}")
     if not name or "workspace" not in table:
         raise UsageError("Every token needs a name and a workspace.")
     values: dict[str, Any] = {
@@ -123,7 +120,7 @@ def _grant_from_table(table: dict[str, Any], beside: Path) -> TokenGrant:
     if len(str(values.get("sha256", ""))) != 64:
         raise UsageError(f"{where} needs a sha256 of 64 hexadecimal digits, or a token_file.")
     if values.get("asks", "client") not in get_args(ApprovalsAnsweredBy):
-        raise UsageError(f"{where}: asks is one of {', '.join(get_args(ApprovalsAnsweredBy))}.")
+        raise UsageError(f"{where}: `asks` must be one of {', '.join(get_args(ApprovalsAnsweredBy))}.")
     for named in ("workspace", "policy"):
         if named in values:
             given = values[named]
@@ -138,24 +135,24 @@ def read_token(path: Path) -> str:
     try:
         token = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as problem:
-        raise UsageError(f"{path} can't be read: {problem}.") from problem
+        raise UsageError(f"Can't read {path}: {problem}.") from problem
     return require_strong_token(token, f"The token in {path}")
 
 
 def require_strong_token(token: str, where: str) -> str:
-    """Return the token if it is long enough; else raise `UsageError`, whose message begins with `where`."""
+    """Return the token, or raise a `UsageError` that starts with `where` if it is too short."""
     if len(token) < LEAST_TOKEN_CHARS:
-        raise UsageError(f"{where} is too short: use {LEAST_TOKEN_CHARS} random characters or more.")
+        raise UsageError(f"{where} is too short. Use at least {LEAST_TOKEN_CHARS} random characters.")
     return token
 
 
 MOST_HTTP_REQUEST_SECONDS = 3600.0
-"""Maximum duration of one HTTP request, in seconds; event streams end then too, and clients reopen them."""
+"""Maximum duration of one HTTP request in seconds. It also ends event streams, which clients reopen."""
 
 
 @dataclass(kw_only=True)
 class AccessControl:
-    """ASGI application that checks host, origin, token and size, then passes a request to its token's MCP server.
+    """ASGI application that checks host, origin, token and size, then forwards to the token's MCP server.
 
     It also serves /health and /metrics.
     """
@@ -164,9 +161,9 @@ class AccessControl:
     servers: Mapping[str, AsgiApp]
     """The ASGI application of each grant, by the grant's name."""
     hosts: frozenset[str]
-    """Accepted values of the Host header, with a port or, without one, for any port."""
+    """Accepted values of the Host header. A value without a port matches any port."""
     origins: frozenset[str] = frozenset()
-    """Accepted values of the Origin header besides the server's own: web pages that may call."""
+    """Accepted values of the Origin header in addition to the server's own."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
     body_seconds: float = REQUEST_BODY_SECONDS
     total_seconds: float = MOST_HTTP_REQUEST_SECONDS
@@ -175,7 +172,7 @@ class AccessControl:
     """Number of POST requests in progress; open event streams do not count."""
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Handle one ASGI request; a refusal is sent as a JSON error and counted."""
+        """Handle one ASGI request. Refusals are sent as JSON errors and counted."""
         if scope["type"] != "http":
             return
         try:
@@ -196,14 +193,14 @@ class AccessControl:
         grant = self._find_grant(headers)
         if grant is None:
             raise HttpRefusal(
-                401, "A bearer token that this server knows is needed.", **{"www-authenticate": "Bearer"}
+                401, "Send a bearer token that this server knows.", **{"www-authenticate": "Bearer"}
             )
         if path == "/metrics" and scope["method"] == "GET":
             await send_response(send, 200, "text/plain; version=0.0.4", self.metrics.text().encode())
         elif path == "/mcp":
             await self._forward(grant, scope, receive, send, headers)
         else:
-            raise HttpRefusal(404, "There is /mcp, /health and /metrics.")
+            raise HttpRefusal(404, "Not found. The endpoints are /mcp, /health and /metrics.")
 
     def knows(self, headers: Mapping[str, str]) -> bool:
         """Whether a request carries a valid bearer token."""
@@ -220,7 +217,7 @@ class AccessControl:
         if self.draining:
             raise HttpRefusal(503, "This server is shutting down.", **{"retry-after": "5"})
         if scope["method"] not in {"POST", "GET", "DELETE"}:
-            raise HttpRefusal(405, "POST, GET or DELETE.", allow="POST, GET, DELETE")
+            raise HttpRefusal(405, "Use POST, GET or DELETE.", allow="POST, GET, DELETE")
         body = await read_body(receive, headers, self.body_seconds)
         counted = scope["method"] == "POST"
         self.answering += counted
@@ -236,7 +233,7 @@ class AccessControl:
 
 
 def _replay_body(body: bytes, receive: AsgiReceive) -> AsgiReceive:
-    """An ASGI `receive` that first gives the request body that was read already."""
+    """An ASGI `receive` that first returns the request body, which was already read."""
     told = False
 
     async def next_message() -> AsgiMessage:
@@ -256,16 +253,16 @@ logger = logging.getLogger("handtools.mcp")
 
 @dataclass(frozen=True, kw_only=True)
 class HttpConfig:
-    """Settings of the HTTP server: address, accepted host names and origins, timeouts, stateless mode."""
+    """HTTP server settings: address, accepted host names and origins, timeouts, stateless mode."""
 
     host: str = "127.0.0.1"
     port: int = 8765
     names: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     grace: float = 30.0
-    """Seconds that running calls get to finish when the server is told to stop."""
+    """Seconds that running calls have to finish when the server shuts down."""
     stateless: bool = False
-    """Whether no MCP sessions are kept, so that any replica can answer any request."""
+    """Whether to keep no MCP sessions, so that any replica can answer any request."""
     header_seconds: float = REQUEST_HEADER_SECONDS
     body_seconds: float = 30.0
     total_seconds: float = 3600.0
@@ -274,27 +271,27 @@ class HttpConfig:
     def hosts(self) -> frozenset[str]:
         """The accepted values of the Host header.
 
-        Raises `UsageError` when the server listens on a non-loopback address and none are configured.
+        Raises `UsageError` if the server listens on a non-loopback address and none are configured.
         """
         if self.host in {"127.0.0.1", "localhost", "::1"}:
             return LOOPBACK_HOSTS.union(self.names)
         if not self.names:
             raise UsageError(
-                f"On {self.host} the names by which this server is called must be said: --allow-host NAME."
+                f"Listening on {self.host} needs the host names that clients use: pass --allow-host NAME."
             )
         return frozenset(name.lower() for name in self.names)
 
 
 @dataclass
 class McpHttpApp:
-    """The MCP servers of all tokens, one for each workspace grant, behind one access check."""
+    """The MCP servers of all tokens, one per grant, behind one access check."""
 
     grants: TokenGrants
     place: HttpConfig
     boxes: Mapping[str, ServedToolbox] = field(default_factory=dict)
-    """Toolboxes by grant name that are served in place of the ones that the grants describe.
+    """Toolboxes by grant name, served instead of the ones that the grants describe.
 
-    One of another machine is entered already, and stays so while it is served.
+    The caller enters a remote toolbox before, and exits it after it is served.
     """
     metrics: CallMetrics = field(default_factory=CallMetrics)
 
@@ -302,7 +299,7 @@ class McpHttpApp:
     async def open(self) -> AsyncIterator[AccessControl]:
         """Open the workspaces of all tokens and yield the ASGI application.
 
-        Calls that still run when the block ends are cancelled, and recorded as such.
+        Calls still running when the block ends are cancelled and recorded as cancelled.
         """
         servers: dict[str, AsgiApp] = {}
         async with AsyncExitStack() as stack:
@@ -334,7 +331,7 @@ class McpHttpApp:
 
 
 async def _protocol_router(registry: MethodRegistry, stack: AsyncExitStack, *, stateless: bool) -> AsgiApp:
-    """The ASGI application of one token: chooses between stateless and session handling by protocol version."""
+    """The ASGI application of one token: stateless or with sessions, depending on the protocol version."""
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
     from handtools.mcp.streamable_http import StatelessHttp
@@ -355,7 +352,7 @@ async def _protocol_router(registry: MethodRegistry, stack: AsyncExitStack, *, s
 
 @asynccontextmanager
 async def _sdk_without_sessions(registry: MethodRegistry) -> AsyncIterator[AsgiApp]:
-    """The SDK's own ASGI application for older protocol versions, in its stateless mode."""
+    """The SDK's ASGI application for older protocol versions, in stateless mode."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     single = StreamableHTTPSessionManager(
@@ -368,7 +365,7 @@ async def _sdk_without_sessions(registry: MethodRegistry) -> AsyncIterator[AsgiA
 def serve_http(grants: TokenGrants, place: HttpConfig) -> None:
     """Run the HTTP server until SIGTERM or SIGINT.
 
-    The first signal lets running calls finish, a second one stops at once.
+    The first signal lets running calls finish; a second one stops immediately.
     """
     anyio.run(run_http_server, McpHttpApp(grants, place))
 
@@ -376,7 +373,7 @@ def serve_http(grants: TokenGrants, place: HttpConfig) -> None:
 async def run_http_server(site: McpHttpApp) -> None:
     """Run uvicorn with the given MCP servers until a signal stops it."""
     async with site.open() as door:
-        # All that is loaded by now stays: the collector need not walk it again with every hundredth request.
+        # Everything loaded so far is permanent: freeze it, so that the GC doesn't scan it again and again.
         gc.collect()
         gc.freeze()
         place = site.place
@@ -390,20 +387,20 @@ async def run_http_server(site: McpHttpApp) -> None:
 
 
 async def _stop_when_told(web: Any, door: AccessControl, site: McpHttpApp, group: TaskGroup) -> None:
-    """On a first SIGTERM or SIGINT refuse new calls and wait for running ones; on a second one stop at once."""
+    """On the first SIGTERM or SIGINT, refuse new calls and wait for running ones; on the second, stop."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
             if door.draining:
                 web.should_exit = True
                 return
             door.draining = True
-            logger.warning("Stopping. Calls that still run: %s.", site.metrics.running)
+            logger.warning("Stopping. Calls still running: %s.", site.metrics.running)
             group.start_soon(_wait_for_calls, web, door, site)
 
 
 async def _wait_for_calls(web: Any, door: AccessControl, site: McpHttpApp) -> None:
     with anyio.move_on_after(site.place.grace):
-        while site.metrics.running or door.answering:  # noqa: ASYNC110 - two counts, once in a server's life
+        while site.metrics.running or door.answering:  # noqa: ASYNC110 - two counters, polled once at shutdown
             await anyio.sleep(0.05)
     web.should_exit = True
 

@@ -1,7 +1,4 @@
-"""Idempotency of MCP tool calls: derive a call id from a request, and lock it across server replicas.
-
-ADR 71.
-"""
+"""Idempotency of MCP tool calls: derive a call id from a request, and lock it across server replicas."""
 
 import hashlib
 import os
@@ -20,11 +17,11 @@ from handtools.mcp.tool_and_result_json import CALL_ID_META_KEY
 SAFE_CALL_ID_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Call ids from clients that are safe to use as file names; others are replaced by a digest."""
 TOOL_USE_ID_KEY = "claudecode/toolUseId"
-"""Key in `_meta` under which Claude Code sends the model's own id of a tool call."""
+"""Key in `_meta` for the model's tool call id, which Claude Code sends."""
 
 
 class DerivedCallId(NamedTuple):
-    """A call's id, and whether the client chose it, so that it can ask for the same call again."""
+    """A call's id, and whether the client chose it and so can request the same call again."""
 
     call_id: str
     chosen: bool
@@ -41,9 +38,10 @@ def derive_call_id(
 ) -> DerivedCallId:
     """Derive the id of a tool call from its MCP request, so that a repeated request gets the same id.
 
-    The client's own id in `_meta` or `key`, the Idempotency-Key header, comes first; else a digest of what a
-    repeated request has in common with the first. `scope` names the connection or session within which request ids
-    are unique; without one (HTTP of the current protocol keeps no sessions) every request gets a new id.
+    The client's id in `_meta`, or `key` (the Idempotency-Key header), takes precedence. Otherwise the id is
+    a digest of what a repeated request has in common with the first. `scope` names the connection or
+    session within which request ids are unique. Without one (the current protocol has no HTTP sessions)
+    every request gets a new id.
     """
     named = (meta or {}).get(CALL_ID_META_KEY) or key
     if isinstance(named, str) and named:
@@ -64,7 +62,7 @@ LOCK_POLL_SECONDS = 0.05
 class ReplicaCallLocks:
     """File locks, one for each call id, in a folder that server replicas share.
 
-    The lock of a process that dies is released.
+    The kernel releases the locks of a process that dies.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -72,9 +70,9 @@ class ReplicaCallLocks:
 
     @asynccontextmanager
     async def hold(self, call_id: str) -> AsyncIterator[None]:
-        """Hold the lock of a call id within the block; waits while another replica has it."""
+        """Lock a call id within the block, waiting while another replica has the lock."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Ids are whatever the host of a call chose.
+        # Hash the id: callers choose ids, so they may not be valid file names.
         path = self._folder / hashlib.sha256(call_id.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         while (lock := _try_claim(path)) is None:  # noqa: ASYNC110 - no file tells when its lock is free
             await anyio.sleep(LOCK_POLL_SECONDS)
@@ -89,7 +87,7 @@ def _try_claim(path: Path) -> int | None:
     lock = try_lock(path)
     if lock is None:
         return None
-    # Whoever had it before has removed the file: then this lock is on nothing that others can see.
+    # The previous holder may have unlinked the file after we opened it. Then we locked an orphaned inode.
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(lock), path.stat()):
             return lock

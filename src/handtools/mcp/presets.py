@@ -1,4 +1,4 @@
-"""Open a toolbox by preset name (`reading`, `coding`, `everything`) with options of the CLI or a token file."""
+"""Open a toolbox by preset name (`reading`, `coding`, `everything`), with CLI or token file options."""
 
 import logging
 from collections.abc import Sequence
@@ -29,21 +29,21 @@ def open_preset(
     runner: str = "",
     sampling: bool = False,
 ) -> Toolbox:
-    """Open a preset's toolbox on a folder, under the user's configuration, narrowed by the options.
+    """Open a preset's toolbox on a folder, with the user's configuration narrowed by the options.
 
-    Without a preset it is the one of the configuration.
-    Raises `UsageError` for an unknown preset or verdict, or a missing folder.
+    `preset` defaults to the configured one. Raises `UsageError` for an unknown preset or verdict, or a
+    missing folder.
     """
     if preset is not None and preset not in get_args(PresetLiteral):
-        raise UsageError(f"No preset {preset!r}: there are {', '.join(get_args(PresetLiteral))}.")
+        raise UsageError(f"Unknown preset {preset!r}. Use one of: {', '.join(get_args(PresetLiteral))}.")
     if unattended is not None and unattended not in get_args(Verdict):
-        raise UsageError(f"{unattended!r} is no answer: say {', '.join(get_args(Verdict))}.")
+        raise UsageError(f"Unknown verdict {unattended!r}. Use one of: {', '.join(get_args(Verdict))}.")
     if not root.is_dir():
-        raise UsageError(f"{root} is no folder.")
+        raise UsageError(f"{root} is not a folder.")
     found = load_configuration(root, policy)
     preset = preset or found.preset
     if sampling and preset != "everything":
-        raise UsageError("Only the preset `everything` has a tool for a model that the client lends.")
+        raise UsageError("MCP sampling needs `edit_agent`, which only the preset `everything` includes.")
     for sentence in found.ignored:
         logger.warning("%s", sentence)
     written = found.policy
@@ -54,7 +54,7 @@ def open_preset(
         block=(*written.block, *block),
         excluded=(*written.excluded, *excluded),
     )
-    if preset == "reading":  # which runs nothing
+    if preset == "reading":  # runs no commands
         return reading(root, policy=narrowed, settings=found.settings)
     callbacks = Callbacks(model=sample_model if sampling else None)
     return MAKERS_WITH_COMMANDS[preset](

@@ -1,6 +1,6 @@
 """Tool calls on another machine over MCP's HTTP: `RemoteToolbox` is the client, `RemoteMethods` the server.
 
-A policy that comes with a call may narrow the policy of its token, and never widen it. ADR 71.
+A policy sent with a call can only narrow the policy of its token, never widen it.
 """
 
 import json
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def policy_to_json(policy: Policy) -> dict[str, Any]:
-    """Convert a policy to JSON, to send it with a remote call."""
+    """Convert a policy to JSON for a remote call."""
     written: dict[str, Any] = TypeAdapter(Policy).dump_python(policy, mode="json")
     return written
 
@@ -48,14 +48,14 @@ def policy_from_json(value: Any) -> Policy:
         first = problem.errors()[0]
         place = ".".join(map(str, first["loc"]))
         where = f"`{place}` of the policy" if place else "The policy"
-        raise UsageError(f"{where} can't be read: {first['msg']}.") from problem
+        raise UsageError(f"{where} is invalid: {first['msg']}.") from problem
 
 
 def intersect_policies(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -> Policy:
-    """The intersection of two policies: what both allow; raises `UsageError` if `more` names an unknown tool.
+    """The policy that allows only what both policies allow.
 
-    Where one allows by a rule what the other asks about by default, it is asked about. No rule of one weakens
-    what is the default of the other.
+    If a rule of one policy allows what the other's default needs approval for, approval is needed: no rule
+    weakens the other policy's default. Raises `UsageError` if `more` names an unknown tool.
     """
     tools = list(tools)
     check_tool_names(more, [tool.name for tool in tools])
@@ -86,11 +86,11 @@ def _stricter(one: Verdict, other: Verdict) -> Verdict:
 METHOD_PREFIX = "handtools/"
 REFUSED_REQUEST_CODE = -32600
 MOST_NARROWED_TOOLBOXES = 64
-"""How many toolboxes under policies that came with remote calls are cached."""
+"""Maximum number of cached toolboxes for policies sent with remote calls."""
 
 
 class RemoteParams(BaseModel):
-    """Parameters of all remote methods in one model; each method uses the fields that it needs."""
+    """Parameters of all remote methods in one model. Each method uses the fields it needs."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -107,23 +107,23 @@ class RemoteParams(BaseModel):
     remember: str = "once"
     message: str = ""
     fingerprint: str = ""
-    """Fingerprint of the approval that is answered; empty answers whichever is pending."""
+    """Fingerprint of the approval to answer; empty answers whichever is pending."""
     policy: dict[str, Any] | None = None
-    """A policy that narrows the policy of the token, for this call."""
+    """A policy that narrows the token's policy for this call."""
 
 
 RemoteMethodHandler = Callable[[Any, RemoteParams], Awaitable[Json]]
 
 
 class RemoteMethods:
-    """The server side of `RemoteToolbox`: the JSON-RPC methods `handtools/call`, `handtools/resume` and so on."""
+    """The server side of `RemoteToolbox`: JSON-RPC methods `handtools/call`, `handtools/resume` etc."""
 
     def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
         self._desk = desk
         self._narrowed: dict[str, Toolbox] = {}
 
     def methods(self) -> dict[str, RemoteMethodHandler]:
-        """The handlers by their JSON-RPC method names, such as `handtools/call`."""
+        """The handlers by JSON-RPC method name, such as `handtools/call`."""
         named: tuple[RemoteMethodHandler, ...] = (
             self.call, self.resume, self.withdraw, self.cancel, self.waiting, self.why, self.definitions,
         )  # fmt: skip
@@ -132,7 +132,7 @@ class RemoteMethods:
     async def call(self, _ctx: object, asked: RemoteParams) -> Json:
         """Run a tool call and return its result.
 
-        A lost connection does not end it: the same id later gets the same result.
+        A lost connection does not stop it: requesting the same id later returns the same result.
         """
         began, status = time.perf_counter(), "error"
         try:
@@ -160,10 +160,10 @@ class RemoteMethods:
     async def resume(self, _ctx: object, asked: RemoteParams) -> Json:
         """Answer the approval of a pending call and return the call's result.
 
-        Refused unless the token lets its client answer.
+        Refused unless the token allows its client to answer.
         """
         if self._desk.asks != "client":
-            raise _refused_error("This token may not answer: a person does, with `handtools approve`.")
+            raise _refused_error("This token can't approve calls. The user must run `handtools approve`.")
         remember: Any = asked.remember if asked.remember in {"once", "session", "project"} else "once"
         reply = Reply(asked.allow, remember, asked.message, asked.fingerprint)
         return _result_json(
@@ -171,22 +171,22 @@ class RemoteMethods:
         )
 
     async def withdraw(self, _ctx: object, asked: RemoteParams) -> Json:
-        """Take back the question of a pending call of this token; tells whether one waited. Nothing is run."""
+        """Withdraw the approval request of a pending call; return whether one was waiting. Runs nothing."""
         withdrawn = await self._desk.attended_toolbox.withdraw(self._id(asked), asked.message)
         return {"withdrawn": withdrawn}
 
     async def cancel(self, _ctx: object, asked: RemoteParams) -> Json:
-        """Cancel a running call by its id; tells whether one was running."""
+        """Cancel a running call by id; return whether one was running."""
         boxes = (self._desk.attended_toolbox, *self._narrowed.values())
         return {"cancelled": any(box.cancel(self._id(asked)) for box in boxes)}
 
     async def waiting(self, _ctx: object, _asked: RemoteParams) -> Json:
-        """List the approvals of this token's calls that still wait for an answer."""
+        """List the pending approvals of this token's calls."""
         found = await self._desk.attended_toolbox.waiting()
         return {"waiting": [plain_json(approval_to_json(approval)) for approval in found]}
 
     async def why(self, _ctx: object, asked: RemoteParams) -> Json:
-        """Which policy rule would decide a call, without running it."""
+        """Return the policy rule that applies to a call, without running it."""
         box = self._box(asked) or self._desk.toolbox
         return plain_json(asdict(await box.why(asked.tool, asked.args)))  # type: ignore[no-any-return]
 
@@ -200,7 +200,7 @@ class RemoteMethods:
         }
 
     def _box(self, asked: RemoteParams) -> Toolbox | None:
-        """The toolbox under the policy that came with the request, cached; None if it brought no policy."""
+        """The cached toolbox for the policy in the request; None if the request has no policy."""
         if asked.policy is None:
             return None
         name = derived_call_id("policy", asked.policy)
@@ -249,9 +249,9 @@ REMOTE_META_PREFIX = "io.modelcontextprotocol/"
 class RemoteToolbox:
     """Client for the tools of a `handtools serve` process, with the interface of `Toolbox`.
 
-    Use it as an async context manager: entering it fetches the tool definitions. A call carries its id: when the
-    connection is lost it is asked for again under that id, so it runs once however often that happens; when the
-    answer can't be had at all, the same `Call` can be made later.
+    Use it as an async context manager: entering it fetches the tool definitions. If the connection is lost,
+    a call is requested again with the same id, so it runs only once. If no result can be fetched at all,
+    you can make the same `Call` again later.
     """
 
     def __init__(self, url: str, token: str, *, timeout: float = 660.0) -> None:
@@ -264,14 +264,14 @@ class RemoteToolbox:
         self._approver: Approver | None = None
         self._policy: Policy | None = None
         self._narrowing: dict[str, Any] = {}
-        """The policy as every request carries it."""
+        """The policy as sent with every request."""
         self._offered: dict[str, list[ToolDefinition]] = {}
         self._meant: dict[str, str] = {}
-        """The server's names of tools by those under which they are offered."""
+        """The server's tool names, by the names offered to the model."""
 
     @property
     def policy(self) -> Policy:
-        """By what its calls are narrowed below the server's own policy: by nothing, unless `under` made it."""
+        """The policy that narrows the server's policy; the default policy unless made by `under`."""
         return self._policy or Policy()
 
     async def call(
@@ -283,11 +283,11 @@ class RemoteToolbox:
         cancel: CancelToken | None = None,
         listener: EventListener | None = None,
     ) -> Result[Any]:
-        """Run a tool by name, or a whole `Call`; expected failures come back as results.
+        """Run a tool by name, or a `Call`. Expected failures are returned as results.
 
-        `reply` is a person's answer in hand: to the question that the call waits with, or to the first that it
-        asks; refused unless the token lets its client answer. The `listener` gets the events of this call alone,
-        as those of `listen` get the events of all.
+        `reply` is the user's reply to the call's pending approval request, or to the first one it makes. It
+        is refused unless the token allows its client to answer. The `listener` gets the events of this call
+        only; listeners added with `listen` get those of all calls.
         """
         call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
         call = replace(call, tool=self._own_name(call.tool))
@@ -313,7 +313,7 @@ class RemoteToolbox:
         return result
 
     async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
-        """Answer the approval of a pending call; returns the call's result."""
+        """Answer the approval of a pending call and return the call's result."""
         said = {
             "allow": reply.allow,
             "remember": reply.remember,
@@ -324,30 +324,30 @@ class RemoteToolbox:
         return result_from_json((await self._ask("resume", {"id": call_id, **said}))["result"])
 
     async def withdraw(self, call_id: str, reason: str = "") -> bool:
-        """Take back the question of a pending call that needs no answer any more; False if none waits."""
+        """Withdraw the approval request of a pending call; False if none is waiting."""
         answer = await self._ask("withdraw", {"id": call_id, "message": reason})
         return bool(answer["withdrawn"])
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:  # noqa: ARG002
-        """None: a person who watches does so where the workspace is."""
+        """Return None: `watch` and `view` run on the workspace's machine, which handles their answers."""
         return None
 
     def look_ahead(self) -> None:
-        """Nothing: what a first command needs is prepared where the workspace is."""
+        """Do nothing: the workspace's machine prepares for the first command."""
 
     def cancel(self, call_id: str) -> bool:
-        """Cancel a running call by its id, from any thread; False when it was not made through this toolbox."""
+        """Cancel a running call by id, from any thread; False if it was not made through this toolbox."""
         token = self._cancels.get(call_id)
         if token is not None:
             token.cancel()
         return token is not None
 
     async def waiting(self) -> list[Approval]:
-        """The approvals on the server that still wait for a person's answer."""
+        """The pending approvals on the server."""
         return [Approval(**approval) for approval in (await self._ask("waiting", {}))["waiting"]]
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
-        """Which policy rule would decide a call, without running it."""
+        """Return the policy rule that applies to a call, without running it."""
         answer = await self._ask(
             "why", {"tool": self._own_name(tool), "args": dict(args), **self._narrowing}
         )
@@ -356,20 +356,20 @@ class RemoteToolbox:
     def definitions(self, dialect: SchemaDialect = "plain") -> list[ToolDefinition]:
         """The tool definitions for a model, in a provider's dialect.
 
-        Raises `UsageError` before the toolbox was entered.
+        Raises `UsageError` if the toolbox has not been entered.
         """
         if not self._offered:
             raise UsageError("Open the toolbox first: `async with RemoteToolbox(...) as toolbox`.")
         return self._offered[dialect]
 
     def listen(self, listener: EventListener) -> None:
-        """Register a listener for events of calls made through this toolbox: start, approval, change, end."""
+        """Add a listener for events of calls made through this toolbox: start, approval, change, end."""
         self._announcer.listen(listener)
 
     def under(self, policy: Policy, *, approver: Approver | None = None) -> Self:
-        """The same remote tools under a narrower policy: only what it and the token's policy both allow.
+        """The same remote tools under a narrower policy: only what both it and the token's policy allow.
 
-        `approver` answers the approvals of its calls.
+        `approver` answers approval requests.
         """
         offered = {
             dialect: [
@@ -380,11 +380,11 @@ class RemoteToolbox:
         return self._unopened().set_view(offered, self._meant, policy, approver, EventAnnouncer())
 
     def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> Self:
-        """The same remote tools under other names for the model, such as with a prefix; `call` takes them."""
+        """The same remote tools with other names for the model, e.g. with a prefix. `call` uses them."""
         new = names if callable(names) else lambda name: names.get(name, name)
         shown = {one.name: new(one.name) for one in self.definitions()}
         if len(set(shown.values())) != len(shown):
-            raise UsageError("Two tools would have the same name; give a toolbox each name once.")
+            raise UsageError("Two tools would have the same name; tool names in a toolbox must be unique.")
         offered = {
             dialect: [_renamed_definition(one, shown) for one in listed]
             for dialect, listed in self._offered.items()
@@ -402,7 +402,7 @@ class RemoteToolbox:
         approver: Approver | None,
         announcer: EventAnnouncer,
     ) -> Self:
-        """Set what is offered and how it is asked for; `under` and `renamed` make views with it."""
+        """Set the tool definitions, names, policy and callbacks of a view made by `under` or `renamed`."""
         self._offered, self._meant = offered, meant
         self._policy = policy
         self._narrowing = {} if policy is None else {"policy": policy_to_json(policy)}
@@ -410,7 +410,7 @@ class RemoteToolbox:
         return self
 
     def _unopened(self) -> Self:
-        """A toolbox of the same server, as new."""
+        """A new, unopened toolbox for the same server."""
         return type(self)(self.url, self._token, timeout=self._timeout)
 
     def _own_name(self, tool: str) -> str:
@@ -434,7 +434,7 @@ class RemoteToolbox:
 
     async def __aenter__(self) -> Self:
         if self._offered and (self._meant or self._narrowing):
-            return self  # another's view, with definitions of its own
+            return self  # a view made by `under` or `renamed`, which already has its definitions
         offered = (await self._ask("definitions", {}))["definitions"]
         self._offered = {
             name: [ToolDefinition(**one) for one in listed] for name, listed in offered.items()
@@ -445,9 +445,9 @@ class RemoteToolbox:
         await self.aclose()
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a JSON-RPC request, retried with growing pauses while the server is unreachable.
+        """Send a JSON-RPC request, retrying with exponential backoff while the server is unreachable.
 
-        All remote methods are safe to repeat; raises `HostError` after the last attempt.
+        All remote methods are safe to repeat. Raises `HostError` after the last attempt.
         """
         import httpx2
 
@@ -464,7 +464,7 @@ class RemoteToolbox:
                 lost = "it is shutting down"
             except httpx2.TransportError as failure:
                 lost = str(failure) or type(failure).__name__
-        raise HostError(f"{self.url} can't be reached: {lost}.")
+        raise HostError(f"Can't reach {self.url}: {lost}.")
 
     def _http(self) -> "httpx2.AsyncClient":
         import httpx2
@@ -475,7 +475,7 @@ class RemoteToolbox:
         return self._client
 
     async def _run(self, call: Call, token: CancelToken) -> dict[str, Any]:
-        """Run a call on the server; cancelling its token or the waiting task cancels it there too."""
+        """Run a call on the server. Cancelling its token or the waiting task also cancels it there."""
         answer: list[dict[str, Any]] = []
         problem: list[HandtoolsError] = []
         taken_back = _cancel_event(token)
@@ -511,7 +511,7 @@ def _renamed_definition(definition: ToolDefinition, names: Mapping[str, str]) ->
 
 
 def _is_offered(policy: Policy, definition: ToolDefinition) -> bool:
-    """Whether a policy offers a tool, as far as its definition tells; the server checks the rest."""
+    """Whether a policy offers a tool, judging by its definition. The server checks the rest."""
     if definition.name in policy.block or (
         policy.allow is not None and definition.name not in policy.allow
     ):
@@ -520,7 +520,7 @@ def _is_offered(policy: Policy, definition: ToolDefinition) -> bool:
 
 
 def _cancel_event(token: CancelToken) -> anyio.Event:
-    """An event of this event loop that is set when the cancel token is cancelled, from any thread."""
+    """An event of this event loop that is set when any thread cancels the token."""
     event, home, loop = anyio.Event(), threading.get_ident(), anyio.lowlevel.current_token()
 
     def told() -> None:
@@ -555,13 +555,13 @@ def _request_headers(method: str) -> dict[str, str]:
 
 
 def _result_from_response(status: int, text: str) -> dict[str, Any]:
-    # A long answer comes as a stream of events, with pings before it: the last line that is data is the answer.
-    # Not splitlines(): a string in the answer may hold what that takes for the end of a line, such as U+2028.
+    # A slow response is an event stream with pings before it: the last data line is the response.
+    # Not splitlines(): it also splits at characters such as U+2028, which JSON strings may contain.
     lines = [line.removeprefix("data:") for line in text.split("\n") if line.startswith("data:")]
     try:
         answer = json.loads(lines[-1] if lines else text)
     except ValueError:
-        raise HostError(f"The server answered {status} with something that is no JSON.") from None
+        raise HostError(f"The server returned status {status} and a body that is not JSON.") from None
     if "result" in answer:
         found: dict[str, Any] = answer["result"]
         return found

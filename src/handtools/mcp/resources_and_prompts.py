@@ -33,31 +33,31 @@ RESOURCE_NOT_FOUND_CODE = -32002
 
 
 class ResourceParams(BaseModel):
-    """What a resource is read by."""
+    """Parameters of the internal tool that reads a resource."""
 
-    path: str = Field(description="A path of the workspace, or the name of a kept output.")
+    path: str = Field(description="A path in the workspace, or the name of a stored output.")
 
 
 class ResourceDetails(BaseModel):
-    """Details of a resource that was read: its size in bytes."""
+    """Details of a resource that was read."""
 
     bytes: int
 
 
 @tool(effects=("read",))
 async def resource(ctx: Context, params: ResourceParams) -> Result[ResourceDetails]:
-    """Hand over a file as it is."""
+    """Return a file's content unchanged."""
     data = await ctx.files.read(params.path, size=RESOURCE_BYTES + 1)
     if len(data) > RESOURCE_BYTES:
-        raise TooLarge(f"{params.path} is over {RESOURCE_BYTES:,} bytes.", hint="`read` gives it in parts.")
+        raise TooLarge(f"{params.path} is over {RESOURCE_BYTES:,} bytes.", hint="`read` it in parts.")
     kind = "application/octet-stream" if is_binary(data) else "text/plain"
     return Result(Document(data, kind, params.path), ResourceDetails(bytes=len(data)))
 
 
 class ResourceMethods:
-    """Handlers of the MCP methods for resources.
+    """Handlers of the MCP resource methods.
 
-    A file is read as a tool call, so the policy decides and the journal records it.
+    Files are read with a tool call, so the policy applies and the journal records it.
     """
 
     def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
@@ -69,34 +69,34 @@ class ResourceMethods:
         self._reader = Toolbox([resource], workspace=workspace, policy=offered)
 
     async def list(self, _ctx: object, _params: object) -> Json:
-        """Answer `resources/list`: the journal, the pending approvals and the newest kept outputs."""
+        """Answer `resources/list`: the journal, the pending approvals and the newest stored outputs."""
         kept = await to_thread.run_sync(self._outputs.names)
         outputs = [
-            _resource_json(f"{OUTPUT_URI}{name}", name, "A whole output that was too long.")
+            _resource_json(f"{OUTPUT_URI}{name}", name, "The full text of a truncated output.")
             for name in kept
         ]
         own = [
             _resource_json(
-                JOURNAL_URI, "journal", "The newest calls, and how they ended.", "application/json"
+                JOURNAL_URI, "journal", "The latest calls and how they ended.", "application/json"
             ),
-            _resource_json(PENDING_URI, "pending", "Calls that wait for a person.", "application/json"),
+            _resource_json(PENDING_URI, "pending", "Calls waiting for approval.", "application/json"),
         ]
         return mark_result_complete({"resources": own + outputs[-LISTED_RESOURCES:]}, keep_ms=0)
 
     async def templates(self, _ctx: object, _params: object) -> Json:
-        """Answer `resources/templates/list`: the URI templates of files and kept outputs."""
+        """Answer `resources/templates/list`: the URI templates for files and stored outputs."""
         templates = [
             {
                 "uriTemplate": f"{FILE_URI}{{+path}}",
                 "name": "file",
-                "description": "A file of the workspace.",
+                "description": "A file in the workspace.",
             },
-            {"uriTemplate": f"{OUTPUT_URI}{{name}}", "name": "output", "description": "A kept output."},
+            {"uriTemplate": f"{OUTPUT_URI}{{name}}", "name": "output", "description": "A stored output."},
         ]
         return mark_result_complete({"resourceTemplates": templates}, keep_ms=LIST_TTL_MS)
 
     async def read(self, _ctx: object, params: "ReadResourceRequestParams") -> Json:
-        """Answer `resources/read`: the content of a file, a kept output, the journal or the approvals."""
+        """Answer `resources/read`: the content of a file, a stored output, the journal or the approvals."""
         from urllib.parse import unquote
 
         uri = str(params.uri)
@@ -111,7 +111,7 @@ class ResourceMethods:
             return await self._read_as_call(uri, f"output:{unquote(uri.removeprefix(OUTPUT_URI))}")
         if uri.startswith(FILE_URI):
             return await self._read_as_call(uri, unquote(uri.removeprefix(FILE_URI)))
-        raise _resource_missing(f"{uri} is no resource of this server.")
+        raise _resource_missing(f"This server has no resource {uri}.")
 
     async def _read_as_call(self, uri: str, path: str) -> Json:
         call = Call(
@@ -149,13 +149,13 @@ INVALID_PARAMS_CODE = -32602
 REVIEWED_CALLS = 40
 UNDONE_WORDS = {"no": "", "partly": ", partly undone", "yes": ", undone"}
 PROMPTS: dict[str, str] = {
-    "review": "Check what was changed in this workspace lately, and undo what should not stay.",
-    "pending": "Explain the calls that wait for a person's answer.",
+    "review": "Check the latest changes in this workspace and undo unwanted ones.",
+    "pending": "Explain the calls waiting for approval.",
 }
 
 
 class PromptMethods:
-    """Handlers of the MCP methods for prompts, filled in from the workspace's journal."""
+    """Handlers of the MCP prompt methods. The prompts contain data from the workspace's journal."""
 
     def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
         self._desk = desk
@@ -166,7 +166,7 @@ class PromptMethods:
         return mark_result_complete({"prompts": listed}, keep_ms=LIST_TTL_MS)
 
     async def get(self, _ctx: object, params: "GetPromptRequestParams") -> Json:
-        """Answer `prompts/get`: the text of a prompt, with recent or pending calls in it."""
+        """Answer `prompts/get`: the text of a prompt, including recent or pending calls."""
         if params.name == "review":
             text = await to_thread.run_sync(self._review)
         elif params.name == "pending":
@@ -176,7 +176,7 @@ class PromptMethods:
 
             raise MCPError(
                 code=INVALID_PARAMS_CODE,
-                message=f"No prompt {params.name!r}. There are: {', '.join(PROMPTS)}.",
+                message=f"Unknown prompt {params.name!r}. Use one of: {', '.join(PROMPTS)}.",
             )
         message = {"role": "user", "content": {"type": "text", "text": without_surrogates(text)}}
         return mark_result_complete({"description": PROMPTS[params.name], "messages": [message]})
@@ -192,12 +192,12 @@ class PromptMethods:
         listed = "\n".join(lines) or "(nothing was changed)"
         return (
             f"These calls changed this workspace, newest first:\n{listed}\n\n"
-            "Read what they touched, say in a few sentences what changed and whether it is right, "
-            "and use `undo` for what should not stay, after asking me."
+            "Read the changed files, say in a few sentences what changed and whether it is right, "
+            "and `undo` unwanted changes after asking me."
         )
 
     async def _pending(self) -> str:
         waiting = await self._desk.attended_toolbox.waiting()
-        parts = [f"## {a.title}\nAsked: {a.rule}\n\n{a.preview}" for a in waiting]
-        shown = "\n\n".join(parts) or "(nothing waits)"
-        return f"These calls wait for my answer. Explain each in a sentence, and its risk:\n\n{shown}"
+        parts = [f"## {a.title}\nReason: {a.rule}\n\n{a.preview}" for a in waiting]
+        shown = "\n\n".join(parts) or "(none)"
+        return f"These calls need my approval. Explain each one and its risk in a sentence:\n\n{shown}"

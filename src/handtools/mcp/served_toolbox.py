@@ -1,4 +1,4 @@
-"""The part of a toolbox's interface that an MCP server needs, wherever the workspace is. ADR 284."""
+"""The part of a toolbox's interface that an MCP server needs, for a local or a remote workspace."""
 
 from typing import Any, Protocol, Self
 
@@ -11,15 +11,15 @@ from handtools.toolbox import ToolDefinition
 
 
 class ServedToolbox(Protocol):
-    """What an MCP server needs of a toolbox: a `Toolbox` has it, and so has a `RemoteToolbox`."""
+    """The toolbox interface that an MCP server needs. `Toolbox` and `RemoteToolbox` implement it."""
 
     @property
     def policy(self) -> Policy:
-        """What it may do; of a toolbox elsewhere, by what that is narrowed here."""
+        """The policy of the toolbox. For a remote toolbox, only the restrictions that are added locally."""
         ...
 
     async def call(self, tool: Call, *, reply: Reply | None = None) -> Result[Any]:
-        """Run a call, or return the recorded result of its id; `reply` answers the question it waits with."""
+        """Run a call, or return the recorded result of its id. `reply` answers its approval request."""
         ...
 
     async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
@@ -27,15 +27,15 @@ class ServedToolbox(Protocol):
         ...
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:
-        """Wait for the answer of a person who watches; None if there is nobody, or the call has ended."""
+        """Wait for an answer from `watch` or `view`; None if neither is open or the call has ended."""
         ...
 
     def definitions(self) -> list[ToolDefinition]:
-        """The tools that are offered."""
+        """The definitions of the available tools."""
         ...
 
     def listen(self, listener: EventListener) -> None:
-        """Add a listener for all later events of calls."""
+        """Add a listener for all later call events."""
         ...
 
     def under(self, policy: Policy, *, approver: Approver | None = None) -> Self:
@@ -43,9 +43,9 @@ class ServedToolbox(Protocol):
         ...
 
     def look_ahead(self) -> None:
-        """Begin in the background what the first command would wait for."""
+        """Start preparing for the first command in the background."""
         ...
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Release all resources."""
         ...

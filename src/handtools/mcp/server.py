@@ -1,7 +1,8 @@
-"""The MCP server's methods by name, for the SDK's runner; and lazy import of the SDK.
+"""The MCP server's methods by name, for the SDK's runner, and lazy import of the SDK.
 
-The SDK's own `Server` would do, but importing it brings the web framework, OAuth and the whole client: half of the
-time until the first answer on stdio. So its packages are imported in parts, when they are needed. ADR 70.
+We avoid the SDK's `Server`: importing it loads the web framework, OAuth and the entire client, which takes
+half of the time to the first response on stdio. Instead, the SDK's modules are imported one by one when
+they are needed.
 """
 
 import copy
@@ -29,8 +30,8 @@ LAZY_PACKAGES = ("mcp", "mcp.server", "mcp.client")
 def import_sdk_lazily() -> None:
     """Skip the slow `__init__` of the MCP SDK's packages when one of their modules is imported.
 
-    To be called before the first import of mcp. A name of the package itself, as in `from mcp import Client`,
-    still works: it runs the `__init__` then.
+    Call this before the first import of `mcp`. Names from the package itself, as in `from mcp import
+    Client`, still work: using one runs the `__init__`.
     """
     for name in LAZY_PACKAGES:
         if name in sys.modules:
@@ -47,7 +48,7 @@ def import_sdk_lazily() -> None:
 
 
 class _LazyPackage(ModuleType):
-    """A package whose `__init__` runs only when an attribute is missing."""
+    """A package whose `__init__` runs only when a missing attribute is accessed."""
 
     def __getattr__(self, name: str) -> Any:
         spec = self.__spec__
@@ -60,7 +61,7 @@ class _LazyPackage(ModuleType):
 
 MethodResult = Mapping[str, Any] | BaseModel | None
 MethodHandler = Callable[[Any, Any], Awaitable[MethodResult]]
-"""Async function that answers an MCP method, given the SDK's request context and the validated parameters."""
+"""Async function that handles an MCP method, given the SDK's request context and validated parameters."""
 
 
 class ServerMethod(NamedTuple):
@@ -85,7 +86,7 @@ class MethodRegistry:
 
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncIterator[dict[str, Any]]:
-        """The SDK's lifespan hook; does nothing and yields an empty state."""
+        """The SDK's lifespan hook: yields an empty state."""
         yield {}
 
     def get_request_handler(self, method: str) -> ServerMethod | None:
@@ -98,11 +99,11 @@ class MethodRegistry:
 
     @property
     def server_info_stamp(self) -> dict[str, Any]:
-        """The server's name and version, which the SDK adds to every result of the current protocol."""
+        """The server's name and version, which the SDK adds to every result in the current protocol."""
         return copy.copy(SERVER_INFO)
 
     def create_initialization_options(self) -> Any:
-        """The `initialize` answer of older protocols: server name, version, capabilities, instructions."""
+        """The `initialize` result for older protocols: server name, version, capabilities, instructions."""
         from mcp.server.models import InitializationOptions
 
         return InitializationOptions(
@@ -144,7 +145,7 @@ async def _answer_ping(_ctx: Any, _params: Any) -> MethodResult:
 
 
 def _tracing_middleware() -> list[Any]:
-    """The SDK's OpenTelemetry middleware, if the process has loaded the OpenTelemetry SDK; else none."""
+    """The SDK's OpenTelemetry middleware, if the process has loaded the OpenTelemetry SDK."""
     if "opentelemetry.sdk.trace" not in sys.modules:
         return []
     from mcp.server._otel import OpenTelemetryMiddleware
@@ -155,9 +156,9 @@ def _tracing_middleware() -> list[Any]:
 def build_mcp_server(
     desk: ConnectionTools[Any], roots: "ClientRootsEnforcer | None" = None
 ) -> MethodRegistry:
-    """Build the MCP server of a connection: tools, and for a workspace on this machine resources and more.
+    """Build a connection's MCP server: tools; for a local workspace also resources, prompts, remote calls.
 
-    With `roots`, tool calls keep to the client's roots.
+    With `roots`, tool calls are confined to the client's roots.
     """
     from mcp_types import (
         CallToolRequestParams,

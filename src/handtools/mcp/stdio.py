@@ -1,8 +1,8 @@
 """The MCP server over stdio: one client, one process, one workspace.
 
-The SDK's own transport hands every line to a worker thread, three times per call; that is most of what a call
-costs there. It is used only where stdin and stdout are not pipes (a file, another system). Nothing heavy is
-imported at the top: a client waits for the first answer. ADR 70, 200, 222.
+The SDK's transport passes every line through a worker thread, three times per call, which is most of the
+cost of a call. So we use it only if stdin and stdout are not pipes or sockets (a file, or Windows). Nothing
+heavy is imported at module level, because the client is waiting for the first response.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ async def open_stdio_after_handshake(
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Answer the client's handshake on stdin and stdout, then yield both as streams for the SDK's loop.
 
-    Meanwhile stray prints go to stderr, and child processes read nothing from stdin.
+    Until the block ends, stray prints go to stderr and child processes get an empty stdin.
     """
     with _private_streams() as (incoming, outgoing):
         reader = asyncio.StreamReader(limit=MOST_STDIN_LINE_BYTES)
@@ -82,7 +82,7 @@ async def _connect_pipes(
 
 
 class StdinMessages:
-    """Async stream of JSON-RPC messages from stdin; an invalid line is returned as the exception."""
+    """Async stream of JSON-RPC messages from stdin. For an invalid line it returns the exception."""
 
     def __init__(self, reader: asyncio.StreamReader, heard: list[bytes]) -> None:
         self._reader, self._heard = reader, heard
@@ -115,7 +115,7 @@ class StdinMessages:
             raise anyio.EndOfStream from None
 
     async def aclose(self) -> None:
-        """Do nothing: whoever opened stdin closes it."""
+        """Do nothing: `open_stdio_after_handshake` closes stdin."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -133,7 +133,7 @@ class StdinMessages:
 
 
 class _WriteFlow(asyncio.Protocol):
-    """Asyncio protocol whose event is set while the client reads fast enough (backpressure)."""
+    """Asyncio protocol for backpressure: its event is set while the client reads fast enough."""
 
     def __init__(self) -> None:
         self.room = asyncio.Event()
@@ -150,13 +150,13 @@ class _WriteFlow(asyncio.Protocol):
 
 
 class StdoutMessages:
-    """Stream that writes JSON-RPC messages to stdout, one per line, and waits while the client does not read."""
+    """Stream that writes JSON-RPC messages to stdout, one per line, and waits if the client is slow."""
 
     def __init__(self, pipe: asyncio.WriteTransport, flow: _WriteFlow, silent: set[str | int]) -> None:
         self._pipe, self._flow, self._silent = pipe, flow, silent
 
     async def send(self, item: Any) -> None:
-        """Write one message as a line, unless the handshake has answered that request already."""
+        """Write one message as a line, unless the handshake already answered that request."""
         import anyio
 
         if self._pipe.is_closing():
@@ -168,12 +168,12 @@ class StdoutMessages:
         await self._flow.room.wait()
 
     async def aclose(self) -> None:
-        """Do nothing: whoever opened stdout closes it, after what was written has gone out."""
+        """Do nothing: `open_stdio_after_handshake` closes stdout after flushing it."""
 
     def _said(self, message: Any) -> bool:
-        """Whether a message answers a request that the handshake already answered.
+        """Whether a message is a response to a request that the handshake already answered.
 
-        The server's own requests count from the same number, so they are told apart.
+        Requests from the server can have the same ids, so they are excluded.
         """
         name = getattr(message, "id", None)
         if name not in self._silent or hasattr(message, "method"):
@@ -192,8 +192,8 @@ class StdoutMessages:
 def _private_streams() -> Any:
     """Yield private copies of stdin and stdout.
 
-    Meanwhile file descriptor 0 reads from /dev/null and 1 writes to stderr, so that stray prints do not break the
-    protocol.
+    Within the block, fd 0 reads from /dev/null and fd 1 writes to stderr, so that stray prints do not break
+    the protocol.
     """
     incoming, outgoing = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDONLY)
@@ -206,20 +206,20 @@ def _private_streams() -> Any:
     finally:
         sys.stdout.flush()
         for file, place in ((reading, 0), (writing, 1)):
-            # Closed already where a transport owned it; then the process ends, and nobody needs the place.
+            # A transport may have closed the file. The fd isn't needed then: the process is exiting.
             with contextlib.suppress(ValueError, OSError):
                 os.dup2(file.fileno(), place)
             file.close()
 
 
 SIGTERM_STATUS = 128 + signal.SIGTERM
-"""Exit status of a process that SIGTERM ended."""
+"""Exit status of a process killed by SIGTERM."""
 
 
 def serve_stdio(toolbox: "Toolbox", root: Path | None = None) -> None:
     """Serve a toolbox over MCP on stdin and stdout until the client disconnects.
 
-    Given `root`, the folder of the toolbox, tools are confined to the client's MCP roots inside it.
+    With `root` (the toolbox's folder), tools are confined to the client's MCP roots inside it.
     """
     serve_when_opened(lambda: toolbox, root, None)
 
@@ -227,10 +227,10 @@ def serve_stdio(toolbox: "Toolbox", root: Path | None = None) -> None:
 def serve_when_opened(
     open_toolbox: Callable[[], "Toolbox"], root: Path | None, listed: "Json | None"
 ) -> None:
-    """Serve over stdio a toolbox that `open_toolbox` opens.
+    """Serve the toolbox that `open_toolbox` opens over stdio.
 
-    With `listed`, the answer to `tools/list`, it is opened only after the handshake, so that the client waits
-    less.
+    With `listed` (the result of `tools/list`), the toolbox is opened only after the handshake, so that the
+    client waits less.
     """
     _run_until_disconnected(lambda: _serve(open_toolbox, root, listed, SERVER_CAPABILITIES))
 
@@ -238,10 +238,10 @@ def serve_when_opened(
 def serve_remote_over_stdio(
     open_toolbox: "Callable[[], AbstractAsyncContextManager[ServedToolbox]]",
 ) -> None:
-    """Serve the tools of a workspace on another machine on stdin and stdout, until the client disconnects.
+    """Serve the tools of a remote workspace on stdin and stdout until the client disconnects.
 
-    `open_toolbox` makes a `RemoteToolbox` or a `FleetToolbox`, which is entered here. Resources and prompts are
-    not offered: the journal that they show is on that machine.
+    `open_toolbox` makes a `RemoteToolbox` or a `FleetToolbox`, which is entered here. Resources and prompts
+    are not offered, because they need the journal, which is on the other machine.
     """
 
     async def serve() -> None:
@@ -271,12 +271,12 @@ async def _serve(
     def desk() -> "ConnectionTools[Any]":
         from pydantic import BaseModel, TypeAdapter
 
-        # The SDK and the tools define 400 models, and a session uses some dozen: each is built when it is used.
+        # The SDK and the tools define 400 models, but a session uses a few dozen: build each on first use.
         BaseModel.model_config["defer_build"] = True
-        TypeAdapter._defer_build = True  # type: ignore[method-assign, assignment] # noqa: SLF001 - no setting of its own
+        TypeAdapter._defer_build = True  # type: ignore[method-assign, assignment] # noqa: SLF001 - there is no public setting
         from handtools.mcp.tool_calls import ConnectionTools
 
-        # Request ids begin anew with each process, so they count within this one only.
+        # Request ids restart with each process, so they are unique only within this one.
         nonce = secrets.token_hex(8)
         return ConnectionTools(open_toolbox(), agent="", session=f"mcp-{nonce[:8]}", scope=nonce)
 
@@ -291,7 +291,7 @@ async def _serve(
 
 
 def _end_session(desk: "ConnectionTools[Any]") -> None:
-    """Remove what the session's commands left in $HOME and /tmp: it was named for this process."""
+    """Delete the session's $HOME and /tmp: the session id is unique to this process."""
     from handtools.host.commands.local_commands import LocalCommands
     from handtools.toolbox import Toolbox
 
@@ -301,7 +301,7 @@ def _end_session(desk: "ConnectionTools[Any]") -> None:
 
 
 def _cancel_on_sigterm() -> None:
-    """On SIGTERM cancel the server's task, so that running calls are recorded as cancelled."""
+    """Cancel the server's task on SIGTERM, so that running calls are recorded as cancelled."""
     task = asyncio.current_task()
     with suppress(NotImplementedError):  # Windows has no such signal
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel if task else lambda: None)
@@ -321,7 +321,7 @@ def _load_sdk_loop(
     registry = cast(
         "Any", build_mcp_server(desk, ClientRootsEnforcer(desk, root) if root is not None else None)
     )
-    # All that was loaded stays: looking through it for garbage, again and again, was a tenth of the start.
+    # Everything loaded so far is permanent. Scanning it for garbage took a tenth of the startup time.
     gc.freeze()
     gc.enable()
     return partial(serve_dual_era_loop, registry, lifespan_state={})
@@ -331,9 +331,9 @@ _TOOL_LIST_KEY = re.compile(r"""^[ \t]*["']?(preset|tools|allow|block)["']?[ \t]
 
 
 def _may_change_tools(root: Path) -> bool:
-    """Whether the person's configuration may offer other tools than usual.
+    """Whether the user's configuration may change the default tools.
 
-    Looked at as text: the parser and the schema would be loaded before the client has its first answer.
+    Searches the text with a regex: importing the parser and the schema would delay the first response.
     """
     file = config_file(root)
     text = "" if file is None else read_config_file(file)
@@ -350,11 +350,11 @@ def serve_folders_over_stdio(
     runner: str = "",
     sampling: bool = False,
 ) -> None:
-    """Run the stdio MCP server on a folder or several, as `handtools mcp` does, until the client disconnects.
+    """Run the stdio MCP server on one or more folders, like `handtools mcp`, until the client disconnects.
 
     Errors exit the process with a message on stderr.
     """
-    # The protocol owns stdout; clients keep what comes on stderr as the server's log.
+    # stdout is for the protocol; clients keep stderr as the server's log.
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
@@ -363,7 +363,7 @@ def serve_folders_over_stdio(
         sys.exit("handtools: the `mcp` package is missing: pip install 'handtools-slim[mcp]'")
     for place in places:
         if not place.is_dir():
-            sys.exit(f"handtools: {place} is no folder. Name one that is there: handtools mcp FOLDER")
+            sys.exit(f"handtools: {place} is not a folder. Pass an existing one: handtools mcp FOLDER")
     try:
         root = combined_workspace(places)
     except HandtoolsError as problem:
@@ -389,7 +389,7 @@ def serve_folders_over_stdio(
     except HandtoolsError as problem:
         sys.exit(_failure_text(problem))
     except ExceptionGroup as group:
-        # What fails after the greeting fails beside the tasks that talk to the client.
+        # After the handshake, the task group wraps errors in an ExceptionGroup.
         problems, others = group.split(HandtoolsError)
         if problems is None or others is not None:
             raise
@@ -401,4 +401,4 @@ def serve_folders_over_stdio(
 def _failure_text(problem: BaseException) -> str:
     while isinstance(problem, BaseExceptionGroup):
         problem = problem.exceptions[0]
-    return f"handtools: {problem} `handtools doctor` looks at this machine."
+    return f"handtools: {problem} Run `handtools doctor` to check this machine."

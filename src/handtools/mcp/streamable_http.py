@@ -1,9 +1,8 @@
-"""MCP's streamable HTTP transport: stateless requests of the current protocol, sessions of the older ones.
+"""MCP's streamable HTTP transport: stateless requests for the current protocol, sessions for older ones.
 
-The SDK decides what a message means and how it is refused. Its own transport has a stream and several tasks for
-each request; here an answer is plain JSON, and becomes an event stream only when something is sent before it.
-
-ADR 73, 100.
+The SDK interprets messages and words the refusals. We replace its transport, which uses a stream and
+several tasks per request: here a response is plain JSON, and an event stream only if something is sent
+before the result.
 """
 
 import asyncio
@@ -43,14 +42,14 @@ if TYPE_CHECKING:
 
 VERSION_HEADER = "mcp-protocol-version"
 UNWATCHED_REQUEST_SECONDS = 0.02
-"""Seconds after which a running request gets a task that pings the client and notices its disconnect.
+"""Seconds before a running request gets a task that pings the client and detects its disconnect.
 
-A task for shorter ones would cost more than most requests.
+Starting such a task for every request would cost more than most requests.
 """
 
 
 class StatelessRequest:
-    """One stateless HTTP request in the form of the SDK's dispatch context; notifications go into its response."""
+    """One stateless HTTP request as the SDK's dispatch context. Notifications go into its response."""
 
     can_send_request = False
 
@@ -71,7 +70,7 @@ class StatelessRequest:
 
     @cached_property
     def cancel_requested(self) -> anyio.Event:
-        """Event that is never set: in the current protocol a client cancels by disconnecting."""
+        """Event that is never set: in the current protocol, a client cancels by disconnecting."""
         return anyio.Event()
 
     async def send_raw_request(self, method: str, _params: object, _options: object = None) -> Any:
@@ -99,7 +98,7 @@ class StatelessRequest:
 
 
 class StatelessHttp:
-    """ASGI application for MCP's current, stateless HTTP protocol; serves the requests of one token."""
+    """ASGI application for MCP's current, stateless HTTP protocol. Serves the requests of one token."""
 
     def __init__(self, registry: MethodRegistry) -> None:
         self._registry = registry
@@ -117,12 +116,12 @@ class StatelessHttp:
                 group.cancel_scope.cancel()
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Handle one POST request, whose body arrives in one piece; raises `HttpRefusal` on a bad one."""
+        """Handle one POST request with its body in one piece. Raises `HttpRefusal` if it is invalid."""
         from mcp.shared.exceptions import MCPError
         from mcp_types import JSONRPCRequest
 
         if scope["method"] != "POST":
-            raise HttpRefusal(405, "This protocol knows POST only.", allow="POST")
+            raise HttpRefusal(405, "This protocol version supports only POST.", allow="POST")
         request, answer = HttpRequestHeaders.of(scope), McpHttpResponse(send)
         check_mcp_post_headers(request.headers)
         try:
@@ -131,7 +130,7 @@ class StatelessHttp:
             await answer.end(*_error_response(None, problem))
             return
         if not isinstance(message, JSONRPCRequest):
-            # Nothing here could act on a notification: who leaves has cancelled.
+            # Notifications have no effect here: clients cancel by disconnecting.
             await send_json(send, 202, b"")
             return
         with self._attended(receive, answer) as serving:
@@ -142,7 +141,7 @@ class StatelessHttp:
     async def _served(
         self, message: "JSONRPCRequest", request: HttpRequestHeaders, answer: McpHttpResponse
     ) -> tuple[bytes, int]:
-        """Let the SDK handle a request; returns the response body and HTTP status."""
+        """Have the SDK handle a request. Returns the response body and HTTP status."""
         from mcp.server.connection import Connection
         from mcp.server.runner import serve_one
         from mcp_types import JSONRPCResponse
@@ -160,13 +159,13 @@ class StatelessHttp:
                 ),
                 lifespan_state={},
             )
-        except Exception as problem:  # noqa: BLE001 — one of three, listed in tests/shape: the SDK words a bug, too
+        except Exception as problem:  # noqa: BLE001 — one of three, listed in tests/shape: the SDK reports bugs too
             return _error_response(message.id, problem)
         return message_json(JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)), 200
 
     @contextmanager
     def _attended(self, receive: AsgiReceive, answer: McpHttpResponse) -> Iterator[anyio.CancelScope]:
-        """Within this block, ping the client if the request takes long, and cancel it on disconnect."""
+        """Within this block, ping the client if the request is slow, and cancel it on disconnect."""
         attending: anyio.CancelScope | None = None
 
         def begin() -> None:
@@ -199,14 +198,14 @@ async def _ping_until_gone(
 
 
 def _posted_message(body: bytes, request: HttpRequestHeaders) -> "JSONRPCRequest | JSONRPCNotification":
-    """Parse a POST body as a JSON-RPC request, or as a notification if it has no id; else raise `MCPError`."""
+    """Parse a POST body as a JSON-RPC request, or a notification if it has no id. Raises `MCPError`."""
     from mcp.shared.exceptions import MCPError
     from mcp.shared.inbound import unsupported_protocol_version_rejection
     from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCNotification, JSONRPCRequest
     from pydantic import ValidationError
 
     try:
-        # Strictly: half a character in a message could not be said back.
+        # Parse strictly: a lone surrogate in a message could not be encoded in the response.
         decoded = from_json(body, allow_inf_nan=False)
     except ValueError:
         raise MCPError(PARSE_ERROR, "Parse error") from None
@@ -227,7 +226,7 @@ def _posted_message(body: bytes, request: HttpRequestHeaders) -> "JSONRPCRequest
 def _classify_request(message: "JSONRPCRequest", request: HttpRequestHeaders) -> "InboundModernRoute":
     """The protocol version, client info and capabilities of a request.
 
-    Raises `MCPError` if headers and body contradict each other.
+    Raises `MCPError` if its headers and body contradict each other.
     """
     from mcp.shared.exceptions import MCPError
     from mcp.shared.inbound import (
@@ -270,7 +269,7 @@ SESSION_IDLE_SECONDS = 1800.0
 SESSION_SWEEP_SECONDS = 60.0
 MOST_QUEUED_MESSAGES = 16
 UNRELATED_MESSAGES_KEY = ""
-"""Key in `HttpSession.lines` for server messages that belong to no request."""
+"""Key in `HttpSession.lines` for server messages that don't belong to a request."""
 CANCELLED_CODE = -32800
 
 ResponseMessageStream = MemoryObjectSendStream[Any]
@@ -280,7 +279,7 @@ ResponseMessageStream = MemoryObjectSendStream[Any]
 class PostedMessages:
     """Queue of messages that a client posted, read by the SDK's loop.
 
-    Each keeps the context variables of its HTTP request.
+    Each message keeps the context variables of its HTTP request.
     """
 
     def __init__(self) -> None:
@@ -312,7 +311,7 @@ class PostedMessages:
             raise StopAsyncIteration from None
 
     async def aclose(self) -> None:
-        """Close the receiving end: posted messages are no longer taken."""
+        """Close the receiving end: no more messages are accepted."""
         self._take.close()
 
     async def __aenter__(self) -> Self:
@@ -324,21 +323,21 @@ class PostedMessages:
 
 @dataclass(slots=True)
 class HttpSession:
-    """One client's MCP session over HTTP, from `initialize` on.
+    """One client's MCP session over HTTP, starting with `initialize`.
 
-    It is also the stream to which the SDK's loop writes messages for the client.
+    The SDK's loop also uses it as the stream for messages to the client.
     """
 
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     incoming: PostedMessages = field(default_factory=PostedMessages)
     lines: dict[str, ResponseMessageStream] = field(default_factory=dict)
-    """Streams to open HTTP responses, by the id of the JSON-RPC request that each one answers."""
+    """Streams to open HTTP responses, by JSON-RPC request id."""
     used: float = field(default_factory=time.monotonic)
 
     def open_message_stream(self, name: str) -> MemoryObjectReceiveStream[Any]:
-        """Open the stream of messages for a request id.
+        """Open the message stream for a request id.
 
-        An open one is closed: a request that is sent again replaces the earlier.
+        Closes an earlier stream for the id: a repeated request replaces the first one.
         """
         if (older := self.lines.get(name)) is not None:
             older.close()
@@ -355,7 +354,7 @@ class HttpSession:
         self.used = time.monotonic()
 
     async def send(self, item: Any) -> None:
-        """Pass a message to the HTTP response that it belongs to; dropped if that response is gone."""
+        """Pass a message to the HTTP response it belongs to, or drop it if that response has ended."""
         line = self.lines.get(_request_of(item))
         if line is not None:
             try:
@@ -364,7 +363,7 @@ class HttpSession:
                 return
 
     async def answer_cancelled_request(self, request_id: str | int) -> None:
-        """Answer a cancelled request with a JSON-RPC error, which older protocols require."""
+        """Answer a cancelled request with a JSON-RPC error, as older protocols require."""
         from mcp.shared.message import SessionMessage
         from mcp_types import ErrorData, JSONRPCError
 
@@ -372,7 +371,7 @@ class HttpSession:
         await self.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error)))
 
     def end(self) -> None:
-        """End the session: close all response streams and stop taking messages."""
+        """End the session: close all response streams and accept no more messages."""
         self.incoming.end()
         for line in self.lines.values():
             line.close()
@@ -390,7 +389,7 @@ class HttpSession:
 
 
 class SessionHttp:
-    """ASGI application for MCP's older HTTP protocols, which keep sessions; serves the sessions of one token."""
+    """ASGI application for MCP's older HTTP protocols, which have sessions. Serves one token."""
 
     def __init__(
         self,
@@ -406,7 +405,7 @@ class SessionHttp:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:
-        """Serve sessions until the block ends, and end those that are idle for too long."""
+        """Serve sessions until the block ends, and end those that have been idle too long."""
         async with anyio.create_task_group() as group:
             self._group = group
             group.start_soon(self._sweep_often)
@@ -418,7 +417,7 @@ class SessionHttp:
                 group.cancel_scope.cancel()
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Handle one POST, GET (event stream) or DELETE (end of session) request; raises `HttpRefusal`."""
+        """Handle one POST, GET (event stream) or DELETE (end of session) request. Raises `HttpRefusal`."""
         request = HttpRequestHeaders.of(scope)
         match scope["method"]:
             case "POST":
@@ -426,7 +425,7 @@ class SessionHttp:
                 await self._post((await receive()).get("body", b""), request, send)
             case "GET":
                 if EVENT_STREAM_CONTENT_TYPE not in request.headers.get("accept", ""):
-                    raise HttpRefusal(406, "A stream of events is all there is to GET.")
+                    raise HttpRefusal(406, "The Accept header of a GET must include text/event-stream.")
                 await self._listen(self._session(request.headers), receive, send)
             case "DELETE":
                 session = self._session(request.headers)
@@ -440,7 +439,7 @@ class SessionHttp:
         try:
             message = jsonrpc_message_adapter.validate_json(body, by_name=False)
         except ValueError:
-            await send_json(send, 400, _error_json(-32700, "This is no JSON-RPC message."))
+            await send_json(send, 400, _error_json(-32700, "Not a valid JSON-RPC message."))
             return
         opening = isinstance(message, JSONRPCRequest) and message.method == "initialize"
         fresh = opening and SESSION_HEADER not in request.headers
@@ -474,9 +473,9 @@ class SessionHttp:
             raise HttpRefusal(404, "This session has ended.") from None
 
     async def _listen(self, session: HttpSession, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Answer a GET with an event stream of messages that belong to no request, until the client leaves."""
+        """Answer a GET with an event stream of messages without a request, until the client disconnects."""
         if UNRELATED_MESSAGES_KEY in session.lines:
-            raise HttpRefusal(409, "This session is listened to already.")
+            raise HttpRefusal(409, "This session already has an open event stream.")
         hearing, answer = (
             session.open_message_stream(UNRELATED_MESSAGES_KEY),
             McpHttpResponse(send, _session_headers(session)),
@@ -495,10 +494,10 @@ class SessionHttp:
     def _session(self, headers: Mapping[str, str]) -> HttpSession:
         name = headers.get(SESSION_HEADER)
         if name is None:
-            raise HttpRefusal(400, "Mcp-Session-Id is missing.")
+            raise HttpRefusal(400, "The Mcp-Session-Id header is missing.")
         session = self._open.get(name)
         if session is None:
-            raise HttpRefusal(404, "No such session; initialize a new one.")
+            raise HttpRefusal(404, "Unknown session. Initialize a new one.")
         session.used = time.monotonic()
         return session
 
@@ -523,7 +522,7 @@ class SessionHttp:
             session.end()
 
     def sweep(self, now: float) -> None:
-        """End the sessions that have been idle for longer than the limit at time `now`."""
+        """End the sessions that have been idle for longer than the limit by `now`."""
         since = now - self._idle
         for session in [one for one in self._open.values() if one.used < since and not one.lines]:
             del self._open[session.id]
@@ -546,11 +545,11 @@ def _request_of(item: Any) -> str:
 async def _answer_request(hearing: MemoryObjectReceiveStream[Any], answer: McpHttpResponse) -> None:
     """Send the messages for a request to its HTTP response, up to and including the result.
 
-    Raises `HttpRefusal` if the session ends before the first.
+    Raises `HttpRefusal` if the session ends before the first message.
     """
     message = await _next_message(hearing)
     if message is None:
-        raise HttpRefusal(404, "The session has ended, or the request was sent again.")
+        raise HttpRefusal(404, "The session has ended, or a repeated request replaced this one.")
     while message is not None:
         if _is_answer(message):
             await answer.end(message_json(message))
@@ -565,14 +564,14 @@ async def _send_message(message: Any, answer: McpHttpResponse) -> None:
 
 
 class _Silence:
-    """Type of the marker for no message within the ping interval."""
+    """Type of the marker that no message arrived within the ping interval."""
 
 
 NO_MESSAGE_YET = _Silence()
 
 
 async def _next_message(hearing: MemoryObjectReceiveStream[Any]) -> Any:
-    """The next message of a stream, or a marker after a ping interval without one; None when it is closed."""
+    """The next message of a stream, or a marker after a ping interval without one; None if it is closed."""
     try:
         return hearing.receive_nowait()
     except anyio.WouldBlock:

@@ -1,4 +1,4 @@
-"""Convert tool definitions and call results to the JSON of MCP's `tools/list` and `tools/call`. ADR 110."""
+"""Convert tool definitions and call results to the JSON of MCP's `tools/list` and `tools/call`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,19 +16,19 @@ CALL_ID_META_KEY = "handtools/call_id"
 """Key in `_meta` for the call id, in requests and in results."""
 
 DETAILS_META_KEY = "handtools/details"
-"""Key in `_meta`: a client that sends it as true gets the result's details back under the same key.
+"""Key in `_meta`: a client that sets it to true gets the result's details back under the same key.
 
-They are not `structuredContent`, because clients give the model that instead of the text (docs/adr/0110).
+They are not sent as `structuredContent`, because clients show the model that instead of the text.
 """
 
 LIST_TTL_MS = 300_000
-"""Milliseconds for which a client may cache the list of tools; the policy is fixed while a server runs."""
+"""Milliseconds that a client may cache the tool list. The policy does not change while a server runs."""
 
 Json = dict[str, Any]
 
 
 def mark_result_complete(value: Json, *, keep_ms: int | None = None) -> Json:
-    """Add the fields of the current MCP version to a result: `resultType`, and with `keep_ms` a cache time."""
+    """Add the current MCP version's fields to a result: `resultType`, and with `keep_ms` a cache time."""
     marks: Json = {"resultType": "complete"}
     if keep_ms is not None:
         marks |= {"ttlMs": keep_ms, "cacheScope": "private"}
@@ -51,10 +51,10 @@ def _tool_json(definition: ToolDefinition, tool: AnyTool | None) -> Json:
 
 
 def _tool_annotations(definition: ToolDefinition, tool: AnyTool | None) -> Json:
-    """The MCP annotations of a tool, derived from its declared effects: the hints that are true.
+    """The MCP annotations of a tool, derived from its declared effects. Only true hints are included.
 
-    Those that clients act on are said even where they are the protocol's default, as not all of them keep to it.
-    Of a tool on another machine the definition is known, and not all that it declares.
+    Hints that clients act on are explicit even if they are the protocol's default, because not all clients
+    apply the default. For a tool on another machine only the definition is known, not its effects.
     """
     hints = {"readOnlyHint" if definition.reads_only else "destructiveHint": True}
     reaches_out = tool is not None and tool.effects & {"run", "visit", "deliver", "delegate"}
@@ -64,10 +64,10 @@ def _tool_annotations(definition: ToolDefinition, tool: AnyTool | None) -> Json:
 def call_result(result: Result[Any], call_id: str, *, details: bool = False) -> Json:
     """Convert a call's result to the JSON of a `tools/call` result.
 
-    `details` adds what only programs need to `_meta`.
+    `details` adds fields that only programs need to `_meta`.
     """
     content = [content_block(part, call_id) for part in result.content]
-    # Some clients show the model `_meta` as well, so it is as short as can be.
+    # Some clients also show `_meta` to the model, so keep it short.
     meta = {CALL_ID_META_KEY: call_id} | (_program_meta(result) if details else {})
     return mark_result_complete({"content": content, "isError": not result.ok, "_meta": meta})
 
@@ -84,7 +84,7 @@ def failure_result(text: str, call_id: str = "") -> Json:
 
 
 def content_block(part: ContentBlock, call_id: str = "") -> Json:
-    """Convert a text, image or document of a result to an MCP content block."""
+    """Convert a result's text, image or document to an MCP content block."""
     if isinstance(part, Text):
         return {"type": "text", "text": without_surrogates(part.text)}
     encoded = part.base64
@@ -97,7 +97,7 @@ def content_block(part: ContentBlock, call_id: str = "") -> Json:
 def plain_json(value: Any) -> Any:
     """Convert a value (pydantic models, bytes, sets …) to plain JSON data.
 
-    Invalid characters are replaced, and optional model fields that are None are left out.
+    Invalid characters are replaced, and optional model fields that are None are omitted.
     """
     if isinstance(value, str):
         return without_surrogates(value)

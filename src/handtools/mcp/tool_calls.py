@@ -1,7 +1,6 @@
-"""MCP's `tools/list` and `tools/call` for one connection or token: runs calls, gets approvals, relays progress.
+"""MCP's `tools/list` and `tools/call` for one connection or token: run calls, get approvals, send progress.
 
-It asks its toolbox, which may be of another machine. What only a journal on this machine can tell is asked of that
-where there is one. ADR 71, 284.
+The toolbox may be on another machine. The journal is used directly only if it is on this machine.
 """
 
 import time
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CallMetrics:
-    """Counters for the HTTP server's /metrics: calls by tool and status, seconds, refusals, running calls."""
+    """Counters for the HTTP server's /metrics: calls by tool and status, seconds, refusals, running."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -95,11 +94,11 @@ ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """The SDK's function that sends a progress notification: progress, total, message."""
 
 MOST_UNSENT_PROGRESS = 256
-"""Maximum number of queued progress messages per call; more are dropped, so a slow client does not slow it."""
+"""Maximum queued progress messages per call. More are dropped, so a slow client can't delay the call."""
 PROGRESS_BYTES = 2_000
 PROGRESS_LINES = 40
 LAST_PROGRESS_SECONDS = 2.0
-"""Maximum seconds that a result waits until the last progress message is sent."""
+"""Maximum seconds that a result is delayed until the last progress message is sent."""
 PAUSE_BEFORE_RESULT_SECONDS = 0.01
 """Pause between the last progress message and the result.
 
@@ -118,7 +117,7 @@ class ProgressRelay:
     async def follow(
         self, call_id: str, run: Callable[[], Awaitable[Result[Any]]], report: ReportProgress
     ) -> Result[Any]:
-        """Run a call and send its progress through `report`; returns the result after all progress was sent."""
+        """Run a call, send its progress with `report`, and return the result after all progress is sent."""
         if self._loop is None:
             self._loop = anyio.lowlevel.current_token()
             self._toolbox.listen(self._hear)
@@ -132,10 +131,10 @@ class ProgressRelay:
                 group.start_soon(_relay_progress, receive, report, told, count)
                 try:
                     outcome.append(await run())
-                except HandtoolsError as failure:  # by itself: the group would wrap it
+                except HandtoolsError as failure:  # the task group would wrap it in an ExceptionGroup
                     problem.append(failure)
                     told.set()
-                # The end of the call closes the stream, behind the last of its progress.
+                # The `Settled` event closes the stream after the last progress message.
                 with anyio.move_on_after(LAST_PROGRESS_SECONDS):
                     await told.wait()
                 if count[0]:
@@ -149,7 +148,7 @@ class ProgressRelay:
         return outcome[0]
 
     def _hear(self, event: Event) -> None:
-        """Event listener on the announcer's thread: queues progress, and closes the queue at the call's end."""
+        """Handle an event on the announcer's thread: queue progress, close the queue when the call ends."""
         if isinstance(event, Progressed) and event.call_id in self._followed:
             anyio.from_thread.run_sync(self._put, event.call_id, event.text, token=self._loop)
         elif isinstance(event, Settled) and event.call.id in self._followed:
@@ -177,20 +176,20 @@ async def _relay_progress(
 
 
 LOOK_AHEAD_DELAY_SECONDS = 0.2
-"""Seconds before the first command is prepared, so that a call that came with the greeting is answered first."""
+"""Delay before preparing for the first command, so that a call sent with the handshake goes first."""
 ApprovalsAnsweredBy = Literal["client", "person"]
-"""Who answers approvals: the MCP client that called, or a person at this machine (`handtools approve`)."""
+"""The source of approvals: the calling MCP client, or the user of this machine (`handtools approve`)."""
 
 SESSION_META_KEY = "handtools/session"
-"""Key in `_meta` under which a client names its session, for remembered approvals and for undo."""
+"""Key in `_meta` for the client's session name, used for remembered approvals and undo."""
 WATCHED_WAIT_SECONDS = 600.0
-"""How long a call waits for a person who watches, before the model is told that it is pending."""
-NOBODY_TO_ASK = "Nobody is there to ask; the policy answers for them."
+"""Seconds that a call waits for an answer from `watch` or `view` before it is returned as pending."""
+NOBODY_TO_ASK = "No user is available to approve this; the policy's `unattended` setting decided."
 
 
 @dataclass(slots=True)
 class _InFlightCall:
-    """A running call that does not end when its client disconnects; requests for the same id wait for it."""
+    """A running call that continues if its client disconnects. Requests for the same id wait for it."""
 
     done: anyio.Event = field(default_factory=anyio.Event)
     result: Result[Any] | None = None
@@ -202,30 +201,30 @@ ToolboxT = TypeVar("ToolboxT", bound=ServedToolbox)
 
 @dataclass
 class ConnectionTools(Generic[ToolboxT]):
-    """The tools of one MCP connection or token: answers `tools/list` and `tools/call` with a toolbox."""
+    """Answers `tools/list` and `tools/call` of one MCP connection or token with a toolbox."""
 
     toolbox: ToolboxT
     agent: str
-    """Agent name recorded for calls; empty uses the name that the client gave in the handshake."""
+    """Agent name recorded for calls. If empty, the client's name from the handshake is used."""
     session: str
     """Session id recorded for calls when the client names none."""
     scope: str = ""
-    """Name of the connection within which request ids are unique; empty for HTTP, which has no such connection."""
+    """Name of the connection within which request ids are unique; empty for HTTP, which has none."""
     asks: ApprovalsAnsweredBy = "client"
     claims: ReplicaCallLocks | None = None
-    """Locks by call id, for when several server processes serve the same workspace; None for a single one."""
+    """Locks by call id, if several server processes serve the same workspace; None for a single process."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
     _flights: dict[str, _InFlightCall] = field(default_factory=dict)
     _group: TaskGroup | None = None
 
     def __post_init__(self) -> None:
-        # Here, where a token's desk gets its tools, and nowhere else: all that it can reach is its own.
+        # The only place where a token gets its toolbox, so it can access only what it owns.
         if self.agent and isinstance(self.toolbox, Toolbox):
             self.toolbox = self.toolbox.owned_by(self.agent)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
-        """Serve calls until the block ends; calls that still run then are cancelled, and recorded as such."""
+        """Serve calls until the block ends, then cancel running calls and record them as cancelled."""
         async with anyio.create_task_group() as group:
             self._group = group
             group.start_soon(self._look_ahead)
@@ -242,14 +241,14 @@ class ConnectionTools(Generic[ToolboxT]):
 
     @property
     def journal(self) -> Journal | None:
-        """The record of the calls; None where it is on another machine, with the workspace."""
+        """The workspace's journal; None if the workspace is on another machine."""
         return self.toolbox.workspace.journal if isinstance(self.toolbox, Toolbox) else None
 
     @cached_property
     def attended_toolbox(self) -> ToolboxT:
-        """The toolbox under a policy that leaves calls pending when they need approval.
+        """The toolbox with a policy that leaves calls pending when they need approval.
 
-        Whether somebody can be asked is decided later, for each request.
+        Whether a user can answer is decided later, for each request.
         """
         policy = self.toolbox.policy
         if policy.unattended == "ask":
@@ -257,7 +256,7 @@ class ConnectionTools(Generic[ToolboxT]):
         return self.toolbox.under(replace(policy, unattended="ask"))
 
     def narrow(self, wide: ToolboxT, rules: Iterable[Rule]) -> None:
-        """Replace the toolbox by `wide` with additional policy rules."""
+        """Replace the toolbox with `wide` plus additional policy rules."""
         more = tuple(rules)
         self.toolbox = wide.under(wide.policy.with_rules(more)) if more else wide
         for made in ("attended_toolbox", "_follower"):
@@ -284,7 +283,7 @@ class ConnectionTools(Generic[ToolboxT]):
     async def call_tool(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
     ) -> Json:
-        """Answer `tools/call`: run it, get approvals, return its result; errors become text for the model."""
+        """Answer `tools/call`: run it, get approvals, return the result. Errors become text."""
         began = time.perf_counter()
         self.metrics.running += 1
         call_id, status = "", "error"
@@ -310,11 +309,11 @@ class ConnectionTools(Generic[ToolboxT]):
 
     def count(self, tool: str, status: str, seconds: float) -> None:
         """Count a finished call in the metrics."""
-        # A name that no tool has is the client's word, and there is no end of those.
+        # Count unknown names as one label: clients can send any number of different names.
         self.metrics.called(tool if tool in self._tool_names else "unknown", status, seconds)
 
     async def run(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
-        """Run a call that goes on if its client disconnects, so that asking again by its id gets the result.
+        """Run a call that continues if its client disconnects. Requesting its id again returns the result.
 
         `box` replaces the toolbox.
         """
@@ -330,7 +329,7 @@ class ConnectionTools(Generic[ToolboxT]):
         return flight.result or await self._once(call, box)
 
     async def resume(self, call_id: str, reply: Reply, box: ToolboxT | None = None) -> Result[Any]:
-        """Resume a pending call with the reply to its approval; a second reply does not run it again."""
+        """Resume a pending call with the reply to its approval. A second reply does not run it again."""
         chosen = box or self.attended_toolbox
         if self.claims is None:
             return await chosen.resume(call_id, reply)
@@ -338,14 +337,14 @@ class ConnectionTools(Generic[ToolboxT]):
             return await chosen.resume(call_id, reply)
 
     async def _once(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
-        """Run a call under the lock of its id, so that a replica that is asked too finds the recorded result."""
+        """Run a call under the lock of its id, so that another replica finds the recorded result."""
         chosen = box or self.attended_toolbox
         if self.claims is None:
             return await chosen.call(call)
         async with self.claims.hold(call.id):
             result = await chosen.call(call)
             if self.journal is not None:
-                # What only looks is recorded a moment later, but the next one comes when we let go.
+                # Read-only calls are recorded write-behind: flush before another holder gets the lock.
                 self.journal.calls.recall(call.id)
             return result
 
@@ -353,7 +352,7 @@ class ConnectionTools(Generic[ToolboxT]):
         self.metrics.running += 1
         try:
             flight.result = await self._once(call, box)
-        except HandtoolsError as problem:  # for those who wait: in this task it would end the server
+        except HandtoolsError as problem:  # raised in the waiting requests; here it would stop the server
             flight.problem = problem
         finally:
             self.metrics.running -= 1
@@ -361,7 +360,7 @@ class ConnectionTools(Generic[ToolboxT]):
             flight.done.set()
 
     def journal_call_id(self, call_id: str) -> str:
-        """The journal's id for a call id that the client chose, which keeps the ids of different tokens apart."""
+        """The journal's id for a client's call id. It keeps the ids of different tokens separate."""
         return call_id if self.journal is None else self.journal.own_id(call_id)
 
     def _call(
@@ -382,27 +381,27 @@ class ConnectionTools(Generic[ToolboxT]):
         if "progress_token" not in (ctx.meta or {}):
             return await run()
         if self.journal is not None and self.journal.calls.recall(call.id) is not None:
-            return await run()  # it has ended: nothing more will be heard of it
+            return await run()  # the call has ended: there will be no more progress
         return await self._follower.follow(call.id, run, ctx.session.report_progress)
 
     async def _answered(self, params: "CallToolRequestParams", call_id: str) -> Result[Any]:
-        """Resume the pending call whose approval the client's repeated request answers.
+        """Resume the pending call whose approval is answered by the client's repeated request.
 
-        Raises `HandtoolsError` when the request does not match a pending call.
+        Raises `HandtoolsError` if the request does not match a pending call.
         """
         reply = _reply_in_params(params) if self.asks == "client" else None
         same = Call(tool=params.name, args=params.arguments or {}, id=call_id)
         if self.journal is None:
-            # The host looks whether the id is of this call, and whether the answer is to the question that waits.
+            # The host checks that the id belongs to this call and the reply to the pending approval.
             return await self.attended_toolbox.call(same, reply=reply)
         kept = self.journal.calls.suspended(call_id)
         if kept is not None:
             if kept.call.tool != params.name or dict(kept.call.args) != (params.arguments or {}):
-                raise HandtoolsError("The answer belongs to another call. Nothing was run.")
+                raise HandtoolsError("This approval is for another call. Nothing was run.")
         elif self.journal.calls.recall(call_id) is None:
-            raise HandtoolsError("No call of that name waits for an answer. Call the tool again.")
+            raise HandtoolsError("This call is not waiting for approval. Call the tool again.")
         if reply is None or kept is None:
-            # Left open, answered elsewhere, or not the client's to answer: how it stands now.
+            # Unanswered, answered elsewhere, or not the client's to answer: return the current state.
             return await self.attended_toolbox.call(kept.call if kept else same)
         return await self.resume(call_id, reply)
 
@@ -425,7 +424,7 @@ class ConnectionTools(Generic[ToolboxT]):
         return result
 
     def _is_over(self, call_id: str) -> bool:
-        """Whether a call that waited for an answer got one in another process, and ended there."""
+        """Whether a pending call was answered in another process and has ended there."""
         return self.journal is not None and self.journal.calls.suspended(call_id) is None
 
     async def _reply(
@@ -444,7 +443,7 @@ class ConnectionTools(Generic[ToolboxT]):
         return None
 
     async def _first_reply(self, ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
-        """Ask the client's person, and take the answer of one who watches if that comes first."""
+        """Ask the client's user and any open `watch` or `view`, and return the first reply."""
         replies: list[Reply | None] = []
 
         async def ask_client() -> None:
@@ -452,7 +451,7 @@ class ConnectionTools(Generic[ToolboxT]):
             group.cancel_scope.cancel()
 
         async def ask_watchers() -> None:
-            with suppress(HostError):  # then it is the client's person alone
+            with suppress(HostError):  # then only the client's user can answer
                 reply = await self.attended_toolbox.answer_from_elsewhere(approval.call_id)
                 if reply is not None or self._is_over(approval.call_id):
                     replies.append(reply)
@@ -466,10 +465,10 @@ class ConnectionTools(Generic[ToolboxT]):
     def _waiting(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
     ) -> Json:
-        """The answer for a pending call: an approval form if the client can show one, else a text.
+        """The response for a pending call: an approval form if the client can show one, otherwise a text.
 
-        A text, too, when the form came back unanswered: a client that can show no form closes each, and would be
-        asked until it gives up on the call.
+        It is also a text if the form was returned unanswered: some clients can't show forms and close each
+        one, so they would be asked again and again until they give up on the call.
         """
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -485,12 +484,12 @@ class ConnectionTools(Generic[ToolboxT]):
 
 
 def _form_was_closed(params: "CallToolRequestParams") -> bool:
-    """Whether the client got the approval form already, and sent it back unanswered."""
+    """Whether the client already got the approval form and returned it unanswered."""
     return bool(params.input_responses) and _reply_in_params(params) is None
 
 
 def _reply_in_params(params: "CallToolRequestParams") -> Reply | None:
-    """The reply to an approval form that a repeated `tools/call` request carries; None if there is none."""
+    """The reply to an approval form in a repeated `tools/call` request; None if there is none."""
     given = (params.input_responses or {}).get(elicitation_and_sampling.APPROVAL_KEY)
     to = (params.request_state or "").partition(".")[2]
     return elicitation_and_sampling.reply_from_form(
@@ -499,9 +498,9 @@ def _reply_in_params(params: "CallToolRequestParams") -> Reply | None:
 
 
 async def _elicit_reply(ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
-    """Ask for an approval with an elicitation request during the call, as older protocols do.
+    """Request approval by elicitation during the call, as older protocols do.
 
-    None when the client cancels or fails; no lock is held meanwhile.
+    None if the client cancels or fails. No lock is held while waiting.
     """
     from mcp.shared.exceptions import MCPError
 

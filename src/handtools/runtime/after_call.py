@@ -1,7 +1,4 @@
-"""Steps after a tool has run: format files, collect diagnostics, add AGENTS.md and skill notes, limit output.
-
-ADR 94.
-"""
+"""Steps after a tool has run: format, get diagnostics, add AGENTS.md and skill notes, limit output."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -26,20 +23,20 @@ from handtools.text.encoding import decode, without_surrogates
 from handtools.text.truncation import clip_text
 
 DIAGNOSE_SECONDS = 3.0
-"""Seconds to wait for language server diagnostics of a change; later ones are announced as an event."""
+"""Seconds to wait for language server diagnostics; later ones are announced as an event."""
 
 FORMAT_SECONDS = 10.0
-"""Time limit in seconds for formatting all files of a call."""
+"""Time limit for formatting all files of a call, in seconds."""
 SHOWN_DIFF_LINES, SHOWN_DIFF_BYTES = 120, 8_000
 
 AfterChangeStep = Callable[[GuardedFiles, float], Awaitable[str]]
-"""Step run after a call changed files: takes its files and deadline, returns text to add for the model."""
+"""A step after a call has changed files: takes files and deadline, returns text for the model."""
 
 
 async def after_change(result: Result[Any], files: GuardedFiles, deadline: float) -> Result[Any]:
-    """Add the number of the change, by which it is undone, and the texts of the after-change steps.
+    """Add the change number, which undo accepts, and the texts of the after-change steps.
 
-    After mere reads, start language servers.
+    If the call changed nothing, start language servers for the files it read.
     """
     if not files.changed:
         _warm_servers(files)
@@ -50,7 +47,7 @@ async def after_change(result: Result[Any], files: GuardedFiles, deadline: float
 
 
 def _with_last_line(content: Sequence[ContentBlock], line: str) -> list[ContentBlock]:
-    """Return the blocks with a line at the end of the last: each client joins blocks in a way of its own."""
+    """Return the blocks with a line appended to the last one, because clients join blocks differently."""
     *before, last = content
     if not isinstance(last, Text):
         return [*content, Text(line)]
@@ -59,14 +56,14 @@ def _with_last_line(content: Sequence[ContentBlock], line: str) -> list[ContentB
 
 
 def net_changes(changes: Iterable[Change]) -> ChangeSet:
-    """What changes after each other come to, as far as they are regular files whose bytes are known."""
+    """The net effect of consecutive changes to regular files whose bytes are known."""
     every: dict[str, Change] = {}
     again: set[str] = set()
     for change in changes:
         first = every.get(change.path)
         every[change.path] = change if first is None else Change(change.path, first.before, change.after)
         again |= {change.path} if first else set()
-    # A single change is never nothing, and a large file takes long to compare.
+    # Compare only paths that changed twice: a single change has an effect, and large files are slow.
     nothing = {path for path in again if every[path].before == every[path].after}
     return ChangeSet(
         tuple(change for path, change in every.items() if _is_known_file(change) and path not in nothing)
@@ -79,9 +76,9 @@ def _is_known_file(change: Change) -> bool:
 
 
 async def format_files(files: GuardedFiles, deadline: float) -> str:
-    """Run the project's formatter on the files that a tool wrote, record that as a change and return its diff.
+    """Run the project's formatter on files that a tool wrote, record it as a change and return the diff.
 
-    Files written by commands, or brought back by an undo or a review, are not formatted.
+    Files written by commands, or restored by an undo or a review, are not formatted.
     """
     own = [each for each in files.changed if each.kind == "change" and each.coverage == "declared"]
     written = [each for each in own if not each.exact]
@@ -91,7 +88,7 @@ async def format_files(files: GuardedFiles, deadline: float) -> str:
         if change.after is None or not files.workspace.formatters.formats(change.path):
             continue
         if time.monotonic() > until:
-            said.append(f"{change.path}: not formatted: there was no time left.")
+            said.append(f"{change.path}: not formatted: the time limit was reached.")
         else:
             said.append(await _format_file(files, change))
     return "\n".join(filter(None, said))
@@ -110,7 +107,7 @@ async def _format_file(files: GuardedFiles, change: Change) -> str:
         Change.of(change.path, before=after, after=done.data), note=f"formatted by {done.formatter}"
     )
     if files.gate.policy.decide(formatting, files.call.tool).verdict != "allow":
-        return f"{change.path}: not formatted: that would need an approval of its own."
+        return f"{change.path}: not formatted: that would need a separate approval."
     try:
         await files.apply(formatting)
     except ToolError as refusal:
@@ -145,7 +142,7 @@ def _warm_servers(files: GuardedFiles) -> None:
 
 
 async def note_hard_links(files: GuardedFiles, deadline: float) -> str:  # noqa: ARG001
-    """Return a sentence on replaced files that had other hard links, which still hold the old content."""
+    """Return notes about replaced files whose other hard links still have the old content."""
     told = (
         f"{path}: {count} other hard link{'s' if count > 1 else ''} to it still {'have' if count > 1 else 'has'} "
         "the old content."
@@ -161,15 +158,15 @@ MAX_GUIDED_PATHS = 50
 GUIDE_BYTES = 6_000
 """Most bytes shown of one AGENTS.md file."""
 ALL_GUIDES_BYTES = 8_000
-"""Most bytes shown of all AGENTS.md files in one result; those that don't fit are only named."""
+"""Most bytes shown of all AGENTS.md files in one result; the rest are only named."""
 SKILL_MENTION_CHARS = 200
 
 FoundGuidesAndSkills = tuple[list[str], list[tuple[Skill, str]]]
-"""Paths of AGENTS.md files, and skills each with the file that they apply to."""
+"""Paths of AGENTS.md files, and skills with the file they apply to."""
 
 
 async def with_guidance(result: Result[Any], files: GuardedFiles) -> Result[Any]:
-    """Add the AGENTS.md texts and skills that apply to the call's files, unless this session was told before."""
+    """Add AGENTS.md texts and skills for the call's files that this session has not been shown yet."""
     if not files.sights:
         return result
     quick = files.workspace.files.is_fast_to_read
@@ -204,11 +201,11 @@ def _guidance_notes(files: GuardedFiles, guides: list[str], skills: list[tuple[S
 
     try:
         with journal.together():
-            # What the agent has just read itself is marked as told, and not told again.
+            # Files that the agent just read are marked as shown, but not repeated.
             new = [path for path in guides if is_new(path) and path not in files.sights]
             about = [(s, path) for s, path in skills if is_new(s.file) and s.file not in files.sights]
     except HostError:
-        # That the record can't be written is said where the call is recorded; the call itself has gone well.
+        # The journal error is logged when the call is recorded; the call itself succeeded.
         return []
     return [*_guide_texts(files, new), *(_skill_mention(skill, path) for skill, path in about)]
 
@@ -224,9 +221,9 @@ def _guide_texts(files: GuardedFiles, paths: list[str]) -> Iterator[str]:
         data = _read_guide(files, path, most)
         if data is None:
             continue
-        about = f"for agents who work in `{path.rpartition('/')[0]}/`, shown once"
+        about = f"for agents working in `{path.rpartition('/')[0]}/`, shown once"
         if most < GUIDE_BYTES and len(data) > most:
-            yield f"(`{path}` holds notes {about}: read it.)"
+            yield f"(`{path}` contains notes {about}: read it.)"
             continue
         shown = clip_text(decode(data).body, max_lines=400, max_bytes=most, keep="head")
         more = f"\n(Shortened: `read` the rest of `{path}`.)" if shown.clipped else ""
@@ -235,7 +232,7 @@ def _guide_texts(files: GuardedFiles, paths: list[str]) -> Iterator[str]:
 
 
 def _read_guide(files: GuardedFiles, path: str, most: int) -> bytes | None:
-    """Return the first bytes of an AGENTS.md file; None if policy forbids reading what it links to."""
+    """Return the first bytes of an AGENTS.md file; None if reading its target is forbidden."""
     host = files.workspace.files
 
     def look() -> bytes | None:
@@ -251,11 +248,11 @@ def _read_guide(files: GuardedFiles, path: str, most: int) -> bytes | None:
 def _skill_mention(skill: Skill, path: str) -> str:
     words = skill.description
     short = words if len(words) <= SKILL_MENTION_CHARS else f"{words[:SKILL_MENTION_CHARS].rstrip()}…"
-    return f"(The skill `{skill.name}` is about files like `{path}`: {short} Its instructions: `{skill.file}`.)"
+    return f"(The skill `{skill.name}` is for files like `{path}`: {short} Instructions: `{skill.file}`.)"
 
 
 MAX_RESULT_TEXT_BYTES = 70_000
-"""A whole page of `read`, 50,000 bytes and the numbers of 2,000 lines, is not cut again."""
+"""Large enough for a full page of `read`: 50,000 bytes plus 2,000 line numbers."""
 MAX_RESULT_TEXT_LINES = 2_500
 
 
@@ -273,7 +270,7 @@ def limit_output_text(result: Result[Any], call: Call, outputs: Store) -> Result
     name = output_file_name(call.id, ".txt")
     outputs.put(whole, name=name)
     spill = SpilledOutput(f"{OUTPUT_SCHEME}{name}", len(whole), clipped.lines)
-    note = f"\n(Shortened from {clipped.lines:,} lines. The whole is `{spill.path}`: `read` it by range.)"
+    note = f"\n(Shortened from {clipped.lines:,} lines. Full text: `{spill.path}`; `read` it by range.)"
     others = [block for block in result.content if not isinstance(block, Text)]
     return result.with_fields(content=(Text(clipped.text + note), *others), spill=spill)
 

@@ -1,4 +1,4 @@
-"""Arguments of a tool call: aliases from other tools are renamed, then validated with the tool's model."""
+"""Arguments of a tool call: rename aliases used by other products, then validate with the tool's model."""
 
 import json
 import re
@@ -72,7 +72,7 @@ PARAMETER_ALIASES: dict[str, dict[str, tuple[str, ...]]] = {
     "web_search": {"query": ("q", "search_query", "search_term")},
     "write": {"path": _FILE, "content": ("contents", "file_text", "text", "file_content")},
 }  # fmt: skip
-"""Parameter names by tool, each with the aliases that other products use for it."""
+"""Parameter names by tool, with the aliases that other products use."""
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -80,7 +80,8 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def resolve_aliases(tool: str, model: type[BaseModel], args: Mapping[str, Any]) -> dict[str, Any]:
     """Rename arguments given under known aliases to the tool's parameter names.
 
-    The tool's own names are never renamed; an alias beside its parameter is renamed only if both values agree.
+    The tool's own names are never renamed. If a parameter and its alias are both given, the alias is
+    renamed only if the values are equal.
     """
     own = parameters_of(model)
     renamed = {name: value for name, value in args.items() if name in own}
@@ -93,7 +94,7 @@ def resolve_aliases(tool: str, model: type[BaseModel], args: Mapping[str, Any]) 
 
 @lru_cache(maxsize=256)
 def parameters_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the parameter names that a pydantic model accepts, in order, each with its type annotation."""
+    """Return the parameter names of a pydantic model, in order, with their type annotations."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 
@@ -107,7 +108,7 @@ def _parameter_meant(tool: str, model: type[BaseModel], name: str) -> str:
 
 
 def without_nulls(model: type[BaseModel], args: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out each null that stands for an argument left out, as the strict dialect asks models to send it."""
+    """Remove nulls of optional parameters: the strict dialect has models send null for omitted ones."""
     optional = {field.alias or name: field for name, field in model.model_fields.items()}
     return {
         name: _list_without_nulls(optional[name].annotation, value) if name in optional else value
@@ -124,7 +125,7 @@ def _list_without_nulls(annotation: Any, value: Any) -> Any:
 
 
 def _item_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the model of the objects in a list, or None for another annotation."""
+    """Return the model of a list's items, or None for any other annotation."""
     item = next(iter(get_args(annotation)), None) if get_origin(annotation) is list else None
     return item if isinstance(item, type) and issubclass(item, BaseModel) else None
 
@@ -142,7 +143,7 @@ def _snake(name: str) -> str:
 
 
 def validate_arguments(tool: AnyTool | DialectTool, args: Mapping[str, Any]) -> BaseModel:
-    """Validate arguments and return the tool's params model; raises `InvalidInput` naming all problems."""
+    """Validate arguments and return the tool's params model; raises `InvalidInput` with all problems."""
     model: type[BaseModel] = tool.params
     known = parameters_of(model)
     args = without_nulls(model, resolve_aliases(tool.name, model, args))
@@ -174,7 +175,7 @@ def _empty_path(params: BaseModel) -> list[str]:
 def _parse_json_text(
     tool: AnyTool | DialectTool, args: Mapping[str, Any], failure: ValidationError
 ) -> BaseModel | None:
-    """Retry validation with lists and objects parsed from JSON strings; None if that does not help."""
+    """Retry validation with lists and objects parsed from JSON strings; None if that fails, too."""
     wanted = {"list_type", "dict_type", "model_type", "model_attributes_type"}
     mended = dict(args)
     for error in failure.errors(include_url=False, include_context=False):

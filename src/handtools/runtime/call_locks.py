@@ -1,4 +1,4 @@
-"""Locks of calls in one process: shared reads and exclusive writes by path, first come first served."""
+"""In-process locks for calls: shared reads and exclusive writes by path, first come, first served."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ class _Turn:
 
 
 class CallLocks:
-    """Reader/writer locks by key within one process; a call takes all its keys at once, so no deadlocks."""
+    """In-process reader/writer locks by key; a call takes all its keys at once, which avoids deadlocks."""
 
     def __init__(self) -> None:
         self._readers: dict[str, int] = {}

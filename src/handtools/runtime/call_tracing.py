@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of calls."""
+"""OpenTelemetry spans for calls."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ SPAN_NAME = "execute_tool"
 
 
 class CallSpan:
-    """Wrapper of a call's OpenTelemetry span; does nothing when there is no span."""
+    """Wraps a call's OpenTelemetry span; does nothing if there is no span."""
 
     def __init__(self, span: Any = None) -> None:
         self._span = span
@@ -32,7 +32,7 @@ class CallSpan:
 
 
 def traced_call(call: Call) -> AbstractContextManager[CallSpan]:
-    """Open an OpenTelemetry span for a call; a null span if the program has not imported OpenTelemetry."""
+    """Open an OpenTelemetry span for a call, or a null span if OpenTelemetry is not imported."""
     api = sys.modules.get("opentelemetry.trace")
     return nullcontext(CallSpan()) if api is None else _call_span(api, call)
 

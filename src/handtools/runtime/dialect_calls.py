@@ -1,4 +1,4 @@
-"""Runs a call in a vendor's shape as calls of our own tools. ADR 212."""
+"""Runs a call in a vendor's format as calls of our tools."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -17,13 +17,13 @@ RunCall = Callable[[Call, Reply | None], Awaitable[Result[Any]]]
 
 
 def calls_of_ours(row: DialectTool, call: Call) -> OurCalls:
-    """Check the arguments of a call against the vendor's schema and return the calls of ours that it means."""
+    """Validate a call's arguments against the vendor's schema and return the equivalent calls."""
     given = validate_arguments(row, call.args)
     return row.calls(given.model_dump(by_alias=True, exclude_unset=True))
 
 
 def call_of_ours(call: Call, number: int, wanted: tuple[str, dict[str, Any]]) -> Call:
-    """Return one call of ours; the first has the id of the vendor's call, the others have ids made from it."""
+    """Return one of our calls; the first has the id of the vendor's call, the others have derived ids."""
     tool, args = wanted
     return replace(call, tool=tool, args=args, id=derived_call_id(call.id, number) if number else call.id)
 
@@ -31,10 +31,10 @@ def call_of_ours(call: Call, number: int, wanted: tuple[str, dict[str, Any]]) ->
 async def call_in_dialect(
     row: DialectTool, call: Call, run: RunCall, *, reply: Reply | None, settled: Callable[[str], bool]
 ) -> Result[Any]:
-    """Run the calls of ours that a vendor's call means, and return the result as the vendor's models know it.
+    """Run our calls for a vendor's call and return the result in the vendor's format.
 
-    A call that waits for approval ends it; the same id again goes on from there. A `reply` is for the first call
-    of ours that has not ended yet, and for no other.
+    Stops at a call that is pending approval; calling again with the same id resumes there. A `reply` is
+    only for the first of our calls that has not ended yet.
     """
     done: list[Result[Any]] = []
     try:

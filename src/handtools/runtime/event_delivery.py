@@ -10,11 +10,11 @@ from handtools.core.errors import exception_raised_by
 from handtools.core.events import Event, EventListener, Progressed, call_id_of_event
 
 MAX_QUEUED_PROGRESS = 256
-"""Most undelivered progress events; beyond it the newest is replaced. Other events always queue."""
+"""Most undelivered progress events; beyond that, the newest is replaced. Other events are always queued."""
 
 
 class EventAnnouncer:
-    """Delivers events to listeners in order, from a thread that lives only while events wait."""
+    """Delivers events to listeners in order, from a thread that runs only while events are queued."""
 
     def __init__(self, listeners: tuple[EventListener, ...] = ()) -> None:
         self._listeners = list(listeners)
@@ -25,7 +25,7 @@ class EventAnnouncer:
         self._idle.set()
 
     def copy(self) -> "EventAnnouncer":
-        """Return another announcer that tells the same listeners; who listens later hears one of them."""
+        """Return an announcer with the same listeners; later listeners are added to only one of the two."""
         return EventAnnouncer(tuple(self._listeners))
 
     def listen(self, listener: EventListener) -> None:

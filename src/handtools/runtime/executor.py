@@ -1,7 +1,4 @@
-"""The executor: runs one tool call from arguments to recorded result, with locks, timeouts and dry runs.
-
-ADR 1.
-"""
+"""The executor: runs a tool call from arguments to recorded result, with locks, timeouts and dry runs."""
 
 import errno
 import json
@@ -76,21 +73,21 @@ from handtools.text.paths import similar_names
 from handtools.text.token_estimate import estimate_tokens
 
 ANSWER_POLL_SECONDS = 0.1
-"""How often a process that waits for an answer from another one looks for it."""
-_TOO_MANY_FILES = "A person can raise the limit (`ulimit -n`) or end what has them open."
-_NO_ROOM = "Ask a person to make room."
-_FAILING_DISK = "Tell the person who runs this machine: its disk needs a look."
+"""Interval in seconds at which a process polls for an answer given in another process."""
+_TOO_MANY_FILES = "Ask the user to raise the limit (`ulimit -n`) or to stop programs with many open files."
+_NO_ROOM = "Ask the user to free disk space."
+_FAILING_DISK = "Ask the user to check this machine's disk."
 MACHINE_REFUSALS = {
     errno.EMFILE: _TOO_MANY_FILES,
     errno.ENFILE: _TOO_MANY_FILES,
     errno.ENOSPC: _NO_ROOM,
     errno.EDQUOT: _NO_ROOM,
-    errno.ENOMEM: "Ask a person to make memory free.",
+    errno.ENOMEM: "Ask the user to free memory.",
     errno.EIO: _FAILING_DISK,
     errno.EROFS: _FAILING_DISK,
-    errno.EINTR: "It was interrupted.",
+    errno.EINTR: "The call was interrupted.",
 }
-"""What to do when the system refuses in the middle of a call, by errno: the machine's state, and not a bug."""
+"""Advice for OS errors during a call, by errno: caused by the machine's state, not by a bug."""
 NOTE_AFTER_FAILURES = 3
 STOP_AFTER_FAILURES = 6
 MAX_COUNTED_FAILING_CALLS = 512
@@ -110,7 +107,7 @@ class RepeatGuard:
         if failed >= STOP_AFTER_FAILURES:
             raise Repeated(
                 f"This same call has failed {failed} times; it was not run again.",
-                hint="Change the arguments, or find out first what is there now.",
+                hint="Change the arguments, or check the current state first.",
             )
 
     def settle(self, call: Call, *, ok: bool) -> str:
@@ -145,11 +142,11 @@ class _Running:
     """A call running in this process; a second call with the same id waits for its result."""
 
     done: anyio.Event | None = None
-    """Event set at the end; created by the first waiter."""
+    """Set when the call ends; created by the first waiter."""
     result: Result[Any] | None = None
 
     async def wait_for_result(self) -> Result[Any] | None:
-        """Wait for the end of the call and return its result, or None if it failed without one."""
+        """Wait for the call and return its result, or None if it failed without one."""
         if self.done is None:
             self.done = anyio.Event()
         await self.done.wait()
@@ -168,9 +165,9 @@ class Executor:
     announcer: EventAnnouncer
     clock: Callable[[], datetime]
     timeout: float
-    """Default time limit of a call in seconds."""
+    """Default time limit of a call, in seconds."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Other names under which tools are offered to the model, by our own."""
+    """Names under which tools are offered to the model, by tool name."""
     _call_locks: CallLocks = field(default_factory=CallLocks)
     _repeats: RepeatGuard = field(default_factory=RepeatGuard)
     _running: dict[str, _Running] = field(default_factory=dict)
@@ -186,7 +183,7 @@ class Executor:
     ) -> Result[Any]:
         """Run a call, or return the recorded result of its id; `fresh` skips that lookup.
 
-        `reply` answers the first question that the call asks, or the one that it waits with.
+        `reply` answers the approval request that the call is waiting for, or the first one it makes.
         """
         call = self.workspace.journal.owned(call)
         while (running := self._running.get(call.id)) is not None:
@@ -202,10 +199,10 @@ class Executor:
         return kept is not None and not self._is_reused(call)
 
     async def resume(self, call_id: str, reply: Reply, cancel: CancelToken | None = None) -> Result[Any]:
-        """Answer a pending call: on yes it runs again from the start with the approved effect granted."""
+        """Answer a pending call. If approved, it runs again from the start with that effect granted."""
         kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
         while (running := self._running.get(call_id)) is not None:
-            # A second answer while the first one's call runs: what comes of that.
+            # The call is already running because of an earlier answer: return its result.
             if ended := await running.wait_for_result():
                 return ended
             kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
@@ -215,13 +212,13 @@ class Executor:
                 return recorded
             raise UsageError(f"No call {call_id!r} is waiting for an answer.")
         if not answers_request(reply, kept.approval):
-            # The answer is to a question that is no longer the one: what is asked now is still to be seen.
+            # The reply is for an outdated approval request; return the current one.
             return Result(
                 _approval_pending_text(kept.approval), None, status="pending", request=kept.approval
             )
         claim = await to_thread.run_sync(self.workspace.journal.answers.claim, call_id, reply)
         if claim.kind != "run":
-            # Another answer came first, or who asked waits for this one: what comes of it there.
+            # Another answer came first, or another process resumes the call: wait for the result there.
             return await self._outcome_elsewhere(kept)
         while (running := self._running.get(call_id)) is not None:
             if ended := await running.wait_for_result():
@@ -234,7 +231,7 @@ class Executor:
         return await self._first(kept.call, cancel or CancelToken(), granted)
 
     async def _outcome_elsewhere(self, kept: PendingCall) -> Result[Any]:
-        """Wait for the result of a pending call that another process runs; still pending if that one died."""
+        """Wait for the result of a call resumed by another process; still pending if that one died."""
         call_id, journal = kept.call.id, self.workspace.journal
         while True:
             if call_id not in await to_thread.run_sync(journal.answers.answered):
@@ -248,10 +245,10 @@ class Executor:
         return Result(_approval_pending_text(approval), None, status="pending", request=approval)
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool) -> Reply | None:
-        """Wait until a person answers a pending call in another process; the caller then resumes it with that.
+        """Wait until the user answers a pending call in another process; the caller then resumes it.
 
-        None if it was answered just before that, and has ended; with `only_if_watched` also as soon as
-        nobody watches.
+        None if the call was answered and ended in the meantime. With `only_if_watched`, also None as soon
+        as no `watch` or `view` is open.
         """
         answers, calls = self.workspace.journal.answers, self.workspace.journal.calls
         if only_if_watched and not answers.is_watched():
@@ -273,19 +270,19 @@ class Executor:
                 await to_thread.run_sync(answers.stop_waiting, call_id)
 
     def is_settled(self, call_id: str) -> bool:
-        """Whether the record has the last word of a call: it neither waits nor would it run again."""
+        """Whether a call has a final recorded result: not pending, and not one that would run again."""
         value = self.workspace.journal.calls.recall(call_id)
         return (
             value is not None and value["status"] != "pending" and not _runs_again(result_from_json(value))
         )
 
     async def withdraw(self, call_id: str, reason: str) -> bool:
-        """Take back the question of a pending call; False if none waits."""
+        """Withdraw the approval request of a pending call; False if it is not pending."""
         kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
         if kept is None or call_id in self._running:
             return False
         await self._dropped(
-            kept.call, Cancelled("The question was withdrawn, and nothing was done.", hint=reason)
+            kept.call, Cancelled("The approval request was withdrawn; nothing was done.", hint=reason)
         )
         return True
 
@@ -295,13 +292,14 @@ class Executor:
         return await self._settle(call, result_of_error(why), None, time.time(), 0.0)
 
     async def run_until_effect(self, call: Call, files: GuardedFiles) -> Decision:
-        """Run a call whose files stop at the first effect that is not an allowed read; reaching the end means
-        "allow".
+        """Run a call whose `files` raise at the first effect other than an allowed read.
+
+        If the tool completes, the decision is "allow".
         """
         tool = self._tool(call.tool)
         params = validate_arguments(tool, call.args)
         await tool.run(self._context(call, files), params)
-        return Decision("allow", "no effect", "The call only looks at what is allowed.")
+        return Decision("allow", "no effect", "The call only reads what is allowed.")
 
     async def _first(
         self,
@@ -317,7 +315,7 @@ class Executor:
             recorded = None if fresh else await self._recorded(call.id)
             if recorded is not None and self._is_reused(call):
                 return _fault_result(
-                    "invalid_input", f"The id {call.id!r} is of another call.", "Give this one its own id."
+                    "invalid_input", f"The id {call.id!r} belongs to another call.", "Use a new id."
                 )
             if recorded is None or (recorded.status == "pending" and granted) or _runs_again(recorded):
                 running.result = await self._run(call, cancel, granted, reply)
@@ -332,7 +330,7 @@ class Executor:
             del self._running[call.id]
 
     async def _recorded(self, call_id: str) -> Result[Any] | None:
-        # A look at an indexed row in WAL mode waits for nobody: not worth a thread.
+        # Reading an indexed row in WAL mode never blocks, so no thread is needed.
         value = self.workspace.journal.calls.recall(call_id)
         if value is None:
             return None
@@ -341,7 +339,7 @@ class Executor:
         return result_from_json(value, tool.details if tool else None)
 
     def _is_reused(self, call: Call) -> bool:
-        """Whether the id belongs to a recorded call with another tool or other arguments."""
+        """Whether the id belongs to a recorded call with a different tool or arguments."""
         logged = self.workspace.journal.calls.find(call.id)
         if logged is None or not logged.args:
             return False
@@ -372,7 +370,7 @@ class Executor:
                         result = result_of_error(caller_cancelled_error())
                         await self._settle(call, result, files, started, clock)
                     raise
-                # What was done is recorded, also when the call is cancelled just now.
+                # Shielded: record completed work even if the call is cancelled now.
                 with anyio.CancelScope(shield=True):
                     result = await self._settle(call, result, files, started, clock)
                 span.settle(result)
@@ -381,7 +379,7 @@ class Executor:
         return result
 
     def _announce(self, event: Event) -> None:
-        """Tell listeners, and processes that watch, of an event."""
+        """Announce an event to listeners, and record progress for processes that watch."""
         if isinstance(event, Progressed):
             kept = event.path.removeprefix(OUTPUT_SCHEME)
             self.workspace.journal.own_running.progress(event.call_id, event.text, event.bytes, kept)
@@ -423,7 +421,7 @@ class Executor:
                 return _bug_result(call, refusal)
             logger.warning("The system refused call %s: %s", call.id, refusal)
             return _refusal_result(call, refusal)
-        except Exception as bug:  # noqa: BLE001 - one of three, listed in tests/shape: the process goes on
+        except Exception as bug:  # noqa: BLE001 - one of three, listed in tests/shape: the process must survive
             return _bug_result(call, bug)
 
     async def _recover(self) -> None:
@@ -440,7 +438,7 @@ class Executor:
             logger.warning("%s", self.workspace.journal.healed)
 
     def offered(self) -> list[AnyTool]:
-        """List the tools that policy, machine and callbacks permit."""
+        """List the tools that the policy, the machine and the callbacks support."""
         return [tool for tool in self.tools.values() if self._offers(tool)]
 
     def _offers(self, tool: AnyTool) -> bool:
@@ -456,13 +454,13 @@ class Executor:
             return tool
         offered = [self.names.get(tool.name, tool.name) for tool in self.offered()]
         close = similar_names(name, offered, most=3)
-        hint = f"Did you mean {', '.join(close)}?" if close else f"Offered: {', '.join(offered) or 'none'}."
-        raise UnknownTool(f"No tool `{name}` is offered.", hint=hint)
+        hint = f"Did you mean {', '.join(close)}?" if close else f"Tools: {', '.join(offered) or 'none'}."
+        raise UnknownTool(f"There is no tool `{name}`.", hint=hint)
 
     async def _in_turn(
         self, tool: AnyTool, params: BaseModel, files: GuardedFiles, end: float
     ) -> Result[Any]:
-        """Run the tool while its paths are locked: shared for reading, exclusive across processes for changing."""
+        """Run the tool with its paths locked: shared for reads, exclusive across processes for changes."""
         named = list(tool.paths(params))
         if not named:
             return await self._work(tool, params, files, end)
@@ -484,7 +482,7 @@ class Executor:
 
     async def _located(self, paths: list[str]) -> set[str]:
         locate = self.workspace.files.locate
-        # Threads would change the order in which calls came, and with it who has the first turn at a file.
+        # A thread could reorder calls, and with it the order in which they lock a file.
         if self.workspace.files.is_fast_to_read:
             return {locate(path) for path in paths}
         return await to_thread.run_sync(lambda: {locate(path) for path in paths})
@@ -521,7 +519,7 @@ class Executor:
             result = result.with_fields(changes=merge_recorded_changes(files.landed))
         seconds = time.perf_counter() - clock if clock else 0.0
         record = partial(self._record, call, result, files, started, seconds)
-        # What may wait is only put into a queue: it needs no thread.
+        # A write-behind record is only queued, so no thread is needed.
         at_once = self._may_wait(call, result, files) and len(result.text) <= MAX_RESULT_TEXT_BYTES
         settled = record() if at_once else await to_thread.run_sync(record)
         self.announcer.announce(Settled(call, settled))
@@ -535,7 +533,7 @@ class Executor:
         started: float,
         seconds: float,
     ) -> Result[Any]:
-        """Bound the result and write it down, or have it written a moment later."""
+        """Limit the result's text and record it, now or write-behind."""
         bounded = limit_output_text(result, call, self.workspace.outputs)
         text = bounded.text
         settled = bounded.with_fields(usage=CallUsage(seconds, estimate_tokens(text), len(text)))
@@ -555,9 +553,9 @@ class Executor:
         return settled
 
     def _may_wait(self, call: Call, result: Result[Any], files: GuardedFiles | None) -> bool:
-        """Whether losing the record would only mean to look again.
+        """Whether the call may be recorded write-behind: losing its record only costs a repeated read.
 
-        Not for calls with changes, approvals or web visits.
+        False for calls with changes, approvals or web visits.
         """
         tool = self.tools.get(call.tool)
         if files is None or tool is None or files.landed or files.gate.granted:
@@ -566,23 +564,23 @@ class Executor:
 
 
 def result_of_error(failure: ToolError) -> Result[Any]:
-    """Return the result of a call that failed as expected."""
+    """Return the result for a tool error."""
     status: Any = failure.status
     fault = CallFailure(failure.code, failure.message, failure.hint)
     return Result(str(failure), None, status=status, fault=fault)
 
 
 def _runs_again(recorded: Result[Any]) -> bool:
-    """Whether a recorded result is not its id's last word: a cancelled call that changed nothing.
+    """Whether a call with this recorded result may run again: it was cancelled and changed nothing.
 
-    A run that was cancelled and goes on later from where it was asks for the same call again.
+    An agent run that was cancelled and is resumed later sends the same call again.
     """
     return recorded.status == "cancelled" and recorded.changes is None
 
 
 def _approval_pending_text(approval: Approval) -> str:
-    why = f" Why: {approval.rule}" if approval.rule else ""
-    return f"Waiting for approval: {approval.title}.{why} A person must answer; go on with something else."
+    why = f" Reason: {approval.rule}" if approval.rule else ""
+    return f"Needs the user's approval: {approval.title}.{why} Continue with other work in the meantime."
 
 
 def _fault_result(code: str, message: str, hint: str) -> Result[Any]:
@@ -597,24 +595,22 @@ def _bug_result(call: Call, bug: Exception) -> Result[Any]:
 
 
 def _refusal_result(call: Call, refusal: OSError) -> Result[Any]:
-    """The result of a call in which the system refused something that no tool could expect."""
+    """The result of a call that failed with an OS error in `MACHINE_REFUSALS`."""
     advice = MACHINE_REFUSALS[refusal.errno or 0]
     return _fault_result(
         "storage",
-        f"`{call.tool}` could not go on: {refusal.strerror}.",
-        f"{advice} Look at what the call was to change before you send it again.",
+        f"`{call.tool}` failed: {refusal.strerror}.",
+        f"{advice} Before you retry, check whether the call already changed something.",
     )
 
 
 def _host_fault_result(failure: HostError) -> Result[Any]:
     logger.warning("%s", failure)
-    return _fault_result(
-        "host", str(failure), "Tell the person: this machine needs a look (`handtools doctor`)."
-    )
+    return _fault_result("host", str(failure), "Ask the user to run `handtools doctor` on this machine.")
 
 
 def _cancel_scope_on(cancel: CancelToken, scope: anyio.CancelScope) -> Callable[[], None]:
-    """Cancel a scope when the token is cancelled, from any thread; return a function that unlinks them."""
+    """Cancel a scope when the token is cancelled, from any thread; returns a function to unlink them."""
     home, loop = threading.get_ident(), anyio.lowlevel.current_token()
 
     def stop() -> None:
@@ -627,7 +623,7 @@ def _cancel_scope_on(cancel: CancelToken, scope: anyio.CancelScope) -> Callable[
 
 
 class DryRunStopped(HandtoolsError):
-    """Raised inside a dry run to stop the tool at the first effect; carries the decision on it."""
+    """Raised in a dry run to stop the tool at the first effect; contains the decision on it."""
 
     def __init__(self, decision: Decision) -> None:
         super().__init__(str(decision))
@@ -636,20 +632,20 @@ class DryRunStopped(HandtoolsError):
 
 @dataclass(slots=True)
 class DryRunGate(ApprovalGate):
-    """Gate for dry runs: passes allowed reads, and stops at any other effect."""
+    """Gate for dry runs: admits allowed reads and stops at any other effect."""
 
     def judge(self, effect: Effect) -> Decision:
-        """Judge an effect as the real gate does; raise `DryRunStopped` unless it is an allowed read."""
+        """Judge an effect like the real gate; raises `DryRunStopped` unless it is an allowed read."""
         decision = self.policy.decide(effect, self.call.tool)
         if decision.verdict == "ask" and self.remembers(self.question(effect, decision)):
-            reason = f"A person said yes to it, and to remember that. Before: {decision.reason}"
+            reason = f"The user approved it and chose to remember that. Otherwise: {decision.reason}"
             decision = Decision("allow", "remembered", reason, decision.target)
         if effect.kind != "read" or decision.verdict != "allow":
             raise DryRunStopped(decision)
         return decision
 
     async def admit(self, effect: Effect, *, question: str = "") -> None:
-        """Stop at any effect but an allowed read; one with a `question` is asked about."""
+        """Stop at any effect other than an allowed read; one with a `question` gets the verdict "ask"."""
         try:
             self.judge(effect)
         except DryRunStopped as found:
@@ -659,7 +655,7 @@ class DryRunGate(ApprovalGate):
 
 
 async def decide_hypothetical_call(executor: Executor, call: Call) -> Decision:
-    """Return the policy's decision on a hypothetical call; nothing is changed, asked, recorded or raised."""
+    """Return the policy's decision on a hypothetical call; changes, asks, records and raises nothing."""
     call = executor.workspace.journal.owned(call)
     gate = DryRunGate(call, executor.policy, None, executor.workspace.journal, lambda _: None)
     files = GuardedFiles(call, executor.workspace, gate, lambda _: None)

@@ -1,6 +1,6 @@
-"""Review of recorded changes: the parts of each file with their authors, and the changes that take some back.
+"""Review of changes: the parts of each file with their authors, and planning the rejection of some parts.
 
-Also of what a command changed whose changes wait for an approval. ADR 228.
+Covers recorded changes, and changes of a command that are pending approval.
 """
 
 from collections import Counter
@@ -31,49 +31,49 @@ from handtools.text.git_names import enclosing_git_folder
 from handtools.text.paths import folders_above
 
 MAX_REVIEWED_FILE_BYTES = 32 << 20
-"""Largest file in bytes that is compared line by line; a larger one is decided on as a whole."""
+"""Largest file in bytes that is compared line by line; a larger one is reviewed as a whole."""
 PART_ID_CHARS = 12
-EDITED_SINCE = "Somebody else edited the same place since."
-LOST_BYTES = "The bytes from before are no longer kept."
-SHOWN_OTHERWISE = "It is not as it was when it was shown."
+EDITED_SINCE = "The same lines were edited by someone else since then."
+LOST_BYTES = "The previous content is no longer stored."
+SHOWN_OTHERWISE = "It changed after it was shown."
 
 PartKind = Literal["hunk", "created", "deleted", "replaced", "mode"]
 TextOf = Callable[[str, Node | None], str | None]
-"""Returns the text of a node at a path; None for what is no text, or too large to compare."""
+"""Returns the text of a node at a path; None if it is not text or too large to compare."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewPart:
-    """A part of what was done to a file, to be kept or taken back: a hunk, the file as a whole, or its mode."""
+    """A part of a file's change to keep or reject: a hunk, the whole file, or its mode."""
 
     kind: PartKind
     authors: tuple[str, ...]
-    """Ids of the calls that made it."""
+    """Ids of the calls that made the part."""
     refusal: str = ""
-    """Why it can't be taken back; empty if it can."""
+    """Why the part can't be rejected; empty if it can."""
     hunk: int = -1
-    """Index of the hunk in the file's diff; -1 for what is none."""
+    """Index of the hunk in the file's diff; -1 if the part is not a hunk."""
     id: str = ""
-    """Stands for path and content, so that a decision is about what was seen."""
+    """Digest of path and content, so that a decision applies only to what was shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewedFile:
-    """What authors did to a file: its state before, with what others did folded in, its state now, the parts."""
+    """A file changed by authors: its state before (including edits by others), its state now, its parts."""
 
     path: str
     before: Node | None = None
     now: Node | None = None
     diff: AuthoredDiff | None = None
-    """The lines before and now; None for what is no text."""
+    """The lines before and now; None if the file is not text."""
     modes: tuple[int, int] | None = None
-    """Permission bits before and now, if authors changed them."""
+    """Permission bits before and now, if the authors changed them."""
     parts: tuple[ReviewPart, ...] = ()
     touches: tuple[int, ...] = ()
-    """Ids of the recorded touches by authors that stand."""
+    """Ids of the authors' recorded touches that were not reverted."""
 
     def shown(self, parts: Sequence[ReviewPart]) -> str:
-        """Return parts as text: neighbouring hunks as one of a unified diff, anything else as a line in words."""
+        """Return parts as text: adjacent hunks as one unified diff hunk, anything else as a sentence."""
         if parts[0].kind == "mode" and self.modes:
             return "mode {:04o} -> {:04o}\n".format(*self.modes)
         hunks = [part.hunk for part in parts if part.kind == "hunk"]
@@ -84,21 +84,21 @@ class ReviewedFile:
 
 
 class FileReviews(Protocol):
-    """Files to be reviewed: those that calls changed, or those that a waiting command would change."""
+    """Files to review: changed by calls, or to be changed by a command that is pending approval."""
 
     @property
     def paths(self) -> list[str]:
-        """The paths to look at, in order."""
+        """The paths to review, sorted."""
         ...
 
     def file(self, path: str) -> ReviewedFile:
-        """Look at one path; without parts if there is nothing to decide."""
+        """Review one path; the result has no parts if there is nothing to decide."""
         ...
 
 
 @dataclass(frozen=True)
 class ChangeReview:
-    """The files that were changed from a point on, each looked at when it is asked for."""
+    """The files that were changed since a point; each is compared on request."""
 
     journal: Journal
     files: HostFiles
@@ -106,14 +106,14 @@ class ChangeReview:
 
     @cached_property
     def touches(self) -> list[RecordedTouch]:
-        """The touches from the point on, oldest first, whoever made them."""
+        """All touches since the point, oldest first, by any author."""
         entries, (scope, name) = self.journal.entries, self.point
         found = entries.made_since(float(name)) if scope == "time" else entries.selected(scope, name)
         return found[::-1]
 
     @property
     def paths(self) -> list[str]:
-        """The paths of files that authors changed, in order; those of git's own are left out."""
+        """The sorted paths of files that authors changed, without files in git folders."""
         every = {
             touch.path for touch in self.touches if not _is_plain_folder(touch) and self._author(touch)
         }
@@ -121,15 +121,15 @@ class ChangeReview:
 
     @cached_property
     def git_paths(self) -> int:
-        """How many paths in git's own folders were changed: they are nothing to decide on one by one."""
+        """The number of changed paths in git folders, which are not reviewed one by one."""
         return len({touch.path for touch in self.touches if enclosing_git_folder(touch.path)})
 
     def file(self, path: str) -> ReviewedFile:
-        """Look at one path; without parts if nothing of what authors did to it is left."""
+        """Review one path; the result has no parts if none of the authors' changes remain."""
         chosen = self._by_path.get(path, [])
         if not chosen:
             return ReviewedFile(path)
-        # What other sessions did since is part of the story, though not of what is reviewed.
+        # Changes by other sessions since then are not reviewed, but are needed to attribute the lines.
         beside = (touch for touch in self.journal.entries.selected("path", path) if touch.id > chosen[0].id)
         chain = {touch.id: touch for touch in (*beside, *chosen)}
         try:
@@ -142,7 +142,7 @@ class ChangeReview:
         return replace(file, touches=tuple(touch.id for touch in own if touch.reverted_by is None))
 
     def folders(self, *, created: bool) -> dict[str, RecordedTouch]:
-        """The folders that authors created, or removed, by path."""
+        """The folders that authors created or removed, by path."""
         return {
             touch.path: touch
             for touch in self.touches
@@ -159,7 +159,7 @@ class ChangeReview:
 
     @cached_property
     def _authors(self) -> dict[int, str]:
-        """The call of each entry from the point on; `OTHERS` for what a person did."""
+        """The call of each entry since the point; `OTHERS` for changes made by the user."""
         found = {}
         for entry in {touch.entry for touch in self.touches}:
             call_id = self.journal.entries.call_of(entry)
@@ -172,7 +172,7 @@ class ChangeReview:
         return self._authors.get(touch.entry, OTHERS)
 
     def _states(self, path: str, chain: Sequence[RecordedTouch]) -> "_FileStates":
-        """Load the states of a path; between two recorded changes it was others. Raises `KeyError`."""
+        """Load the states of a path; unrecorded changes are attributed to `OTHERS`. Raises `KeyError`."""
         node = self.journal.entries.node
         states = [(OTHERS, node(chain[0].before))]
         for touch in chain:
@@ -188,7 +188,7 @@ class ChangeReview:
 
 @dataclass(frozen=True)
 class HeldReview:
-    """What a command changed, before it lands."""
+    """The changes of a finished command before they are applied."""
 
     call_id: str
     ran: FinishedCommand
@@ -196,7 +196,7 @@ class HeldReview:
 
     @cached_property
     def changes(self) -> dict[str, Change]:
-        """The changes of files, by path."""
+        """The file changes by path, without plain folders."""
         return {
             change.path: change
             for change in self.ran.delta or ()
@@ -205,11 +205,11 @@ class HeldReview:
 
     @property
     def paths(self) -> list[str]:
-        """The paths of the files, in order; git's own are decided on with the command as a whole."""
+        """The sorted file paths; files in git folders are approved with the whole command."""
         return sorted(path for path in self.changes if not enclosing_git_folder(path))
 
     def file(self, path: str) -> ReviewedFile:
-        """Look at one path as it would be after the command."""
+        """Review one path as it would be after the command."""
         change = self.changes.get(path)
         if change is None:
             return ReviewedFile(path)
@@ -219,7 +219,7 @@ class HeldReview:
     def without(
         self, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
     ) -> FinishedCommand:
-        """Return the command with the rejected parts left out of what it changed, and a note that says so."""
+        """Return the command without the rejected parts of its changes, and with a note about them."""
         changed: dict[str, Change] = {}
         left_out: set[str] = set()
         for path, ids in rejected.items():
@@ -228,20 +228,20 @@ class HeldReview:
             if len(chosen) == len(file.parts) and edited.keys().isdisjoint(ids):
                 left_out.add(path)
             elif chosen:
-                # From what it would be to what is wanted of it: the end is what lands.
+                # `_rewritten` goes from the command's version to the wanted one; the latter is applied.
                 wanted = _rewritten(self.files, file, chosen, edited).after
                 changed[path] = replace(self.changes[path], after=wanted)
         delta = [changed.get(change.path, change) for change in self.ran.delta or ()]
         landing, _ = without_forbidden(delta, lambda path, _link: path in left_out)
         parts = sorted({*left_out, *(f"{path} (in part)" for path in changed)})
-        note = f"A person left out of what it changed: {', '.join(parts)}."
+        note = f"The user rejected these changes: {', '.join(parts)}."
         end = replace(self.ran.exit, notes=(*self.ran.exit.notes, note))
         return replace(self.ran, exit=end, delta=tuple(landing))
 
 
 @dataclass(slots=True)
 class RejectionPlan:
-    """What takes parts back: the changes to make, the touches that they revert as a whole, and what is kept."""
+    """Plan of a rejection: the changes to make, the touches they revert completely, and conflicts."""
 
     changes: list[Change] = field(default_factory=list)
     reverts: list[int] = field(default_factory=list)
@@ -251,7 +251,7 @@ class RejectionPlan:
 def plan_rejection(
     review: ChangeReview, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
 ) -> RejectionPlan:
-    """Plan the changes that take parts back, by path and id, with `edited` text in place of some."""
+    """Plan the changes that reject parts, given by path and id; some are replaced by `edited` text."""
     plan = RejectionPlan()
     for path, ids in rejected.items():
         file = review.file(path)
@@ -274,7 +274,7 @@ def plan_rejection(
 
 
 def _plan_folders(review: ChangeReview, plan: RejectionPlan) -> None:
-    """Add the folders that files return to, and those that were created for files which go."""
+    """Add missing folders of restored files, and remove folders that were created for removed files."""
     files, removed = review.files, review.folders(created=False)
     coming = folders_above(change.path for change in plan.changes if change.after)
     for above in sorted(coming):
@@ -298,7 +298,7 @@ def _plan_folders(review: ChangeReview, plan: RejectionPlan) -> None:
 def _rewritten(
     files: HostFiles, file: ReviewedFile, chosen: Sequence[ReviewPart], edited: Mapping[str, str]
 ) -> Change:
-    """Return the change of a file from what it is to what it is without the chosen parts."""
+    """Return the change of a file from its current content to the content without the chosen parts."""
     if any(part.kind in ("created", "deleted", "replaced") for part in chosen):
         return Change(file.path, file.now, file.before)
     assert file.now is not None
@@ -317,7 +317,7 @@ def _rewritten(
 
 @dataclass(frozen=True, slots=True)
 class _FileStates:
-    """What was at a path first, what each change left there and who made it, and what is there now."""
+    """The first state of a path, the state and author of each change, and the current state."""
 
     first: Node | None
     steps: Sequence[tuple[str, Node | None]]
@@ -326,21 +326,21 @@ class _FileStates:
 
 @dataclass(frozen=True, slots=True)
 class _WholeFile:
-    """A file as a whole after some changes: the state that others left, and who changed it since."""
+    """A whole file after some changes: the last state left by others, and who changed it since."""
 
     before: Node | None
     node: Node | None
     exists: bool
-    """Whether there would be a file without the authors."""
+    """Whether the file would exist without the authors' changes."""
     mode: int | None
-    """Permission bits that others left; None if not known."""
+    """Permission bits that others left; None if unknown."""
     authors: tuple[str, ...] = ()
     mode_authors: tuple[str, ...] = ()
     since_it_came: tuple[str, ...] = ()
-    """Who changed it since others created it, or since the first state."""
+    """The authors that changed it since others created it, or since the first state."""
 
     def after(self, author: str, node: Node | None) -> "_WholeFile":
-        """The same after one more change."""
+        """The file after one more change."""
         was, now = (each.mode if each else None for each in (self.node, node))
         changed = was is not None and now is not None and was != now
         if author != OTHERS:
@@ -368,7 +368,7 @@ class _WholeFile:
 def _whole_file(states: _FileStates) -> _WholeFile:
     first = states.first
     whole = _WholeFile(first, first, first is not None, first.mode if first else None)
-    # As with lines: an undo returns to a state that is known.
+    # As for lines: if others (an undo) restore a known state, restore its attribution, too.
     known = {_content(first): whole}
     for author, node in states.steps:
         found = known.get(_content(node)) if author == OTHERS else None
@@ -421,7 +421,7 @@ def _text_diff(
 
 
 def _with_parts(file: ReviewedFile, parts: Sequence[ReviewPart]) -> ReviewedFile:
-    """Give each part an id made of path and content; parts that are alike are numbered."""
+    """Give each part an id, a digest of path and content; identical parts are numbered."""
     times: Counter[str] = Counter()
     named = []
     for part in parts:
@@ -449,7 +449,7 @@ def _file_text(files: HostFiles, path: str, node: Node | None) -> str | None:
 
 
 def _file_bytes(files: HostFiles, path: str, node: Node) -> bytes | None:
-    """Return the bytes of a file's node, from the backups or the unchanged file if need be; None if too large."""
+    """Return a node's bytes, if necessary from the backups or the unchanged file; None if too large."""
     if node.bytes > MAX_REVIEWED_FILE_BYTES:
         return None
     if node.held is None or node.known:
@@ -461,7 +461,7 @@ def _file_bytes(files: HostFiles, path: str, node: Node) -> bytes | None:
 
 
 def _add_state(states: list[tuple[str, Node | None]], found: Node | None) -> None:
-    """Add what was found at a path to its states, as the work of others; or, if it is the last, its mode."""
+    """Add a found node to the states as a change by others; if it equals the last, only its mode."""
     author, last = states[-1]
     if not _same(found, last):
         states.append((OTHERS, found))
@@ -485,7 +485,7 @@ def _same(one: Node | None, other: Node | None) -> bool:
 
 
 def _is_folder(node: Node) -> bool:
-    """Whether a node is a folder that is not moved as one with all that is in it."""
+    """Whether a node is a folder that was not moved as one with its content."""
     return node.kind == "folder" and node.held is None
 
 

@@ -1,7 +1,4 @@
-"""File changes as journaled transactions: record the intent, write, mark it done; recover after a crash.
-
-ADR 5, 270.
-"""
+"""File changes as journaled transactions: record the intent, write, mark it done; recover after a crash."""
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -27,7 +24,7 @@ from handtools.runtime.workspace import Workspace
 
 MAX_LOCKED_PATHS = 256
 PIECE_BYTES = 1 << 20
-"""Size of the pieces in which a file is read through."""
+"""Size in bytes of the pieces in which a file is read."""
 MAX_NAMED_PATHS = 5
 """Most paths named in a message."""
 
@@ -35,22 +32,22 @@ MAX_NAMED_PATHS = 5
 def commit_transaction(
     workspace: Workspace, call: Call, transaction: Transaction, *, ordinal: int
 ) -> RecordedChanges:
-    """Do it, recorded; blocking. The caller holds the locks of every path.
+    """Apply a transaction and journal it. Blocking. The caller has locked every path.
 
     `ordinal` counts the entries of this run of the call, so that a rerun does not repeat a recorded one.
     """
     entries, changes = workspace.journal.entries, transaction.changes
     steps = [_with_known_ref(entries, step) for step in workspace.files.plan(changes)]
     if transaction.happened:
-        # Written at once: what is only intended is taken back where a file changed since.
-        with _failure_says("It had happened already."), workspace.journal.together():
+        # Record intent and completion together: recovery would roll back an entry that is only intended.
+        with _failure_says("The changes were already made."), workspace.journal.together():
             entry = _intended(workspace, call, transaction, steps, ordinal)
             entries.finish(entry)
     else:
         with _failure_says("Nothing was changed."):
             entry = _intended(workspace, call, transaction, steps, ordinal)
         _perform(workspace, entry, steps)
-        with _failure_says(f"{_few(changes.paths)} did change: the record is completed by the next call."):
+        with _failure_says(f"{_few(changes.paths)} did change; the next call completes the log."):
             _close(entries.finish, entries, entry)
     workspace.journal.contents.queue_digests(steps)
     touched = tuple(TouchedPath(c.path, action_of(c.before, c.after)) for c in changes)
@@ -71,7 +68,7 @@ def _intended(
     if entry is None:
         raise Stale(
             "This call id has already changed files, in another process or before a restart.",
-            hint="Look at the files, then make a new call with a new id.",
+            hint="Check the files, then send a new call with a new id.",
         )
     return entry
 
@@ -95,14 +92,14 @@ def _perform(workspace: Workspace, entry: int, steps: Sequence[PlannedWrite]) ->
         if isinstance(failure, ToolError) and failure.unsettled:
             entries.unsettled.add(entry)
         else:
-            # A record that can't be written now is settled by the next call; what went wrong is what is told.
+            # If the journal fails, too, the next call settles the entry; report the original error.
             with contextlib.suppress(HostError):
                 _close(entries.void, entries, entry)
         raise
 
 
 def _close(how: Callable[[int], None], entries: ChangeEntries, entry: int) -> None:
-    """Close an entry with `finish` or `void`; what can't be written now is for the next call."""
+    """Close an entry with `finish` or `void`; if the journal fails, the next call settles it."""
     try:
         how(entry)
     except BaseException:
@@ -126,7 +123,7 @@ def _few(paths: Sequence[str]) -> str:
 
 
 def _with_known_ref(entries: ChangeEntries, step: PlannedWrite) -> PlannedWrite:
-    """Reuse the backup reference that an earlier change gave to the same large file."""
+    """Reuse the backup reference from an earlier change of the same large file."""
     before = step.change.before
     if before is None or before.held is None or not before.data:
         return step
@@ -139,15 +136,15 @@ def _with_known_ref(entries: ChangeEntries, step: PlannedWrite) -> PlannedWrite:
 
 
 def lock_keys(paths: Iterable[str]) -> list[str]:
-    """Return the lock keys for changed paths; for very many paths a fixed selection of them.
+    """Return the lock keys for changed paths; if there are very many, only the first ones.
 
-    Unlocked paths are safe too, as each file is compared before it is replaced.
+    Unlocked paths are safe, too, because each file is compared before it is replaced.
     """
     return sorted(paths)[:MAX_LOCKED_PATHS]
 
 
 async def settle_unfinished(workspace: Workspace) -> list[str]:
-    """Finish or roll back what this process could not, because the disk refused; return a sentence for each."""
+    """Settle transactions that this process left open after a disk error; return a sentence for each."""
     entries = workspace.journal.entries
     left = [entry for entry in entries.open() if entry.id in entries.unsettled]
     entries.unsettled &= {entry.id for entry in left}
@@ -159,11 +156,11 @@ async def recover_transactions(
 ) -> list[str]:
     """Finish or roll back transactions that a crash left open; return a sentence for each.
 
-    An open entry whose paths can be locked was left by a crash, as a running call holds its locks.
+    An open entry whose paths can be locked was left by a crash, because a running call keeps its locks.
     """
     told, held_paths = [], frozenset(held)
     if not only_held and workspace.files.vault is not None:
-        # What crashed before it was written down is nobody's.
+        # Delete backups that no journal entry references: their call crashed before recording them.
         wanted = workspace.journal.refs.items() | workspace.journal.pending_commands.backup_items()
         told += await to_thread.run_sync(workspace.files.vault.delete_unwanted_items, wanted)
     for entry in workspace.journal.entries.open():
@@ -176,12 +173,12 @@ async def recover_transactions(
 
 
 async def _recovered(workspace: Workspace, entry: ChangeEntry, held: Collection[str]) -> str:
-    """Recover an entry unless a running call holds its paths; return a sentence about it, or nothing."""
+    """Recover an entry unless a running call has locked its paths; return a sentence or an empty string."""
     paths = {touch.path for touch in workspace.journal.entries.touches(entry.id)}
     keys = [key for key in lock_keys(paths) if key not in held]
     try:
         async with workspace.locks.hold(keys, timeout=0):
-            # In a thread: files may be asked of an editor, which answers over this event loop.
+            # In a thread: files may come from an editor that answers on this event loop.
             return await to_thread.run_sync(_recover_entry, workspace, entry)
     except Busy:
         return ""
@@ -195,22 +192,20 @@ def _recover_entry(workspace: Workspace, entry: ChangeEntry) -> str:
         steps = [entries.planned_write(touch) for touch in entries.touches(entry.id)]
     except KeyError:
         _close(entries.void, entries, entry.id)
-        return (
-            f"Call {entry.call_id} was interrupted and its bytes are gone; its files are left as they are."
-        )
+        return f"Call {entry.call_id} was interrupted and its content is lost; its files were left alone."
     try:
         return _finish_or_take_back(workspace, entry, steps)
     except (StorageFault, HostError, OSError) as problem:
-        # The disk may be well again at the next call.
+        # The disk error may be gone by the next call.
         entries.unsettled.add(entry.id)
         return _recovery_sentence(
-            entry, f"and is not settled yet; the next call tries again. {problem}", []
+            entry, f"and is not recovered yet; the next call tries again. {problem}", []
         )
     except (HandtoolsError, ValueError, LookupError, RecursionError) as problem:
-        # Tried again it would fail again, and with it every call: what is known of it is said once.
+        # Void the entry: retrying would fail again and break every call. Report it once.
         _close(entries.void, entries, entry.id)
         paths = _few([step.change.path for step in steps])
-        left = f"and could neither be finished nor taken back: {problem} Look at {paths}."
+        left = f"and could be neither finished nor rolled back: {problem} Check {paths}."
         return _recovery_sentence(entry, left, [])
 
 
@@ -225,7 +220,7 @@ def _finish_or_take_back(workspace: Workspace, entry: ChangeEntry, steps: list[P
         back = [PlannedWrite(step.change.inverse, step.temporary) for step in reversed(landed)]
         files.perform(back)
     _close(entries.void, entries, entry.id)
-    return _recovery_sentence(entry, "and taken back: its files are as they were before it.", notes)
+    return _recovery_sentence(entry, "and rolled back: its files are as they were before it.", notes)
 
 
 def _recovery_sentence(entry: ChangeEntry, outcome: str, notes: list[str]) -> str:
@@ -239,7 +234,7 @@ def _is_done(workspace: Workspace, step: PlannedWrite) -> bool:
 
 
 def node_at(workspace: Workspace, path: str, *, like: Node | None) -> Node | None:
-    """Return the node at a recorded path, without following links; None if nothing is there."""
+    """Return the node at a recorded path, without following symlinks; None if there is none."""
     try:
         return workspace.files.node(path, like=like)
     except SymlinkInPath:
@@ -247,7 +242,7 @@ def node_at(workspace: Workspace, path: str, *, like: Node | None) -> Node | Non
 
 
 def node_bytes(workspace: Workspace, path: str, node: Node, most: int) -> bytes | None:
-    """Return a file's bytes from its node, the backups or the unchanged file itself; None beyond `most` bytes."""
+    """Return a file's bytes from its node, the backups or the unchanged file; None beyond `most` bytes."""
     if node.held is None or node.known:
         return node.data
     vault = workspace.files.vault
@@ -258,9 +253,9 @@ def node_bytes(workspace: Workspace, path: str, node: Node, most: int) -> bytes 
 
 
 def node_pieces(workspace: Workspace, path: str, node: Node | None) -> Iterator[bytes]:
-    """Yield a file's bytes in pieces, from its node, the backups or the file itself; without a node from the file.
+    """Yield a file's bytes in pieces, from its node, the backups or the file; if no node, from the file.
 
-    Nothing more comes if they can't be read, or if the file is not as the node says.
+    Stops if the bytes can't be read or the file differs from the node.
     """
     if node is not None and (node.held is None or node.known):
         yield node.data

@@ -1,4 +1,4 @@
-"""Undo, redo and restore of recorded changes; a path that changed since becomes a conflict. ADR 103."""
+"""Undo, redo and restore of recorded changes; a path that changed since then becomes a conflict."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -42,11 +42,11 @@ from handtools.text.lines import convert_line_ends
 from handtools.text.paths import folders_above
 
 MAX_RESTORED_FILE_BYTES = 64 << 20
-"""Largest backed-up file in bytes that is copied to restore a version."""
+"""Largest backed-up file, in bytes, that is copied to restore a version."""
 
 
 REPLACER_SEARCH_CHANGES = 20
-"""Most changes of a path searched to find which call removed a text."""
+"""Most changes of a path that are searched for the call that removed a text."""
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class ReversalPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReversalOptions:
-    """How to revert: the note for the log, the kind of entry, whether to merge, whether only to tell."""
+    """How to revert: note and kind of the journal entry, whether to merge, whether it is a dry run."""
 
     note: str
     merge: bool
@@ -79,7 +79,7 @@ class GuardedHistory:
     async def undo(
         self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
     ) -> UndoOutcome:
-        """Undo the changes of a call, a turn or a session, or the last change of a path; `dry_run` only tells."""
+        """Undo a call, a turn, a session, or the last change of a path; `dry_run` changes nothing."""
         how = ReversalOptions(f"undo {scope} {name}".rstrip(), merge=merge, dry_run=dry_run)
         scope, name = await to_thread.run_sync(self._named, scope, name, "undo")
         touches = await to_thread.run_sync(self._standing, scope, name)
@@ -119,9 +119,9 @@ class GuardedHistory:
     async def reject(
         self, point: ReviewPoint, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
     ) -> UndoOutcome:
-        """Take back parts of what was changed since a point: a change like any other, which undo takes back.
+        """Reject parts of the changes since a point. This is recorded as a change, so it can be undone.
 
-        What is not as it was when it was shown, or was edited by others since, is kept as a conflict.
+        A part that changed after it was shown, or that others edited since, is kept as a conflict.
         """
         review = ChangeReview(self.workspace.journal, self.workspace.files, point)
         plan = await to_thread.run_sync(plan_rejection, review, rejected, edited)
@@ -163,7 +163,7 @@ class GuardedHistory:
         return _outcome(done, changes, conflicts)
 
     async def _revert_within(self, touch: RecordedTouch, path: str, how: "ReversalOptions") -> UndoOutcome:
-        """Undo one path inside a folder that was moved as one; the rest of that change stays."""
+        """Undo one path in a folder that was moved as one; the rest of that change remains."""
         plan = await to_thread.run_sync(
             lambda: plan_reversal(self.workspace, [touch], merge=how.merge, within=path)
         )
@@ -179,7 +179,7 @@ class GuardedHistory:
         return _outcome(done, changes, tuple(plan.conflicts))
 
     def _named(self, scope: UndoScope, name: str, action: Literal["undo", "redo"]) -> tuple[UndoScope, str]:
-        """Return scope and name with `last` resolved to a call, and calls to the ids under which they are kept."""
+        """Return scope and name with `last` resolved to a call, and calls to their ids in the journal."""
         journal, session = self.workspace.journal, self.files.call.session
         if scope in ("call", "since"):
             return scope, journal.call_named(name)
@@ -189,14 +189,14 @@ class GuardedHistory:
         newest = calls.newest_change(session) if action == "undo" else calls.newest_undone(session)
         if newest is None:
             hint = "`handtools log` lists the calls of all sessions."
-            raise NothingToUndo(f"There is no change of this session to {action}.", hint=hint)
+            raise NothingToUndo(f"This session has no changes to {action}.", hint=hint)
         return "call", newest.call_id
 
     def _judged(self, changes: ChangeSet) -> tuple[ChangeSet, str]:
         return judge_reversal(changes, self.files.view)
 
     def _standing(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
-        """List the touches to undo; only scope "call" includes touches of an undo."""
+        """List the touches to undo; only scope "call" includes touches made by an undo."""
         entries = self.workspace.journal.entries
         if scope == "path":
             name = self.workspace.files.locate(name)
@@ -213,7 +213,7 @@ class GuardedHistory:
         return next((version.at for version in recorded if version.number == touch.id), None)
 
     def _emptied(self, touch: RecordedTouch) -> list[RecordedTouch]:
-        """List the touches of folders created for a file that nothing else is in, deepest first."""
+        """List the touches of folders created for a file that contain nothing else, deepest first."""
         if touch.before is not None:
             return []
         made = {each.path: each for each in self.workspace.journal.entries.touches(touch.entry)}
@@ -232,7 +232,7 @@ class GuardedHistory:
         return folders
 
     def _moved_along(self, path: str) -> Iterator[RecordedTouch]:
-        """Yield touches of folders moved as one that contain a path."""
+        """Yield the touches of folders that were moved as one and contain a path."""
         for above in parent_folders(path):
             for touch in self.workspace.journal.entries.selected("path", above):
                 with suppress(NotFound):
@@ -250,18 +250,18 @@ class GuardedHistory:
         named = entries.selected(scope, name)
         if scope == "path" and named and self._restored(named[0]):
             return entries.touches(named[0].entry)[::-1]
-        # What a redo took back is no change that was undone: a second redo goes on, it does not undo the first.
+        # Ignore changes reverted by a redo: a second redo continues with the previous undo.
         takers = {t.reverted_by for t in named if t.reverted_by is not None}
         undos = [entry for entry in takers if entries.kind(entry) == "undo"]
         if not undos and scope == "path":
-            # Taken out of a folder that was moved as one: that change still stands.
+            # The path was undone out of a folder moved as one, whose change is not marked as reverted.
             undos = [t.entry for t in named if t.kind == "undo" and t.reverted_by is None]
         if not undos:
-            raise NothingToUndo(f"Nothing of {scope} `{name}` was undone.", hint="`log` lists the calls.")
+            raise NothingToUndo(f"No change of {scope} `{name}` was undone.", hint="`log` lists the calls.")
         return entries.touches(max(undos))[::-1]
 
     def _restored(self, touch: RecordedTouch) -> bool:
-        """Whether a touch restored an old version by the undo tool."""
+        """Whether a touch is the restore of an old version by the undo tool."""
         entries, calls = self.workspace.journal.entries, self.workspace.journal.calls
         if touch.kind != "change" or touch.reverted_by is not None:
             return False
@@ -274,7 +274,7 @@ class GuardedHistory:
         touch = entries.find_touch(number) if number else entries.first(located)
         if touch is None or touch.path != located:
             known = ", ".join(str(v.number) for v in entries.versions(located)[:10])
-            hint = f"Recorded: {known}. Name one of these." if known else "`handtools log` lists the calls."
+            hint = f"Use one of these versions: {known}." if known else "`handtools log` lists the calls."
             raise NotFound(f"`{path}` has no recorded version {number}.", hint=hint)
         wanted = self._readable(path, _recorded_node(self.workspace, touch, before=not number))
         now = self.workspace.files.node(located)
@@ -285,7 +285,7 @@ class GuardedHistory:
         return [Change(located, now, wanted), *(Change(above, node, None) for above, node in nodes if node)]
 
     def _readable(self, path: str, node: Node | None) -> Node | None:
-        """Return a version with its bytes loaded from the backups; raises `NotFound` if they can't be copied."""
+        """Return a version with its bytes loaded from the backups; raises `NotFound` if that fails."""
         if node is None or node.held is None:
             return node
         data = node_bytes(self.workspace, path, node, MAX_RESTORED_FILE_BYTES)
@@ -299,16 +299,16 @@ class GuardedHistory:
 def plan_reversal(
     workspace: Workspace, touches: Iterable[RecordedTouch], *, merge: bool, within: str = ""
 ) -> ReversalPlan:
-    """Plan the changes that revert touches, newest first, with conflicts; writes nothing.
+    """Plan the changes that revert touches, newest first, and find conflicts; writes nothing.
 
-    With `within`, only for that path and what is below it.
+    With `within`, only for that path and paths below it.
     """
     plan = ReversalPlan()
     by_path: dict[str, list[ReversalPart]] = {}
     for part in reversal_parts(workspace, list(touches), plan.conflicts, within=within):
         by_path.setdefault(part.change.path, []).append(part)
     for path, group in by_path.items():
-        # What was removed is known as it was then: by its bytes, or by size and time.
+        # A removed node is compared with its recorded bytes, or size and time.
         now = node_at(workspace, path, like=group[0].change.after or group[0].change.before)
         node = now
         for part in group:
@@ -330,7 +330,7 @@ def plan_reversal(
 
 
 def _add_missing_folders(workspace: Workspace, plan: ReversalPlan) -> None:
-    """Add the folders that paths return to: one file of a folder that was removed can come back alone."""
+    """Add missing folders of restored paths: a single file of a removed folder can be restored."""
     coming = folders_above(change.path for change in plan.changes if change.after)
     for folder in coming - {change.path for change in plan.changes}:
         if node_at(workspace, folder, like=None) is None:
@@ -339,7 +339,7 @@ def _add_missing_folders(workspace: Workspace, plan: ReversalPlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReversalPart:
-    """One change to revert, and the touch it comes from."""
+    """One change to revert and the touch it belongs to."""
 
     change: Change
     touch: int
@@ -349,7 +349,7 @@ class ReversalPart:
 def reversal_parts(
     workspace: Workspace, touches: Sequence[RecordedTouch], gone: list[UndoConflict], *, within: str = ""
 ) -> list[ReversalPart]:
-    """Load the changes of touches; folders moved as one are split if something in them changed since."""
+    """Load the changes of touches; splits folders moved as one if their content changed since then."""
     every = []
     paths = {touch.path for touch in touches}
     made_at = {
@@ -381,7 +381,7 @@ def reversal_parts(
 
 
 def _folder_is_used(workspace: Workspace, piece: Change, path: str) -> bool:
-    """Whether a change is at or below a path, or of a parent folder that must be recreated."""
+    """Whether a change is at or below a path, or creates a missing parent folder."""
     if f"{piece.path}/".startswith(f"{path}/"):
         return True
     on_the_way = path.startswith(f"{piece.path}/") and piece.after is None
@@ -389,30 +389,30 @@ def _folder_is_used(workspace: Workspace, piece: Change, path: str) -> bool:
 
 
 def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
-    """Whether a folder is unchanged, so that it can be reverted as one."""
+    """Whether a folder is unchanged and can be reverted as one."""
     if any(path.startswith(f"{change.path}/") for path in paths):
         return False
     return _same(change.after, node_at(workspace, change.path, like=change.after))
 
 
 def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | UndoConflict:
-    """Return the change from the current node back to the node before; or a conflict, or a merge."""
+    """Return the change from the current node back to the one before, merged if needed; or a conflict."""
     before, after = change.before, change.after
     if _same(after, node) or (_same(before, node) and not _differs(before, node)):
         return Change(change.path, node, before)
     if node is None:
-        return UndoConflict(change.path, "It was deleted since.", None)
+        return UndoConflict(change.path, "It was deleted since then.", None)
     merged = _merged(base=after, ours=node, theirs=before)
     if merged is None:
         large = any(it and it.kind == "file" and not it.known for it in (before, after))
-        why = "and is too large to be merged" if large else "in the same place"
-        return UndoConflict(change.path, f"It changed since, {why}.", None)
+        why = "and is too large to merge" if large else "in the same place"
+        return UndoConflict(change.path, f"It changed since then, {why}.", None)
     if not merge:
-        return UndoConflict(change.path, "It changed since; the changes can be merged.", merged)
+        return UndoConflict(change.path, "It changed since then; the changes can be merged.", merged)
     source = decode(node.data)
     plain = Node(
         "file", node.data, node.mode
-    )  # what is there now is nobody's to move: its bytes are recorded
+    )  # not backed up by a move: record the bytes of the current file
     return Change(change.path, plain, Node("file", source.encode(merged), node.mode))
 
 
@@ -428,14 +428,14 @@ def _merged(*, base: Node | None, ours: Node | None, theirs: Node | None) -> str
 
 
 def _keep_used_repositories(workspace: Workspace, plan: ReversalPlan, since: float) -> None:
-    """Leave repositories whole: one with a conflict is kept as it is, one that was used keeps its objects.
+    """Keep repositories consistent: skip those with a conflict, keep the objects of those used since then.
 
-    Others may have built on a commit that is taken back, and without its objects theirs would be broken.
+    Later commits may build on a commit that is undone; without its objects they would be broken.
     """
     clashes = {folder for conflict in plan.conflicts if (folder := enclosing_git_folder(conflict.path))}
     folders = {folder for change in plan.changes if (folder := enclosing_git_folder(change.path))}
     used = {folder for folder in folders - clashes if _is_used_since(workspace, folder, plan, since)}
-    # One that is to go as a whole can't go without its objects.
+    # Removing a whole repository would remove its objects, too.
     clashes |= {change.path for change in plan.changes if change.path in used and change.after is None}
     kept = []
     for change in plan.changes:
@@ -447,7 +447,7 @@ def _keep_used_repositories(workspace: Workspace, plan: ReversalPlan, since: flo
     plan.changes[:] = kept
     for folder in sorted(clashes & folders):
         plan.conflicts.append(
-            UndoConflict(folder, "The repository was used since; all of it is kept.", None)
+            UndoConflict(folder, "The repository was used since then; it was kept as it is.", None)
         )
 
 
@@ -456,7 +456,7 @@ def _removes_objects(change: Change, folder: str | None) -> bool:
 
 
 def _is_used_since(workspace: Workspace, folder: str, plan: ReversalPlan, since: float) -> bool:
-    """Whether a file of a repository, other than those that are taken back, was written later."""
+    """Whether a file in a repository, other than those being undone, was written later."""
     own = {change.path for change in plan.changes}
     waiting = [folder]
     while waiting:
@@ -470,7 +470,7 @@ def _is_used_since(workspace: Workspace, folder: str, plan: ReversalPlan, since:
 
 
 def _keep_used_folders(workspace: Workspace, plan: ReversalPlan) -> None:
-    """Remove deletions of folders that are no longer empty from the plan, adding conflicts for them."""
+    """Replace deletions of folders that are no longer empty by conflicts."""
     going = {change.path for change in plan.changes if change.after is None}
     for change in list(plan.changes):
         if change.before is None or change.before.kind != "folder" or change.before.held:
@@ -482,7 +482,7 @@ def _keep_used_folders(workspace: Workspace, plan: ReversalPlan) -> None:
             del plan.reverts[change.path]
             going.discard(change.path)
             plan.conflicts.append(
-                UndoConflict(change.path, "The folder is not empty any more; it is kept.", None)
+                UndoConflict(change.path, "The folder is no longer empty; it was kept.", None)
             )
 
 
@@ -506,8 +506,8 @@ def _recorded_node(workspace: Workspace, touch: RecordedTouch, *, before: bool) 
     try:
         return workspace.journal.entries.node(touch.before if before else touch.after)
     except KeyError:
-        message = f"The bytes of `{touch.path}` are no longer kept."
-        raise NotFound(message, hint="Write the file anew.") from None
+        message = f"The content of `{touch.path}` is no longer stored."
+        raise NotFound(message, hint="Write the file again.") from None
 
 
 def _recorded_text(workspace: Workspace, touch: RecordedTouch, *, before: bool) -> str | None:
@@ -525,5 +525,5 @@ def _recorded_text(workspace: Workspace, touch: RecordedTouch, *, before: bool) 
 
 
 def _nothing_to_undo(scope: UndoScope, name: str, *, undone: bool) -> NothingToUndo:
-    said = "is undone already" if undone else "changed nothing that is recorded"
+    said = "was already undone" if undone else "has no recorded changes"
     return NothingToUndo(f"The {scope} `{name}` {said}.", hint="`handtools log` lists the calls.")

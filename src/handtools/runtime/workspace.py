@@ -1,7 +1,4 @@
-"""The `Workspace`: the ports of one machine, its journal, and a cache of recent files.
-
-ADR 120.
-"""
+"""The `Workspace`: the ports of one machine, its journal, and a cache of recent files."""
 
 import threading
 from collections import OrderedDict
@@ -24,11 +21,11 @@ from handtools.runtime.policy.rules import Rule
 
 MAX_RECENT_FILE_BYTES = 256 << 10
 MAX_RECENT_BYTES = 1 << 20
-"""Most bytes of all cached files together."""
+"""Most bytes of all cached files in total."""
 
 
 class RecentFiles:
-    """Cache of recently read files as nodes by path, which saves computing their digests again."""
+    """Cache of recently read files as nodes by path, to avoid computing their digests again."""
 
     def __init__(self) -> None:
         self._nodes: OrderedDict[str, Node] = OrderedDict()
@@ -36,7 +33,7 @@ class RecentFiles:
         self._lock = threading.Lock()
 
     def node(self, path: str, data: bytes) -> Node:
-        """Return the cached node of a file if its bytes are the same, else a new node."""
+        """Return the cached node of a file if its bytes are the same, otherwise a new node."""
         known = self._nodes.get(path)
         if known is not None and known.data == data:
             return known
@@ -81,18 +78,18 @@ class Workspace:
     rules: tuple[Rule, ...] = ()
     """Rules that apply under every policy."""
     folders: tuple[str, ...] = ()
-    """The names of the workspace's folders if there are several: every path begins with one of them."""
+    """The folder names of a workspace with several folders: every path begins with one of them."""
     root: str = ""
-    """The real path of the workspace's folder where commands see it at the same place; else empty."""
+    """The real path of the workspace folder if commands see it at the same path; otherwise empty."""
     recent: RecentFiles = field(default_factory=RecentFiles)
 
     def owned_by(self, owner: str) -> "Workspace":
-        """Return the same workspace restricted to one owner's records and outputs."""
+        """Return the same workspace restricted to one owner's calls and outputs."""
         journal = self.journal.owned_by(owner)
         return replace(self, journal=journal, outputs=OwnedOutputs(self.outputs, journal.calls))
 
     def can_run_tool(self, tool: AnyTool) -> bool:
-        """Whether the machine has what a tool needs, such as commands or a search engine."""
+        """Whether the machine supports what a tool needs, such as commands or a search engine."""
         if "run" in tool.effects and self.commands.missing:
             return False
         if "visit" in tool.effects and self.web.missing:

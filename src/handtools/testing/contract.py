@@ -1,4 +1,4 @@
-"""Contract tests for any tool: subclass `ToolContract` in a test module and say how to call the tool."""
+"""Contract tests for any tool: subclass `ToolContract` in a test module; set the tool and its arguments."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from handtools.tools.undo import undo
 
 PROMPT_TOKENS = 300
 DENY_CHANGES = Policy(
-    rules=(Rule("deny-changes", "deny", "A test says no.", effects=frozenset({"change"})),)
+    rules=(Rule("deny-changes", "deny", "Denied by a test.", effects=frozenset({"change"})),)
 )
 
 
@@ -37,25 +37,25 @@ class ToolContract:
     args: ClassVar[Mapping[str, Any]]
     """Arguments of a tool call that must succeed."""
     files: ClassVar[Mapping[str, bytes]] = {}
-    """Files of the workspace that the call needs."""
+    """Workspace files that the call needs."""
 
     policy: ClassVar[Policy] = Policy()
     """Policy under which the call is allowed."""
 
     def callbacks(self) -> Callbacks:
-        """Return the callbacks for the contract's calls; override it for a tool that needs some."""
+        """Return the callbacks for the contract's calls; override for a tool that needs some."""
         return Callbacks()
 
     def commands(self) -> HostCommands:
-        """Return the commands port for the contract's calls; override it for a tool that runs commands."""
+        """Return the commands port for the contract's calls; override for a tool that runs commands."""
         return NoCommands()
 
     def language(self) -> HostLanguage:
-        """Return the port of language servers for the contract's calls; override it for a tool that asks them."""
+        """Return the language port for the contract's calls; override for a tool that uses servers."""
         return NoLanguage()
 
     def web(self) -> HostWeb:
-        """Return the web port for the contract's calls; override it for a tool that visits pages."""
+        """Return the web port for the contract's calls; override for a tool that fetches pages."""
         return NoWeb()
 
     def test_a_good_call_succeeds_with_details_that_survive_json(self) -> None:

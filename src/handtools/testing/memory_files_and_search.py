@@ -51,35 +51,30 @@ class MemoryBackups:
         self.things: dict[str, dict[str, Node]] = {}
 
     def has(self, ref: str) -> bool:
-        """Whether the store has this reference."""
         return ref in self.things
 
     def read(self, ref: str, most: int) -> bytes | None:
-        """Return the bytes of a backed-up file, or None."""
         node = self.things.get(ref, {}).get("")
         return node.data if node and node.kind == "file" and len(node.data) <= most else None
 
     def part(self, ref: str, start: int, size: int) -> bytes | None:
-        """Return up to `size` bytes of a backed-up file from offset `start`; None if it is missing."""
         node = self.things.get(ref, {}).get("")
         return node.data[start : start + size] if node and node.kind == "file" else None
 
     def drop(self, ref: str, *, erase: bool = False) -> None:  # noqa: ARG002
-        """Delete a backup."""
         self.things.pop(ref, None)
 
     def delete_item_leftovers(self, name: str) -> None:
-        """Does nothing: no remains are left in memory."""
+        """Do nothing: memory has no leftovers."""
 
     def delete_unwanted_items(self, wanted: Collection[str]) -> list[str]:
-        """Delete the items that are not in `wanted`."""
         for ref in [ref for ref in self.things if ref.partition("/")[0] not in wanted]:
             del self.things[ref]
         return []
 
 
 class MemoryFiles:
-    """In-memory files port. Takes bytes by path, or nodes for links, folders and modes; parents are created."""
+    """In-memory files port, from bytes or nodes (for symlinks, folders, modes) by path; creates parents."""
 
     def __init__(self, files: Mapping[str, bytes | Node] | None = None) -> None:
         self._lock = threading.RLock()
@@ -105,7 +100,6 @@ class MemoryFiles:
             return {path: node.data for path, node in self._nodes.items() if node.kind == "file"}
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """Return the bytes of a regular file, or a range of them."""
         if start < 0 or (size is not None and size < 0):
             raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
         with self._lock:
@@ -113,17 +107,15 @@ class MemoryFiles:
         if node is None:
             raise _nothing(path)
         if node.kind != "file":
-            raise WrongKind(f"`{path}` is a folder, not a file.", hint="Look into it with `list`.")
+            raise WrongKind(f"`{path}` is a folder, not a file.", hint="List it with `list`.")
         return node.data[start : None if size is None else start + size]
 
     def facts(self, path: str) -> FileFacts | None:
-        """Return the metadata of a located path, or None."""
         inside = _exact(path)
         with self._lock:
             return self._facts(inside or ".", self._straight(inside))
 
     def names(self, path: str) -> list[FileFacts]:
-        """List a folder's entries by name, without following links."""
         inside = _exact(path)
         with self._lock:
             real = self._straight(inside)
@@ -140,7 +132,6 @@ class MemoryFiles:
         return [facts for facts in found if facts]
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
-        """Return the node at a path with bytes and mode, without following links; or None."""
         with self._lock:
             real = self._straight(_exact(path), end=False)
             node = self._nodes.get(real)
@@ -161,12 +152,12 @@ class MemoryFiles:
     def git_named_paths(
         self, paths: Collection[str], is_plain: SettingPredicate
     ) -> tuple[GitNamedPath, ...]:
-        """Always empty: git is not run in memory, and so goes by no settings."""
+        """Always empty: git is not run in memory, so no git setting names a path."""
         del paths, is_plain
         return ()
 
     def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
-        """Always False: there is no git that could look."""
+        """Always False: there is no git to verify a pack."""
         del stem, refs
         return False
 
@@ -176,16 +167,14 @@ class MemoryFiles:
         return node is None or node.mode is None or bool(node.mode & 0o200)
 
     def locate(self, path: str) -> str:
-        """Resolve a path with all links followed; it need not exist."""
         with self._lock:
             return self._resolve(_relative(path)) or "."
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
-        """Plan changes as steps with temporary names; writes nothing."""
         return [PlannedWrite(change, temporary_name()) for change in changes]
 
     def perform(self, steps: Sequence[PlannedWrite]) -> None:
-        """Perform all steps or none; raises `Stale` if a path is not as `before` says."""
+        """Perform all steps or none; raises `Stale` if a path does not match `before`."""
         with self._lock:
             saved, modified = dict(self._nodes), dict(self._modified)
             kept = dict(self.vault.things)
@@ -219,7 +208,7 @@ class MemoryFiles:
             same = False
         if not same:
             raise Stale(
-                f"`{path}` is no longer what this change was based on; nothing was written.",
+                f"`{path}` has changed since this change was planned; nothing was written.",
                 hint="Read it again and redo the change.",
             )
         if change.before and change.before.held:
@@ -231,7 +220,7 @@ class MemoryFiles:
             self._put(real, change.after)
 
     def _held(self, real: str, node: Node, like: BackupRef) -> Node:
-        """Describe the node at a path as backed up, like the given reference."""
+        """Describe the node at a path as a backup with the given reference."""
         if node.kind != "folder":
             held = BackupRef(like.ref, node.digest, len(node.data) if node.kind == "file" else 0)
             return Node(node.kind, node.data, node.mode if node.kind == "file" else None, held)
@@ -245,7 +234,7 @@ class MemoryFiles:
         )
 
     def _lift(self, real: str) -> dict[str, Node]:
-        """Remove a node with everything below it, and return the nodes."""
+        """Remove and return a node and everything below it."""
         paths = [path for path in self._nodes if path == real or path.startswith(f"{real}/")]
         return {path.removeprefix(real): self._nodes.pop(path) for path in paths}
 
@@ -274,7 +263,7 @@ class MemoryFiles:
         return [path for path in self._nodes if path and path.rpartition("/")[0] == folder]
 
     def _straight(self, path: str, *, end: bool = True) -> str:
-        """Check that a located path goes through no link; raises `SymlinkInPath`."""
+        """Check that a located path has no symlink in it; raises `SymlinkInPath`."""
         parts = path.split("/")
         for depth in range(1, len(parts) + end):
             node = self._nodes.get("/".join(parts[:depth]))
@@ -283,7 +272,7 @@ class MemoryFiles:
         return path
 
     def _resolve(self, path: str) -> str:
-        """Resolve all links of a path; nothing need exist there."""
+        """Resolve all symlinks of a path, which need not exist."""
         names: list[str] = []
         todo = deque(_parts(path))
         links = 0
@@ -316,7 +305,7 @@ class MemoryFiles:
 def _checked(step: PlannedWrite) -> str:
     path = _exact(step.change.path)
     if not path or not is_temporary_name(step.temporary):
-        raise UsageError("A step has a path below the workspace and a name given by `plan`.")
+        raise UsageError("A step needs a path below the workspace and a temporary name from `plan`.")
     return path
 
 
@@ -343,7 +332,7 @@ def _below_root(target: str) -> bool:
 
 
 def _nothing(path: str) -> NotFound:
-    return NotFound(f"There is nothing at `{path}`.", hint="List the folder to see its names.")
+    return NotFound(f"`{path}` does not exist.", hint="List the parent folder to see its entries.")
 
 
 def _outside(path: str) -> OutsideWorkspace:
@@ -364,7 +353,6 @@ class MemorySearch:
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        """Search file contents and return up to `most` hits, sorted by path."""
         wanted = _compiled(patterns)
         texts = self._texts(scope, admit)
         every = (found for path, text in texts for found in _hits(path, text, wanted, patterns))
@@ -374,7 +362,6 @@ class MemorySearch:
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        """Count matches by file, sorted by path."""
         wanted = _compiled(patterns)
         counts = ((path, len(wanted.findall(text))) for path, text in self._texts(scope, admit))
         found = list(islice((MatchCount(path, count) for path, count in counts if count), most + 1))
@@ -383,7 +370,6 @@ class MemorySearch:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """List matching files or folders, newest first."""
         asked = _selection(scope, itself=wanted != "file")
         found = [
             entry
@@ -394,7 +380,6 @@ class MemorySearch:
         return FoundPaths(tuple(found[:most]), len(found))
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """List a folder and its subfolders by level, up to the limit."""
         looks: dict[str, list[FolderEntry]] = {}
         waiting = [(scope.root, self._above(scope), 1)]
         left, left_out, unvisited, ignored = most, 0, 0, 0
@@ -413,7 +398,6 @@ class MemorySearch:
         return FolderTree(listings.pop(scope.root), listings, left_out, unvisited, ignored)
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        """List those of some paths that ignore files exclude."""
         return ignored_paths(paths, self._into)
 
     def _texts(self, scope: SearchScope, admit: PathFilter) -> Iterator[tuple[str, str]]:
@@ -491,8 +475,8 @@ def _compiled(patterns: SearchPatterns) -> re.Pattern[str]:
     try:
         return re.compile("|".join(f"(?:{one})" for one in each), flags)
     except re.error as problem:
-        hint = "Escape what is meant as it is, or set syntax='literal'."
-        raise InvalidInput(f"The pattern can't be used: {problem}.", hint=hint) from None
+        hint = "Escape special characters, or set syntax='literal'."
+        raise InvalidInput(f"Invalid pattern: {problem}.", hint=hint) from None
 
 
 def _hits(path: str, text: str, wanted: re.Pattern[str], patterns: SearchPatterns) -> Iterator[Hit]:
@@ -506,7 +490,7 @@ def _hits(path: str, text: str, wanted: re.Pattern[str], patterns: SearchPattern
 
 
 def _blocks(path: str, text: str, wanted: re.Pattern[str]) -> Iterator[Hit]:
-    """Yield multi-line hits as whole lines; matches on the same line are joined."""
+    """Yield multi-line hits as full lines; matches that share a line are joined."""
     spans: list[tuple[int, int]] = []
     end, start = -1, 0
     for match in wanted.finditer(text):

@@ -1,4 +1,4 @@
-"""An in-memory workspace and toolbox, to test tools without a disk; with in-memory store and locks."""
+"""An in-memory workspace and toolbox, with in-memory store and locks, to test tools without a disk."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -30,27 +30,21 @@ class MemoryStore:
         self.kept: dict[str, bytes] = {}
 
     def put(self, data: bytes, *, name: str) -> None:
-        """Store bytes under a name."""
         self.kept[name] = data
 
     def get(self, name: str) -> bytes:
-        """Return the bytes of a name; raises `KeyError` if missing."""
         return self.kept[name]
 
     def part(self, name: str, start: int, size: int | None) -> bytes:
-        """Return a range of the bytes of a name."""
         return self.kept[name][start : None if size is None else start + size]
 
     def size(self, name: str) -> int:
-        """Return the size in bytes of a name's content."""
         return len(self.kept[name])
 
     def drop(self, name: str) -> None:
-        """Delete a name and its bytes."""
         self.kept.pop(name, None)
 
     def names(self) -> list[str]:
-        """List all stored names."""
         return sorted(self.kept)
 
 
@@ -69,7 +63,7 @@ class MemoryLocks:
         with anyio.move_on_after(max(timeout, 0.001)) as scope:
             await turn.__aenter__()
         if scope.cancelled_caught:
-            raise Busy(f"{', '.join(keys)} is held by another call.", hint="Try again when it is done.")
+            raise Busy(f"{', '.join(keys)} is being changed by another call.", hint="Try again.")
         try:
             yield
         finally:

@@ -1,6 +1,6 @@
-"""Test stubs with canned answers for the ports of commands, language servers and web."""
+"""Test stubs with canned responses for the commands, language and web ports."""
 
-# ruff: noqa: ARG001, ARG002 — a fake takes what the port gives
+# ruff: noqa: ARG001, ARG002 — a stub has the port's parameters, even if it does not use them
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,12 +55,12 @@ from handtools.text.web.url import parse_url
 STUB_OUTPUT_HEAD_BYTES = 32 << 10
 
 JobInputResponder = Callable[[bytes], bytes]
-"""Function from the input sent to a stub job to what it then prints."""
+"""Function from the input sent to a stub job to the output it then prints."""
 
 
 @dataclass(frozen=True, slots=True)
 class CannedOutput:
-    """Canned output, exit code or signal, final folder and input reaction of a script, for the commands stub."""
+    """Canned output, exit code or signal, final folder and response to input of a script, for the stub."""
 
     output: bytes = b""
     code: int | None = 0
@@ -91,16 +91,16 @@ class _StartedJob:
 
 @dataclass(slots=True)
 class MemoryCommands:
-    """Stub of the commands port that answers scripts from a dict; jobs run until killed."""
+    """Stub of the commands port with canned output by script; jobs run until killed."""
 
     answers: Mapping[str, CannedOutput] = field(default_factory=dict)
     confined: bool = True
-    boundary: str = "Nothing is run at all."
+    boundary: str = "No command is really run."
     missing: str = ""
     taken: frozenset[int] = frozenset()
-    """Ports of the machine that are not free, so that others are published in their place."""
+    """Host ports that are in use, so that others are published instead."""
     ran: list[Command] = field(default_factory=list)
-    """All commands that were run, in order."""
+    """All commands that were started, in order."""
     left: dict[str, InheritedShellState] = field(default_factory=dict)
     """Shell state with which a session's commands start, by session."""
     home_files: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -141,22 +141,19 @@ class MemoryCommands:
         return self._shown(name)
 
     async def jobs(self, session: str) -> list[Job]:
-        """List the session's stub jobs, newest first."""
         found = [name for name, job in self._jobs.items() if job.call.session == session]
         return [self._shown(name) for name in reversed(found)]
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
-        """Return a stub job without waiting."""
         self._find(job_id, session)
         return self._shown(job_id)
 
     async def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        """Return a range of a stub job's output."""
         data = self._find(job_id, session).printed[start : start + size]
         return OutputPage(data, start, start + len(data))
 
     async def send(self, job_id: str, session: str, data: bytes) -> None:
-        """Send input to a stub job and append its canned reaction to the output."""
+        """Send input to a stub job and append its canned response to the output."""
         job = self._find(job_id, session)
         job.printed += job.answer.reaction(data)
 
@@ -173,20 +170,19 @@ class MemoryCommands:
         return self._shown(job_id)
 
     async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
-        """Return the place for a port of a stub job: the next one that is not taken."""
+        """Return the host port for a stub job's port: the next one that is not taken."""
         job = self._find(job_id, session)
         if port not in job.ports:
-            raise InvalidInput(f"{job_id} does not listen on port {port}.", hint="Look at its output.")
+            raise InvalidInput(f"{job_id} does not listen on port {port}.", hint="Check its output.")
         outside = next(each for each in range(port, port + 100) if each not in self.taken)
         return job.published.get(port, PublishedPort(port, outside))
 
     async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
-        """Mark a port of a stub job as published; nothing listens."""
+        """Mark a stub job's port as published, without listening on it."""
         self._find(job_id, session).published[wanted.port] = wanted
         return self._shown(job_id)
 
     async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
-        """Mark a port of a stub job, or all of them, as not published."""
         job = self._find(job_id, session)
         job.published = {} if port is None else {n: at for n, at in job.published.items() if n != port}
         return self._shown(job_id)
@@ -200,7 +196,6 @@ class MemoryCommands:
         return self.home_files.get(session, ())
 
     def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
-        """Record the final exit of a stub job."""
         job = self._find(job_id, session)
         job.exit, job.waiting = end, None
 
@@ -210,12 +205,12 @@ class MemoryCommands:
 
     def _answer(self, command: Command) -> CannedOutput:
         self.ran.append(command)
-        return self.answers.get(command.script, CannedOutput(b"no answer\n", 127))
+        return self.answers.get(command.script, CannedOutput(b"no canned output\n", 127))
 
     def _find(self, job_id: str, session: str) -> _StartedJob:
         job = self._jobs.get(job_id)
         if job is None or job.call.session != session:
-            raise NotFound(f"There is no job `{job_id}`.", hint="`action=list` names the jobs.")
+            raise NotFound(f"There is no job `{job_id}`.", hint="`action=list` lists the jobs.")
         return job
 
     def _shown(self, name: str) -> Job:
@@ -260,35 +255,35 @@ def _output(data: bytes, name: str) -> CommandOutput:
 
 
 StubErrorFinder = Callable[[str, str], Sequence[tuple[int, str]]]
-"""Function from path and text to errors, each with line and message."""
+"""Function from path and text to errors as (line, message)."""
 STUB_INSTALL_COMMAND = "pip install example-server"
 
 
 def find_errors_in_marked_lines(path: str, body: str) -> list[tuple[int, str]]:
-    """Return an error for each line that contains ERROR, with the rest of it as message."""
+    """Return an error for each line that contains `ERROR `, with the rest of the line as message."""
     rows = enumerate(body.splitlines(), 1)
     return [(line, row.partition("ERROR ")[2]) for line, row in rows if "ERROR " in row]
 
 
 @dataclass(slots=True)
 class MemoryLanguage:
-    """Stub of the language server port; a function finds the errors in a text."""
+    """Stub of the language port; a function finds the errors in a text."""
 
     check: StubErrorFinder = find_errors_in_marked_lines
     suffix: str = ".py"
     unknown: str = ""
-    """Why all reports are unknown; empty if they are sure."""
+    """Why all reports are unknown; empty if they are known."""
     answers: dict[LanguageOperation, LanguageAnswer] = field(default_factory=dict)
     warmed: list[str] = field(default_factory=list)
     private: list[tuple[PathGlobs, ...]] = field(default_factory=list)
     """The private globs passed with each question."""
 
     def speaks(self, path: str) -> bool:
-        """Whether the stub knows the file's suffix."""
+        """Whether the file has the stub's suffix."""
         return path.endswith(self.suffix)
 
     def missing_server_sentence(self, path: str) -> str:
-        """Return a sentence with the install command if the file's suffix is unknown to the stub, else empty."""
+        """Return a sentence with the install command if the file has another suffix, otherwise empty."""
         return (
             "" if self.speaks(path) else f"No server for `{path}`; install one: `{STUB_INSTALL_COMMAND}`."
         )
@@ -326,18 +321,18 @@ class MemoryLanguage:
         return DiagnosticReview(deltas=tuple(deltas), verdicts=tuple(verdicts))
 
     async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
-        """Return the canned answer for the kind of question."""
+        """Return the canned answer for the operation."""
         self.private.append(tuple(private))
         if question.kind not in self.answers:
-            raise Unavailable(f"`{question.kind}` has no answer here.", hint=NO_SERVER_HINT)
+            raise Unavailable(f"No canned answer for `{question.kind}`.", hint=NO_SERVER_HINT)
         return self.answers[question.kind]
 
     def known_servers(self) -> list[KnownServer]:
-        """A list with one fake language server, for Python."""
+        """Return one fake language server, for Python."""
         return [KnownServer("memory", ("python",), "memory", "1", STUB_INSTALL_COMMAND)]
 
     def close(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def _errors(self, path: str, body: str) -> tuple[Diagnostic, ...]:
         return tuple(Diagnostic(path, line, 0, message) for line, message in self.check(path, body))
@@ -345,7 +340,7 @@ class MemoryLanguage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CannedPage:
-    """Canned HTTP response of a URL, for the web stub."""
+    """Canned HTTP response for a URL, for the web stub."""
 
     data: bytes = b""
     media_type: str = "text/html"
@@ -357,7 +352,7 @@ class CannedPage:
 
 @dataclass(slots=True)
 class MemoryWeb:
-    """Stub of the web port that answers URLs from a dict, without cache."""
+    """Stub of the web port with canned responses by URL, without a cache."""
 
     sites: Mapping[str, CannedPage] = field(default_factory=dict)
     found: tuple[WebSearchHit, ...] | ToolError = ()
@@ -370,13 +365,13 @@ class MemoryWeb:
     """All requested URLs, in order."""
 
     async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
-        """The response that the test set for the URL; raises `Unreachable` when it set none."""
+        """Return the canned response for the URL; raises `Unreachable` if there is none."""
         url = str(request.url)
         self.visited.append(url)
         site = self.sites.get(url)
         if site is None:
             hint = "Check the name, or try another source."
-            raise Unreachable(f"{request.url.host} can't be found: there is no such name.", hint=hint)
+            raise Unreachable(f"Can't resolve {request.url.host}: unknown host name.", hint=hint)
         return WebResponse(
             url=request.url,
             status=site.status,
@@ -389,11 +384,10 @@ class MemoryWeb:
         )
 
     async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:
-        """Decode the response's body as a page of text."""
         return await rendered_page(answer, form)
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
-        """The search hits that the test set; raises when it set an error."""
+        """Return the canned search hits, or raise the canned error."""
         self.visited.append(f"search {query.text}")
         if isinstance(self.found, ToolError):
             raise self.found

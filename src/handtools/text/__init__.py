@@ -1,1 +1,1 @@
-"""Pure functions over strings and bytes, without I/O: edits, diffs, patches, globs, shell scripts, web pages."""
+"""Pure functions on strings and bytes, without I/O: edits, diffs, patches, globs, shell, web pages."""

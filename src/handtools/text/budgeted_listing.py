@@ -1,4 +1,4 @@
-"""A listing of names with descriptions, shortened and cut until it fits a budget of tokens."""
+"""A listing of names with descriptions, shortened and cut until it fits a token budget."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from handtools.text.token_estimate import estimate_tokens
 
 @dataclass(frozen=True, slots=True)
 class BudgetedListing:
-    """A listing of names with descriptions that was fitted to a token budget, and what was cut for that."""
+    """A listing of names with descriptions that fits a token budget, and what was cut to make it fit."""
 
     rows: tuple[str, ...]
     shortened: int
@@ -20,7 +20,7 @@ class BudgetedListing:
 
     @property
     def note(self) -> str:
-        """A sentence part that says what was cut, such as `2 more are left out`; empty when nothing was."""
+        """A phrase that says what was cut, such as `2 more are left out`; empty if nothing was."""
         parts = [f"{self.left_out} more are left out"] if self.left_out else []
         parts += [f"{self.shortened} descriptions are shortened"] if self.shortened else []
         return ", ".join(parts)
@@ -32,9 +32,9 @@ class BudgetedListing:
 
 
 def budgeted_listing(entries: Sequence[tuple[str, str]], tokens: int, *, foot: str = "") -> BudgetedListing:
-    """Fit names with descriptions into a token budget: all names first, then equal shares of the descriptions.
+    """Fit names with descriptions into a token budget: all names first, then equal parts of descriptions.
 
-    Short descriptions stay whole. A footer that would take more than a quarter of the room is dropped.
+    Short descriptions stay in full. A footer that would take more than a quarter of the budget is dropped.
     """
     below = estimate_tokens(f"{foot}\n") if foot else 0
     if below and below <= tokens // 4:
@@ -48,7 +48,7 @@ def budgeted_listing(entries: Sequence[tuple[str, str]], tokens: int, *, foot: s
 
 
 def _largest(most: int, tokens: int, made: Callable[[int], BudgetedListing]) -> int:
-    """Find by bisection the largest number for which the listing fits the tokens; -1 when none does."""
+    """Find by bisection the largest number for which the listing fits the tokens; -1 if none does."""
 
     def cost(number: int) -> int:
         return estimate_tokens(made(number).text)
@@ -56,7 +56,7 @@ def _largest(most: int, tokens: int, made: Callable[[int], BudgetedListing]) -> 
     if cost(most) <= tokens:
         return most
     found = bisect_right(range(most), tokens, key=cost) - 1
-    # The note may grow by a digit where the rows shrink: what was found must fit itself.
+    # The note may get a digit longer while the rows shrink, so check that the found listing really fits.
     while found >= 0 and cost(found) > tokens:
         found -= 1
     return found

@@ -1,7 +1,4 @@
-"""The files that a call changed, as one sentence: folded folder by folder, derived files counted, not named.
-
-ADR 165.
-"""
+"""The files that a call changed, as one sentence: grouped by folder, with derived files only counted."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -12,11 +9,11 @@ from handtools.text.git_names import enclosing_git_folder
 from handtools.text.paths import folders_above
 
 MOST_CHANGED_FILE_ROWS = 8
-"""How many files and folders are named for what is no derived file."""
+"""Most files and folders that are named, not counting derived files."""
 MOST_NAMES_PER_FOLDER = 5
-"""A folder with more changed files than this is counted."""
+"""If a folder has more changed files than this, they are counted."""
 EXAMPLES_PER_COUNTED_FOLDER = 2
-"""How many files of a counted folder are named."""
+"""How many files are named as examples if a folder's files are counted."""
 MOST_DERIVED_FOLDERS = 3
 
 DERIVED_FOLDERS = frozenset({
@@ -26,14 +23,14 @@ DERIVED_FOLDERS = frozenset({
     ".npm", ".yarn", ".pnpm-store", ".next", ".nuxt", ".turbo", ".parcel-cache", ".svelte-kit", ".gradle",
     ".terraform",
 })  # fmt: skip
-"""Names of folders that tools fill by themselves, whether or not the project's ignore files list them."""
+"""Names of folders that tools generate, whether or not the project's ignore files list them."""
 _DERIVED_ENDINGS = (".egg-info", ".dist-info")
 _GIT_NAMES = {
     "refs/heads/": "branch ", "refs/tags/": "tag ", "refs/remotes/": "remote branch ", "refs/stash": "stash",
     "packed-refs": "packed refs", "HEAD": "HEAD", "config": "config", "hooks/": "hook ", "modules/": "submodules",
     "worktrees/": "worktrees", "MERGE_HEAD": "merge", "rebase-merge/": "rebase",
 }  # fmt: skip
-"""Where git keeps what a person knows; with a space at the end what follows is its name."""
+"""Descriptions of git's files by path prefix; if one ends with a space, the rest of the path follows."""
 
 
 class ChangedFile(NamedTuple):
@@ -45,7 +42,7 @@ class ChangedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _ChangedFilesRow:
-    """The changed files of one folder that are told together."""
+    """The changed files of one folder with the same verb, reported together."""
 
     verb: str
     folder: str
@@ -67,9 +64,9 @@ class _ChangedFilesRow:
 
 
 def changed_files_text(changes: Sequence[ChangedFile], ignored: Collection[str] = ()) -> str:
-    """Give a sentence without its end, such as `created a.py, src/{b.py, c.py}; changed 40 in lib/ (d.py …)`.
+    """Return a phrase such as `created a.py, src/{b.py, c.py}; changed 40 in lib/ (d.py …)`.
 
-    `ignored` are paths that the project's ignore files exclude: they are counted, as derived files are.
+    `ignored` has the paths that the project's ignore files exclude: they are counted, like derived files.
     """
     alone = _without_parent_folders(changes)
     repositories: dict[str, list[ChangedFile]] = {}
@@ -91,7 +88,7 @@ def changed_files_text(changes: Sequence[ChangedFile], ignored: Collection[str] 
 
 
 def derived_folder(path: str) -> str:
-    """Give the topmost folder on a path that tools fill by themselves, or empty."""
+    """Return the topmost folder on a path that tools generate, or empty."""
     names = path.split("/")
     for index, name in enumerate(names):
         if name in DERIVED_FOLDERS or name.endswith(_DERIVED_ENDINGS):
@@ -100,7 +97,7 @@ def derived_folder(path: str) -> str:
 
 
 def _repository_text(folder: str, changes: Sequence[ChangedFile]) -> str:
-    """Tell of a repository what git would: which branches, tags and settings changed, not its own files."""
+    """Describe changes to a repository in git's terms: branches, tags and settings, not git's own files."""
     above = folder.rpartition("/")[0]
     name = f"git in {above}" if above else "git"
     told = dict.fromkeys(filter(None, (_git_name(*each, folder) for each in changes)))
@@ -112,7 +109,7 @@ def _repository_text(folder: str, changes: Sequence[ChangedFile]) -> str:
 
 
 def _git_name(verb: str, path: str, folder: str) -> str:
-    """What one of git's files stands for, such as `branch main`; empty for those that tell a person nothing."""
+    """Return what one of git's files means to the user, such as `branch main`; empty for internal files."""
     inner = path[len(folder) + 1 :]
     how = {"created": "new ", "deleted": "deleted "}.get(verb, "")
     if inner in {"", "HEAD"} and how:
@@ -128,13 +125,13 @@ def _only_staged(changes: Sequence[ChangedFile]) -> str:
 
 
 def _without_parent_folders(changes: Sequence[ChangedFile]) -> list[ChangedFile]:
-    """Leave out folders in which another named path lies: that path tells of them."""
+    """Leave out folders that contain another changed path, since that path implies them."""
     above = folders_above(path for _, path in changes)
     return [each for each in changes if each.path not in above]
 
 
 def _rows(changes: Iterable[ChangedFile]) -> list[_ChangedFilesRow]:
-    """Group files by folder; while there are too many rows, the deepest folders become part of those above."""
+    """Group files by folder; if there are too many rows, merge the deepest folders into their parents."""
     rows: dict[tuple[str, str], _ChangedFilesRow] = {}
     for verb, path in changes:
         folder, _, name = path.rpartition("/")

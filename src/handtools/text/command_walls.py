@@ -1,7 +1,4 @@
-"""Walls of the sandbox that a command met, told by what real programs print: a sentence for each.
-
-ADR 165.
-"""
+"""Sandbox restrictions that a command ran into, recognized by its output, with a note for the model."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -9,27 +6,31 @@ from dataclasses import dataclass
 from typing import Literal
 
 MOST_WALLS = 2
-"""How many walls one answer names: the first that stopped a command explains the others."""
+"""Most restrictions named in one result: the first one that stopped a command explains the others."""
 SUCCESS_LINES_CHECKED_FOR_WALLS = 30
-"""Of a script that ended well only the last lines count: `pip install … | tail` does, and a report must not."""
+"""How many last lines are checked if the command exited with 0.
+
+That still finds a failure hidden by a pipe (`pip install … | tail`), but not a message quoted in a long
+report.
+"""
 WALL_MESSAGE_LINE_CHARS = 500
 
 WallCondition = Literal["always", "no network", "listed hosts", "confined", "no terminal"]
-"""What must be so for a message to mean a wall of ours."""
+"""The condition under which a message indicates a sandbox restriction."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandConfinement:
-    """What is known of the place where a command ran."""
+    """How the command that produced an output was confined."""
 
     confined: bool
     network: Literal["off", "listed", "on"]
     terminal: bool
     is_private: Callable[[str], bool] = lambda _: False
-    """Whether a path that a message names is there and hidden from commands."""
+    """Whether a path named in a message exists and is hidden from commands."""
 
     def meets_condition(self, condition: WallCondition) -> bool:
-        """Whether a condition of a wall holds here."""
+        """Whether a restriction's condition is met here."""
         return {
             "always": True,
             "no network": self.confined and self.network == "off",
@@ -41,23 +42,23 @@ class CommandConfinement:
 
 @dataclass(frozen=True, slots=True)
 class CommandWall:
-    """One wall: what programs print who meet it, and the sentence for the model."""
+    """One sandbox restriction: messages of programs that run into it, and the sentence for the model."""
 
     name: str
     met_by: str
-    """Programs whose message is known, for people."""
+    """Programs whose message is known, for the reference page."""
     sentence: str
-    """`{what}` is what the message names: a host, a path, a program."""
+    """`{what}` is replaced with the host, path or program that the message names."""
     patterns: tuple[str, ...]
-    """The group `what`, if there is one, is what the message names."""
+    """Regexes for a line of output; the optional group `what` is the host, path or program it names."""
     condition: WallCondition = "confined"
     unnamed: str = ""
-    """What stands for `{what}` in a message that names nothing."""
+    """The replacement for `{what}` if the message names nothing."""
     private: bool = False
     """Whether `what` must be a private path."""
 
     def note(self, line: str, around: CommandConfinement) -> str:
-        """Return the sentence if a line of output tells of this wall, or empty."""
+        """Return the sentence if a line of output indicates this restriction, or empty."""
         for pattern in self.patterns:
             found = re.match(pattern, line)
             if found is None:
@@ -96,8 +97,8 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "no Docker",
         "docker",
-        "There is no Docker for commands: a daemon would lead out of the sandbox. Run the service itself with "
-        "background=true, or ask the person.",
+        "Docker is not available: its daemon would bypass the sandbox. Run the service itself with "
+        "background=true, or ask the user.",
         (
             r".*Cannot connect to the Docker daemon",
             r".*permission denied while trying to connect to the (?:Docker|docker)",
@@ -107,7 +108,7 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "no sudo",
         "sudo, su",
-        "Nothing becomes root here: install into the workspace or `$HOME`, or ask the person.",
+        "sudo is not available. Install into the workspace or `$HOME`, or ask the user.",
         (
             rf"{_SHELL}(?:sudo|doas): (?:command )?not found",
             r"sudo: (?:The .no new privileges. flag|effective uid is not 0|unable to)",
@@ -119,8 +120,8 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "no system packages",
         "apt-get, apt, dpkg, dnf, apk",
-        "System packages can't be installed from a command: use a virtual environment, npm or another installer "
-        "into the workspace or `$HOME`, or ask the person.",
+        "System packages can't be installed from a command. Install into the workspace or `$HOME`, with a "
+        "virtual environment, npm or another installer, or ask the user.",
         (
             r"E: (?:Could not open lock file|List directory \S+ is missing)",
             r"E: Unable to (?:lock|write|read|acquire the dpkg|locate package)",
@@ -132,7 +133,7 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "no network",
         "curl, wget, git, ssh, pip, uv, npm, node, python, cargo, go, psql",
-        'A command has no network unless it lists its hosts: send `hosts=["{what}"]` with all that it must reach.',
+        'Commands have no network unless they list hosts. Send `hosts=["{what}"]` with every host it needs.',
         (
             *_UNRESOLVED,
             r"WARNING: Retrying \(.*(?:NewConnectionError|ConnectTimeoutError|ProxyError)",
@@ -144,7 +145,7 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "not through the proxy",
         "ssh, git over ssh, psql",
-        "The listed hosts are reached by HTTP(S) or SOCKS through `$https_proxy` only, and this program did not "
+        "Listed hosts can only be reached by HTTP(S) or SOCKS through `$https_proxy`, and this program did not "
         "use it for {what}.",
         _UNRESOLVED,
         condition="listed hosts",
@@ -153,7 +154,8 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "no host key or account",
         "git, ssh",
-        "The person's keys and passwords are not here, and nobody can type one: have the person do this step.",
+        "The user's keys and passwords are not available here and can't be typed in. Ask the user to do "
+        "this step.",
         (
             r"fatal: could not read (?:Username|Password) for",
             r"Host key verification failed",
@@ -164,7 +166,7 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "private file",
         "cat, cp, bash, python, node",
-        "`{what}` is private: commands can't see what is in it. Ask the person for what you need of it.",
+        "`{what}` is private: commands can't see its content. Ask the user for what you need from it.",
         (
             (
                 rf"{_SHELL}(?:\S+: )?(?:cannot (?:open|access|stat|read) )?{_PATH}:? (?:for reading: )?"
@@ -178,14 +180,14 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "repository elsewhere",
         "git in a linked worktree",
-        "Git writes into the repository of this worktree, `{what}`, which is not in the workspace: have the "
-        "person open both folders as one workspace (`handtools mcp WORKTREE REPOSITORY`).",
+        "Git writes to this worktree's repository, `{what}`, which is not in the workspace. Ask the user "
+        "to open both folders as one workspace (`handtools mcp WORKTREE REPOSITORY`).",
         (r".*(?:Unable|unable) to create '(?P<what>[^']+)/\.git/[^']*\.lock': Read-only file system",),
     ),
     CommandWall(
         "read-only",
         "touch, mkdir, bash, python, node, pip",
-        "`{what}` is outside of what a command may write: the workspace, `$HOME` and `/tmp`.",
+        "`{what}` is read-only: a command may write to the workspace, `$HOME` and `/tmp`.",
         (
             rf"{_SHELL}(?:\S+: )?(?:cannot [\w ]+? )?{_PATH}: Read-only file system",
             rf"OSError: \[Errno 30\] Read-only file system: {_PATH}",
@@ -197,15 +199,15 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "no hard links to older files",
         "git clone, git submodule add",
-        "For an ordinary user the kernel makes a copy where a command links to a file that was there before it. "
-        'Name the repository as a URL (`"file://$(realpath PATH)"`): git then copies.',
+        "Without root, the kernel copies a file from before this command instead of hard-linking it. "
+        'Name the repository as a URL (`"file://$(realpath PATH)"`), so that git copies.',
         (r"fatal: hardlink different from source",),
     ),
     CommandWall(
         "no space",
         "dd, tar, pip, npm, git",
-        "The place it wrote to is full: `$HOME` and `/tmp` are small. Remove what is not needed, or write into "
-        "the workspace.",
+        "The file system it wrote to is full: `$HOME` and `/tmp` are small. Delete files you don't need, "
+        "or write to the workspace.",
         (
             r".*No space left on device",
             r".*ENOSPC: no space left on device",
@@ -215,7 +217,7 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "too many processes",
         "bash, python, node, go",
-        "It started more processes or threads than a command may have: give it fewer workers (`-j 2`).",
+        "It started more processes or threads than a command may have. Use fewer workers (`-j 2`).",
         (
             r".*fork: (?:retry: )?(?:Resource temporarily unavailable|Cannot allocate memory)",
             r".*(?:BlockingIOError|OSError): \[Errno 11\] Resource temporarily unavailable",
@@ -227,7 +229,7 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "out of memory",
         "python, node, cc1plus, go, rustc",
-        "It ran out of the memory that a command may use: give it less at once, or fewer workers (`-j 2`).",
+        "It ran out of the memory a command may use. Process less at once, or use fewer workers (`-j 2`).",
         (
             r"(?:numpy\.\S+)?MemoryError\b",
             r".*JavaScript heap out of memory",
@@ -241,13 +243,13 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "too many open files",
         "python, node, git",
-        "It opened more files at once than a process may: work on fewer at a time.",
+        "It opened more files at once than a process may. Work on fewer at a time.",
         (r".*[Tt]oo many open files", r".*EMFILE"),
     ),
     CommandWall(
         "no services",
         "systemctl, service",
-        "There is no service manager: start the server itself with background=true.",
+        "There is no service manager. Start the server itself with background=true.",
         (
             r"System has not been booted with systemd",
             r"Failed to connect to bus",
@@ -257,7 +259,7 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "no terminal",
         "python, tmux, vim, docker, git, getpass",
-        "It wants a terminal: pass what it asks for by flags or a file, or start it with background=true and "
+        "It needs a terminal. Pass its input by flags or a file, or start it with background=true and "
         "pty=true and answer with `jobs`.",
         (
             r"EOFError(?:: EOF when reading a line)?$",
@@ -274,8 +276,8 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "not on PATH",
         "bash, env, npm, make",
-        "`{what}` is not on this command's PATH. Look for another name (`command -v`), a project's own "
-        "(`.venv/bin`, `node_modules/.bin`), install it into the workspace, or ask the person.",
+        "`{what}` is not on this command's PATH. Try another name (`command -v`) or the project's own copy "
+        "(`.venv/bin`, `node_modules/.bin`), install it into the workspace, or ask the user.",
         (
             rf"{_SHELL}(?P<what>[\w.+-]+): (?:command )?not found$",
             r"(?:/usr/bin/)?env: ['‘](?P<what>[^'’]+)['’]: No such file or directory",
@@ -284,11 +286,14 @@ WALLS: tuple[CommandWall, ...] = (
         condition="always",
     ),
 )
-"""Every wall that is told by its message, the most telling first; what we know ourselves is noted elsewhere."""
+"""Restrictions recognized by program output, most specific first.
+
+The proxy, the overlay and the supervisor report those they enforce themselves.
+"""
 
 
 def wall_notes(output: str, *, failed: bool, around: CommandConfinement) -> tuple[str, ...]:
-    """Return a sentence for each wall that a command's output tells of, the most telling first, at most two."""
+    """Return a sentence for each restriction that the output shows, most specific first, at most two."""
     lines = output.rstrip().splitlines()
     if not failed:
         lines = lines[-SUCCESS_LINES_CHECKED_FOR_WALLS:]
@@ -297,7 +302,7 @@ def wall_notes(output: str, *, failed: bool, around: CommandConfinement) -> tupl
 
 
 def _is_quoted(line: str) -> bool:
-    """Whether a line comes from a file, as `grep -n` shows it: then no program of this command met anything."""
+    """Whether a line was quoted from a file, as `grep -n` does, and so is not a message of this command."""
     return _QUOTED_LINE.match(line) is not None
 
 
@@ -305,7 +310,7 @@ def _walls_of(lines: Sequence[str], around: CommandConfinement) -> Iterator[str]
     for wall in WALLS:
         if not around.meets_condition(wall.condition):
             continue
-        # The last that is named is the one on which it gave up.
+        # Search from the end: the last host or path named is the one on which the command gave up.
         notes = (wall.note(line[:WALL_MESSAGE_LINE_CHARS].strip(), around) for line in reversed(lines))
         if note := next(filter(None, notes), ""):
             yield note

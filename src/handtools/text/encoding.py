@@ -1,4 +1,4 @@
-"""Character encodings: file bytes decoded to text and encoded back without loss; detection of binary files."""
+"""Character encodings: lossless decoding of file bytes to text and back; detection of binary files."""
 
 import codecs
 import re
@@ -8,7 +8,7 @@ from io import BytesIO
 
 from handtools.text import lines
 
-# UTF-32 first: its little-endian mark begins with that of UTF-16.
+# UTF-32 first: its little-endian mark begins with UTF-16's.
 _MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\x00\x00", "utf-32-le"),
@@ -25,9 +25,9 @@ _DECLARATION = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _DECLARATION_BYTES = 1024
-# Codecs that rewrite what they cannot hold instead of refusing it, or are no charset at all.
+# Codecs that rewrite what they can't represent instead of raising, or that are not charsets.
 _UNFIT = frozenset({"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7"})
-# What source code is found in; rarer code pages would only win by accident.
+# Encodings used for source code; rarer code pages would only be detected by accident.
 _NARROW = (
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257"),
     *("iso8859_2", "iso8859_15", "koi8_r", "koi8_u", "mac_roman", "cp437", "cp850", "cp866"),
@@ -47,10 +47,10 @@ _BEYOND_ASCII = re.compile("[^\x00-\x7f\udc80-\udcff]+")
 
 
 class Unencodable(ValueError):
-    """Raised when the file's encoding has no code for a character of the text to write."""
+    """Raised if the file's encoding can't represent a character of the text to write."""
 
     def __init__(self, character: str, offset: int, encoding: str) -> None:
-        super().__init__(f"{character!r} at offset {offset} cannot be written as {encoding}")
+        super().__init__(f"{character!r} at offset {offset} can't be encoded as {encoding}")
         self.character = character
         self.offset = offset
         self.encoding = encoding
@@ -58,7 +58,7 @@ class Unencodable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DecodedText:
-    """The decoded text of a file, with the encoding, byte order mark and error mode needed to write it back."""
+    """The decoded text of a file, with the encoding, byte order mark and error mode for writing it back."""
 
     body: str
     encoding: str
@@ -67,7 +67,7 @@ class DecodedText:
     errors: str = "strict"
 
     def encode(self, text: str) -> bytes:
-        """Encode `text` as this file is encoded, with its byte order mark; raises `Unencodable`."""
+        """Encode `text` in this file's encoding, with its byte order mark; raises `Unencodable`."""
         try:
             return self.bom + text.encode(self.encoding, self.errors)
         except UnicodeEncodeError as error:
@@ -75,14 +75,14 @@ class DecodedText:
             raise Unencodable(character, error.start, self.encoding) from error
 
     def with_own_line_ends(self, text: str) -> str:
-        """Convert the line ends of `text` to this file's most frequent one; unchanged when the file has none."""
+        """Convert the line endings of `text` to this file's most frequent one, if the file has any."""
         if "\n" not in self.body and "\r" not in self.body:
             return text
         return lines.convert_line_ends(text, lines.dominant_ending(self.body))
 
 
 def decode(data: bytes) -> DecodedText:
-    """Decode bytes by byte order mark, UTF-8, declaration or detection; encoding gives the same bytes again."""
+    """Decode bytes by byte order mark, UTF-8, declaration or detection, without losing any bytes."""
     return (
         _marked(data)
         or _wide(data)
@@ -95,7 +95,7 @@ def decode(data: bytes) -> DecodedText:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether bytes are binary data: many control characters, or NULs in what is not UTF-16 or UTF-32."""
+    """Whether bytes are binary: many control characters, or NULs without being UTF-16 or UTF-32."""
     if 0 in data[:_SNIFFED_BYTES]:
         return not _is_wide_text(data[:_SNIFFED_BYTES])
     # High bytes count as printable: they are letters in UTF-8 and in every legacy encoding.
@@ -104,7 +104,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def _attempt(data: bytes, encoding: str, confidence: float, bom: bytes = b"") -> DecodedText | None:
-    """Decode strictly; None unless encoding the text gives the same bytes again."""
+    """Decode strictly; None unless encoding the text restores the same bytes."""
     try:
         body = data.decode(encoding)
         if body.encode(encoding) != data:
@@ -125,7 +125,7 @@ def _utf8(data: bytes) -> DecodedText | None:
         body = data.decode()
     except UnicodeDecodeError:
         return None
-    # Plain ASCII under a declaration: what is added later must follow the declaration.
+    # ASCII text with a declaration: characters added later must use the declared encoding.
     declared = _declared(data) if len(body) == len(data) else None
     return declared or DecodedText(body, "utf-8")
 
@@ -142,7 +142,10 @@ def _marked(data: bytes) -> DecodedText | None:
 
 
 def _wide(data: bytes) -> DecodedText | None:
-    """Decode UTF-16 or UTF-32 without a byte order mark, recognized by where its NULs are; else None."""
+    """Decode UTF-16 or UTF-32 without a byte order mark, recognized by the positions of NULs.
+
+    Returns None for any other encoding.
+    """
     if 0 not in data[:_SNIFFED_BYTES]:
         return None
     encoding = _wide_encoding(data[:_SNIFFED_BYTES])
@@ -150,7 +153,7 @@ def _wide(data: bytes) -> DecodedText | None:
 
 
 def _wide_encoding(sample: bytes) -> str | None:
-    """Guess whether mostly Latin text is UTF-16 or UTF-32, and in which byte order; None when neither."""
+    """Guess whether mostly Latin text is UTF-16 or UTF-32, and its byte order; None if it is neither."""
     for width, encodings in ((4, ("utf-32-le", "utf-32-be")), (2, ("utf-16-le", "utf-16-be"))):
         units = len(sample) // width
         if not units:
@@ -180,7 +183,10 @@ def _is_wide_text(sample: bytes) -> bool:
 
 
 def _declared(data: bytes) -> DecodedText | None:
-    """Decode by the encoding that the text itself declares, such as `# coding: latin-1`; None if it fails."""
+    """Decode by the encoding that the text itself declares, such as `# coding: latin-1`.
+
+    Returns None if there is no declaration or decoding fails.
+    """
     head = data[:_DECLARATION_BYTES]
     if b"coding" not in head and b"charset" not in head:
         return None
@@ -189,19 +195,22 @@ def _declared(data: bytes) -> DecodedText | None:
         return None
     try:
         encoding = codecs.lookup(match[match.lastgroup].decode()).name
-        # A declaration must be readable in the encoding it declares; UTF-16 or EBCDIC is not.
+        # The declaration must be readable in the encoding it declares, which rules out UTF-16 and EBCDIC.
         readable = match[0].decode(encoding) == match[0].decode("ascii")
     except (UnicodeError, LookupError):
         return None
     if encoding in _UNFIT or encoding == "utf-8" or not readable:
         return None
-    # Browsers read Latin-1 as its superset, and pages are written for browsers.
+    # Browsers decode Latin-1 as its superset cp1252, and pages are written for browsers.
     western = match.lastgroup in ("html", "css") and encoding in ("ascii", "iso8859-1")
     return (western and _attempt(data, "cp1252", 0.95)) or _attempt(data, encoding, 0.95)
 
 
 def _damaged(data: bytes) -> DecodedText | None:
-    """Decode UTF-8 with a few bad bytes; None unless intact characters beyond ASCII outnumber the broken bytes."""
+    """Decode UTF-8 with a few bad bytes.
+
+    Returns None unless intact characters beyond ASCII outnumber the broken bytes.
+    """
     source = _escaped(data, 0.8)
     broken = sum(map(len, _ESCAPED.findall(source.body)))
     intact = sum(map(len, _BEYOND_ASCII.findall(source.body)))
@@ -209,11 +218,11 @@ def _damaged(data: bytes) -> DecodedText | None:
 
 
 def _detected(data: bytes) -> DecodedText | None:
-    """Decode by statistical detection of the charset, over a limited sample; None when nothing fits."""
+    """Decode by statistical charset detection on a limited sample; None if nothing fits."""
     from charset_normalizer import from_bytes
 
     sample = b"".join(_evidence(data))
-    # Two bytes make an East Asian character, so its high bytes do not all stand alone.
+    # East Asian characters take two bytes, so some of the high bytes must be adjacent.
     candidates = _NARROW + _EAST_ASIAN if _ADJACENT.search(sample) else _NARROW
     matches = from_bytes(
         sample, cp_isolation=[*candidates], preemptive_behaviour=False, enable_fallback=False
@@ -222,26 +231,26 @@ def _detected(data: bytes) -> DecodedText | None:
     if best is None:
         return None
     confidence = round(0.9 * (1 - best.chaos) * (0.5 + 0.5 * best.coherence), 2)
-    # Short texts often draw, and then Western text is by far the likeliest.
+    # Short texts often tie between charsets, and then Western text is by far the most likely.
     western = any(
         "cp1252" in each.could_be_from_charset
         and (each.chaos, each.coherence) == (best.chaos, best.coherence)
         for each in matches
     )
-    # GB 18030 has the Japanese syllables where EUC has them, but no Chinese text uses them.
+    # GB 18030 encodes kana with the same bytes as EUC-JP, but Chinese text does not use kana.
     japanese = best.encoding == "gb18030" and _KANA.search(str(best))
     encoding = "cp1252" if western else "euc_jp" if japanese else best.encoding
     return _attempt(data, encoding, confidence)
 
 
 def _evidence(data: bytes) -> Iterator[bytes]:
-    """Yield the lines that have bytes beyond ASCII, up to a size limit: the sample for charset detection."""
+    """Yield the lines with non-ASCII bytes, up to a size limit, as the sample for charset detection."""
     room = _EVIDENCE_BYTES
     for line in BytesIO(data):
         if line.isascii():
             continue
         if len(line) > room:
-            # Below the letters no byte is the second half of a character.
+            # Bytes below 0x30 are never the second byte of a character, so it is safe to cut after one.
             cut = _UP_TO_A_SIGN.match(line, 0, room)
             yield cut[0] if cut else line[:room]
             return
@@ -250,5 +259,5 @@ def _evidence(data: bytes) -> Iterator[bytes]:
 
 
 def without_surrogates(text: str) -> str:
-    """Replace lone surrogates by U+FFFD, so that the text can be encoded as JSON."""
+    """Replace lone surrogates with U+FFFD, so that the text can be encoded as JSON."""
     return text if text.isascii() else _UNPAIRED.sub("\ufffd", text)

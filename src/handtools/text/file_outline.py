@@ -1,4 +1,4 @@
-"""A source file as an outline of its symbols, or with the bodies of its functions folded."""
+"""Views of a source file: an outline of its symbols, or all lines with function bodies folded."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class OutlineSymbol:
     line: int
     body_line: int | None
     foldable: bool
-    """Whether the body can be folded, as of a function; not of a class, whose members are listed."""
+    """Whether the body can be folded: true for a function, false for a class, whose members are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,11 @@ class OutlineView:
 
 
 def render_outline(lines: Sequence[str], heads: Sequence[OutlineSymbol], budget: ReadBudget) -> OutlineView:
-    """Render an outline: a row per symbol with line range and head.
-
-    The deepest are left out if they do not fit.
-    """
+    """Render an outline with a row per symbol (line range and head); leave out the deepest to fit."""
     by_depth = Counter(head.depth for head in heads)
     rows = len(heads)
     for depth in sorted(by_depth, reverse=True):
-        # Rows that are too many are not even written: there can be tens of thousands, at tens of depths.
+        # Skip rendering if there are too many rows: there can be tens of thousands, at tens of depths.
         if rows <= budget.lines:
             text = _rows(lines, [head for head in heads if head.depth <= depth])
             if budget.holds(text):
@@ -56,7 +53,7 @@ def render_outline(lines: Sequence[str], heads: Sequence[OutlineSymbol], budget:
 
 
 def fold_bodies(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> list[str]:
-    """Render all lines with numbers, but function bodies folded to a note of how many lines they have."""
+    """Render all lines with numbers, with function bodies folded into a note of their line count."""
     rows = []
     folds = {head.body_line: head for head in heads if _folds(head)}
     line = 1
@@ -82,7 +79,7 @@ def _folds(head: OutlineSymbol) -> bool:
 
 
 def _closing(lines: Sequence[str], head: OutlineSymbol) -> int:
-    """Give the last line to fold of a body: a closing bracket or `end` stays visible."""
+    """Return the last line of a body to fold; a closing bracket or `end` stays visible."""
     last = without_line_ending(lines[head.end_line - 1]).strip()
     return head.end_line - 1 if (last[:1] in "})]" and last) or last.startswith("end") else head.end_line
 

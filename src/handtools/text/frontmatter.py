@@ -1,7 +1,8 @@
-"""Frontmatter: the YAML head of a Markdown file, parsed leniently in the subset that people write there.
+"""Frontmatter: the YAML header of a Markdown file, parsed leniently in the subset that people commonly use.
 
-What a strict parser refuses is kept as it was meant, and reported as a problem. Every scalar is text; `true` is
-the word. Understood are plain, quoted and block scalars, lists, and maps one level deep.
+Values that a strict parser would reject are kept as probably intended, and reported as problems. Every
+scalar is a string, including `true`. Supports plain, quoted and block scalars, lists, and maps one level
+deep.
 """
 
 import re
@@ -39,23 +40,25 @@ class Frontmatter:
     fields: dict[str, FrontmatterValue] = field(default_factory=dict)
     body: str = ""
     problems: tuple[str, ...] = ()
-    """What a strict YAML parser would refuse, each with its line."""
+    """What a strict YAML parser would reject, each with its line."""
 
 
 def read_frontmatter(text: str) -> Frontmatter:
-    """Split a Markdown file into its frontmatter fields and body; a file without frontmatter is all body."""
+    """Split a Markdown file into frontmatter fields and body; a file without frontmatter is all body."""
     lines = text.removeprefix("\ufeff").splitlines()
     start = next((at for at, line in enumerate(lines) if line.strip()), 0)
     if not lines or not _FENCE.match(lines[start]):
-        return Frontmatter(body=text, problems=("There is no head between `---` lines.",))
+        return Frontmatter(body=text, problems=("There is no frontmatter between `---` lines.",))
     within = range(start + 1, min(len(lines), start + 1 + MAX_FRONTMATTER_LINES))
     end = next((at for at in within if _END.match(lines[at])), None)
     if end is None:
-        return Frontmatter(body=text, problems=("The head that begins with `---` has no end.",))
-    problems = ["Line 1: the head does not begin on the first line."] if start else []
+        return Frontmatter(body=text, problems=("The frontmatter has no closing `---` line.",))
+    problems = ["Line 1: the frontmatter does not begin on the first line."] if start else []
     rows = lines[start + 1 : end]
     if sum(map(len, rows)) > MAX_FRONTMATTER_CHARS:
-        return Frontmatter(body=text, problems=(f"The head is over {MAX_FRONTMATTER_CHARS:,} characters.",))
+        return Frontmatter(
+            body=text, problems=(f"The frontmatter is over {MAX_FRONTMATTER_CHARS:,} characters.",)
+        )
     reader = _FrontmatterReader(rows, start + 2, problems)
     fields = reader.map(0, deep=False)
     return Frontmatter(fields, "\n".join(lines[end + 1 :]).strip("\n"), tuple(reader.problems))
@@ -78,11 +81,11 @@ class _FrontmatterReader:
             entry = _KEY.match(row.strip()) if _indent(row) == indent else None
             self.at += 1
             if entry is None:
-                self._problem("is no `key: value`")
+                self._problem("is not a `key: value` entry")
                 continue
             key = entry["key"].rstrip().strip("\"'")
             if key in found:
-                self._problem(f"gives `{key}` a second time")
+                self._problem(f"repeats the key `{key}`")
             found[key] = self._value((entry["rest"] or "").strip(), indent, deep=deep)
         return found
 
@@ -96,7 +99,7 @@ class _FrontmatterReader:
         return self._scalar(rest, indent)
 
     def _below(self, indent: int, *, deep: bool) -> FrontmatterValue:
-        """Parse the value on the rows below a key: a list, a map, a text, or empty."""
+        """Parse the value on the rows below a key: a list, a map, a string, or empty."""
         row = self._row()
         if row is None or _indent(row) < indent:
             return ""
@@ -108,7 +111,7 @@ class _FrontmatterReader:
             self.at += 1
             return self._scalar(row.strip(), indent)
         if deep:
-            self._problem("is nested deeper than is read here", row=self.at)
+            self._problem("is nested too deeply", row=self.at)
             self._deeper(indent)
             return ""
         inner = self.map(_indent(row), deep=True)
@@ -129,7 +132,7 @@ class _FrontmatterReader:
         return found
 
     def _scalar(self, rest: str, indent: int) -> str:
-        """Parse a scalar that begins with `rest` and may go on over several rows."""
+        """Parse a scalar that begins with `rest` and may span several rows."""
         if (block := _BLOCK.match(rest)) is not None:
             return self._block(block, indent)
         begun = self.at - 1
@@ -139,15 +142,13 @@ class _FrontmatterReader:
             quoted = pattern.match("\n".join(row.strip() for row in rows))
             if quoted is not None and not _uncommented(quoted["rest"]):
                 return self._quoted(quoted["text"], rest[0], begun)
-            self._problem("has a quote that does not end where it should", row=begun)
+            self._problem("has an unclosed quote or text after the closing quote", row=begun)
             return _plain(rows).strip(rest[0])
         text = _plain(rows)
         if rest[0] in _RESERVED or rest[0] in "[{":
-            self._problem(
-                f"begins with `{rest[0]}`, which means something else in YAML: quote it", row=begun
-            )
+            self._problem(f"begins with `{rest[0]}`, which is special in YAML: quote the value", row=begun)
         elif ": " in text or text.endswith(":"):
-            self._problem("has a colon in a text without quotes", row=begun)
+            self._problem("has a colon in an unquoted value", row=begun)
         return text
 
     def _quoted(self, text: str, mark: str, row: int) -> str:
@@ -162,10 +163,10 @@ class _FrontmatterReader:
                 number = int(code[1:], 16)
                 return chr(number) if number < 0x110000 else "\ufffd"
             if code not in _ESCAPED:
-                self._problem(f"has `\\{code}`, which YAML does not know", row=row)
+                self._problem(f"has `\\{code}`, which is not a YAML escape", row=row)
             return _ESCAPED.get(code, escape[0])
 
-        # JSON escapes a character beyond U+FFFF as two halves; one half alone is no character.
+        # JSON escapes a character beyond U+FFFF as a surrogate pair; a lone surrogate is replaced.
         return _ESCAPE.sub(meant, whole).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
     def _block(self, block: re.Match[str], indent: int) -> str:
@@ -188,18 +189,18 @@ class _FrontmatterReader:
         row = self.at - 1
         text = _flowing([rest, *self._deeper(indent)])
         if not text.endswith("]"):
-            self._problem("begins with `[`, which means a list in YAML: quote it", row=row)
+            self._problem("begins with `[`, which starts a list in YAML: quote the value", row=row)
             return text
         items = [item.strip() for item in split_at_commas(text[1:-1])]
         if any(set("[]{}") & set(item) for item in items if item[:1] not in "'\""):
-            self._problem("has brackets or braces in a list without quotes", row=row)
+            self._problem("has unquoted brackets or braces in a list", row=row)
         return [self._inline(item, row) for item in items if item]
 
     def _flow_map(self, rest: str, indent: int) -> FrontmatterValue:
         row = self.at - 1
         text = _flowing([rest, *self._deeper(indent)])
         if not text.endswith("}"):
-            self._problem("begins with `{`, which means a map in YAML: quote it", row=row)
+            self._problem("begins with `{`, which starts a map in YAML: quote the value", row=row)
             return text
         pairs = (item.partition(":") for item in split_at_commas(text[1:-1]) if item.strip())
         return {key.strip().strip("\"'"): self._inline(value.strip(), row) for key, _, value in pairs}
@@ -211,7 +212,7 @@ class _FrontmatterReader:
         return self._quoted(quoted["text"], item[0], row) if quoted else item.strip(item[0])
 
     def _row(self) -> str | None:
-        """Give the next row that is neither blank nor a comment; None at the end."""
+        """Return the next row that is neither blank nor a comment; None at the end."""
         while self.at < len(self.rows):
             row = self.rows[self.at]
             if row.strip() and not row.lstrip().startswith("#"):
@@ -238,7 +239,7 @@ class _FrontmatterReader:
 
 
 def split_at_commas(text: str) -> Iterator[str]:
-    """Split at the commas outside of quotes, brackets and braces."""
+    """Split at the commas outside quotes, brackets and braces."""
     depth, start = 0, 0
     for at, sign in _outside_quotes(text):
         depth += (sign in "[{") - (sign in "]}" and depth > 0)
@@ -249,7 +250,7 @@ def split_at_commas(text: str) -> Iterator[str]:
 
 
 def _outside_quotes(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the index and character of all that is outside quotes; a quote inside a word is an apostrophe."""
+    """Yield the index and character of all text outside quotes; a quote inside a word is an apostrophe."""
     at, fresh = 0, True
     while at < len(text):
         quoted = _QUOTED.match(text, at) if fresh else None
@@ -263,7 +264,7 @@ def _outside_quotes(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _flowing(rows: list[str]) -> str:
-    """Join the rows of a list or map in brackets to one text, without comments."""
+    """Join the rows of a list or map in brackets into one string, without comments."""
     text = "\n".join(row.strip() for row in rows)
     kept, start = "", 0
     for at, sign in _outside_quotes(text):
@@ -305,7 +306,7 @@ def _plain(rows: list[str]) -> str:
 
 
 def _folded(rows: list[str]) -> str:
-    """Join rows of a `>` block: single line breaks become spaces, except around rows that are indented further."""
+    """Join rows of a `>` block: single line breaks become spaces, except around further indented rows."""
     text, breaks, before = "", 0, ""
     for row in rows:
         if not row:

@@ -1,6 +1,6 @@
-"""Git's configuration files as values: sections, subsections, quoting, continuation lines, as git reads them.
+"""Parser of git's configuration files: sections, subsections, quoting and continuation lines, as in git.
 
-A text that git would not read, or that is not one text for every reader, is a `BadGitConfig`. ADR 163.
+A text that git would reject, or that parsers could interpret differently, raises `BadGitConfig`.
 """
 
 import string
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 GitConfig = Mapping[str, tuple[str | None, ...]]
 """Values by key, in the order written. Section and name are in lower case, a subsection is as written.
 
-None is a name without `=`, which git takes for true.
+None is the value of a name without `=`, which git treats as true.
 """
 _KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-")
 _SPACES = frozenset(" \t\n\r")
@@ -21,12 +21,12 @@ MAX_GIT_CONFIG_BYTES = 512 << 10
 
 
 class BadGitConfig(ValueError):
-    """Git could not read this configuration, or it is too long to be read here."""
+    """Raised if git would reject this configuration, or if it is too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitConfigKey:
-    """A key in its three parts; `remote.origin.url` is the name `url` of the section `remote "origin"`."""
+    """A key in its three parts; `remote.origin.url` is the name `url` in the section `remote "origin"`."""
 
     section: str
     subsection: str | None
@@ -43,7 +43,7 @@ class GitConfigKey:
 def parse_git_config(data: bytes) -> GitConfig:
     """Parse a configuration file; raises `BadGitConfig`. Included files are not read."""
     if b"\0" in data:
-        raise BadGitConfig("It holds a NUL byte.")
+        raise BadGitConfig("It contains a NUL byte.")
     if len(data) > MAX_GIT_CONFIG_BYTES:
         raise BadGitConfig(f"It is longer than {MAX_GIT_CONFIG_BYTES:,} bytes.")
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").replace("\r\n", "\n")
@@ -54,7 +54,7 @@ def parse_git_config(data: bytes) -> GitConfig:
 
 
 def _whole(text: str) -> str:
-    """A text whose bytes stood apart in the file, a quote between them, as the characters that they make."""
+    """Join bytes of one UTF-8 character that were separated by a quote in the file."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
 
@@ -80,7 +80,7 @@ class _GitConfigReader:
         return found
 
     def _next(self) -> str:
-        """The next character; after the end, git sees one more line end."""
+        """Return the next character; after the end of the text, a line feed, as in git."""
         char = self._text[self._at] if self._at < len(self._text) else "\n"
         self._at += 1
         return char
@@ -100,7 +100,7 @@ class _GitConfigReader:
                 return f"{name}.{self._subsection(char)}"
             if char not in _KEY_CHARACTERS and char != ".":
                 break
-        raise BadGitConfig("A section's name is not closed, or holds what no name may hold.")
+        raise BadGitConfig("A section's name is not closed, or contains an invalid character.")
 
     def _subsection(self, char: str) -> str:
         while char in _SPACES and char != "\n":
@@ -133,7 +133,7 @@ class _GitConfigReader:
         return self._value()
 
     def _value(self) -> str:
-        # Joined at the end: a value can be a megabyte long, and must not be copied with each character.
+        # Join once at the end: appending to a string would copy a long value for each character.
         value: list[str] = []
         blanks: list[str] = []
         quoted = False
@@ -157,8 +157,8 @@ class _GitConfigReader:
 
     def _escaped(self) -> str:
         char = self._next()
-        if char == "\n":  # the value goes on in the next line
+        if char == "\n":  # the value continues on the next line
             return ""
         if char not in _ESCAPES:
-            raise BadGitConfig(f"A value holds \\{char}.")
+            raise BadGitConfig(f"A value contains the invalid escape \\{char}.")
         return _ESCAPES[char]

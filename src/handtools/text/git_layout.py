@@ -1,8 +1,7 @@
-"""The layout of a git folder: for each path in it, which git folder it belongs to and what git takes it for.
+"""The layout of a git folder: for each path in it, the git folder it belongs to and what git uses it for.
 
-A path is matched component by component, so no pattern spans a slash. A name that the tables do not list has no
-kind: whoever judges it must treat it as unknown. The tables follow gitrepository-layout(5) and git's sources.
-ADR 163.
+A path is matched component by component, so no pattern spans a slash. A name that is not in the tables has
+no kind: callers must treat it as unknown. The tables follow gitrepository-layout(5) and git's sources.
 """
 
 import re
@@ -19,19 +18,19 @@ GitFileKind = Literal[
 ]  # fmt: skip
 _ID = "(?:[0-9a-f]{40}|[0-9a-f]{64})"
 _REF_NAME = re.compile(r"(?!\.)(?!.*(?:\.\.|@\{|\.lock$))[^\x00-\x20\x7f~^:?*\[\\/]+(?<!\.)")
-"""One component of a ref's name, as git-check-ref-format(1) permits it."""
+"""One component of a ref's name, as allowed by git-check-ref-format(1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """A file, or a folder with any names that are valid in a ref, however deep."""
+    """A file, or a folder whose descendants may have any names that are valid in a ref."""
 
     kind: GitFileKind
 
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What may be in a folder, by its name or by a regular expression for the whole name."""
+    """The possible entries of a folder, by name or by a regex for the full name."""
 
     names: Mapping[str, "_Entry"] = field(default_factory=dict)
     patterns: Mapping[str, "_Entry"] = field(default_factory=dict)
@@ -135,7 +134,7 @@ _GIT_FOLDER = _Folder(
         "remotes": _Folder(),
         "modules": _Folder(),
         "worktrees": _Folder(),
-        # Git resolves later conflicts by what is recorded here.
+        # rerere resolves later conflicts with what is recorded here, so its files have no known kind.
         "rr-cache": _Folder(),
         "rebase-merge": _REBASE_MERGE,
         "rebase-apply": _REBASE_APPLY,
@@ -147,35 +146,35 @@ _GIT_FOLDER = _Folder(
     _data(r"sharedindex\.[0-9a-f]+", r"[A-Z_]+_(?:HEAD|MSG|EDITMSG)", r"BISECT_[A-Z_]+"),
 )  # fmt: skip
 RESERVED_NAMES = frozenset(map(str.casefold, _GIT_FOLDER.names))
-"""Names of git's own in a git folder, in lower case. No component of a submodule's name may be one of them.
+"""Names that git uses in a git folder, in lower case; not allowed as a component of a submodule's name.
 
-Its git folder would lie where git keeps something else, and could be taken for that.
+Otherwise the submodule's git folder could be mistaken for one of git's own files.
 """
 
 
 class GitPath(NamedTuple):
-    """A path below a folder `.git`, or below a bare repository, as git reads it."""
+    """A path below a `.git` folder, or below a bare repository, as git interprets it."""
 
     folder: str
-    """The innermost git folder that it lies in, relative to the outer one: empty, or such as `modules/NAME`."""
+    """The innermost git folder around it, relative to the outermost; empty or for example `modules/NAME`."""
     path: str
     """The path in that folder."""
     kind: GitFileKind | None
-    """None if git has no such file, as far as is known here."""
+    """None if the tables have no such file."""
 
     @property
     def is_of_worktree(self) -> bool:
-        """Whether the git folder is that of a linked worktree."""
+        """Whether the git folder belongs to a linked worktree."""
         return self.folder.split("/")[-2:-1] == ["worktrees"]
 
     @property
     def is_of_submodule(self) -> bool:
-        """Whether the git folder is that of a submodule."""
+        """Whether the git folder belongs to a submodule."""
         return bool(self.folder) and not self.is_of_worktree
 
 
 def read_git_path(inner: str, *, is_folder: bool = False) -> GitPath:
-    """Say what a path below a git folder is; `inner` is relative to the outermost git folder."""
+    """Classify a path below a git folder; `inner` is relative to the outermost git folder."""
     parts = inner.split("/")
     start = 0
     while size := _nested_size(parts[start:], is_folder=is_folder):
@@ -185,7 +184,7 @@ def read_git_path(inner: str, *, is_folder: bool = False) -> GitPath:
 
 
 def is_nested_git_folder(inner: str) -> bool:
-    """Whether a path below a git folder is where git keeps that of a submodule or of a worktree."""
+    """Whether a path below a git folder is the git folder of a submodule or of a worktree."""
     return read_git_path(f"{inner}/HEAD")[:2] == (inner, "HEAD")
 
 
@@ -195,16 +194,16 @@ def is_ref_name(name: str) -> bool:
 
 
 def _nested_size(parts: Sequence[str], *, is_folder: bool) -> int:
-    """Count the leading components that lead to the git folder of a submodule or worktree; 0 if there is none.
+    """Count the leading components that are the git folder of a submodule or worktree; 0 if there is none.
 
-    A submodule's name may have several components; it ends before the first name of git's own.
+    A submodule's name may have several components; it ends before the first reserved name.
     """
     if parts[0] == "worktrees":
         return 2 if len(parts) > 2 else 0
     if parts[0] != "modules":
         return 0
     own = next((n for n, part in enumerate(parts) if n and part.casefold() in RESERVED_NAMES), len(parts))
-    # If no name of git's own follows, the last component is a file of the git folder, or a part of the name.
+    # If no reserved name follows, the last component is a file in the git folder, or part of the name.
     size = own if own < len(parts) or is_folder else len(parts) - 1
     return size if 1 < size < len(parts) and all(map(_is_submodule_name, parts[1:size])) else 0
 

@@ -1,7 +1,4 @@
-"""Loose objects of git: inflated piece by piece within a limit, to compare their content with their names.
-
-ADR 163.
-"""
+"""Git's loose objects: inflated piece by piece up to a limit, to compare their content with their names."""
 
 import hashlib
 import zlib
@@ -12,13 +9,14 @@ _PART_BYTES = 1 << 20
 
 
 class BadGitObject(ValueError):
-    """A file can't be read as a loose object, or holds more than it may."""
+    """Raised if a file is not a valid loose object, or its content is too large."""
 
 
 def loose_object_digest(pieces: Iterable[bytes], *, algorithm: str, max_bytes: int) -> tuple[str, int]:
-    """Return the hash of a loose object's content, which git names it by, and the size of that content.
+    """Return the hash of a loose object's content, which is its name in git, and the size of the content.
 
-    `pieces` are the bytes of the file. Raises `BadGitObject`, also if the content has more than `max_bytes`.
+    `pieces` has the bytes of the file. Raises `BadGitObject`, including if the content is longer than
+    `max_bytes`.
     """
     inflater, size = zlib.decompressobj(), 0
     digest = hashlib.new(algorithm, usedforsecurity=False)
@@ -32,13 +30,13 @@ def loose_object_digest(pieces: Iterable[bytes], *, algorithm: str, max_bytes: i
             waiting = inflater.unconsumed_tail
             size += len(part)
             if size > max_bytes:
-                raise BadGitObject(f"It holds more than {max_bytes:,} bytes.")
+                raise BadGitObject(f"Its content is longer than {max_bytes:,} bytes.")
             digest.update(part)
             if not waiting and len(part) < _PART_BYTES:
                 break
         else:
             if waiting or inflater.unused_data:
-                raise BadGitObject("Other bytes follow its end.")
+                raise BadGitObject("It has extra bytes after its end.")
     if not inflater.eof:
-        raise BadGitObject("It is cut off.")
+        raise BadGitObject("It is truncated.")
     return digest.hexdigest(), size

@@ -1,6 +1,7 @@
-"""Words in a git setting that may be paths: the value as a whole, and the words of a command line.
+"""Words in a git setting that may be paths: the full value, and the words of a command line.
 
-A setting is taken for a path or a command unless it is known to be neither, as git has many that are one. ADR 163.
+A setting is treated as a path or a command unless it is known to be neither, since many of git's settings
+are one.
 """
 
 import re
@@ -18,7 +19,7 @@ _DATA_KEYS = frozenset(
         "mailmap.file", "safe.directory", "scalar.repo",
     }
 )  # fmt: skip
-"""Keys with a path of which git reads no more than a text to show, or that name a repository."""
+"""Keys of paths that git only reads as text to display, or that name a repository."""
 _DATA_SECTIONS = frozenset({"gitflow", "color", "pretty", "gui"})
 _WORD_BREAKS = re.compile(r"""[\s'"`;|&()<>{}=:,]+""")
 _VARIABLES = re.compile(r"\$\{?\w+\}?|\$(?=\()")
@@ -32,13 +33,13 @@ class PathWord(NamedTuple):
     """A word of a setting that may be a path."""
 
     word: str
-    """As it is written, relative to the top of the repository if it does not begin with a slash."""
+    """As written, relative to the top of the repository if it does not begin with a slash."""
     is_whole_folder: bool
-    """Whether everything below counts, if it is a folder."""
+    """Whether everything below it counts too if it is a folder."""
 
 
 def setting_path_words(key: str, value: str) -> tuple[PathWord, ...]:
-    """List the words of a setting that may be paths; none for an alias that runs no shell."""
+    """List the words of a setting that may be paths; none for an alias that does not run a shell."""
     parts = GitConfigKey.of(key)
     if key in _DATA_KEYS or parts.section in _DATA_SECTIONS:
         return ()
@@ -52,13 +53,13 @@ def setting_path_words(key: str, value: str) -> tuple[PathWord, ...]:
         if word and not _NO_PATH.fullmatch(word) and len(words) < MAX_SETTING_WORDS:
             words[word] = words.get(word, False) or is_whole_folder
 
-    # A program without a slash is looked for on PATH, so it is no file of the workspace.
+    # A program name without a slash is looked up on PATH, so it is not a file in the workspace.
     if parts.name.endswith(_PATH_ENDINGS) or ("/" in command and not any(map(str.isspace, command))):
         add(command, is_whole_folder=key in _FOLDER_KEYS or (not is_alias and "/" in command))
     first = command.split(maxsplit=1)[0] if command.strip() else ""
     entered = _ENTERED_FOLDERS.findall(command)
     for word in _command_words(command):
-        # A word without a slash or a dot is hardly ever a path: it is a program, a subcommand, a branch.
+        # A word without a slash or a dot is hardly ever a path, but a program, a subcommand or a branch.
         if word in entered or ("/" not in word and ("." not in word or word == first)):
             continue
         add(word, is_whole_folder=not is_alias and "/" in word)
@@ -71,7 +72,7 @@ def setting_path_words(key: str, value: str) -> tuple[PathWord, ...]:
 
 
 def _command_words(command: str) -> list[str]:
-    """The words of a command line, with and without regard to quotes; what follows a variable is relative."""
+    """List the words of a command line, with and without quoting; paths after variables are relative."""
     try:
         quoted = shlex.split(command)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The report as a page that is served while agents work: new calls, questions with their answers, undo.
+"""The live view: the report as a page served while agents work, with new calls, approval requests and undo.
 
-Whatever is clicked is a form, so that it works without a script; the script adds what comes and answers in place.
-ADR 230.
+Every button belongs to a form, so the page works without JavaScript. The script adds new calls and shows
+outcomes without reloading.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,24 +21,24 @@ from handtools.text.html_report import (
 )
 
 LIVE_VIEW_BYTES_PER_CALL = 24_000
-"""How much of one call's arguments, answer and diff is shown."""
+"""Most bytes shown of one call's arguments, result and diff."""
 LIVE_QUESTION_BYTES = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class LiveCall:
-    """A call of the live view, and what a person may do with it."""
+    """A call of the live view, and the actions that the user can take on it."""
 
     id: str
-    """The whole id, which the forms name."""
+    """The full id, which the forms send."""
     call: ReportedCall
     actions: tuple[str, ...] = ()
-    """Of `undo`, `redo` and `cancel`."""
+    """Any of `undo`, `redo` and `cancel`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveQuestion:
-    """A question that waits for a person."""
+    """An approval request that waits for the user."""
 
     call_id: str
     fingerprint: str
@@ -46,9 +46,9 @@ class LiveQuestion:
     rule: str
     preview: str
     remembered: str
-    """What an answer for the session or the project would store."""
+    """The rule that an approval for the session or the project would store."""
     asked_by: str
-    """Tool, session and agent in a few words."""
+    """A short description of tool, session and agent."""
 
 
 def live_view_page(
@@ -59,7 +59,7 @@ def live_view_page(
     events: str = "",
     older: str = "",
 ) -> str:
-    """Build the page, with calls newest first; `events` and `older` are addresses, or empty."""
+    """Build the page, with calls newest first; `events` and `older` are URLs, or empty."""
     name = escaped(title)
     shown = [live.call for live in reversed(calls)]
     feed = f' data-events="{escaped(events)}"' if events else ""
@@ -67,11 +67,11 @@ def live_view_page(
         [
             *_head(name),
             f"<header><h1>{name}</h1><p>{escaped(summary_line(shown))}</p>",
-            '<p id="status" role="status"></p><noscript><p>Reload this page to see what is new.</p></noscript>',
-            f'</header><main{feed}><section id="questions" aria-label="Waiting for an answer">',
+            '<p id="status" role="status"></p><noscript><p>Reload the page to see new calls.</p></noscript>',
+            f'</header><main{feed}><section id="questions" aria-label="Pending approval requests">',
             *(live_question_item(question) for question in questions),
             "</section>",
-            f"<details><summary>Figures</summary>{''.join(figures(shown))}</details>",
+            f"<details><summary>Charts</summary>{''.join(figures(shown))}</details>",
             '<section aria-label="Calls">',
             search_fields(),
             '<ol id="calls">',
@@ -84,14 +84,14 @@ def live_view_page(
 
 
 def outcome_page(text: str) -> str:
-    """The page that answers a form where no script shows the outcome in place."""
+    """The response page of a form, for browsers without JavaScript."""
     back = '<p><a href="/">Back to the calls</a></p>'
     told = f'<main><p role="status">{escaped(text)}</p>{back}</main></body></html>\n'
     return "".join([*_head("handtools"), told])
 
 
 def forwarding_page(link: str) -> str:
-    """A page that leads to a link by itself, and shows it to a browser that does not follow."""
+    """A page that redirects to a link, and shows it in case the browser does not follow the redirect."""
     address = escaped(link)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
@@ -101,7 +101,7 @@ def forwarding_page(link: str) -> str:
 
 
 def content_policy() -> str:
-    """The content security policy of all these pages: our script, our style, this server, nothing else."""
+    """The content security policy of all these pages: allows only our script, our style and this server."""
     return (
         f"default-src 'none'; style-src '{source_hash(_ALL_STYLE)}'; "
         f"script-src '{source_hash(REPORT_SCRIPT + _SCRIPT)}'; connect-src 'self'; form-action 'self'; "
@@ -110,7 +110,7 @@ def content_policy() -> str:
 
 
 def live_call_item(live: LiveCall) -> str:
-    """One call of the list, with buttons for what may be done with it."""
+    """One call of the list, with buttons for its actions."""
     buttons = "".join(
         f'<form method="post" action="/{action}"><input type="hidden" name="call" value="{escaped(live.id)}">'
         f"<button>{action.capitalize()}</button></form>"
@@ -121,7 +121,7 @@ def live_call_item(live: LiveCall) -> str:
 
 
 def live_question_item(question: LiveQuestion) -> str:
-    """A question with what it is about, why it is asked, and the answers that can be given."""
+    """An approval request with its subject, the rule that caused it, its preview and answer buttons."""
     answers = "".join(
         f'<button name="answer" value="{value}">{words}</button>'
         for value, words in (
@@ -147,9 +147,9 @@ def live_question_item(question: LiveQuestion) -> str:
 
 def _remembering(question: LiveQuestion) -> str:
     if not question.remembered:
-        return "Nothing would be remembered: it is asked each time."
+        return "This approval can't be remembered: every such call needs approval again."
     lines = " · ".join(question.remembered.split("\n"))
-    return f"For the session or the project this is remembered: <code>{escaped(lines)}</code>"
+    return f"For the session or the project, this rule is remembered: <code>{escaped(lines)}</code>"
 
 
 def _head(name: str) -> Iterable[str]:
@@ -183,7 +183,7 @@ for(const button of form.querySelectorAll("button"))button.disabled=true;
 told.textContent="Working …";
 try{const answer=await fetch(form.action,{method:"POST",body:sent,headers:{accept:"text/plain"}});
 told.textContent=await answer.text()}
-catch(problem){told.textContent="The server does not answer: is it stopped?"}
+catch(problem){told.textContent="The server does not respond. Is it still running?"}
 for(const button of form.querySelectorAll("button"))button.disabled=false});
 function showQuestions(given){
 for(const card of [...questions.children])if(given[card.id]===undefined||
@@ -201,6 +201,6 @@ if(given.length)choose()}
 if(main.dataset.events){const source=new EventSource(main.dataset.events);
 source.onmessage=event=>{const news=JSON.parse(event.data);showCalls(news.calls);showQuestions(news.questions);
 if(news.cut)location.reload()};
-source.onerror=()=>{told.textContent="Not connected: what is new is not shown."};
+source.onerror=()=>{told.textContent="Not connected: new calls are not shown."};
 source.onopen=()=>{if(told.textContent.startsWith("Not connected"))told.textContent=""}}
 """

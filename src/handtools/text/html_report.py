@@ -1,7 +1,4 @@
-"""A session of calls as one HTML page that opens from disk: figures, calls, diffs, outputs. Nothing is fetched.
-
-ADR 217.
-"""
+"""The session report: a self-contained HTML page with charts, calls, diffs and outputs; loads nothing."""
 
 import base64
 import hashlib
@@ -15,24 +12,24 @@ from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters
 
 MAX_BODY_BYTES = 4_500_000
-"""How much of arguments, answers and diffs is in one page; each call gets its part of it."""
+"""Most bytes of arguments, results and diffs in one page, divided among its calls."""
 MAX_CALL_BYTES = 40_000
 MOST_CHART_ROWS = 12
 STATUS_MARKS = {"ok": "✓", "pending": "?", "running": "…", "denied": "⊘"}
-"""A sign for each status, beside its colour; all others are failures."""
+"""A symbol for each status, in addition to its colour; all other statuses are failures."""
 FAILURE_MARK = "✗"
 STATUS_KINDS = {"✓": "good", "?": "open", "…": "open"}
-"""The class of a call in the page by its sign; all others are `bad`."""
+"""The CSS class of a call by its symbol; all others are `bad`."""
 MOST_PAUSE_SECONDS = 120.0
-"""Longer pauses between calls are drawn this long: a night would leave no room for the day."""
+"""Longer pauses between calls are drawn this long; a night would leave no room for the rest."""
 TIMELINE_STEPS = 1_000
 TIMELINE_BARS = {"good": (3, 4), "open": (2, 6), "bad": (0, 10)}
-"""Where a call's bar begins in its row, and how high it is: what did not end well is seen without its colour."""
+"""Top and height of a call's bar in its row, so that failed calls can be recognised without colour."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedFile:
-    """A file that a call changed, and how many lines came and went; None for what is no text."""
+    """A file that a call changed, with the numbers of added and removed lines; None if it is not text."""
 
     path: str
     added: int | None
@@ -41,14 +38,14 @@ class ReportedFile:
 
 @dataclass(frozen=True, slots=True)
 class ReportedQuestion:
-    """A question that a person was asked in a call: what for, by which rule, and what they said."""
+    """An approval request of a call: its subject, the rule that caused it, and the user's answer."""
 
     title: str
     rule: str
     answer: str
-    """Such as `allowed once`, `denied`, or `waits for an answer`; its first word is what is counted."""
+    """For example `allowed once`, `denied`, or `waits for an answer`; counted by the first word."""
     message: str = ""
-    """What the person told the agent with a no."""
+    """The user's message to the agent when denying."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ class ReportedCall:
     id: str
     tool: str
     subject: str
-    """What it was about, in a few words: the paths it changed, or its first argument."""
+    """A short description: the paths it changed, or its first argument."""
     at: str
     seconds: float
     tokens: int
@@ -72,10 +69,10 @@ class ReportedCall:
     diff: str
     files: tuple[ReportedFile, ...] = ()
     match: str = ""
-    """Of an edit: in what the old text differed from the file; `exact` for nothing, else why it was refused."""
+    """For an edit: how the old text differed from the file (`exact` if not), or why it was refused."""
     undo_command: str = ""
     began: float = 0.0
-    """When it began and when it ended, in seconds since any fixed time."""
+    """When it began and when it ended, in seconds since any fixed point in time."""
     ended: float = 0.0
     questions: tuple[ReportedQuestion, ...] = ()
 
@@ -86,7 +83,7 @@ class ReportedTask:
 
     name: str
     status: str
-    """As that of a call: `ok`, or anything else for what did not end well."""
+    """Same as for a call: `ok`, or anything else for a failure."""
     score: float | None
     seconds: float
     calls: int
@@ -97,7 +94,7 @@ class ReportedTask:
 
 @dataclass(frozen=True, slots=True)
 class ChartRow:
-    """One bar of a chart: a name, its value, and the value as it is written beside the bar."""
+    """One bar of a chart: a name, its value, and the value as text next to the bar."""
 
     name: str
     value: float
@@ -105,10 +102,7 @@ class ChartRow:
 
 
 def html_report(title: str, calls: Sequence[ReportedCall], *, tasks: Sequence[ReportedTask] = ()) -> str:
-    """Build the page, with calls in the order given, and the tasks of a batch above them.
-
-    Whatever they contain is shown as text.
-    """
+    """Build the page, with calls in the given order below the tasks of a batch; all content is escaped."""
     room = min(MAX_BODY_BYTES // max(len(calls), 1), MAX_CALL_BYTES)
     style, script = source_hash(REPORT_STYLE), source_hash(REPORT_SCRIPT)
     policy = f"default-src 'none'; style-src '{style}'; script-src '{script}'"
@@ -130,12 +124,12 @@ def html_report(title: str, calls: Sequence[ReportedCall], *, tasks: Sequence[Re
 
 
 def escaped(text: str) -> str:
-    """Text for any place in the page, with control, invisible and direction characters made visible."""
+    """Escape text for any place in the page; make control, invisible and direction characters visible."""
     return html.escape(with_visible_characters(text))
 
 
 def _escaped_within(text: str, most: int) -> str:
-    """Text for the page in at most so many bytes, with a note of how much was cut."""
+    """Escape text for the page, cut to `most` bytes with a note of how much is missing."""
     kept = text[:most]
     shown = escaped(kept)
     while kept and (size := len(shown.encode())) > most:
@@ -146,14 +140,14 @@ def _escaped_within(text: str, most: int) -> str:
 
 
 def summary_line(calls: Sequence[ReportedCall]) -> str:
-    """What the calls come to, in one line."""
+    """Totals of all calls in one line."""
     failed = sum(mark_of_status(call.status) == FAILURE_MARK for call in calls)
     files = {file.path for call in calls for file in call.files}
     told = [
         number_with_noun(len(calls), "call"),
         f"{failed:,} failed",
         f"{number_with_noun(len(files), 'file')} changed",
-        f"{sum(call.tokens for call in calls):,} tokens of answers",
+        f"{sum(call.tokens for call in calls):,} result tokens",
         f"{sum(call.seconds for call in calls):,.1f} s in tools",
     ]
     if calls:
@@ -162,7 +156,7 @@ def summary_line(calls: Sequence[ReportedCall]) -> str:
 
 
 def mark_of_status(status: str) -> str:
-    """The sign of a status."""
+    """The symbol of a status."""
     return STATUS_MARKS.get(status, FAILURE_MARK)
 
 
@@ -173,7 +167,7 @@ def kind_of_status(status: str) -> str:
 
 def figures(calls: Sequence[ReportedCall]) -> Iterable[str]:
     """The timeline and the charts of calls, oldest first."""
-    yield '<section class="charts" aria-label="Figures">'
+    yield '<section class="charts" aria-label="Charts">'
     yield from _timeline(calls)
     yield from (_chart(heading, rows) for heading, rows in _charts(calls) if rows)
     yield "</section>"
@@ -191,11 +185,11 @@ def _charts(calls: Sequence[ReportedCall]) -> Iterable[tuple[str, list[ChartRow]
     matches = Counter(call.match for call in calls if call.match)
     ends = Counter(call.code or call.status for call in calls if call.status != "ok")
     yield "Time by tool", _rows(seconds, "{:,.1f} s")
-    yield "Tokens of answers by tool", _rows(tokens, "{:,}")
+    yield "Result tokens by tool", _rows(tokens, "{:,}")
     yield "Files by lines changed", _rows(lines, "{:,}")
     yield "Edits by how the old text was found", _rows(matches, "{:,}")
-    yield "Questions asked, by rule", _question_rows(calls)
-    yield "Calls that did not end well, or wait", _rows(ends, "{:,}")
+    yield "Approval requests by rule", _question_rows(calls)
+    yield "Failed or pending calls", _rows(ends, "{:,}")
 
 
 def _rows(values: "Counter[str]", form: str) -> list[ChartRow]:
@@ -217,7 +211,7 @@ def _question_rows(calls: Sequence[ReportedCall]) -> list[ChartRow]:
 
 
 def _timeline(calls: Sequence[ReportedCall]) -> Iterable[str]:
-    """When each tool was used: a row for each, with a bar for each call, as long as the call was."""
+    """A table with a row for each tool and a bar for each call, from its start to its end."""
     placed = list(_without_long_pauses(calls))
     whole = max((end for _, _, end in placed), default=0.0)
     if not whole:
@@ -228,7 +222,7 @@ def _timeline(calls: Sequence[ReportedCall]) -> Iterable[str]:
         last = max(int(end / whole * TIMELINE_STEPS), first + 2)
         rows.setdefault(call.tool, []).append((kind_of_status(call.status), first, last))
     yield '<table class="timeline"><caption>Timeline '
-    yield f"<small>{escaped(calls[0].at)} to {escaped(calls[-1].at)}; a high bar did not end well; "
+    yield f"<small>{escaped(calls[0].at)} to {escaped(calls[-1].at)}; tall bars are failed calls; "
     yield f"pauses over {MOST_PAUSE_SECONDS / 60:.0f} minutes are shortened</small></caption><tbody>"
     tools = Counter(call.tool for call in calls)
     for tool, count in tools.most_common(MOST_CHART_ROWS):
@@ -244,7 +238,7 @@ def _timeline(calls: Sequence[ReportedCall]) -> Iterable[str]:
 
 
 def _without_long_pauses(calls: Sequence[ReportedCall]) -> Iterable[tuple[ReportedCall, float, float]]:
-    """Each call with its begin and end in seconds since the first one, long pauses between calls cut short."""
+    """Yield each call with its start and end in seconds since the first one; long pauses are shortened."""
     cut, until = 0.0, 0.0
     for number, call in enumerate(sorted(calls, key=lambda each: each.began)):
         if not number:
@@ -255,7 +249,7 @@ def _without_long_pauses(calls: Sequence[ReportedCall]) -> Iterable[tuple[Report
 
 
 def _chart(heading: str, rows: Sequence[ChartRow]) -> str:
-    """A table whose bars are drawn beside the figures: nothing is told by length or colour alone."""
+    """A table with a bar next to each number, so that no information depends on length or colour alone."""
     most = max(row.value for row in rows) or 1
     drawn = "".join(
         f'<tr><th scope="row">{escaped(row.name)}</th><td>{escaped(row.text)}</td><td>'
@@ -288,15 +282,15 @@ def _task_table(tasks: Sequence[ReportedTask]) -> Iterable[str]:
     yield "</tbody></table></div></section>"
 
 
-_TASK_COLUMNS = ("Task", "Score", "Seconds", "Calls", "Tokens of answers", "Files changed", "Error")
+_TASK_COLUMNS = ("Task", "Score", "Seconds", "Calls", "Result tokens", "Files changed", "Error")
 _MOST_NOTE_BYTES = 500
 
 
 def search_fields() -> str:
-    """The fields that choose among calls."""
+    """The fields that filter the list of calls."""
     return (
         '<p class="tools"><label>Search <input id="search" type="search"></label> '
-        '<label><input id="problems" type="checkbox"> only what did not end well</label> '
+        '<label><input id="problems" type="checkbox"> only failed or pending</label> '
         '<output id="count" for="search problems"></output></p>'
     )
 
@@ -309,25 +303,25 @@ def _call_list(calls: Sequence[ReportedCall], room: int) -> Iterable[str]:
 
 
 def call_item(call: ReportedCall, room: int, *, actions: str = "") -> str:
-    """One call of the list in about `room` bytes; `actions` is HTML that stands before what it contains."""
+    """One call of the list in about `room` bytes; `actions` is HTML to put before its details."""
     mark = mark_of_status(call.status)
     kind = kind_of_status(call.status)
     state = " ".join(
         filter(None, (call.status, call.code if call.code != call.status else "", call.undone))
     )
     facts = [call.at, f"{call.seconds:,.2f} s", number_with_noun(call.tokens, "token"), call.agent]
-    parts = [("Arguments", call.arguments, room // 4), ("Answer", call.answer, room // 4)]
+    parts = [("Arguments", call.arguments, room // 4), ("Result", call.answer, room // 4)]
     bodies = [
         f"<h3>{name}</h3><pre tabindex=0>{_escaped_within(text, most)}</pre>"
         for name, text, most in parts
         if text
     ]
     if call.questions:
-        bodies.insert(0, f"<h3>Questions</h3><ul>{''.join(map(_question, call.questions))}</ul>")
+        bodies.insert(0, f"<h3>Approval requests</h3><ul>{''.join(map(_question, call.questions))}</ul>")
     if call.diff:
         bodies.append(f"<h3>Changes</h3><pre tabindex=0>{coloured_diff(call.diff, room // 2)}</pre>")
     if call.undo_command:
-        bodies.append(f"<p>Take it back: <code>{escaped(call.undo_command)}</code></p>")
+        bodies.append(f"<p>Undo: <code>{escaped(call.undo_command)}</code></p>")
     return (
         f'<li class="{kind}" id="call-{escaped(call.id)}"><details><summary><b>{mark} {escaped(state)}</b> '
         f"<code>{escaped(call.tool)}</code> <span>{escaped(call.subject)}</span> "
@@ -345,26 +339,26 @@ def _question(question: ReportedQuestion) -> str:
 
 
 def coloured_diff(diff: str, most: int) -> str:
-    """A diff with its added and removed lines marked, in at most twice so many bytes.
+    """A diff with its added and removed lines marked up, in at most `2 * most` bytes.
 
-    Their signs stay, so colour is never the only one.
+    The `+` and `-` stay, so that colour is never the only cue.
     """
     shown = _escaped_within(diff, most)
     marks = {"+": "ins", "-": "del"}
     groups = groupby(shown.split("\n"), lambda line: line[:1])
     runs = ((marks.get(sign), "\n".join(lines)) for sign, lines in groups)
     marked = "\n".join(f"<{mark}>{lines}</{mark}>" if mark else lines for mark, lines in runs)
-    # Lines of a sign or two can be more mark than text.
+    # For very short lines the markup can be longer than the text.
     return marked if len(marked) <= 2 * most else shown
 
 
 def source_hash(text: str) -> str:
-    """The name of a script or style in a content security policy."""
+    """The hash by which a content security policy allows an inline script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-# Neither calls nor their summaries are list items to the browser: it numbers those again for each one that is
-# hidden, and a search in 5,000 calls would take minutes.
+# Calls and their summaries use `display: block`, not `list-item`: the browser renumbers list items each
+# time one is hidden, so that a search in 5,000 calls would take minutes.
 REPORT_STYLE = """
 :root{--back:#fff;--text:#1c2024;--faint:#5b6470;--line:#d5dae1;--panel:#f5f7f9;--bar:#3b6fb5;
 --good:#17663a;--bad:#a61b1b;--open:#7a4b00;--added:#e2f5e8;--removed:#fdeaea}

@@ -1,4 +1,4 @@
-"""Lines of a file too large for memory, located through an index that counts line ends per window of bytes."""
+"""Lines of a file too large for memory, located through an index of line endings per window of bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from handtools.text.encoding import decode
 
 @dataclass(frozen=True, slots=True)
 class LargeTextEncoding:
-    """How a large file is read: its line end, and its encoding if characters are two or four bytes wide."""
+    """How to read a large file: its line ending, and its encoding if that is UTF-16 or UTF-32."""
 
     end: bytes = b"\n"
-    r"""The line end: `\n`, or `\r` in a file that has no other."""
+    r"""The line ending: `\n`, or `\r` in a file that has no other."""
     wide: str = ""
-    """The encoding of the large file if it is UTF-16 or UTF-32; else empty."""
+    """The encoding of the file if it is UTF-16 or UTF-32; otherwise empty."""
 
     @classmethod
     def detect(cls, head: bytes) -> "LargeTextEncoding":
-        """Detect the line end and encoding from the first bytes of a file."""
+        """Detect the line ending and encoding from the first bytes of a file."""
         encoding = decode(head).encoding
         wide = encoding if encoding.startswith(("utf-16", "utf-32")) else ""
         known = cls(wide=wide).to_utf8(head)
@@ -32,11 +32,11 @@ class LargeTextEncoding:
 
 @dataclass(frozen=True, slots=True)
 class LargeFileIndex:
-    """Index of a large file: how many line ends each window of bytes has."""
+    """Index of a large file: how many line endings each window of bytes has."""
 
     counts: Sequence[int]
     ended: bool
-    """Whether the last line of the file has a line end."""
+    """Whether the last line of the file has a line ending."""
     reading: LargeTextEncoding = LargeTextEncoding()
     bytes: int = 0
 
@@ -46,7 +46,7 @@ class LargeFileIndex:
         return sum(self.counts) + (not self.ended)
 
     def place(self, line: int) -> tuple[int, int]:
-        """Locate the start of a line: the number of its window, and how many line ends to skip inside it."""
+        """Locate the start of a line: its window's number, and how many line endings to skip in it."""
         before = line - 1
         for window, count in enumerate(self.counts):
             if before <= count:
@@ -56,7 +56,7 @@ class LargeFileIndex:
 
 
 def bytes_after_skipped_lines(data: bytes, ends: int, end: bytes = b"\n") -> bytes:
-    """Give the bytes of a window after its first `ends` line ends."""
+    """Return the bytes of a window after its first `ends` line endings."""
     start = 0
     for _ in range(ends):
         start = data.find(end, start) + 1
@@ -64,7 +64,7 @@ def bytes_after_skipped_lines(data: bytes, ends: int, end: bytes = b"\n") -> byt
 
 
 def cut_at_character(data: bytes, max_bytes: int) -> bytes:
-    """Cut UTF-8 bytes to at most `max_bytes`, not inside a character."""
+    """Cut UTF-8 bytes to at most `max_bytes`, without splitting a character."""
     if len(data) <= max_bytes:
         return data
     end = max_bytes

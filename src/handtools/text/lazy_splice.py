@@ -6,7 +6,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class SplicedText:
-    """`text` with `new` in place of the characters from `start` to `end`; can be measured and sliced."""
+    """`text` with the characters from `start` to `end` replaced by `new`; supports `len` and slicing."""
 
     text: str
     start: int
@@ -15,8 +15,8 @@ class SplicedText:
 
     @cached_property
     def whole(self) -> str:
-        """The whole spliced text, joined to one string."""
-        # One result of the right size: adding up copies a large text twice.
+        """The full spliced text as one string."""
+        # `join` allocates the result once; concatenating with `+` would copy a large text twice.
         return "".join((self.text[: self.start], self.new, self.text[self.end :]))
 
     def __len__(self) -> int:

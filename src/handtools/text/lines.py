@@ -14,20 +14,21 @@ TAB_STOP = 8
 
 
 def split_lines(text: str) -> list[str]:
-    """Split text into lines that keep their line ends, so that joining them gives the text back."""
-    # In C and exactly our three ends; `str.splitlines` also cuts at form feeds and U+2028.
+    """Split text into lines that keep their line endings, so that joining them restores the text."""
+    # Runs in C and splits at exactly our three endings; `str.splitlines` also splits at form feeds and
+    # U+2028.
     return list(StringIO(text, newline=""))
 
 
 def without_line_ending(line: str) -> str:
-    """Give a line without its line end."""
+    """Return a line without its line ending."""
     if line.endswith("\r\n"):
         return line[:-2]
     return line[:-1] if line.endswith(("\n", "\r")) else line
 
 
 def line_ending_of(line: str) -> str:
-    """Give the line end of a line; empty for a last line that has none."""
+    """Return the line ending of a line; empty for a last line that has none."""
     return line[len(without_line_ending(line)) :]
 
 
@@ -37,12 +38,12 @@ def leading_blanks(line: str) -> str:
 
 
 def indent_columns(blanks: str) -> int:
-    """How wide an indentation is, with tabs of eight."""
+    """The width of an indentation, with tab stops every eight columns."""
     return len(blanks.expandtabs(TAB_STOP))
 
 
 def count_line_ends(text: str, start: int = 0, end: int | None = None) -> int:
-    """Count the line ends of a text between two offsets."""
+    """Count the line endings of a text between two offsets."""
     feeds = text.count("\n", start, end)
     returns = text.count("\r", start, end)
     return feeds + returns - text.count("\r\n", start, end) if returns else feeds
@@ -54,7 +55,7 @@ def count_lines(text: str) -> int:
 
 
 def dominant_ending(text: str) -> str:
-    r"""Give the most frequent line end of a text; ``\n`` when there is none or on a tie."""
+    r"""Return the most frequent line ending of a text; ``\n`` if there is none or on a tie."""
     if "\r" not in text:
         return "\n"
     pairs = text.count("\r\n")
@@ -66,32 +67,32 @@ def dominant_ending(text: str) -> str:
 
 
 def convert_line_ends(text: str, end: str) -> str:
-    """Convert every line end of a text to `end`."""
+    """Convert every line ending of a text to `end`."""
     if "\r" not in text:
         return text if end == "\n" else text.replace("\n", end)
     return _ENDING.sub(end, text)
 
 
 def line_number_at(text: str, offset: int) -> int:
-    """Give the number, from 1, of the line that holds the character at an offset."""
-    # The `\n` of a pair still belongs to the line that the pair ends.
+    """Return the number, from 1, of the line that contains the character at an offset."""
+    # The `\n` of a CRLF belongs to the line that the CRLF ends.
     inside_pair = text[max(offset - 1, 0) : offset + 1] == "\r\n"
     return count_line_ends(text, 0, offset - 1 if inside_pair else offset) + 1
 
 
 def line_start_offset(text: str, offset: int) -> int:
-    """Give the offset of the start of the line that holds the character at `offset`."""
+    """Return the offset of the start of the line that contains the character at `offset`."""
     feed = text.rfind("\n", 0, offset)
     return max(feed, text.rfind("\r", feed + 1, offset)) + 1
 
 
 def offset_of_line(text: str, line: int) -> int:
-    """Give the offset of the start of a line, numbered from 1; the end of the text for lines beyond it.
+    """Return the offset of the start of a line, numbered from 1; the end of the text for lines beyond it.
 
     Raises `ValueError` for a number below 1.
     """
     if line < 1:
-        raise ValueError(f"lines count from 1, not {line}")
+        raise ValueError(f"lines are numbered from 1, not {line}")
     if "\r" in text:
         for number, match in enumerate(_ENDING.finditer(text), 2):
             if number >= line > 1:
@@ -106,10 +107,7 @@ def offset_of_line(text: str, line: int) -> int:
 
 
 def number_lines(lines: Sequence[str], start: int) -> str:
-    """Render lines with their numbers, as rows of number, tab and text; the lines may have line ends or not.
-
-    ADR 204.
-    """
+    """Render lines, with or without line endings, as rows of number, tab and text."""
     fed = bool(lines) and lines[0].endswith("\n")
     text = _rendered(lines, start, "" if fed else "\n")
     feeds = len(lines) - (fed and not lines[-1].endswith("\n"))
@@ -119,7 +117,7 @@ def number_lines(lines: Sequence[str], start: int) -> str:
 
 
 def _rendered(lines: Sequence[str], start: int, end: str) -> str:
-    """Render numbered rows by one format operation, twice as fast as one for each row."""
+    """Render numbered rows with one format operation, which is twice as fast as one for each row."""
     fields: list[int | str] = [0] * (2 * len(lines))
     fields[0::2] = range(start, start + len(lines))
     fields[1::2] = lines

@@ -1,6 +1,6 @@
-"""The media type (MIME type) of a file by its first bytes.
+"""Detection of a file's media type (MIME type) by its first bytes.
 
-The file name only tells texts and zip documents apart. ADR 96.
+The file name is only used to distinguish kinds of text, zip and OLE documents.
 """
 
 import re
@@ -87,7 +87,7 @@ _SVG = re.compile(
 
 
 def sniff_media_type(path: str, head: bytes) -> str:
-    """Give the media type of a file by its first bytes, and by its extension for texts and zip documents."""
+    """Return the media type of a file by its first bytes, and its extension for text, zip and OLE files."""
     head = head[:MEDIA_HEAD_BYTES]
     if found := media_type_by_signature(head):
         return _inside(found, path, head)
@@ -112,17 +112,17 @@ def medium_kind_of(media_type: str) -> MediumKind:
 
 
 def media_type_by_signature(head: bytes) -> str:
-    """The media type that the first bytes alone tell; empty when they are of no known format."""
+    """Return the media type by the first bytes alone; empty if the format is unknown."""
     if head[:4] == b"RIFF":
         return _RIFF.get(head[8:12], "")
     if head[:4] == b"FORM" and head[8:12] in {b"AIFF", b"AIFC"}:
         return "audio/aiff"
     if head[4:8] == b"ftyp":
         return _BRANDS.get(head[8:12], "video/mp4")
-    # Two letters are too few to go by: the size that follows must leave room for the header.
+    # Two letters are too weak a signature: the reserved bytes must be zero and the header must fit.
     if head[:2] == b"BM" and head[6:10] == bytes(4) and len(head) > 14:
         return "image/bmp"
-    # A frame of MPEG audio: eleven bits that are set, then no reserved version, layer, rate or frequency.
+    # An MPEG audio frame: eleven set bits, then no reserved version, layer, bit rate or sampling rate.
     if len(head) > 3 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0 and head[1] & 0x18 != 0x08:
         plain = head[1] & 0x06 and head[2] & 0xF0 not in {0x00, 0xF0} and head[2] & 0x0C != 0x0C
         if plain:
@@ -131,7 +131,7 @@ def media_type_by_signature(head: bytes) -> str:
 
 
 def _inside(found: str, path: str, head: bytes) -> str:
-    """Give the media type of a container format by what its first bytes or its extension say it holds."""
+    """Refine the media type of a container format by its first bytes or its extension."""
     match found:
         case "video/x-matroska":
             return "video/webm" if b"webm" in head[:64] else found

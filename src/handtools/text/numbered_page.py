@@ -1,4 +1,4 @@
-"""Numbered lines of a file for a reader, as many as fit a budget; long lines are cut."""
+"""Numbered lines of a file, as many as fit a budget; long lines are cut."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from handtools.text.truncation import clip_line
 LINE_NUMBER_TOKENS = 4
 """Estimated tokens of a line number."""
 MINIFIED_LINE_CHARS = 5_000
-"""Lines longer than this are not for people."""
+"""Longer lines are not meant to be read by people."""
 SHOWN_LINES_NOTE_TOKENS = 35
 """Estimated tokens of the note that says which lines are shown."""
 
@@ -30,18 +30,18 @@ class ReadBudget:
         return scarce or not self.lines or not self.bytes
 
     def less(self, text: str) -> "ReadBudget":
-        """Give the read budget that is left after some text is shown."""
+        """Return the budget that is left after some text is shown."""
         tokens = None if self.tokens is None else max(self.tokens - estimate_tokens(text), 0)
         return ReadBudget(
             max(self.lines - text.count("\n") - 1, 0), max(self.bytes - _size(text), 0), tokens
         )
 
     def keeping(self, tokens: int) -> "ReadBudget":
-        """Give the read budget with some tokens set aside for a note."""
+        """Return the budget with some tokens reserved for a note."""
         return self if self.tokens is None else replace(self, tokens=max(self.tokens - tokens, 1))
 
     def holds(self, text: str) -> bool:
-        """Whether a text fits the read budget in lines, bytes and tokens."""
+        """Whether a text fits the budget in lines, bytes and tokens."""
         return (
             text.count("\n") < self.lines
             and _size(text) <= self.bytes
@@ -51,7 +51,7 @@ class ReadBudget:
 
 @dataclass(frozen=True, slots=True)
 class RequestedLines:
-    """The lines of a file that a caller asks for; both ends are included, None where an end is open."""
+    """The lines of a file that a caller asks for; both ends are included, None for an open end."""
 
     first: int | None = None
     last: int | None = None
@@ -59,13 +59,13 @@ class RequestedLines:
 
     @property
     def whole(self) -> bool:
-        """Whether the caller asks for the whole file, with no line range or limit."""
+        """Whether the caller asks for the whole file, without a line range or limit."""
         return self.first is None and self.last is None and self.limit is None
 
     def within(self, total: int) -> tuple[int, int]:
-        """Give the first and last line meant in a file of `total` lines; a negative start counts from the end.
+        """Return the first and last requested line of `total` lines; a negative start counts from the end.
 
-        Raises `ValueError` with a sentence for the caller when the range is empty or beyond the end.
+        Raises `ValueError` with a message for the caller if the range is empty or beyond the end.
         """
         start = self.first or 1
         start = max(total + start + 1, 1) if start < 0 else start
@@ -85,16 +85,13 @@ class NumberedPage:
     first: int
     end: int
     clipped: bool
-    """Whether lines that were asked for did not fit the budget."""
+    """Whether some requested lines did not fit the budget."""
 
 
 def number_page(
     lines: list[str], span: tuple[int, int], total: int, budget: ReadBudget, *, max_chars: int
 ) -> NumberedPage:
-    """Render the lines of a range with their numbers, as many as fit.
-
-    `lines` begin with the first of the range.
-    """
+    """Render the lines of a range with numbers, as many as fit; `lines` starts with the range."""
     first, last = span
     room = budget.keeping(SHOWN_LINES_NOTE_TOKENS)
     shown = lines_that_fit(lines[: max(min(last - first, room.lines) + 1, 0)], room, max_chars=max_chars)
@@ -107,16 +104,16 @@ def number_page(
 
 
 def is_minified(lines: Sequence[str]) -> bool:
-    """Whether a text is written for machines: most of it lies in lines too long to be read.
+    """Whether most of a text is in lines too long for people to read.
 
-    An outline of such a text repeats a line, and parsing it may take seconds.
+    An outline of such a text would only repeat a line, and parsing it may take seconds.
     """
     long = [len(line) for line in lines if len(line) > MINIFIED_LINE_CHARS]
     return bool(long) and 2 * sum(long) > sum(map(len, lines))
 
 
 def clip_long_lines(lines: list[str], max_chars: int) -> list[str]:
-    """Clip each line that is longer than `max_chars`, with a note of what was cut."""
+    """Clip each line that is longer than `max_chars`, with a note of how much was cut."""
     if max(map(len, lines), default=0) <= max_chars:
         return lines
     return [
@@ -125,7 +122,7 @@ def clip_long_lines(lines: list[str], max_chars: int) -> list[str]:
 
 
 def lines_that_fit(lines: list[str], budget: ReadBudget, *, max_chars: int) -> list[str]:
-    """Give as many lines from the start as fit a budget, long ones clipped; at least one, or a part of it."""
+    """Return as many of the first lines as fit a budget, long ones clipped; at least part of one line."""
     kept = _whole(clip_long_lines(lines, max_chars), budget)
     if len(kept) == 1 and budget.tokens is not None and estimate_tokens(kept[0]) > budget.tokens:
         return clip_long_lines(lines[:1], min(max_chars, max(budget.tokens, 1)))

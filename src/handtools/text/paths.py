@@ -1,10 +1,10 @@
-"""Path arguments of a model: made relative to the workspace root or refused; and specs such as `a.py:10-40`.
+"""Path arguments of a model, made relative to the workspace root or refused; specs like `a.py:10-40`.
 
-Also `file:` URLs, names similar to one that does not exist, and the folders above paths.
+Also handles `file:` URLs, names similar to one that does not exist, and the parent folders of paths.
 
-A `..` is refused wherever it stands. Above the root it would leave the workspace; further down, `a/../b` is `b`
-only as long as `a` is no symlink, which text alone cannot tell. A specification names a file and a part of it:
-`a.py:10-40`, `a.py:10`, `a.py::Class.method`, as compilers, test runners and people write them; the column of
+A `..` is refused anywhere in a path. Above the root it would leave the workspace; further down, `a/../b` is
+`b` only if `a` is not a symlink, which the text alone can't tell. A spec names a file and a part of it, as
+compilers, test runners and people write it: `a.py:10-40`, `a.py:10`, `a.py::Class.method`. The column of
 `a.py:10:5` is dropped.
 """
 
@@ -25,7 +25,7 @@ _SIMILARITY = 75.0
 
 
 class BadPath(ValueError):
-    """Raised for a path that can't be in the workspace: why, and what to write instead."""
+    """Raised for a path that can't be in the workspace, with the reason and what to write instead."""
 
     def __init__(self, path: str, reason: str, hint: str = "Use a path below the root.") -> None:
         super().__init__(f"{path[:200]!r} {reason}. {hint}")
@@ -36,7 +36,10 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=512)
 def workspace_relative(path: str, root: str) -> str:
-    """Normalize a path or `file:` URL to a path relative to `root`, an absolute POSIX path; raises `BadPath`."""
+    """Normalize a path or `file:` URL to a path relative to `root`, an absolute POSIX path.
+
+    Raises `BadPath`.
+    """
     plain = _from_url(path)
     _refuse_unwritable(path, plain)
     names = _names(plain)
@@ -50,13 +53,13 @@ def workspace_relative(path: str, root: str) -> str:
             raise BadPath(path, "is outside the workspace")
         names = names[len(above) :]
     below = "/".join(names)
-    # The rest is checked, not what was written, so that a normal form passes again.
+    # Check the normalized path, not the input, so that a normalized path is accepted again.
     _refuse_foreign(path, below)
     return below or "."
 
 
 def file_url(path: str) -> str:
-    """Give the `file:` URL of an absolute path."""
+    """Return the `file:` URL of an absolute path."""
     return f"file://{url_escaped(path)}"
 
 
@@ -81,10 +84,10 @@ _Value = TypeVar("_Value")
 
 
 def inherited_value(path: str, known: dict[str, _Value], derive: Callable[[_Value, str], _Value]) -> _Value:
-    """Give the value of a path, which `derive` makes from the value of the folder above it and the path.
+    """Return the value of a path, which `derive` computes from the value of its parent folder and the path.
 
-    `known` holds the values made so far, at first that of the root under the empty path. Each folder is looked at
-    once, so that the cost of many paths does not grow with the square of their depth.
+    `known` caches the values; it must contain the root's value under the empty path. Each folder is
+    computed once, so that the cost of many paths does not grow with the square of their depth.
     """
     steps = []
     while path not in known:
@@ -97,7 +100,7 @@ def inherited_value(path: str, known: dict[str, _Value], derive: Callable[[_Valu
 
 
 def folders_above(paths: Iterable[str]) -> set[str]:
-    """Give all folders above some paths, without the root; each folder is looked at once."""
+    """Return all parent folders of some paths, without the root; each folder is visited once."""
     found: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]
@@ -108,7 +111,7 @@ def folders_above(paths: Iterable[str]) -> set[str]:
 
 
 def similar_names(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:
-    """Give the paths that a misspelt path probably means, likeliest first, up to `most`."""
+    """Return the paths that a misspelt path probably means, likeliest first, up to `most`."""
     pool = [name for name in dict.fromkeys(names) if name != wanted]
     kin = [name for *_, name in sorted(_kin(wanted, pool))]
     return (kin or _similar(wanted, pool, most))[:most]
@@ -119,10 +122,7 @@ def _names(path: str) -> list[str]:
 
 
 def _from_url(path: str) -> str:
-    """Give the path of a `file:` URL on this machine; other text is unchanged.
-
-    Raises `BadPath` for other hosts.
-    """
+    """Return the path of a local `file:` URL; other text is unchanged. Raises `BadPath` for other hosts."""
     match = _FILE_URL.fullmatch(path)
     if match is None:
         return path
@@ -138,11 +138,11 @@ def _unescaped(path: str) -> str:
 
 
 def _refuse_unwritable(path: str, plain: str) -> None:
-    """Raise `BadPath` for control characters, invalid Unicode, or names that are too long for a file system."""
+    """Raise `BadPath` for control characters, invalid Unicode, or names too long for a file system."""
     if _CONTROL.search(plain):
-        raise BadPath(path, "holds a control character", "Write the name without it.")
+        raise BadPath(path, "contains a control character", "Write the name without it.")
     if _SURROGATE.search(plain):
-        raise BadPath(path, "is no valid Unicode", "Write the name in UTF-8.")
+        raise BadPath(path, "is not valid Unicode", "Write the name in UTF-8.")
     if len(plain.encode()) > MOST_PATH_BYTES:
         raise BadPath(path, f"is longer than {MOST_PATH_BYTES} bytes")
     if any(len(name.encode()) > MOST_NAME_BYTES for name in plain.split("/")):
@@ -150,18 +150,18 @@ def _refuse_unwritable(path: str, plain: str) -> None:
 
 
 def _refuse_foreign(path: str, below: str) -> None:
-    """Raise `BadPath` for paths that mean something else to a shell, a browser or Windows, such as `~/a`."""
+    """Raise `BadPath` for paths with a special meaning for a shell, a browser or Windows, such as `~/a`."""
     if below.startswith("~"):
         raise BadPath(path, "starts at a home folder")
     if _FILE_URL.match(below):
-        raise BadPath(path, "has a URL inside")
+        raise BadPath(path, "contains a URL")
     if _DRIVE.match(below):
         raise BadPath(path, "starts at a Windows drive")
     if below.startswith("\\\\"):
         raise BadPath(path, "is a Windows network path")
     if "\\" in below:
         hint = f"Use forward slashes: `{below.replace(chr(92), '/')[:200]}`."
-        raise BadPath(path, "holds a backslash", hint)
+        raise BadPath(path, "contains a backslash", hint)
 
 
 def _climbing(path: str, plain: str) -> BadPath:
@@ -172,14 +172,14 @@ def _climbing(path: str, plain: str) -> BadPath:
         elif straight:
             straight.pop()
         else:
-            return BadPath(path, "climbs above the workspace root")
+            return BadPath(path, "goes above the workspace root")
     start = "/" if plain.startswith("/") else ""
     hint = f"Write it without: `{start}{'/'.join(straight)[:200] or '.'}`."
-    return BadPath(path, "holds `..`, which may not lead where it seems to", hint)
+    return BadPath(path, "contains `..`, which may not lead where it seems to", hint)
 
 
 def _kin(wanted: str, names: list[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield sort keys of the paths that differ from `wanted` in case, folder or extension only, nearest first."""
+    """Yield sort keys of the paths that differ from `wanted` only in case, folder or extension."""
     folder, _, base = wanted.rpartition("/")
     folders = set(folder.split("/"))
     folded, folded_base, stem = wanted.casefold(), base.casefold(), _stem(base.casefold())
@@ -196,12 +196,12 @@ def _kin(wanted: str, names: list[str]) -> Iterator[tuple[int, int, str]]:
 
 
 def _stem(base: str) -> str:
-    """Give a base name without its extension; `.env` has none."""
+    """Return a base name without its extension; `.env` has no extension."""
     return base.rpartition(".")[0] or base
 
 
 def _similar(wanted: str, names: list[str], most: int) -> list[str]:
-    """Give the paths at a small edit distance, by the whole path or by the base name, most similar first."""
+    """Return the paths at a small edit distance, by full path or base name, most similar first."""
     from rapidfuzz import fuzz, process
 
     bases = [name.rpartition("/")[2] for name in names]
@@ -231,7 +231,7 @@ class PathSpec:
 
     @property
     def whole(self) -> bool:
-        """Whether the whole file is meant: no symbol and no lines are given."""
+        """Whether the spec means the whole file, without a symbol or lines."""
         return not self.symbol and self.first is None and self.last is None
 
 

@@ -12,12 +12,12 @@ _IRREGULAR = {
 
 
 def number_with_noun(number: int, noun: str) -> str:
-    """Give a number with its noun in singular or plural: `1 file`, `2 files`, `1,000 matches`."""
+    """Return a number with its noun in singular or plural: `1 file`, `2 files`, `1,000 matches`."""
     return f"{number:,} {inflect_for_number(number, noun)}"
 
 
 def inflect_for_number(number: int, word: str) -> str:
-    """Give a noun or verb in singular or plural to go with a number; of several words the last one changes."""
+    """Inflect a noun or verb to match a number; of several words, the last one changes."""
     if number == 1:
         return word
     *before, last = word.split(" ")

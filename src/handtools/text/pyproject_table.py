@@ -1,6 +1,7 @@
-"""The table `[tool.handtools]` of a pyproject.toml, which tightens a policy as a file `.handtools.toml` does.
+"""The table `[tool.handtools]` of a pyproject.toml, which tightens a policy like a `.handtools.toml` file.
 
-Who reads it and who protects it must mean the same table, however its keys are written: both ask here.
+The code that reads the table and the code that protects it both use this module, so that they always agree
+on which table it is, however its keys are written.
 """
 
 import json
@@ -8,23 +9,23 @@ import re
 
 PYPROJECT_NAME = "pyproject.toml"
 PYPROJECT_TABLE = ("tool", "handtools")
-"""Names of the table."""
+"""The path of the table in the file."""
 MAX_PYPROJECT_BYTES = 1 << 20
-"""A larger file is not read, and has no table for us."""
+"""A larger file is not read, and counts as having no table."""
 BROKEN_TABLE = "broken"
-"""What stands for the table of a file that is not TOML and seems to have one."""
+"""The value for a file that is not valid TOML but seems to have the table."""
 _NAMED = re.compile(r"handtools|\\[uU]")
-"""Without the name, or an escape that may hide it, there is no table and nothing to parse."""
+"""Text without the name, or an escape that may hide it, has no table and is not parsed."""
 _SEEMS_TO_HAVE_TABLE = re.compile(
     r"""^\s*\[[^\n]*handtools | handtools["']?\s*(?:\.|=(?!=)) | \\[uU]""", re.MULTILINE | re.VERBOSE
 )
 
 
 def handtools_table(text: str) -> str:
-    """Return the table of a pyproject.toml as JSON in a fixed order; empty without the table.
+    """Return the table of a pyproject.toml as JSON with sorted keys; empty if there is no table.
 
-    A file that is not TOML counts as one without the table, unless it seems to have one: the name is in a header
-    or before a dot or a single equals sign.
+    A file that is not valid TOML counts as having no table, unless the name is in a header or before a dot
+    or a single equals sign.
     """
     if not _NAMED.search(text):
         return ""

@@ -1,4 +1,4 @@
-"""Repository map: a listing of the most important definitions of a code base, ranked by mentions (PageRank)."""
+"""Repository map: the most important definitions in a code base, ranked by mentions (PageRank)."""
 
 import math
 import re
@@ -11,16 +11,16 @@ from handtools.text.token_estimate import estimate_tokens
 
 PAGERANK_ROUNDS = 20
 PAGERANK_DAMPING = 0.85
-# What looks like a use: a call, a name of a type, or anything on a line that imports.
+# Text that looks like a use: a call or a type name; names on import lines are counted separately.
 _USE = re.compile(r"\b(?:[^\W\d]\w{2,}(?=\s?[(!<])|[A-Z]\w{2,})")
 _IMPORT = re.compile(
     r"^[ \t]*(?:import|from|use|using|require|#include|export|local .*require)\b.*", re.MULTILINE
 )
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _MEMBER = 0.3
-"""The weight of a method relative to a function: its name alone seldom says whose it is."""
+"""The weight of a method relative to a function: its name alone seldom identifies its class."""
 _COMMON_HOMES = 5
-"""A name that more files than this define counts little for any of them."""
+"""A name defined in more files than this counts little for each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class MappedDefinition:
     name: str
     line: int
     head: str
-    """The source line of the definition, as it stands in the file."""
+    """The source line of the definition."""
 
 
 def mentioned_names(text: str) -> Counter[str]:
-    """Count how often source code uses each name, judged by syntax: calls, capitalized names and imports only."""
+    """Count how often source code uses each name, by syntax: only calls, capitalized names and imports."""
     found = Counter(_USE.findall(text))
     for line in _IMPORT.findall(text):
         found.update(_WORD.findall(line))
@@ -45,7 +45,7 @@ def mentioned_names(text: str) -> Counter[str]:
 def rank_definitions_by_mentions(
     definitions: Sequence[MappedDefinition], mentions: Mapping[str, Counter[str]]
 ) -> list[MappedDefinition]:
-    """Sort definitions by PageRank: files vote for the names they mention, weighted by the rank of the file."""
+    """Sort definitions by PageRank: files vote for the names they mention, weighted by the file's rank."""
     homes: dict[str, list[str]] = {}
     for one in sorted(definitions, key=lambda one: (one.path, one.line)):
         homes.setdefault(_last(one.name), []).append(one.path)
@@ -67,7 +67,10 @@ def _score(one: MappedDefinition, scores: Mapping[tuple[str, str], float]) -> fl
 
 
 def map_that_fits(definitions: Sequence[MappedDefinition], tokens: int) -> tuple[str, int]:
-    """Render as many of the first definitions as fit a number of tokens; gives the text and how many those are."""
+    """Render as many of the first definitions as fit a number of tokens.
+
+    Returns the text and the number of definitions in it.
+    """
     low, high = 0, len(definitions)
     while low < high:
         middle = (low + high + 1) // 2
@@ -79,7 +82,7 @@ def map_that_fits(definitions: Sequence[MappedDefinition], tokens: int) -> tuple
 
 
 def render_map(definitions: Sequence[MappedDefinition]) -> str:
-    """Render definitions grouped by file, the file of the first one first, in order of their lines."""
+    """Render definitions grouped by file, sorted by line; files are in order of their first definition."""
     order = {one.path: rank for rank, one in reversed(list(enumerate(definitions)))}
     every = sorted(definitions, key=lambda one: (order[one.path], one.line))
     parts = []
@@ -106,7 +109,7 @@ def _links(homes: Mapping[str, Sequence[str]], mentions: Mapping[str, Counter[st
 
 
 def _telling(name: str, homes: int) -> float:
-    """Weigh a mention by its name: long names of several words count more, common and private ones less."""
+    """Weigh a mention by its name: long multi-word names count more, common and private names less."""
     telling = 1.0
     if len(name) >= 8 and ("_" in name.strip("_") or name.lower() != name):
         telling *= 3.0

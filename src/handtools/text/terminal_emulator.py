@@ -1,7 +1,4 @@
-"""Terminal emulation: output as plain text, the screen that a program draws, and escape sequences of keys.
-
-ADR 52.
-"""
+"""Terminal emulation: output as plain text, the screen a program draws, and key escape sequences."""
 
 import codecs
 import re
@@ -23,7 +20,7 @@ _ERASE_RIGHT, _ERASE_ALL = "\x1b", "\x1b\x1b"
 
 
 def plain_output(text: str) -> str:
-    """Turn terminal output into plain text: escape sequences removed, overwritten characters replaced."""
+    """Turn terminal output into plain text: remove escape sequences, apply overwriting and erasing."""
     if not _MOVES.search(text) and not _CONTROL.search(text) and "\x9b" not in text:
         return text
     bare = _CONTROL.sub("", _SEQUENCE.sub(_essence, text)).replace("\r\n", "\n")
@@ -33,7 +30,7 @@ def plain_output(text: str) -> str:
 
 
 def decode_output(data: bytes, *, starts: bool = True, ends: bool = True) -> str:
-    """Decode output as UTF-8 with replacement; unless it `starts` or `ends` there, a cut character is dropped."""
+    """Decode output as UTF-8 with replacement; drop a cut character unless it `starts` or `ends` there."""
     if not starts:
         inside = sum(1 for _ in takewhile(lambda byte: byte & 0xC0 == 0x80, data[:4]))
         data = data[inside:] if inside < 4 else data
@@ -41,7 +38,7 @@ def decode_output(data: bytes, *, starts: bool = True, ends: bool = True) -> str
 
 
 def _essence(match: re.Match[str]) -> str:
-    """Reduce an escape sequence to a mark if it erases a line; else to nothing."""
+    """Reduce an escape sequence to a mark if it erases a line; otherwise to nothing."""
     found = match["csi"] or ""
     if found in {"K", "0K"}:
         return _ERASE_RIGHT
@@ -49,7 +46,7 @@ def _essence(match: re.Match[str]) -> str:
 
 
 def _settled(line: str) -> str:
-    """Give one line of output after all its carriage returns, backspaces and erasures."""
+    """Return one line of output after applying its carriage returns, backspaces and erasures."""
     cells: list[str] = []
     at = 0
     for move, piece in _steps(line):
@@ -84,11 +81,11 @@ KEY_NAMES_IN_HINT = (*_NAMED, "ctrl-a … ctrl-z", "alt-x")
 
 
 class UnknownTerminalKey(ValueError):
-    """Raised when no terminal key has the given name."""
+    """Raised if no terminal key has the given name."""
 
 
 def key_sequence(name: str) -> str:
-    """Give the characters that a terminal sends for a key such as `enter`, `up` or `ctrl-c`.
+    """Return the characters that a terminal sends for a key such as `enter`, `up` or `ctrl-c`.
 
     Raises `UnknownTerminalKey`.
     """
@@ -115,14 +112,14 @@ _TOKEN = re.compile(
 _BOX = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 _TAB = 8
 _MOST_STEPS = 10_000
-"""The furthest that one escape sequence moves or erases; real programs stay below."""
+"""Most cells that one escape sequence moves or erases; real programs stay below this."""
 
 
 @dataclass(slots=True)
 class TerminalScreen:
     """A terminal screen: rows of cells and a cursor, drawn on by program output with escape sequences.
 
-    A cell is a character with its accents; a wide one's right half is empty.
+    A cell contains a character with its accents; the right half of a wide character is an empty cell.
     """
 
     rows: int
@@ -134,7 +131,7 @@ class TerminalScreen:
     _bottom: int = 0
     _saved: tuple[int, int] = (0, 0)
     _aside: list[list[str]] | None = None
-    """The cells of the main screen, while a program uses the alternate screen; else None."""
+    """The cells of the main screen while a program uses the alternate screen; otherwise None."""
     _boxes: bool = False
     _wraps: bool = False
     """Whether the cursor is past the last column, so that the next character wraps to a new line."""
@@ -143,7 +140,7 @@ class TerminalScreen:
         self._reset()
 
     def feed(self, text: str) -> None:
-        """Draw output on the screen; an escape sequence that is cut at the end is dropped."""
+        """Draw output on the screen; an incomplete escape sequence at the end is dropped."""
         for token in _TOKEN.finditer(text):
             if token["text"]:
                 self._write(token["text"].translate(_BOX) if self._boxes else token["text"])
@@ -157,7 +154,7 @@ class TerminalScreen:
                 self._control(token["control"])
 
     def lines(self) -> list[str]:
-        """The text on the screen, line by line, without trailing blanks and empty lines at the end."""
+        """The lines of text on the screen, without trailing blanks and without empty lines at the end."""
         shown = ["".join(row).rstrip() for row in self._cells]
         while shown and not shown[-1]:
             shown.pop()
@@ -244,7 +241,7 @@ class TerminalScreen:
             self._change(final, given)
 
     def _step(self, final: str, count: int, second: int) -> None:
-        """Carry out an escape sequence that moves the cursor."""
+        """Execute an escape sequence that moves the cursor."""
         match final:
             case "A" | "F":
                 self._move(self.row - count, 0 if final == "F" else self.column)
@@ -264,7 +261,7 @@ class TerminalScreen:
                 self._escape("7" if final == "s" else "8")
 
     def _change(self, final: str, given: list[int]) -> None:
-        """Carry out an escape sequence that changes the screen: erase, insert, delete, scroll."""
+        """Execute an escape sequence that changes the screen: erase, insert, delete, scroll."""
         count = given[0] or 1
         match final:
             case "J":

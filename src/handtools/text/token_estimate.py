@@ -1,15 +1,15 @@
 """Token estimates, and how many rows of a listing fit a number of tokens.
 
-Tokenizers differ and most are not public, so the weights lean high: about 4 characters a token for English prose,
-3 for source code, 2 for dense JSON, and more than a token for a Chinese character.
+Tokenizers differ and most are not public, so the weights err on the high side: about 4 characters per token
+for English prose, 3 for source code, 2 for dense JSON, and more than one token per Chinese character.
 """
 
 import math
 from collections.abc import Sequence
 from itertools import accumulate
 
-# Tokens per character, told by its first byte in UTF-8. Most letters share a token with their
-# neighbours and a space joins the word after it; signs and digits rarely share.
+# Tokens per character, by its first byte in UTF-8. Most letters share a token with their neighbours and
+# a space with the word after it; punctuation and digits rarely share one.
 _KINDS = (
     (bytes({*range(ord("a"), ord("z") + 1), *range(ord("A"), ord("Z") + 1)}), 0.28),
     (b" \t", 0.08),
@@ -25,7 +25,7 @@ _PLAIN_KINDS = tuple((kind, weight) for kind, weight in _KINDS if kind.isascii()
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate how many tokens a text costs a model, by kinds of characters."""
+    """Estimate the number of tokens of a text, by kinds of characters."""
     rest = text.encode("utf-8", "surrogatepass")
     tokens = 0.0
     for kind, weight in _PLAIN_KINDS if text.isascii() else _KINDS:
@@ -36,9 +36,9 @@ def estimate_tokens(text: str) -> int:
 
 
 def count_rows_that_fit(rows: Sequence[str], tokens: int) -> int:
-    """Count how many of the first rows fit a number of tokens together; at least one if there is one."""
+    """Count how many of the first rows together fit a number of tokens; at least one if any."""
     whole = "\n".join(rows)
-    # No sign of ASCII costs more than a token.
+    # No ASCII character is estimated at more than one token.
     if (len(whole) <= tokens and whole.isascii()) or estimate_tokens(whole) <= tokens:
         return len(rows)
     costs = accumulate(estimate_tokens(f"{row}\n") for row in rows)

@@ -1,20 +1,21 @@
-"""Lines of a TOML file on which its keys stand, for messages that say where something is set."""
+"""Line numbers of the keys in a TOML file, for messages that say where something is set."""
 
 from typing import Any
 
 from handtools.text.toml_text import parse_toml
 
 KeyPath = tuple[str | int, ...]
-"""A key with the tables and the places in arrays of tables that it is in: `("rule", 0, "name")`."""
+"""A key with its tables and its indexes in arrays of tables: `("rule", 0, "name")`."""
 
 MOST_PARSED_CHARS = 500_000
-"""Most characters that are parsed to find lines; keys that come later have no line."""
+"""Most characters that are parsed to find lines; later keys get no line."""
 
 
 def toml_key_lines(text: str) -> dict[KeyPath, int]:
     """Map each key and each table header of a valid TOML text to its line, counted from 1.
 
-    A statement ends where its lines parse by themselves, so the real parser decides about strings and arrays.
+    A statement ends where its lines parse on their own, so the real parser handles multi-line strings and
+    arrays.
     """
     found: dict[KeyPath, int] = {}
     tables: dict[KeyPath, int] = {}
@@ -40,7 +41,7 @@ def toml_key_lines(text: str) -> dict[KeyPath, int]:
 
 
 def _table_path(header: dict[str, Any], tables: dict[KeyPath, int]) -> KeyPath:
-    """The path of the table that a header opens; `tables` counts the tables of each array so far."""
+    """Return the path of the table that a header opens; `tables` has each table array's last index."""
     path: KeyPath = ()
     value: Any = header
     while isinstance(value, dict) and value:
@@ -55,7 +56,7 @@ def _table_path(header: dict[str, Any], tables: dict[KeyPath, int]) -> KeyPath:
 
 
 def _key_paths(statement: dict[str, Any]) -> list[KeyPath]:
-    """The paths of the keys in one statement: dotted keys and inline tables have several."""
+    """List the paths of the keys in one statement; dotted keys and inline tables have several."""
     paths: list[KeyPath] = []
     for key, value in statement.items():
         paths.append((key,))

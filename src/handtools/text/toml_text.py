@@ -1,4 +1,4 @@
-"""TOML read with Python's parser, in time that grows with the length of the text."""
+"""TOML parsing with Python's parser, limited so that the time is linear in the length of the text."""
 
 import re
 import tomllib
@@ -11,9 +11,9 @@ _LONG_KEY = re.compile(rf"""(?<![\w"'.-])(?:{_PART}){{{MAX_KEY_PARTS}}}""")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a TOML text; raises `ValueError` or `RecursionError` if it is not TOML, or too much of it.
+    """Parse a TOML text; raises `ValueError` or `RecursionError` if it is not valid TOML or too large.
 
-    The parser takes time with the square of a dotted key's length: 32 kB of `a.a.a.…` would take seconds.
+    The parser's time is quadratic in the length of a dotted key: 32 kB of `a.a.a.…` would take seconds.
     """
     if len(text) > MAX_TOML_CHARS:
         raise ValueError(f"it is longer than {MAX_TOML_CHARS:,} characters")

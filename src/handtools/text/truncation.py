@@ -11,9 +11,9 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069
 
 @dataclass(frozen=True, slots=True)
 class ClippedText:
-    """A truncated text, with the lines and bytes that it had and that are shown.
+    """A truncated text, with its original and its shown numbers of lines and bytes.
 
-    A line that is shown in part counts as shown; the note in the gap is not counted.
+    A partly shown line counts as shown; the note in the gap is not counted.
     """
 
     text: str
@@ -34,8 +34,8 @@ def clip_text(
 ) -> ClippedText:
     """Truncate text to a number of lines and bytes, keeping its head, its tail or both, by whole lines.
 
-    A part of a line is kept where not even one fits. `whole` is for a text out of whose middle something was taken
-    already: the lines and bytes that there were.
+    Part of a line is kept if not even one fits. If the middle of the text was already cut out, `whole` has
+    the original numbers of lines and bytes.
     """
     height, size = lines.count_lines(text), _size(text)
     if height <= max_lines and size <= max_bytes:
@@ -49,7 +49,7 @@ def clip_text(
         head = _head(text, (max_lines + 1) // 2, (max_bytes + 1) // 2)
         rest = text[len(head) :]
         tail = _tail(rest, max_lines - lines.count_lines(head), max_bytes - _size(head))
-    # Both ends of one long line are still one line.
+    # The head and tail of one long line count as one line.
     shown_lines = min(lines.count_lines(head) + lines.count_lines(tail), height)
     shown_bytes = _size(head) + _size(tail)
     if keep == "both":
@@ -59,9 +59,9 @@ def clip_text(
 
 
 def clip_line(line: str, max_chars: int, *, around: int | None = None, part: bool = False) -> str:
-    """Truncate a line to `max_chars` characters, from its start or around an offset, and note how many are cut.
+    """Truncate a line to `max_chars` characters, from its start or around an offset; note how many are cut.
 
-    For a `part` of a line that number is unknown and is left out of the note.
+    If `line` is only `part` of a line, that number is unknown and left out of the note.
     """
     if len(line) <= max_chars:
         return line
@@ -77,18 +77,18 @@ def clip_line(line: str, max_chars: int, *, around: int | None = None, part: boo
 
 
 def one_line(text: str, max_chars: int | None = None) -> str:
-    """Text with all blanks and line ends as single spaces; what is longer ends in an ellipsis."""
+    """Collapse all white space in a text to single spaces; a longer text ends in an ellipsis."""
     flat = " ".join(text.split())
     return flat if max_chars is None or len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
 
 
 def sanitized_line(text: str, max_chars: int) -> str:
-    """A stranger's words as one line that moves no cursor and turns no text around."""
+    """Untrusted text as one line, without characters that move the cursor or change the text direction."""
     return one_line(_UNSEEN.sub(" ", text))[:max_chars]
 
 
 def _mark(head: str, left_lines: int, left_bytes: int) -> str:
-    """Make the line that says how many lines and bytes were left out."""
+    """Return the line that says how many lines and bytes were left out."""
     facts = f"{left_lines} lines, {left_bytes} bytes" if left_lines else f"{left_bytes} bytes"
     start = "\n" if head and not lines.line_ending_of(head) else ""
     return f"{start}[… {facts} left out …]\n"
@@ -111,7 +111,7 @@ def _tail(text: str, max_lines: int, max_bytes: int) -> str:
 
 
 def _ends_line(text: str, offset: int) -> bool:
-    """Whether a line ends right before an offset; not between the two characters of CRLF."""
+    """Whether a line ends right before an offset; False between the two characters of a CRLF."""
     return text[offset - 1] in "\r\n" and text[offset - 1 : offset + 1] != "\r\n"
 
 
@@ -124,7 +124,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _first_bytes(text: str, max_bytes: int) -> str:
-    """Give the longest start of a text that fits a number of bytes in UTF-8."""
+    """Return the longest prefix of a text that fits a number of bytes in UTF-8."""
     data = _encoded(text[: max(max_bytes, 0)])
     end = max_bytes
     if len(data) <= end:
@@ -135,7 +135,7 @@ def _first_bytes(text: str, max_bytes: int) -> str:
 
 
 def _last_bytes(text: str, max_bytes: int) -> str:
-    """Give the longest end of a text that fits a number of bytes in UTF-8."""
+    """Return the longest suffix of a text that fits a number of bytes in UTF-8."""
     near = text[max(len(text) - max_bytes, 0) :]
     data = _encoded(near)
     start = len(data) - max_bytes

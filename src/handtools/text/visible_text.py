@@ -1,7 +1,4 @@
-"""Text made safe to approve: hidden characters shown, long runs of blanks and of combining marks counted.
-
-ADR 121.
-"""
+"""Text made safe to approve: show hidden characters, count long runs of blanks and combining marks."""
 
 import re
 import unicodedata
@@ -10,16 +7,16 @@ from itertools import groupby
 
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]+")
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
-"""Unicode categories that are made visible: controls, formats, unassigned, private, surrogates, odd spaces."""
+"""Unicode categories to make visible: controls, formats, unassigned, private, surrogates, odd spaces."""
 _BLANK = frozenset(
     map(
         chr,
         (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, *range(0x180B, 0x1810)),
     )
 ) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-"""Letters and marks that are displayed as nothing."""
+"""Letters and marks that are displayed as nothing or blank space."""
 MAX_COMBINING_MARKS = 4
-"""How many marks one letter may carry, as in pointed Hebrew; more would be drawn over the lines around it."""
+"""Most marks on one letter, enough for pointed Hebrew; more would be drawn over the neighbouring lines."""
 _BLANK_LINES = re.compile(r"(?:^[ \t]*\n){4,}", re.MULTILINE)
 _BLANKS = re.compile(r"(?<=\S)[ \t]{24,}(?=\S)|(?<=\S)[ \t]{80,}$|^[ \t]{80,}", re.MULTILINE)
 
@@ -28,12 +25,12 @@ _RUNS = re.compile(r"[ ⏎]{2,}")
 
 
 def with_visible_characters(text: str) -> str:
-    """Make hidden characters visible: controls as symbols, others by number; piles of marks are counted."""
+    """Make hidden characters visible: controls as symbols, others by code point; count runs of marks."""
     return _NOT_PLAIN.sub(lambda found: _visible_run(found[0]), text)
 
 
 def without_long_blanks(text: str) -> str:
-    """Replace long runs of blanks and blank lines, which push text out of sight, by a note of how many."""
+    """Replace long runs of blanks and blank lines, which push text out of sight, with their count."""
     text = _BLANK_LINES.sub(lambda found: f"[… {found[0].count(chr(10))} blank lines …]\n", text)
     return _BLANKS.sub(lambda found: f" [… {len(found[0])} blanks …] ", text)
 

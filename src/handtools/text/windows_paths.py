@@ -1,7 +1,7 @@
-"""Path arguments of a model on Windows: made relative to the workspace root or refused, as `paths` does elsewhere.
+"""Path arguments of a model on Windows, made relative to the workspace root or refused, like `paths`.
 
-Both slashes separate, letters count in either case, and some names are devices or streams wherever they stand.
-By the documented rules: not run by us on Windows. ADR 261.
+Both slashes are separators, case is ignored, and some names are devices or streams in any folder. Follows
+the documented rules; not tested on Windows.
 """
 
 import re
@@ -27,12 +27,12 @@ def windows_workspace_relative(path: str, root: str) -> str:
         raise ValueError(f"the root {root!r} is not absolute")
     start, names = _split_root(plain)
     if start is None and plain.startswith("//"):
-        raise BadPath(path, "is a device path of Windows")
+        raise BadPath(path, "is a Windows device path")
     if start is None and plain.startswith("/"):
-        raise BadPath(path, "starts at the root of a drive, and does not say of which")
+        raise BadPath(path, "starts at the root of an unnamed drive")
     if start is not None:
         if ".." in names:
-            raise BadPath(path, "holds `..`, which may not lead where it seems to", "Write it without.")
+            raise BadPath(path, "contains `..`, which may not lead where it seems to", "Write it without.")
         if start.lower() != top.lower() or _lower(names[: len(above)]) != _lower(above):
             raise BadPath(path, "is outside the workspace")
         names = names[len(above) :]
@@ -42,7 +42,7 @@ def windows_workspace_relative(path: str, root: str) -> str:
 
 
 def _split_root(path: str) -> tuple[str | None, list[str]]:
-    """The drive or share of a path, None without one, and its names."""
+    """Split a path into its drive or share (None if it has none) and its names."""
     match = _ROOT.match(path)
     rest = path[match.end() :] if match else path
     return match[0] if match else None, [name for name in rest.split("/") if name not in {"", "."}]
@@ -53,14 +53,14 @@ def _lower(names: list[str]) -> list[str]:
 
 
 def _refuse_name(path: str, name: str) -> None:
-    """Raise `BadPath` for a name that Windows takes for something other than a file of that name."""
+    """Raise `BadPath` for a name that Windows does not treat as a file with that name."""
     if _DEVICE.match(name):
         raise BadPath(path, f"names the device {name[:20]}", "Use another name.")
     if found := _FORBIDDEN.search(name):
         raise BadPath(
-            path, f"holds `{found[0]}`, which no name on Windows can", "Write the name without it."
+            path, f"contains `{found[0]}`, which Windows does not allow", "Write the name without it."
         )
     if name != ".." and name.endswith((" ", ".")):
         raise BadPath(
-            path, "has a name that ends with a space or a dot", "Windows drops them: leave them out."
+            path, "has a name that ends with a space or a dot", "Windows drops these: leave them out."
         )

@@ -1,3 +1,1 @@
-"""The tools offered to models, one module and one prompt each; shared code is in `editing`, `reading`,
-`search`.
-"""
+"""The tools offered to models, one module and prompt each; shared code is in subpackages."""

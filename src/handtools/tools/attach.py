@@ -1,7 +1,4 @@
-"""Tool `attach`: gives workspace files to the person, through the embedding program's `deliver` callback.
-
-ADR 96.
-"""
+"""Tool `attach`: sends workspace files to the user, through the embedding program's `deliver` callback."""
 
 from pydantic import BaseModel, Field
 
@@ -17,17 +14,15 @@ MAX_FILES = 10
 
 
 class AttachParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `attach` tool."""
 
-    paths: list[str] = Field(min_length=1, max_length=MAX_FILES, description="Files to give to the person.")
-    title: str = Field(
-        "", max_length=200, description="What it is, in a few words; else the name of the file."
-    )
-    description: str = Field("", max_length=1_000, description="What to know about it.")
+    paths: list[str] = Field(min_length=1, max_length=MAX_FILES, description="Files to send to the user.")
+    title: str = Field("", max_length=200, description="A few words; defaults to the file name.")
+    description: str = Field("", max_length=1_000, description="What the user should know.")
 
 
 class Attached(BaseModel):
-    """A file that the person has got."""
+    """A delivered file."""
 
     path: str
     title: str
@@ -45,9 +40,9 @@ class AttachDetails(BaseModel):
 
 @tool(effects=("read", "deliver"), paths=lambda _: (), needs="deliver")
 async def attach(ctx: Context, params: AttachParams) -> Result[AttachDetails]:
-    """Give files to the person."""
-    assert ctx.callbacks.deliver is not None, "not offered without it"
-    # All are read before the first leaves: what can't be delivered is found out while nothing has happened.
+    """Send files to the user."""
+    assert ctx.callbacks.deliver is not None, "not offered without the callback"
+    # Read all files before sending the first, so that nothing is sent if one can't be delivered.
     waiting = await _attachments(ctx, params)
     attached: list[Attached] = []
     for one in waiting:
@@ -64,14 +59,14 @@ async def _attachments(ctx: Context, params: AttachParams) -> list[Attachment]:
     for path in dict.fromkeys(params.paths):
         facts = await ctx.files.facts(path)
         if facts is None:
-            raise NotFound(f"There is no `{path}`.", hint="Find it first; nothing was delivered.")
+            raise NotFound(f"`{path}` does not exist.", hint="Find it first; nothing was delivered.")
         if facts.kind != "file":
             raise WrongKind(
-                f"`{path}` is no file.", hint="Pack a folder into an archive; nothing was delivered."
+                f"`{path}` is not a file.", hint="Pack a folder into an archive; nothing was delivered."
             )
         if facts.bytes > room:
-            hint = "Give fewer or smaller files, or pack them; nothing was delivered."
-            raise TooLarge(f"With `{path}` it would be more than {MAX_MB} MB.", hint=hint)
+            hint = "Send fewer or smaller files, or an archive; nothing was delivered."
+            raise TooLarge(f"With `{path}` the total would exceed {MAX_MB} MB.", hint=hint)
         data = await ctx.files.read(path)
         if not data:
             raise InvalidInput(f"`{path}` is empty.", hint="Nothing was delivered.")

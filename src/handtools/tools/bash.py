@@ -23,36 +23,36 @@ ROWS, COLUMNS = 40, 120
 
 
 class BashParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `bash` tool."""
 
-    command: str = Field(min_length=1, max_length=1_000_000, title="The script.")
+    command: str = Field(min_length=1, max_length=1_000_000, title="The script to run.")
     description: str = Field("", max_length=200, description="What it does, in five to ten words.")
     cwd: str | None = Field(
         None,
-        title="Folder to run in, relative to the workspace root; stays for the next call.",
-        description="Stays for the next call.",
+        title="Folder to run in, relative to the workspace root; kept for the next call.",
+        description="Kept for the next call.",
     )
     timeout: float | None = Field(None, gt=0, title="Seconds until it is killed.")
-    background: bool = Field(default=False, title="Return at once with a job id; see `jobs`.")
+    background: bool = Field(default=False, title="Return a job id immediately; see `jobs`.")
     pty: bool = Field(
         default=False,
-        title="With background: give it a terminal, for REPLs and prompts.",
+        title="With background: run in a terminal, for REPLs and prompts.",
         description="A terminal for a job.",
     )
     live: bool = Field(
         default=False,
-        title="With background: write in place, where others see it at once; a person may be asked.",
+        title="With background: write directly to the files, visible at once; may need approval.",
     )
     review: bool = Field(
         default=False,
-        title="Hold its changes until a person has approved them.",
-        description="A person approves its changes.",
+        title="Apply its changes only after the user has approved them.",
+        description="The user approves its changes.",
     )
     hosts: list[str] = Field(
         [],
         max_length=20,
-        title="Hosts it must reach, such as a package index; a person may be asked.",
-        description="Hosts to reach; a person may be asked.",
+        title="Hosts it must reach, such as a package index; may need approval.",
+        description="Hosts to reach; may need approval.",
     )
 
 
@@ -80,7 +80,7 @@ class BashDetails(BaseModel):
 
     @property
     def outcome(self) -> str:
-        """What the log says of a command that failed: its exit code, signal or how it was ended."""
+        """Outcome of a failed command for the log: its exit code, signal or how it was stopped."""
         if not self.failed:
             return ""
         if self.ended != "exited":
@@ -92,7 +92,7 @@ class BashDetails(BaseModel):
 async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
     """Run a bash script."""
     if params.pty and not params.background:
-        raise InvalidInput("A terminal needs someone at it.", hint="Set background=true, then use `jobs`.")
+        raise InvalidInput("`pty` needs background=true.", hint="Set background=true, then use `jobs`.")
     command = Command(
         script=params.command,
         cwd=params.cwd or "",
@@ -105,7 +105,7 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
     )
     if params.background:
         job = await ctx.commands.start(command, params.description)
-        return Result(f"Started {job.id}. `jobs` shows, feeds and ends it.", BashDetails(job=job.id))
+        return Result(f"Started {job.id}. Use `jobs` to read, control or kill it.", BashDetails(job=job.id))
 
     end = await ctx.commands.run(command)
     return Result(await _told(ctx, end), _details(end))
@@ -155,13 +155,13 @@ def _shown(output: CommandOutput) -> str:
 
 
 def _stream(output: CommandOutput) -> str:
-    """Return one stream as it is shown, with the end of its last line: programs put streams together."""
+    """Return one stream as shown, keeping its last line end, since programs join the streams."""
     return _shown(output) + "\n" * (output.tail or output.head).endswith(b"\n")
 
 
 def _whole(output: CommandOutput) -> str:
-    missing = f", {output.dropped_bytes:,} of them lost from its middle" if output.dropped_bytes else ""
-    size = f"{output.lines:,} lines, {output.bytes:,} bytes{missing} in all"
+    missing = f", {output.dropped_bytes:,} of them dropped from the middle" if output.dropped_bytes else ""
+    size = f"{output.lines:,} lines, {output.bytes:,} bytes{missing} in total"
     return f"{size}; `read` or `grep` `{output.kept}`" if output.kept else size
 
 

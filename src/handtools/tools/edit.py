@@ -17,13 +17,13 @@ from handtools.tools.editing.drafts import (
 
 
 class EditParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `edit` tool."""
 
     path: str = Field(title="File to edit, relative to the workspace root.")
     old_string: str = Field(title="Text to replace; must be in the file once.")
-    new_string: str = Field(title="Text to put in its place.")
+    new_string: str = Field(title="Replacement text.")
     replace_all: bool = Field(default=False, title="Replace every exact occurrence.")
-    description: str = Field("", title="One line on what this is for.")
+    description: str = Field("", title="One line on the purpose.")
 
 
 class EditDetails(BaseModel):
@@ -32,7 +32,7 @@ class EditDetails(BaseModel):
     path: str
     replaced: int
     tier: MatchTier | None
-    """How the old text was matched; None when there was nothing to replace."""
+    """How the old text was matched; None if there was nothing to replace."""
     notes: list[str]
     diff: str
     first_changed_line: int | None

@@ -1,7 +1,4 @@
-"""Tool `edit_agent`: a model supplied by the embedding program edits one file by instructions in words.
-
-ADR 97.
-"""
+"""Tool `edit_agent`: a model supplied by the embedding program edits one file by written instructions."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -24,17 +21,15 @@ OUTLINE_BUDGET = ReadBudget(400, 24_000)
 
 
 class EditAgentParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `edit_agent` tool."""
 
     path: str = Field(description="File to edit, relative to the workspace root.")
-    instructions: str = Field(
-        min_length=1, max_length=20_000, description="What to change, in words; name what is meant."
-    )
+    instructions: str = Field(min_length=1, max_length=20_000, description="What to change; be specific.")
     mode: Literal["edit", "create", "overwrite"] = Field(
         "edit",
-        description="edit: the file must exist. create: it must not. overwrite: it must, and is written anew.",
+        description="edit: the file must exist. create: it must not. overwrite: replace an existing file.",
     )
-    description: str = Field("", description="One line on what this is for.")
+    description: str = Field("", description="One line on the purpose.")
 
 
 class EditAgentDetails(BaseModel):
@@ -49,9 +44,7 @@ class EditAgentDetails(BaseModel):
 
 
 def _no_locks(_: EditAgentParams) -> Iterable[str]:
-    """Return no paths to lock: a model may write for minutes, so the file is locked and compared only at the
-    end.
-    """
+    """Lock no paths: a model may take minutes, so the file is locked and compared only at the end."""
     return ()
 
 
@@ -74,19 +67,19 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
         diff=dedent_diff_content(diff),
         first_changed_line=talk.draft.first_changed_line,
     )
-    there = f" Already there, with nothing to do: {talk.there}." if talk.there else ""
-    return Result(f"Edits made in {talk.draft.path}: {len(talk.made)}.{there}\n{diff}", details)
+    there = f" Already applied: {talk.there}." if talk.there else ""
+    return Result(f"Edits applied to {talk.draft.path}: {len(talk.made)}.{there}\n{diff}", details)
 
 
 async def _draft(ctx: Context, params: EditAgentParams) -> Draft:
-    """Read the file that is to be edited."""
+    """Read the file to edit."""
     facts = await ctx.files.facts(params.path)
     if params.mode == "create":
         if facts is not None:
-            raise AlreadyExists(f"`{params.path}` exists already.", hint="Use mode=edit or mode=overwrite.")
+            raise AlreadyExists(f"`{params.path}` already exists.", hint="Use mode=edit or mode=overwrite.")
         return Draft.for_new_file(params.path)
     if facts is None:
-        raise NotFound(f"`{params.path}` does not exist.", hint="To make it, use mode=create.")
+        raise NotFound(f"`{params.path}` does not exist.", hint="To create it, use mode=create.")
     draft = await Draft.read(ctx.files, params.path)
     if params.mode == "overwrite":
         draft.put("")

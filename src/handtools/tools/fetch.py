@@ -31,14 +31,14 @@ MOST_DOCUMENT_PREVIEWS = 100
 
 
 class FetchParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `fetch` tool."""
 
     url: str = Field(description="The page's address, with https:// or http://.")
-    format: PageForm = Field("markdown", description="Which form the page should have.")
-    section: str | None = Field(None, description="Title of the one section to show.")
-    find: str | None = Field(None, min_length=1, description="Show only the places with these words.")
+    format: PageForm = Field("markdown", description="Form of the page.")
+    section: str | None = Field(None, description="Title of the section to show.")
+    find: str | None = Field(None, min_length=1, description="Show only passages with these words.")
     max_tokens: int = Field(DEFAULT_FETCH_TOKENS, ge=100, le=14_000, description="Most tokens to show.")
-    cursor: str | None = Field(None, description="Goes on where an earlier answer ended.")
+    cursor: str | None = Field(None, description="Continues an earlier result.")
 
 
 class FetchDetails(BaseModel):
@@ -47,7 +47,7 @@ class FetchDetails(BaseModel):
     url: str
     """Final URL, after redirects."""
     untrusted: bool = True
-    """Always true: the page is by strangers, and a host program should treat its text as data."""
+    """Always true: host programs should treat the page's text as data, not instructions."""
     title: str = ""
     media_type: str = ""
     encoding: str = ""
@@ -64,7 +64,7 @@ class FetchDetails(BaseModel):
 
 @tool(effects=("visit",))
 async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
-    """Fetch a page of the web."""
+    """Fetch a web page."""
     going_on = any((params.cursor, params.section, params.find))
     page = await ctx.web.fetch(params.url, params.format, kept=going_on)
     whole, images = await _body(ctx, page)
@@ -88,10 +88,11 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
     text = _marked(ctx, details, part.text, _contents(whole, params) if more else "")
     if more:
         text += (
-            f"\n({details.shown_tokens:,} of {details.tokens:,} tokens. cursor={details.cursor} goes on.)"
+            f"\n({details.shown_tokens:,} of {details.tokens:,} tokens."
+            f" Continue with cursor={details.cursor}.)"
         )
     if not same:
-        text += "\n(The page has changed since; this is the same place in what it is now.)"
+        text += "\n(The page has changed since; this is the same position in the new version.)"
     return Result((Text(text), *images), details)
 
 
@@ -104,9 +105,9 @@ async def _body(ctx: Context, page: WebPage) -> tuple[str, tuple[Image, ...]]:
     for _ in range(MOST_DOCUMENT_PREVIEWS):
         shown = await ctx.media.preview(name, page.data, wish)
         if shown is None:
-            kind = ctx.media.describe(page.data) or page.media_type or "no known kind"
+            kind = ctx.media.describe(page.data) or page.media_type or "unknown type"
             message = f"{page.url} is not text: {kind}, {len(page.data):,} bytes."
-            raise WrongKind(message, hint="A command may download it; or fetch another page.")
+            raise WrongKind(message, hint="Download it with a command, or fetch another page.")
         text, images = f"{text or f'({shown.title}.)'}\n{shown.text}", (*images, *shown.images)
         if shown.next_page is None:
             break
@@ -122,14 +123,18 @@ def _wanted(whole: str, params: FetchParams) -> str:
         if section is None:
             titles = [each.title for each in found]
             close = similar_names(params.section, titles) or titles[:20]
-            hint = f"It has: {'; '.join(close)}." if close else "It has no sections; leave `section` out."
+            hint = (
+                f"Its sections: {'; '.join(close)}."
+                if close
+                else "It has no sections; leave out `section`."
+            )
             raise NotFound(f"The page has no section `{params.section}`.", hint=hint)
         whole = whole[section.start : section.end]
     if params.find is None:
         return whole
     places = passages_mentioning(whole, params.find)
     if not places:
-        raise NotFound(f"`{params.find}` is not on the page.", hint="Try fewer words, or read it.")
+        raise NotFound(f"`{params.find}` is not on the page.", hint="Try fewer words, or leave out `find`.")
     return "\n\n".join(places)
 
 
@@ -139,7 +144,7 @@ def _start(body: str, params: FetchParams) -> tuple[int, bool]:
     try:
         return parse_page_cursor(body, params.cursor)
     except ValueError as problem:
-        raise InvalidInput(f"`page_cursor`: {problem}.", hint="Leave it out to begin anew.") from None
+        raise InvalidInput(f"`page_cursor`: {problem}.", hint="Leave it out to start again.") from None
 
 
 def _marked(ctx: Context, details: FetchDetails, text: str, listing: str) -> str:

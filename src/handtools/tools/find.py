@@ -32,23 +32,23 @@ WANTED_KINDS: dict[str, WantedKind] = {"file": "file", "directory": "folder", "a
 
 
 class FindParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `find` tool."""
 
     pattern: str = Field(title="Glob: `*.py`, `src/**/test_*.{ts,tsx}`, `[ab]*`.", min_length=1)
-    path: str = Field(".", title="Folder to look in.")
+    path: str = Field(".", title="Folder to search.")
     type: Literal["file", "directory", "any"] = Field("file", title="What to find.")
     case_sensitive: bool = Field(default=True, title="Whether `A` differs from `a`.")
-    include_ignored: bool = Field(default=False, title="Also hidden and ignored files.")
+    include_ignored: bool = Field(default=False, title="Include hidden and ignored files.")
     limit: Annotated[int, AfterValidator(partial(min, MAX_FIND_PAGE_PATHS))] = Field(
-        FIND_PAGE_PATHS, ge=1, title="Paths on a page."
+        FIND_PAGE_PATHS, ge=1, title="Paths per page."
     )
     offset: int = Field(0, ge=0, le=100_000, title="Paths to skip.")
     cursor: str | None = Field(None, description="From the last page.")
-    max_tokens: SkipJsonSchema[int | None] = Field(None, ge=100, title="Size of the answer.")
+    max_tokens: SkipJsonSchema[int | None] = Field(None, ge=100, title="Maximum size of the result.")
 
 
 class FindEntry(BaseModel):
-    """One path; what could not be learned is None."""
+    """One path; unknown values are None."""
 
     path: str
     kind: str
@@ -69,7 +69,7 @@ class FindDetails(BaseModel):
 
 @tool(effects=("read",))
 async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
-    """Find paths by a glob."""
+    """Find paths by glob."""
     params = params.model_copy(update={"pattern": _below(ctx, params.pattern)})
     resume = _resume(params)
     scope = _scope(params)
@@ -105,7 +105,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     notes = [f"Showing {shown} of {number_with_noun(found.total, 'path')}, newest first."]
     notes += [f"Next page: cursor={details.cursor}."] * more
     if not sure:
-        notes.append("Files changed since the last page: paths may be missing or come twice.")
+        notes.append("Files changed since the last page: paths may be missing or duplicated.")
     elif resume and start > resume.shown:
         notes.append("Some are newer than the last page.")
     return Result("\n".join([*rows, f"({' '.join([*notes, *found.gaps.notes])})"]), details)
@@ -115,8 +115,8 @@ def _below(ctx: Context, pattern: str) -> str:
     """Convert a pattern to a glob relative to the workspace; absolute paths in it lose the root."""
     names = pattern.split("/")
     if ".." in names:
-        hint = "Give the folder as `path`, and a pattern for what is in it."
-        raise InvalidInput(f"`{pattern}`: a glob has no `..`, it names paths below a folder.", hint=hint)
+        hint = "Send the folder as `path`, and a pattern for paths in it."
+        raise InvalidInput(f"`{pattern}`: a glob can't contain `..`.", hint=hint)
     fixed = list(takewhile(GLOB_CHARACTERS.isdisjoint, names))
     if not pattern.startswith("/") or len(fixed) < 2:
         return pattern
@@ -128,7 +128,7 @@ def _below(ctx: Context, pattern: str) -> str:
 
 
 def _scope(params: FindParams) -> SearchScope:
-    # Who names a hidden file wants it.
+    # A pattern that names a hidden file includes it.
     named = any(part.startswith(".") for part in params.pattern.split("/"))
     return SearchScope(
         root=params.path or ".",
@@ -157,25 +157,25 @@ def _detail(entry: FolderEntry) -> FindEntry:
 
 
 async def _nothing(ctx: Context, params: FindParams, found: FoundPaths) -> Result[FindDetails]:
-    """Explain an empty result: what hidden, ignored or skipped files would have matched."""
+    """Explain an empty result: which hidden, ignored or skipped files would have matched."""
     notes = ["No path matches.", *found.gaps.notes]
     scope = replace(_scope(params), timeout=FIND_PROBE_SECONDS)
     wider = {
-        "hidden or ignored (include_ignored)": replace(scope, hidden=True, ignored=True),
+        "among hidden or ignored files (include_ignored)": replace(scope, hidden=True, ignored=True),
         "if case is ignored (case_sensitive=false)": replace(scope, case_sensitive=False),
     }
     if GLOB_CHARACTERS.isdisjoint(params.pattern):
         part = f"*{params.pattern.rstrip('/').rpartition('/')[2]}*"
         wider[f"`{part}`"] = replace(scope, include=(part,))
     if params.pattern.startswith("/"):
-        notes.append("A pattern is read from the workspace on, and this one begins elsewhere or nowhere.")
+        notes.append("Patterns are relative to the workspace; this one starts outside it or nowhere.")
     for what, asked in wider.items():
         if asked != scope:
             there = await ctx.search.paths(asked, wanted=WANTED_KINDS[params.type], most=1)
             match = inflect_for_number(there.total, "matches")
             notes += [f"{there.total:,} {match} {what}, such as {_row(entry)}." for entry in there.found]
             if there.gaps.timed_out:
-                notes.append(f"More may match {what}: that search was cut short.")
+                notes.append(f"More may match {what}: that search timed out.")
     details = FindDetails(
         entries=[],
         total=0,

@@ -31,34 +31,34 @@ CONTEXT_LINES_BY_HITS = {
     1: 20,
     2: 8,
     3: 8,
-}  # lines of context by the number of hits, when there are very few
+}  # lines of context by the number of hits, if there are very few
 
 
 class GrepParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `grep` tool."""
 
     pattern: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(min_length=1)] = Field(
-        title="What to look for; several find any of them."
+        title="Pattern to search for; a list matches any of them."
     )
     path: str = Field(".", title="File or folder to search.")
-    include: str | None = Field(None, description="Glob of files; `!` before it leaves out.")
+    include: str | None = Field(None, description="Glob of files; a leading `!` excludes.")
     syntax: Literal["regex", "literal", "structure"] = Field(
-        "regex", title="How to read the pattern; `structure` is ast-grep: `open($FILE, $$$)`."
+        "regex", title="Syntax of the pattern; `structure` is ast-grep: `open($FILE, $$$)`."
     )
-    kind: SyntaxRole | None = Field(None, title="Only where the match is this to the parser.")
-    mode: Literal["content", "files", "counts"] = Field("content", title="Lines, paths, or numbers.")
+    kind: SyntaxRole | None = Field(None, title="Only matches with this syntactic role.")
+    mode: Literal["content", "files", "counts"] = Field("content", title="Show lines, paths, or counts.")
     case_sensitive: bool = Field(default=True, title="Whether `A` differs from `a`.")
-    multiline: bool = Field(default=False, title="Let a match go over line ends.")
+    multiline: bool = Field(default=False, title="Let a match span lines.")
     context: Annotated[int, AfterValidator(partial(min, MAX_GREP_CONTEXT_LINES))] | None = Field(
         None, ge=0, title="Lines before and after each hit."
     )
-    include_ignored: bool = Field(default=False, title="Also hidden and ignored files.")
+    include_ignored: bool = Field(default=False, title="Include hidden and ignored files.")
     limit: Annotated[int, AfterValidator(partial(min, MAX_GREP_PAGE_HITS))] = Field(
-        PAGE, ge=1, title="Hits on a page."
+        PAGE, ge=1, title="Hits per page."
     )
     offset: int = Field(0, ge=0, le=10_000, title="Hits to skip.")
     cursor: str | None = Field(None, description="From the last page.")
-    max_tokens: SkipJsonSchema[int | None] = Field(None, ge=100, title="Size of the answer.")
+    max_tokens: SkipJsonSchema[int | None] = Field(None, ge=100, title="Maximum size of the result.")
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class GrepHit:
 
 @dataclass(slots=True)
 class GrepFile:
-    """How often it occurs in a file."""
+    """Number of matches in one file."""
 
     path: str
     matches: int
@@ -94,7 +94,7 @@ class GrepDetails(BaseModel):
 
 @tool(effects=("read",))
 async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
-    """Search the text of files."""
+    """Search file contents."""
     if params.mode != "content":
         return await _files(ctx, params)
     most = ranked_hits.hits_needed(params.offset, _cursor(params), params.limit)
@@ -138,7 +138,7 @@ def _asked(params: GrepParams) -> hit_search.HitQuery:
         multiline=params.multiline or ends,
     )
     include = (params.include,) if params.include else ()
-    # Who names a hidden file wants it.
+    # A glob that names a hidden file includes it.
     named = any(part.startswith(".") for glob in include for part in glob.split("/"))
     every = params.include_ignored
     scope = SearchScope(root=params.path or ".", include=include, hidden=every or named, ignored=every)
@@ -181,7 +181,7 @@ def _footer(
     if details.cursor:
         notes.append(f"Next page: cursor={details.cursor}.")
     if page.moved:
-        notes.append("Files changed since the last page: hits may be missing or come twice.")
+        notes.append("Files changed since the last page: hits may be missing or duplicated.")
     return f"({' '.join([*notes, *details.left_out])})"
 
 

@@ -1,4 +1,4 @@
-"""Tool `jobs`: lists background jobs, shows output, sends input, kills, publishes ports. ADR 52, 169."""
+"""Tool `jobs`: lists background jobs, shows output, sends input, kills, publishes ports."""
 
 import time
 from functools import partial
@@ -23,29 +23,29 @@ from handtools.tools.commands.exit_text import changes_and_notes
 
 JOB_OUTPUT_PAGE_BYTES = 16_000
 SCREEN_BYTES = 128 << 10
-"""Most bytes of the newest output from which the terminal screen is drawn."""
+"""Most bytes of recent output used to render the terminal screen."""
 MAX_WAIT_SECONDS = 300
 REACTION_SECONDS = 0.3
-"""Seconds to wait after sending input before the output is read."""
+"""Seconds between sending input and reading the output."""
 
 LISTEN_SECONDS = 5.0
-"""Longest wait for a job to listen before its port is published."""
+"""Maximum wait for a job to listen before its port is published."""
 
 
 class JobsParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `jobs` tool."""
 
     action: Literal["list", "output", "screen", "wait", "send", "kill", "publish", "unpublish"] = Field(
-        "list", title="All but list need `job`."
+        "list", title="All actions except list need `job`."
     )
     job: str | None = Field(None, title="The job's id.")
-    since: int | None = Field(None, ge=0, title="Output from this cursor on.")
+    since: int | None = Field(None, ge=0, title="Show output from this cursor.")
     timeout: Annotated[float, AfterValidator(partial(min, MAX_WAIT_SECONDS))] = Field(
         30.0, ge=0, title="Seconds to wait."
     )
-    text: str = Field("", max_length=100_000, title="To send.")
-    keys: list[str] = Field(default=[], title="To send after the text: enter, up, ctrl-c …")
-    port: int | None = Field(None, title="To publish or not; else its only one.")
+    text: str = Field("", max_length=100_000, title="Text to send.")
+    keys: list[str] = Field(default=[], title="Keys to send after the text: enter, up, ctrl-c …")
+    port: int | None = Field(None, title="Port to publish or unpublish; defaults to the only one.")
 
 
 class JobsDetails(BaseModel):
@@ -61,18 +61,18 @@ class JobsDetails(BaseModel):
     cursor: int = 0
     ports: list[int] = []
     urls: list[str] = []
-    """Where the person reaches its published ports."""
+    """URLs of its published ports for the user."""
 
 
 @tool(effects=("run", "change", "publish"))
 async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
-    """Look at, feed, publish and end background jobs."""
+    """Show, control, publish and kill background jobs."""
     if params.action == "list":
         found = await ctx.commands.jobs()
         rows = [_row(job) for job in found]
         return Result("\n".join(rows) or "No jobs.", JobsDetails(jobs=[job.id for job in found]))
     if not params.job:
-        raise InvalidInput("`job` is missing.", hint="`action=list` names the jobs.")
+        raise InvalidInput("`job` is missing.", hint="`action=list` lists the jobs.")
     if params.action == "publish":
         return await _published(ctx, params)
     if params.action == "unpublish":
@@ -94,7 +94,7 @@ def _typed(params: JobsParams) -> str:
         return params.text + "".join(key_sequence(key) for key in params.keys)
     except UnknownTerminalKey as unknown:
         hint = f"Keys: {', '.join(KEY_NAMES_IN_HINT)}."
-        raise InvalidInput(f"No key is called {unknown}.", hint=hint) from None
+        raise InvalidInput(f"Unknown key {unknown}.", hint=hint) from None
 
 
 async def _published(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
@@ -107,15 +107,15 @@ async def _published(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
         port = ports[0]
     job = await ctx.commands.publish(job_id, port)
     where = next(each for each in job.published if each.port == port)
-    other = "" if where.host_port == port else f" ({port} itself can't be used there)"
-    said = f"The person reaches port {port} of {job_id} at {where.url}{other}."
+    other = "" if where.host_port == port else f" ({port} is not available there)"
+    said = f"The user can reach port {port} of {job_id} at {where.url}{other}."
     return Result(f"{said}\n{_row(job)}", _details(job, job.output.bytes))
 
 
 async def _ports_once_it_listens(
     ctx: Context, job_id: str, port: int | None, seconds: float
 ) -> tuple[int, ...]:
-    """The ports of a job that was perhaps started a moment ago."""
+    """Wait until a job listens, since it may have just started; return its ports."""
     until = time.monotonic() + seconds
     while True:
         job = await ctx.commands.job(job_id, timeout=min(max(until - time.monotonic(), 0.0), 0.1))
@@ -132,10 +132,10 @@ async def _output(ctx: Context, job: Job, since: int | None) -> Result[JobsDetai
         _row(job),
     ]
     if page.start > 0:
-        whole = f"; the whole is `{job.output.kept}`" if job.output.kept else ""
-        parts.insert(0, f"(From byte {page.start:,} on{whole}.)")
+        whole = f"; full output: `{job.output.kept}`" if job.output.kept else ""
+        parts.insert(0, f"(From byte {page.start:,}{whole}.)")
     parts += await _changes_and_notes(ctx, job)
-    parts.append(f"(since={page.cursor} goes on{f' with {more:,} bytes' if more > 0 else ''}.)")
+    parts.append(f"(since={page.cursor} continues{f' with {more:,} bytes' if more > 0 else ''}.)")
     return Result("\n".join(part for part in parts if part), _details(job, page.cursor))
 
 
@@ -148,7 +148,7 @@ async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
     screen = TerminalScreen(*job.terminal)
     screen.feed(decode_output(page.data, starts=page.start == 0))
     shown = screen.lines() or ["(The screen is empty.)"]
-    cursor = f"(Cursor in line {screen.row + 1}, column {screen.column + 1}.)"
+    cursor = f"(Cursor at line {screen.row + 1}, column {screen.column + 1}.)"
     said = [*shown, cursor, _row(job), *await _changes_and_notes(ctx, job)]
     return Result("\n".join(said), _details(job, page.cursor))
 
@@ -156,7 +156,7 @@ async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
 async def _changes_and_notes(ctx: Context, job: Job) -> list[str]:
     if job.exit is None:
         return []
-    # The change belongs to the call that started the job, so nobody else tells its number.
+    # The change belongs to the call that started the job, whose result came before it.
     number = [f"(Change {job.exit.changes.entry}.)"] if job.exit.changes else []
     return [*await changes_and_notes(ctx.search, job.exit), *number]
 

@@ -1,4 +1,4 @@
-"""Tool `list`: lists a folder's entries below its path, several levels as a tree. ADR 98."""
+"""Tool `list`: lists a folder's entries below its path, several levels as a tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,27 +31,27 @@ BUILD_FOLDERS = frozenset({
     ".parcel-cache", ".svelte-kit", ".terraform", ".zig-cache", "zig-out", "dist", "build", "target",
     "coverage", "htmlcov", "logs", "tmp", "temp", "cache", ".cache", ".coverage", ".idea",
 })  # fmt: skip
-"""Names of folders with build products and caches, skipped below the listed folder."""
+"""Names of build and cache folders that are skipped below the listed folder."""
 
 
 class ListParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `list` tool."""
 
     path: str = Field(".", title="Folder to list; empty or `.` is the workspace.")
     depth: Annotated[int, AfterValidator(partial(min, MAX_LIST_DEPTH))] = Field(
         1, ge=1, title="Levels to show; more than 1 gives a tree."
     )
-    include_ignored: bool = Field(default=False, title="Also ignored files and build folders.")
+    include_ignored: bool = Field(default=False, title="Include ignored files and build folders.")
     limit: Annotated[int, AfterValidator(partial(min, MAX_ENTRIES))] = Field(
-        MAX_ENTRIES, ge=1, title="Entries at the most."
+        MAX_ENTRIES, ge=1, title="Maximum number of entries."
     )
     cursor: str | None = Field(None, description="From the last page.")
-    max_tokens: SkipJsonSchema[int | None] = Field(None, ge=100, title="Size of the answer.")
+    max_tokens: SkipJsonSchema[int | None] = Field(None, ge=100, title="Maximum size of the result.")
 
 
 @dataclass(slots=True)
 class ListEntry:
-    """One entry; a folder has a size only as the number of entries seen in it."""
+    """One entry; the size of a folder is the number of entries seen in it."""
 
     path: str
     kind: str
@@ -113,12 +113,12 @@ def _place(path: str) -> tuple[int, list[str], bool, str]:
 
 
 def _folder(paths: Sequence[str]) -> str:
-    """Return the path of the folder that all of some entries are in; empty for the workspace."""
+    """Return the path of the folder that contains all the entries; empty for the workspace."""
     return paths[0][: paths[0].rfind("/", 0, -1) + 1] if paths else ""
 
 
 def _flat(page: FolderListing, above: str) -> Sequence[str]:
-    """Format a single folder's entries as one name per line, below the folder's path if that is said."""
+    """Format a single folder's entries as one name per line, below the folder's path if one is given."""
     rows = _with_link_signs(page)
     return [f"{INDENT}{row[len(above) :]}" for row in rows] if above else rows
 
@@ -168,7 +168,7 @@ def _details(
     if tree.unvisited:
         unopened = number_with_noun(tree.unvisited, "folder")
         opened = f"{unopened} {inflect_for_number(tree.unvisited, 'was')} not opened"
-        notes.append(f"{opened}: go on, or list by itself what is of interest.")
+        notes.append(f"{opened}: continue, or list the folders you need separately.")
     folders = page.kinds.count("folder")
     return ListDetails.model_construct(
         path=params.path or ".",
@@ -187,7 +187,7 @@ def _entries(page: FolderListing, below: Mapping[str, FolderListing]) -> list[Li
     plain = "".join(page.paths).isascii()
     shown = page.paths if plain else [without_surrogates(path) for path in page.paths]
     if not below:
-        # One folder: what it holds begins with its folders.
+        # In a single folder, its subfolders come first.
         first = page.kinds.count("folder")
         files = (column[first:] for column in (shown, page.kinds, page.sizes))
         folders = [ListEntry(path[:-1], "directory", None, None) for path in shown[:first]]
@@ -203,7 +203,7 @@ def _entries(page: FolderListing, below: Mapping[str, FolderListing]) -> list[Li
 
 def _notes(details: ListDetails, *, resumed: bool) -> list[str]:
     empty = "The folder is empty." if details.complete else "Nothing is shown."
-    nothing = "Nothing comes after this cursor." if resumed else empty
+    nothing = "No entries after this cursor." if resumed else empty
     notes = [] if details.entries else [nothing]
     if details.ignored:
         entries, are = (
@@ -213,5 +213,5 @@ def _notes(details: ListDetails, *, resumed: bool) -> list[str]:
         notes.append(f"{entries} {are} left out; include_ignored shows them.")
     notes += details.left_out
     if details.cursor:
-        notes.append(f"Go on with cursor={details.cursor}")
+        notes.append(f"Continue with cursor={details.cursor}")
     return [f"({' '.join(notes)})"] if notes else []

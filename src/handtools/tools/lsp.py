@@ -1,7 +1,4 @@
-"""Tool `lsp`: asks language servers about definitions, references, renames and diagnostics, by name and line.
-
-ADR 81.
-"""
+"""Tool `lsp`: queries language servers for definitions, references, renames and diagnostics by name."""
 
 import re
 from collections.abc import Sequence
@@ -33,7 +30,7 @@ from handtools.tools.search import ranked_hits
 LINE_NUMBER_TOLERANCE = 3
 """Number of lines by which the model's line number may be off."""
 MAX_CANDIDATE_LINES_LISTED = 10
-_COLD_NOTE = " It has just started and may not have read the whole project: ask again for the rest."
+_COLD_NOTE = " It has just started and may not have read the whole project; ask again later."
 _LAST_NAME = re.compile(r"[^\W\d][\w$]*\Z")
 
 
@@ -44,7 +41,7 @@ async def symbol_position(
     rows = [without_line_ending(row) for row in split_lines(decode(data).body)]
     match = _LAST_NAME.search(symbol)
     if match is None:
-        raise InvalidInput(f"`{symbol}` is no name.", hint="Give the name alone, such as `Reader.read`.")
+        raise InvalidInput(f"`{symbol}` is not a name.", hint="Send only the name, such as `Reader.read`.")
     word = re.compile(rf"(?<![\w$]){re.escape(match[0])}(?![\w$])")
     places = [
         TextPosition(number, found.start())
@@ -52,15 +49,13 @@ async def symbol_position(
         if (found := word.search(row))
     ]
     if not places:
-        raise NoMatch(
-            f"`{match[0]}` does not stand in {path}.", hint="Read the file, or search for the name."
-        )
+        raise NoMatch(f"`{match[0]}` is not in {path}.", hint="Read the file, or search for the name.")
     if line is not None:
         nearest = min(places, key=lambda place: abs(place.line - line))
         if abs(nearest.line - line) <= LINE_NUMBER_TOLERANCE:
             return nearest
         lines = ", ".join(str(place.line) for place in places[:MAX_CANDIDATE_LINES_LISTED])
-        raise NoMatch(f"`{match[0]}` is not on line {line} of {path}.", hint=f"It stands on lines {lines}.")
+        raise NoMatch(f"`{match[0]}` is not on line {line} of {path}.", hint=f"It is on lines {lines}.")
     outline = await syntax.outline(path, data)
     ways = symbols_named(outline.symbols, symbol) if outline else []
     if ways:
@@ -89,20 +84,20 @@ HOVER_CHARS = 4_000
 _WHOLE_FILE_OPERATIONS: frozenset[LanguageOperation] = frozenset(
     {"symbols", "workspace_symbols", "diagnostics", "actions"}
 )
-"""Operations that need no symbol."""
+"""Operations that don't need a symbol."""
 
 
 class LspParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `lsp` tool."""
 
-    operation: LanguageOperation = Field(description="What to ask.")
+    operation: LanguageOperation = Field(description="What to do.")
     path: str = Field(
-        "", description="The file; may be empty for workspace_symbols and for diagnostics of the project."
+        "", description="The file; may be empty for workspace_symbols and project diagnostics."
     )
     symbol: str = Field("", description="Name of the symbol, such as `Reader.read`.")
-    line: int | None = Field(None, ge=1, description="Line it stands on.")
-    text: str = Field("", description="rename: new name; workspace_symbols: query; actions: title to make.")
-    limit: int = Field(LSP_PAGE_ANSWERS, ge=1, le=MAX_LSP_PAGE_ANSWERS, description="Answers on a page.")
+    line: int | None = Field(None, ge=1, description="Line of the symbol.")
+    text: str = Field("", description="rename: new name; workspace_symbols: query; actions: title to run.")
+    limit: int = Field(LSP_PAGE_ANSWERS, ge=1, le=MAX_LSP_PAGE_ANSWERS, description="Results per page.")
     cursor: str | None = Field(None, description="Where the last page ended.")
 
 
@@ -116,7 +111,7 @@ class LspPlace(BaseModel):
 
 
 class LspError(BaseModel):
-    """One complaint."""
+    """One diagnostic."""
 
     path: str
     line: int
@@ -135,22 +130,22 @@ class LspDetails(BaseModel):
     titles: list[str] = Field(default=[])
     diagnostics: list[LspError] = Field(default=[])
     unknown: list[str] = Field(default=[])
-    """Files about which the server could not give a sure answer."""
+    """Files for which the server could not give certain diagnostics."""
     changed: list[str] = Field(default=[])
     cursor: str | None = None
 
 
 @tool
 async def lsp(ctx: Context, params: LspParams) -> Result[LspDetails]:
-    """Ask the language server."""
+    """Query the language server."""
     answer = await ctx.language.ask(await _question(ctx, params))
     if answer.files:
         return await _rewritten(ctx, params, answer)
     if params.operation == "hover":
-        text = answer.text[:HOVER_CHARS] or f"{answer.server} says nothing about it."
+        text = answer.text[:HOVER_CHARS] or f"{answer.server} has no information on it."
         return Result(text, LspDetails(server=answer.server, text=answer.text[:HOVER_CHARS]))
     if params.operation == "actions":
-        text = "\n".join(answer.titles) or f"{answer.server} offers nothing for that line."
+        text = "\n".join(answer.titles) or f"{answer.server} offers no actions for that line."
         return Result(text, LspDetails(server=answer.server, titles=list(answer.titles)))
     if params.operation == "diagnostics":
         return _diagnosed(answer)
@@ -161,22 +156,22 @@ async def _question(ctx: Context, params: LspParams) -> LanguageQuestion:
     kind = params.operation
     if not params.path:
         if kind not in {"workspace_symbols", "diagnostics"}:
-            raise InvalidInput(f"`{kind}` needs a `path`.", hint="Name the file in it.")
+            raise InvalidInput(f"`{kind}` needs a `path`.", hint="Send the path of the file.")
         return LanguageQuestion(kind=kind, path="", text=params.text or params.symbol)
     facts = await ctx.files.facts(params.path)
     if facts is None or facts.kind != "file":
-        raise NotFound(f"There is no file `{params.path}`.", hint="Look for it with `find`.")
+        raise NotFound(f"`{params.path}` is not a file.", hint="Search for it with `find`.")
     if missing := ctx.language.missing_server_sentence(params.path):
         raise Unavailable(missing, hint=NO_SERVER_HINT)
     text = params.text or (params.symbol if kind == "workspace_symbols" else "")
     if kind == "rename" and not text:
-        raise InvalidInput("`rename` needs a `text`.", hint="Give the new name in it.")
+        raise InvalidInput("`rename` needs `text`.", hint="Send the new name as `text`.")
     if kind in _WHOLE_FILE_OPERATIONS:
         if kind == "actions" and params.line is None:
-            raise InvalidInput("`actions` needs a `line`.", hint="Say whose actions you want.")
+            raise InvalidInput("`actions` needs a `line`.", hint="Send the line whose actions you want.")
         return LanguageQuestion(kind=kind, path=params.path, line=params.line or 0, text=text)
     if not params.symbol:
-        raise InvalidInput(f"`{kind}` needs a `symbol`.", hint="Give the name as it stands in the file.")
+        raise InvalidInput(f"`{kind}` needs a `symbol`.", hint="Send the name as written in the file.")
     data = await ctx.files.read(params.path)
     place = await symbol_position(ctx.syntax, params.path, data, params.symbol, params.line)
     return LanguageQuestion(kind=kind, path=params.path, line=place.line, column=place.column, text=text)
@@ -215,7 +210,7 @@ def _diagnosed(answer: LanguageAnswer) -> Result[LspDetails]:
         unknown=[verdict.path for verdict in unknown],
         total=len(found),
     )
-    return Result("\n".join([*said, *answer.notes]) or "No file is known yet.", details)
+    return Result("\n".join([*said, *answer.notes]) or "The server knows no files yet.", details)
 
 
 def _complaint(each: Diagnostic) -> LspError:
@@ -226,7 +221,7 @@ def _complaint(each: Diagnostic) -> LspError:
 
 async def _placed(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Result[LspDetails]:
     if not answer.places:
-        text = f"{answer.server} knows none{' yet' if answer.partial else ''}."
+        text = f"{answer.server} found none{' yet' if answer.partial else ''}."
         return Result(f"{text}{_COLD_NOTE if answer.partial else ''}", LspDetails(server=answer.server))
     try:
         cursor = parse_cursor(params.cursor) if params.cursor else None
@@ -239,7 +234,7 @@ async def _placed(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Re
     seen = await ranked_hits.hits_in_context(ctx.search, ctx.syntax, page.found, 0)
     text, shown = ranked_hits.hits_text_within(seen, MAX_LSP_RESULT_TOKENS)
     more = page.start + shown < len(hits)
-    # A line may hold several, a function and its parameters, say: the first is what the line is about.
+    # A line may have several symbols, such as a function and its parameters: keep the first one.
     known = {(place.path, place.line): place for place in reversed(answer.places)}
     details = LspDetails(
         server=answer.server,

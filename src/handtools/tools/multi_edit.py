@@ -23,9 +23,9 @@ class SingleEdit(BaseModel):
 
     path: str | None = Field(None, description="If not the call's.")
     old_string: str = Field(
-        "", title="Text to replace, once in the file. Empty in a file's first edit: create it."
+        "", title="Text to replace, once in the file. Empty in its first edit: create the file."
     )
-    new_string: str = Field(title="Text to put in its place.")
+    new_string: str = Field(title="Replacement text.")
     replace_all: bool = Field(default=False, title="Replace every exact occurrence.")
     insert_line: int | None = Field(
         None, ge=1, title="Instead of replacing: new_string becomes this line (1 to lines + 1)."
@@ -33,17 +33,17 @@ class SingleEdit(BaseModel):
 
 
 class MultiEditParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `multi_edit` tool."""
 
     path: str | None = Field(None, title="File to edit, relative to the workspace root.")
     edits: list[SingleEdit] = Field(
-        min_length=1, max_length=MOST_EDITS, title="Edits, each on what the ones before it left."
+        min_length=1, max_length=MOST_EDITS, title="Edits, each applied to the result of the previous ones."
     )
-    description: str = Field("", title="One line on what this is for.")
+    description: str = Field("", title="One line on the purpose.")
 
 
 class MultiEditFile(BaseModel):
-    """What became of one file."""
+    """Result for one file."""
 
     path: str
     created: bool
@@ -73,7 +73,7 @@ async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditD
     for number, single in enumerate(params.edits, 1):
         path = single.path or params.path
         if path is None:
-            raise InvalidInput(f"Edit {number} names no file.", hint="Give it a `path`, or the call one.")
+            raise InvalidInput(f"Edit {number} has no file.", hint="Set `path` in the edit or in the call.")
         where = f"Nothing was written. Edit {number} of {len(params.edits)} ({path}): "
         draft, said, made = await _made(desk, single, path, where)
         edited[draft.path] = edited.get(draft.path, 0) + made
@@ -84,7 +84,7 @@ async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditD
 
     drafts = desk.drafts.values()
     details = MultiEditDetails(files=[_told(draft, edited[draft.path]) for draft in drafts], notes=notes)
-    head = f"Edits made: {len(params.edits) - there}, in {', '.join(draft.path for draft in drafts)}."
+    head = f"Edits applied: {len(params.edits) - there}, in {', '.join(draft.path for draft in drafts)}."
     return Result("\n".join([head, *notes, desk.diff()]), details)
 
 
@@ -95,7 +95,7 @@ async def _made(desk: DraftSet, single: SingleEdit, path: str, where: str) -> tu
             return await desk.create(path, single.new_string), "", True
         draft = await desk.open(path)
     except NotFound as missing:
-        hint = "To create it, make an edit with an empty old_string its first."
+        hint = "To create it, let its first edit have an empty old_string."
         raise NotFound(where + missing.message, hint=hint) from None
     except ToolError as failure:
         raise type(failure)(where + failure.message, hint=failure.hint) from None
@@ -112,7 +112,7 @@ async def _made(desk: DraftSet, single: SingleEdit, path: str, where: str) -> tu
 
 def _insert(draft: Draft, single: SingleEdit, where: str) -> None:
     if single.old_string or single.replace_all:
-        raise InvalidInput(f"{where}`insert_line` replaces nothing.", hint="Leave out old_string.")
+        raise InvalidInput(f"{where}`insert_line` can't replace text.", hint="Leave out old_string.")
     total = lines.count_lines(draft.body)
     if single.insert_line is None or single.insert_line > total + 1:
         raise InvalidInput(f"{where}the file has {total} lines.", hint=f"Insert at 1 to {total + 1}.")

@@ -1,4 +1,4 @@
-"""Tool `now`: tells the date and time."""
+"""Tool `now`: returns the date and time."""
 
 from datetime import UTC, datetime
 from typing import Literal
@@ -11,9 +11,9 @@ from handtools.core.tool import tool
 
 
 class NowParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `now` tool."""
 
-    zone: Literal["local", "utc"] = Field("local", title="Which clock.")
+    zone: Literal["local", "utc"] = Field("local", title="Time zone to use.")
 
 
 class NowDetails(BaseModel):
@@ -25,7 +25,7 @@ class NowDetails(BaseModel):
 
 @tool(effects=())
 async def now(ctx: Context, params: NowParams) -> Result[NowDetails]:
-    """Tell the time."""
+    """Return the date and time."""
     moment = ctx.clock()
     if params.zone == "utc":
         moment = datetime.fromtimestamp(moment.timestamp(), UTC)

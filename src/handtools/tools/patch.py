@@ -1,4 +1,4 @@
-"""Tool `patch`: adds, changes, moves and deletes files by a patch, all or nothing."""
+"""Tool `patch`: adds, changes, moves and deletes files with a patch, all or nothing."""
 
 from collections.abc import Iterable
 
@@ -26,15 +26,15 @@ _SIGNS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
 
 
 class PatchParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `patch` tool."""
 
     patch: str = Field(title="`*** Begin Patch` … `*** End Patch`, or a unified diff.")
-    reverse: bool = Field(default=False, title="Apply it backwards, to take it back.")
-    description: str = Field("", title="One line on what this is for.")
+    reverse: bool = Field(default=False, title="Apply the patch in reverse, to revert it.")
+    description: str = Field("", title="One line on the purpose.")
 
 
 class PatchedFile(BaseModel):
-    """What became of one file."""
+    """Result for one file."""
 
     path: str
     action: str
@@ -76,15 +76,13 @@ async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
         notes += [f"{file.path}: {note}." for note in said]
         there = there or had
     if not desk.is_changed and not there:
-        hint = (
-            "Mark what is to change with `-` and `+`; a hunk that only keeps lines says where the next is."
-        )
+        hint = "Mark changed lines with `-` and `+`; a hunk with only context lines locates the next hunk."
         raise InvalidInput("The patch changes nothing.", hint=hint)
     if desk.is_changed:
         await ctx.files.apply(desk.changes(params.description))
 
     rows = [f"{_SIGNS[file.action]} {file.path} (+{file.added} -{file.removed})" for file in files]
-    head = f"Files patched: {len(files)}." if desk.is_changed else "Nothing to do: it is all there already."
+    head = f"Files patched: {len(files)}." if desk.is_changed else "Nothing to do: already applied."
     text = "\n".join([head, *rows, *notes])
     return Result(text, PatchDetails(files=files, notes=notes, diff=dedent_diff_content(desk.diff())))
 
@@ -96,13 +94,13 @@ def _read(params: PatchParams) -> list[FilePatch]:
     try:
         files = parse_patch(params.patch)
     except MalformedPatch as failure:
-        raise InvalidInput(str(failure), hint="Correct the patch and send it whole.") from failure
+        raise InvalidInput(str(failure), hint="Correct the patch and send all of it.") from failure
     if not params.reverse:
         return files
     silent = [file.path for file in files if file.action == "delete" and not file.hunks]
     if silent:
-        hint = "Take the call back with `undo`."
-        raise InvalidInput(f"The patch does not say what {silent[0]} held.", hint=hint)
+        hint = "Revert the call with `undo` instead."
+        raise InvalidInput(f"The patch does not contain the old content of {silent[0]}.", hint=hint)
     return [invert_patch(file) for file in reversed(files)]
 
 
@@ -112,7 +110,7 @@ async def _done(desk: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...]
     Return the draft, notes on inexact matches, and whether part of the patch had been applied already.
     """
     if file.action == "add" and (draft := await _added_before(desk, file)) is not None:
-        return draft, ("has nothing to do: the file is already there",), True
+        return draft, ("nothing to do: the file already exists with this content",), True
     if file.action == "add":
         draft = await desk.create(file.path, "")
     elif file.action == "delete":
@@ -126,7 +124,7 @@ async def _done(desk: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...]
         where = f"{file.origin or file.path}, hunk {patched.hunk} of {len(file.hunks)}: "
         raise refusal_error(patched.refused, where, old="the old text", new="the new text")
     if file.action == "delete" and file.hunks and patched.text:
-        raise InvalidInput(f"{file.path} holds more than the patch deletes.", hint="Read it again.")
+        raise InvalidInput(f"{file.path} contains more than the patch deletes.", hint="Read it again.")
     draft.put("" if file.action == "delete" else patched.text)
     if file.executable is not None:
         draft.mode = await _mode(desk, draft, executable=file.executable)
@@ -134,7 +132,7 @@ async def _done(desk: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...]
 
 
 async def _added_before(desk: DraftSet, file: FilePatch) -> Draft | None:
-    """Return the draft of a file that the patch adds if the same content exists already, else None."""
+    """Return the draft of an added file if it already exists with the same content, otherwise None."""
     added = apply_hunks("", file.hunks)
     if isinstance(added, HunkMisfit) or await desk.files.facts(file.path) is None:
         return None
@@ -143,7 +141,7 @@ async def _added_before(desk: DraftSet, file: FilePatch) -> Draft | None:
 
 
 async def _mode(desk: DraftSet, draft: Draft, *, executable: bool) -> int | None:
-    """Return the file's mode with the execute permission set for all who may read it, or removed."""
+    """Return the file's mode with execute permission for everyone who can read it, or for no one."""
     facts = await desk.files.facts(draft.origin or draft.path)
     if facts is None:
         return 0o755 if executable else None

@@ -19,23 +19,23 @@ MAX_LINE_CHARS = file_view.MAX_VIEW_LINE_CHARS
 MAP_TOKENS = file_view.MAP_TOKENS
 MAX_READ_PARTS = 20
 LEFT_OUT_PART_TOKENS = 20
-"""Estimated tokens to name one of several parts that was left out."""
+"""Estimated tokens to name a part that was left out."""
 
 
 class ReadParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `read` tool."""
 
     path: str = Field(title="File to read, relative to the workspace root.")
     start_line: int | None = Field(None, description="Negative counts from the end.")
     end_line: int | None = Field(None, title="Last line, included.")
-    limit: int | None = Field(None, ge=1, title="At most this many lines.")
+    limit: int | None = Field(None, ge=1, title="Maximum number of lines.")
     also: list[str] = Field(
-        default=[], max_length=MAX_READ_PARTS, title="More files or parts for the same answer."
+        default=[], max_length=MAX_READ_PARTS, title="More files or parts to include in the result."
     )
     view: file_view.ViewKind = Field("auto", title="How to show it.")
-    pages: str | None = Field(None, pattern=r"^\d+(-\d*)?$", description="Of a PDF: 3-5 or 3-.")
+    pages: str | None = Field(None, pattern=r"^\d+(-\d*)?$", description="PDF: 3-5 or 3-.")
     max_tokens: SkipJsonSchema[int | None] = Field(
-        None, ge=100, title="Fit the answer into this many tokens."
+        None, ge=100, title="Maximum size of the result in tokens."
     )
 
 
@@ -71,9 +71,9 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
 async def _one_of_several(
     ctx: Context, params: ReadParams, path: str, budget: ReadBudget
 ) -> FileViewResult:
-    """Read one of several requested parts; an error becomes text in its place."""
+    """Read one of several requested parts; an error is returned as its text."""
     if budget.is_spent:
-        left_out = "all of it: the answer is full"
+        left_out = "all of it: the result is full"
         return FileViewResult(
             f"(Left out {left_out}.)", ViewFacts(path=path, left_out=left_out, clipped=True)
         )
@@ -88,7 +88,7 @@ async def _piece(ctx: Context, params: ReadParams, text: str, budget: ReadBudget
     try:
         return await _viewing(ctx, params, wanted, budget, first=text == params.path).read_view()
     except NotFound:
-        # A name may end like a range: what is really there goes before what it looks like.
+        # A file name may end like a range: an existing file takes precedence.
         if wanted.whole or await ctx.files.facts(text) is None:
             raise
         return await _viewing(ctx, params, PathSpec(text), budget, first=text == params.path).read_view()

@@ -17,19 +17,19 @@ MAX_SKILL_FILE_BYTES = 256 << 10
 
 
 class SkillParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `skill` tool."""
 
-    name: str = Field("", description="The skill to load; without it you get the list.")
-    near: str = Field("", description="A file or folder whose own skills come first.")
+    name: str = Field("", description="Skill to load; without it you get the list.")
+    near: str = Field("", description="File or folder whose skills come first.")
     context_tokens: int = Field(
         DEFAULT_CONTEXT_TOKENS,
         ge=1_000,
-        description="The size of your context: the list takes at most 2 % of it.",
+        description="Your context size: the list uses at most 2 % of it.",
     )
 
 
 class SkillEntry(BaseModel):
-    """A skill that is there."""
+    """An available skill."""
 
     name: str
     description: str
@@ -44,7 +44,7 @@ class SkillDetails(BaseModel):
     skills: list[SkillEntry]
     files: list[str] = Field(default=[])
     left_out: int = 0
-    """Number of skills left out of the list; or 1 when a skill has more files than are named."""
+    """Number of skills left out of the list; or 1 if a skill has more files than listed."""
     shortened: int = 0
 
 
@@ -77,7 +77,7 @@ def _listed(found: list[Skill], context_tokens: int) -> Result[SkillDetails]:
 
 
 def _head(skill: Skill, bundle: SkillFileList) -> list[str]:
-    """Return lines on the skill's path and URL and its files."""
+    """Return lines with the skill's path, URL and files."""
     rows = [f"Skill `{skill.name}` ({skill.origin}): {skill.folder} ({skill.location})"]
     rows += [
         f"- {skill.folder}/{facts.path} ({facts.bytes:,} bytes, {skill.url_of_file(facts.path)})"
@@ -98,5 +98,5 @@ def _entry(skill: Skill) -> SkillEntry:
 
 def _unknown(name: str, names: list[str]) -> NotFound:
     close = similar_names(name, names, most=3)
-    hint = f"Near it: {', '.join(close)}." if close else "Call `skill` without a name to see what there is."
-    return NotFound(f"There is no skill `{name}`.", hint=hint)
+    hint = f"Did you mean {', '.join(close)}?" if close else "Leave out `name` to list the skills."
+    return NotFound(f"Unknown skill `{name}`.", hint=hint)

@@ -9,17 +9,17 @@ from handtools.core.tool import tool
 
 
 class TaskParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `task` tool."""
 
-    title: str = Field(min_length=1, max_length=100, description="What it is about, in a few words.")
+    title: str = Field(min_length=1, max_length=100, description="A few words on the task.")
     prompt: str = Field(
         min_length=1,
-        description="All the other agent must know, and what it is to report: it sees nothing else.",
+        description="Everything the other agent must know and what to report: it sees nothing else.",
     )
 
 
 class TaskDetails(BaseModel):
-    """Structured result of the `task` tool; the agent's answer is in the content."""
+    """Structured result of the `task` tool; the agent's report is in the content."""
 
     title: str
     answer_chars: int
@@ -27,9 +27,9 @@ class TaskDetails(BaseModel):
 
 @tool(effects=("delegate",), paths=lambda _: (), needs="delegate")
 async def task(ctx: Context, params: TaskParams) -> Result[TaskDetails]:
-    """Have another agent do it."""
-    assert ctx.callbacks.delegate is not None, "not offered without it"
+    """Have another agent do the task."""
+    assert ctx.callbacks.delegate is not None, "not offered without the callback"
     errand = Errand(title=params.title, prompt=params.prompt, session=ctx.call.session, parent=ctx.call.id)
     answer = await ctx.callbacks.delegate(errand)
     details = TaskDetails(title=params.title, answer_chars=len(answer))
-    return Result(answer.strip() or "(The other agent came to an end without an answer.)", details)
+    return Result(answer.strip() or "(The other agent finished without a report.)", details)

@@ -1,7 +1,4 @@
-"""Tool `text_editor`: view, create, replace, insert and undo in Anthropic's published text editor interface.
-
-ADR 31.
-"""
+"""Tool `text_editor`: view, create, replace, insert and undo with Anthropic's text editor interface."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,27 +26,27 @@ EDIT_CONTEXT_LINES = 4
 MAX_DETAILS_CONTENT_BYTES = 1 << 20
 """Largest file in bytes whose content is repeated in the details."""
 _HIDDEN_FOLDERS = ("node_modules", "__pycache__")
-_HINTS = {"ambiguous": "Add text around it so that only one fits.", "empty": "To make a file, use create."}
+_HINTS = {"ambiguous": "Add surrounding text to make it unique.", "empty": "To create a file, use create."}
 _VIEW_FIRST_HINT = "View it, then use str_replace."
 
 
 class TextEditorParams(BaseModel):
-    """What the model sends, in the editions without `undo_edit`."""
+    """Arguments of the tool in the editions without `undo_edit`."""
 
     command: Literal["view", "create", "str_replace", "insert"] = Field(description="What to do.")
-    path: str = Field(description="File or, to view, folder.")
+    path: str = Field(description="File, or folder to view.")
     view_range: list[int] | None = Field(
         None, min_length=2, max_length=2, description="view: first and last line; -1 is the end."
     )
     file_text: str | None = Field(None, description="create: the whole content.")
-    old_str: str | None = Field(None, description="str_replace: text to replace, exactly once there.")
-    new_str: str | None = Field(None, description="str_replace: text in its place; none deletes it.")
-    insert_line: int | None = Field(None, description="insert: the line after which; 0 is the top.")
-    insert_text: str | None = Field(None, description="insert: the text; `new_str` is understood too.")
+    old_str: str | None = Field(None, description="str_replace: text to replace, must occur once.")
+    new_str: str | None = Field(None, description="str_replace: new text; none deletes it.")
+    insert_line: int | None = Field(None, description="insert: after this line; 0 is the top.")
+    insert_text: str | None = Field(None, description="insert: the text; `new_str` also works.")
 
 
 class UndoingTextEditorParams(TextEditorParams):
-    """What the model sends, in the edition with `undo_edit`."""
+    """Arguments of the tool in the edition with `undo_edit`."""
 
     command: Literal["view", "create", "str_replace", "insert", "undo_edit"] = Field(  # type: ignore[assignment]
         description="What to do."
@@ -67,7 +64,7 @@ class TextEditorDetails(BaseModel):
     file_content: str | None = None
     """Content of the file after the command, or the viewed lines; None for folders and very large files."""
     edited_at: datetime | None = None
-    """For undo_edit: when the undone edit had been made."""
+    """For undo_edit: when the undone edit was made."""
     old_length: int | None = None
     new_length: int | None = None
 
@@ -84,9 +81,9 @@ def text_editor(
 ) -> Tool[Any, TextEditorDetails]:
     """Make the text editor tool of one published edition, under the name that the vendor's models know."""
     if edition not in _EDITIONS:
-        raise UsageError(f"There is no edition {edition!r}; there are {', '.join(_EDITIONS)}.")
+        raise UsageError(f"Unknown edition {edition!r}. Available: {', '.join(_EDITIONS)}.")
     if max_characters is not None and edition != "text_editor_20250728":
-        raise UsageError(f"{edition} has no max_characters.")
+        raise UsageError(f"{edition} does not support max_characters.")
 
     @tool
     async def text_editor(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
@@ -142,7 +139,7 @@ def _range(given: list[int] | None, total: int) -> tuple[int, int]:
         return 1, total
     first, last = given
     if not 1 <= first <= max(total, 1):
-        raise InvalidInput(f"Invalid `view_range` {given}.", hint=f"Begin in [1, {max(total, 1)}].")
+        raise InvalidInput(f"Invalid `view_range` {given}.", hint=f"Start in [1, {max(total, 1)}].")
     if last != -1 and not first <= last <= total:
         raise InvalidInput(f"Invalid `view_range` {given}.", hint=f"End at -1 or in [{first}, {total}].")
     return first, total if last == -1 else last

@@ -8,7 +8,7 @@ from handtools.core.tool import tool
 
 
 class ThinkParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `think` tool."""
 
     thought: str = Field(title="The thought.")
 
@@ -21,5 +21,5 @@ class ThinkDetails(BaseModel):
 
 @tool(effects=())
 async def think(ctx: Context, params: ThinkParams) -> Result[ThinkDetails]:  # noqa: ARG001
-    """Note a thought."""
+    """Accept a thought and do nothing."""
     return Result("Noted.", ThinkDetails(thought=params.thought))

@@ -14,34 +14,34 @@ from handtools.text.changed_files import ChangedFile, changed_files_text
 
 MOST_LISTED_CONFLICTS = 20
 _CHANGE_NUMBER = re.compile(r"#?\d+")
-_VERBS = {"created": "brought back", "changed": "restored", "deleted": "removed"}
-_PLANS = {"created": "bring back", "changed": "restore", "deleted": "remove"}
+_VERBS = {"created": "recreated", "changed": "restored", "deleted": "removed"}
+_PLANS = {"created": "recreate", "changed": "restore", "deleted": "remove"}
 
 
 class UndoParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `undo` tool."""
 
-    # The number of a change comes as a number, too.
+    # Models send change numbers as integers, too.
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
     scope: Literal["last", "call", "turn", "session", "path"] | None = Field(
         None,
-        title="What to take back; without it `name` is a path, and without that the last change.",
-        description="Without it: path if there is a name, else last.",
+        title="What to undo. Default: path if there is a name, otherwise the last change.",
+        description="Default: path if there is a name, or last.",
     )
-    name: str = Field("", description="Number or id of a call, session/turn, session or path.")
-    since: str = Field("", title="Instead: this change and all that its session did after it.")
-    dry_run: bool = Field(default=False, title="Only say what it would do.")
+    name: str = Field("", description="Call number or id, session/turn, session or path.")
+    since: str = Field("", title="Instead: undo this change and all later ones of its session.")
+    dry_run: bool = Field(default=False, title="Only show what it would do.")
     version: int | None = Field(
         None,
-        title="With scope=path: back to this version; 0 is the original.",
+        title="With scope=path: restore this version; 0 is the original.",
         description="0 is the original.",
     )
-    action: Literal["undo", "redo", "versions"] = Field("undo", title="versions lists those of a path.")
+    action: Literal["undo", "redo", "versions"] = Field("undo", title="versions lists a path's versions.")
     merge: bool = Field(
         default=False,
-        title="Where a file changed since, merge instead of keeping it as it is.",
-        description="Where a file changed since.",
+        title="Merge files that changed since, instead of keeping them as they are.",
+        description="Merge files that changed since.",
     )
 
 
@@ -60,18 +60,18 @@ class UndoDetails(BaseModel):
     dry_run: bool = False
     restored: list[str] = []
     removed: list[str] = []
-    """Those of `restored` that are not there any more, because a call had created them."""
+    """Paths in `restored` that were removed, because the undone call had created them."""
     conflicts: list[ConflictingFile] = []
     versions: list[int] = []
 
     @property
     def failed(self) -> bool:
-        """Whether nothing was taken back because every file changed since."""
+        """Whether nothing was undone because every file changed since."""
         return bool(self.conflicts) and not self.restored
 
     @property
     def outcome(self) -> str:
-        """What the log says: `redo`, `dry run`, `conflicts`."""
+        """Outcome for the log: `redo`, `dry run`, `conflicts`."""
         words = [
             "redo" * (self.action == "redo"),
             "dry run" * self.dry_run,
@@ -82,12 +82,12 @@ class UndoDetails(BaseModel):
 
 @tool
 async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
-    """Take back recorded changes."""
+    """Undo recorded changes."""
     scope, name = _target(params)
     if not params.scope and scope == "path" and await _is_change_number(ctx, params):
         scope = "call"
     if scope != "path" and (params.version is not None or params.action == "versions"):
-        raise InvalidInput("Versions belong to a path.", hint="Set scope=path and name to the path.")
+        raise InvalidInput("Only a path has versions.", hint="Set scope=path and name to the path.")
     if params.action == "versions":
         return await _versions(ctx, name)
     if params.version is not None:
@@ -111,19 +111,19 @@ async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
 
 
 def _target(params: UndoParams) -> tuple[UndoScope, str]:
-    """Return scope and name of what is to be taken back; raises if both are not clear."""
+    """Return scope and name of the changes to undo; raises if they are ambiguous."""
     if params.since:
         if params.name or params.scope:
-            raise InvalidInput("`since` stands alone.", hint="Leave out `scope` and `name`.")
+            raise InvalidInput("`since` can't be combined.", hint="Leave out `scope` and `name`.")
         return "since", params.since
     scope = params.scope or ("path" if params.name else "last")
     if scope != "last" and not params.name:
-        raise InvalidInput(f"scope={scope} needs a `name`.", hint="Name it, or use scope=last.")
+        raise InvalidInput(f"scope={scope} needs a `name`.", hint="Send it, or use scope=last.")
     return scope, params.name
 
 
 async def _is_change_number(ctx: Context, params: UndoParams) -> bool:
-    """Return whether a name without a scope is a number that an answer showed, and no path of these digits."""
+    """Whether a name without a scope is the number of a change, and not an existing path."""
     if (
         params.version is not None
         or params.action == "versions"
@@ -136,7 +136,7 @@ async def _is_change_number(ctx: Context, params: UndoParams) -> bool:
 async def _versions(ctx: Context, path: str) -> Result[UndoDetails]:
     found = await ctx.history.versions(path)
     rows = [f"{v.number}: {v.action} by {v.tool or 'an interrupted call'} ({v.call_id})" for v in found]
-    rows.append("0: before the first recorded change" if found else f"No change of {path} is recorded.")
+    rows.append("0: before the first recorded change" if found else f"No recorded changes of {path}.")
     return Result("\n".join(rows), UndoDetails(versions=[v.number for v in found]))
 
 
@@ -151,10 +151,10 @@ def _told(undone: UndoOutcome, *, dry_run: bool) -> str:
         more = " Call again with merge=true to merge." if conflict.merged is not None else ""
         rows.append(f"{'It would keep' if dry_run else 'Kept'} {conflict.path}: {conflict.reason}{more}")
     if len(undone.conflicts) > MOST_LISTED_CONFLICTS:
-        rows.append(f"{len(undone.conflicts) - MOST_LISTED_CONFLICTS:,} more are kept.")
+        rows.append(f"{len(undone.conflicts) - MOST_LISTED_CONFLICTS:,} more files are kept.")
     if any(conflict.merged is None for conflict in undone.conflicts):
         rows.append(
-            "A file that can't be merged can be brought back whole: scope=path with action=versions lists its "
-            "versions, version=N restores one, and undo takes that back."
+            "To restore a file that can't be merged, list its versions with scope=path, action=versions, "
+            "then send version=N. That can be undone, too."
         )
     return "\n".join(rows)

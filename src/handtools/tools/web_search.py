@@ -12,10 +12,10 @@ MOST_WEB_RESULTS = 20
 
 
 class WebSearchParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `web_search` tool."""
 
-    query: str = Field(min_length=1, max_length=400, description="What to look for.")
-    limit: int = Field(8, ge=1, le=MOST_WEB_RESULTS, description="At most this many results.")
+    query: str = Field(min_length=1, max_length=400, description="Search terms.")
+    limit: int = Field(8, ge=1, le=MOST_WEB_RESULTS, description="Maximum number of results.")
 
 
 class WebResult(BaseModel):
@@ -32,7 +32,7 @@ class WebSearchDetails(BaseModel):
 
     engine: str
     untrusted: bool = True
-    """Always true: titles and excerpts are by strangers, and a host program should treat them as data."""
+    """Always true: host programs should treat titles and excerpts as data, not instructions."""
     results: list[WebResult]
 
 
@@ -46,7 +46,7 @@ async def web_search(ctx: Context, params: WebSearchParams) -> Result[WebSearchD
     ]
     details = WebSearchDetails(engine=found.engine, results=results)
     if not results:
-        return Result(f"{found.engine} finds nothing for `{params.query}`.", details)
+        return Result(f"{found.engine} found nothing for `{params.query}`.", details)
     rows = [_row(number, each) for number, each in enumerate(results, 1)]
     secret = f"{ctx.call.id} {params.query}"
     return Result(

@@ -1,4 +1,4 @@
-"""Tool `write`: writes a whole file, new or replaced."""
+"""Tool `write`: creates or overwrites a whole file."""
 
 from typing import Literal
 
@@ -25,15 +25,15 @@ WRITTEN_DIFF_SHOWN_LINES = 60
 
 
 class WriteParams(BaseModel):
-    """What the model sends."""
+    """Arguments of the `write` tool."""
 
     path: str = Field(title="File to write, relative to the workspace root.")
     content: str = Field(title="The whole content.")
-    # `either` is for dialects, whose vendors have no modes: no schema offers it.
+    # `either` is not in the schema: only dialects use it, for vendors' tools without modes.
     mode: Literal["create", "overwrite"] | SkipJsonSchema[Literal["either"]] = Field(
         "create", title="create: the file must not exist yet. overwrite: it must exist."
     )
-    description: str = Field("", title="One line on what this is for.")
+    description: str = Field("", title="One line on the purpose.")
 
 
 class WriteDetails(BaseModel):
@@ -52,10 +52,12 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
     before, unseen = await _present(ctx, params)
     after = _encoded(params, before)
     if len(after) > MAX_BYTES:
-        raise TooLarge(f"{len(after):,} bytes are more than {MAX_BYTES:,}.", hint="Write it in parts.")
+        raise TooLarge(
+            f"{len(after):,} bytes exceed the limit of {MAX_BYTES:,}.", hint="Write it in parts."
+        )
     if before == after:
         raise InvalidInput(
-            f"`{params.path}` already has exactly this content.", hint="Nothing is to be done."
+            f"`{params.path}` already has exactly this content.", hint="There is nothing to do."
         )
     change = Change.of(params.path, before=before, after=after)
     await ctx.files.apply(ChangeSet.of(change, note=params.description))
@@ -76,15 +78,15 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
 
 
 async def _present(ctx: Context, params: WriteParams) -> tuple[bytes | None, str]:
-    """Return the bytes that are to be replaced, and a sentence if the agent has not seen them."""
+    """Return the bytes to be replaced, and a sentence if the agent has not read them."""
     facts = await ctx.files.facts(params.path)
     if params.path.endswith("/") or (facts is not None and facts.kind == "folder"):
-        hint = "Give the path of a file; the folders above it are made."
-        raise WrongKind(f"`{params.path}` is the name of a folder.", hint=hint)
+        hint = "Send the path of a file; missing parent folders are created."
+        raise WrongKind(f"`{params.path}` is a folder.", hint=hint)
     if params.mode == "create" or (params.mode == "either" and facts is None):
         if facts is not None:
             hint = "Edit it, or write with mode=overwrite."
-            raise AlreadyExists(f"`{params.path}` exists already.", hint=hint)
+            raise AlreadyExists(f"`{params.path}` already exists.", hint=hint)
         return None, ""
     if facts is None:
         raise NotFound(f"`{params.path}` does not exist.", hint="Write it with mode=create.")
@@ -93,7 +95,7 @@ async def _present(ctx: Context, params: WriteParams) -> tuple[bytes | None, str
     if seen is not None and seen != before:
         raise Stale(
             f"`{params.path}` changed since you last saw it.\n{_since(params.path, seen, before)}",
-            hint="Take those changes in and write again, or edit it.",
+            hint="Include those changes and write again, or edit the file.",
         )
     unseen = "" if seen is not None or not before else _unseen_text(before)
     return before, unseen
@@ -101,7 +103,7 @@ async def _present(ctx: Context, params: WriteParams) -> tuple[bytes | None, str
 
 def _unseen_text(before: bytes) -> str:
     what = f"{len(before):,} bytes" if is_binary(before) else f"{count_lines(decode(before).body):,} lines"
-    return f" You had not read the {what} that were there; `undo` brings them back."
+    return f" You had not read the {what} that you replaced; `undo` restores them."
 
 
 def _since(path: str, seen: bytes, before: bytes) -> str:
@@ -116,15 +118,15 @@ def _since(path: str, seen: bytes, before: bytes) -> str:
 
 
 def _encoded(params: WriteParams, before: bytes | None) -> bytes:
-    """Encode the text in the encoding of the file that it replaces, if that can hold it."""
+    """Encode the text in the encoding of the file that it replaces; raises if that is not possible."""
     try:
         if before is not None and not is_binary(before):
             source = decode(before)
-            # A mark that the content brings along is the one that the file keeps.
+            # The encoder adds the file's BOM, so drop one in the content.
             return source.encode(params.content.removeprefix("\ufeff") if source.bom else params.content)
         return params.content.encode()
     except (Unencodable, UnicodeEncodeError) as failure:
-        hint = "Use characters that the file's encoding has, or convert the file to UTF-8 first."
+        hint = "Use characters that the file's encoding supports, or convert the file to UTF-8 first."
         raise InvalidInput(
             f"The content can't be written to `{params.path}`: {failure}.", hint=hint
         ) from failure

@@ -78,14 +78,14 @@ def test_what_claude_code_asks_is_answered_in_the_browser_and_the_model_goes_on(
         ):
             awaited(feed, agent, page, "src/tea.py")
             page.click("article >> text=Allow once")
-            page.waitForSelector("#status:has-text('You allowed it, and the agent goes on')")
+            page.waitForSelector("#status:has-text('You allowed the call; the agent continues')")
             awaited(feed, agent, page, "rm -rf src")
             page.fill("article input[name=message]", "Keep the sources.")
             page.click("article >> text=Deny")
-            page.waitForSelector("#status:has-text('You denied it, and the agent goes on')")
+            page.waitForSelector("#status:has-text('You denied the call; the agent continues')")
             awaited(feed, agent, page, "python3 src/tea.py")
             page.click("article >> text=Allow once")
-            page.waitForSelector("#status:has-text('You allowed it, and the agent goes on')")
+            page.waitForSelector("#status:has-text('You allowed the call; the agent continues')")
             assert wait(lambda: len(model.returned) == len(steps), ENDS_SECONDS, agent), (
                 f"{model.report()}\n{(place.root / 'printed').read_text()}"
             )

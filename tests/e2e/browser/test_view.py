@@ -152,11 +152,11 @@ async def test_a_question_is_in_the_browser_and_on_the_screen_and_the_answer_of_
         async with app.run_test(size=(80, 24)) as pilot:
             await to_thread.run_sync(ask, agent)
             await to_thread.run_sync(page.waitForSelector, "article:has-text('.envrc')")
-            await until_shown(app, pilot, "1 call waits for you")
+            await until_shown(app, pilot, "1 call needs your approval")
             await to_thread.run_sync(page.click, "text=Deny")
-            await until_shown(app, pilot, "nothing waits for you")
+            await until_shown(app, pilot, "no approval requests")
             await to_thread.run_sync(ask, agent, "export B=1\n")
-            await until_shown(app, pilot, "1 call waits for you")
+            await until_shown(app, pilot, "1 call needs your approval")
             await pilot.press("a")
             await until_shown(app, pilot, "+export B=1")
             await pilot.press("y")
@@ -174,11 +174,11 @@ def test_of_two_viewers_the_first_answer_counts(agent, watch, shell):
     # The second one sends what its page shows, whatever came since.
     second.evaluate("form = document.querySelector('article form').cloneNode(true)")
     first.click("text=Deny")
-    first.waitForSelector("#status:has-text('You denied it')")
+    first.waitForSelector("#status:has-text('You denied the call')")
     second.waitForSelector("article", {"state": "detached"})
     second.evaluate("questions.after(form)")
     second.click("main>form >> text=Allow once")
-    second.waitForSelector("#status:has-text('Another answer came first: it was denied')")
+    second.waitForSelector("#status:has-text('The call was already denied elsewhere')")
     assert not (shell.folder / ".envrc").exists()
 
 

@@ -110,7 +110,7 @@ def test_leaving_it_open_keeps_the_call_pending(shell, key):
 
 @pytest.mark.parametrize(
     ("asking", "ended", "said"),
-    [(CARD, 5, QUESTION), (FORGET, 1, "Nothing was forgotten")],
+    [(CARD, 5, QUESTION), (FORGET, 1, "were deleted")],
     ids=["card", "forget"],
 )
 def test_ctrl_c_in_the_instant_before_the_keyboard_is_waited_for_is_not_lost(shell, asking, ended, said):
@@ -139,7 +139,7 @@ def test_leaving_the_question_forgets_nothing_and_says_how(shell, key):
     shell.write("a.txt", "one")
     code, seen = at_terminal(shell, "forget", "a.txt", answers=[(FORGETTING, key)])
     assert (code, len(shell.run("versions", "a.txt", "--json").rows)) == (1, 1)
-    assert "Nothing was forgotten" in seen
+    assert "were deleted" in seen
     assert "--yes" in seen
 
 
@@ -186,7 +186,7 @@ def test_the_shell_of_an_agent_approves_nothing(shell, variable):
     for words in (["approve", asked], ["approve", "--yes"], ["view", "--json"]):
         refused = shell.run(*words, **{variable: "1"})
         assert refused.code == 1
-        assert "an agent can't answer for a person" in refused.err
+        assert "agents can't answer approval requests" in refused.err
     again = shell.run("call", "write", "path=mise.toml", "content=x", "--yes", **{variable: "1"})
     assert again.code == 1
     assert shell.text(".envrc") is shell.text("mise.toml") is None
@@ -198,7 +198,7 @@ def test_the_shell_of_an_agent_approves_nothing_at_a_terminal_either(shell):
     for word in ("approve", "watch"):
         code, seen = at_terminal(shell, word, answers=[], GEMINI_CLI="1")
         assert code == 1
-        assert "run by Gemini CLI" in seen
+        assert "started by Gemini CLI" in seen
 
 
 CLIENT = """
@@ -224,11 +224,11 @@ def test_a_client_answers_for_a_person_by_itself_and_not_from_a_shell_that_it_ru
         cwd=shell.folder, env=shell.environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert shell.text(".envrc") == landed, done
-    assert ("an agent can't answer for a person" in done.stderr) == (landed is None)
+    assert ("agents can't answer approval requests" in done.stderr) == (landed is None)
 
 
 def test_approve_shows_what_it_approves_and_wants_an_id_where_several_wait(shell):
-    assert "Nothing is waiting" in shell.run("approve").err
+    assert "No calls are waiting" in shell.run("approve").err
     shell.run("call", "write", "path=.envrc", "content=shown")
     shell.run("call", "write", "path=mise.toml", "content=other")
     several = shell.run("approve")

@@ -48,14 +48,14 @@ def test_the_same_id_again_returns_what_was_recorded(shell):
     first = shell.run("call", "write", "path=a", "content=x", "--id", "one", "--json")
     again = shell.run("call", "write", "path=a", "content=x", "--id", "one", "--json")
     assert again.json == first.json
-    assert "called before" in again.err
+    assert "used before" in again.err
     assert len(shell.run("log", "--json").rows) == 1
 
 
 def test_what_must_be_asked_ends_pending_and_is_approved_later(shell):
     ran = shell.run("call", "write", "path=.envrc", "content=x")
     assert (ran.code, shell.text(".envrc")) == (3, None)
-    why = ran.err.split("Why: ")[1].split(" A person must answer")[0]
+    why = ran.err.split("Reason: ")[1].split(" Continue with")[0]
     assert ran.err.count(why) == 1
     step = ran.err.split("→ ")[1].split("   or ")[0]
     approved = shell.run(*step.split()[1:])
@@ -134,7 +134,7 @@ def test_the_tools_are_listed_with_their_schemas(shell):
     does = {
         words[0]: words[1] for row in shell.run("tools").out.splitlines() if len(words := row.split()) > 1
     }
-    assert (does["fetch"], does["edit"]) == ("looks", "changes")
+    assert (does["fetch"], does["edit"]) == ("reads", "changes")
 
 
 @pytest.mark.linux("overlay")  # else what a command has changed can't be held back
@@ -167,7 +167,7 @@ def test_a_job_is_refused_since_it_would_end_with_the_answer(shell):
     ran = shell.run("call", "bash", "command=touch made", "background:=true")
     assert ran.code == 2
     said = " ".join(ran.err.replace("│", " ").split())
-    assert "A job ends with the process that started it" in said
+    assert "A background job ends with the process that started it" in said
     assert "handtools mcp" in said
     assert "made" not in shell.run("call", "list").out
     assert shell.run("call", "bash", "command=touch made", "background:=false").code == 0

@@ -120,7 +120,7 @@ def test_ctrl_c_ends_agents_and_the_same_command_goes_on(filled, shell):
     began.send_signal(signal.SIGINT)
     _, said = began.communicate(timeout=PATIENCE)
     assert began.returncode == 130
-    assert "1 of 3 tasks: 1 passed" in said and "the same command goes on" in said
+    assert "1 of 3 tasks: 1 passed" in said and "run the same command again to resume" in said
     assert living(pid) == []
     out = shell.folder / "out"
     assert list(results(out)) == ["one"]
@@ -128,8 +128,8 @@ def test_ctrl_c_ends_agents_and_the_same_command_goes_on(filled, shell):
     (shell.folder / "go").touch()
     again, found = filled(*words, tasks=("one", "two", "three"))
     assert again.code == 0, again
-    assert "1 task done earlier: not run again." in again.err
-    assert "1 task half-done: begun anew in a fresh workspace." in again.err
+    assert "1 task already done; not run again." in again.err
+    assert "1 task interrupted; restarted in a new workspace." in again.err
     assert {name: each["restarted"] for name, each in found.items()} == {
         "one": False, "two": True, "three": False,
     }  # fmt: skip
@@ -150,8 +150,8 @@ def test_a_terminal_shows_counts_and_a_pipe_only_the_end(filled, shell):
 
 def test_what_can_not_work_is_said_before_anything_runs(filled):
     for words, said in (
-        (["--agent", "no-such-program"], "no program"),
-        (["--agent", "no_such_module:run"], "can't be imported"),
+        (["--agent", "no-such-program"], "not found"),
+        (["--agent", "no_such_module:run"], "Can't import"),
         (["--agent", "true", "--local", "--address", "auto"], "exclude"),
     ):
         ran, found = filled(*words, "--out", "out")

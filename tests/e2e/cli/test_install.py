@@ -15,7 +15,7 @@ from tests.e2e.cli.test_asking import at_terminal
 PROJECT = ("claude", "cursor", "vscode", "codex", "gemini", "qwen", "opencode", "kilo", "crush", "copilot")
 USER = ("claude-desktop", "zed", "goose", "windsurf", "continue", "cline")
 SWITCHED = ("claude", "codex", "gemini", "qwen", "opencode", "kilo", "crush", "continue", "cline")
-WRITE, SWITCH = "Write ", "Switch them off? [y/N]"
+WRITE, SWITCH = "Write ", "Disable them? [y/N]"
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_a_client_without_such_a_setting_says_what_to_do(person, client):
     assert ran.code == 1
     assert "--keep-theirs" in ran.err
     assert not files(person.folder)
-    assert "no such setting" in person.run("install", client, "--yes").err
+    assert "no config file setting" in person.run("install", client, "--yes").err
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,14 @@ def test_in_a_folder_that_is_gone(shell, words, tmp_path):
     gone.mkdir()
     ran = run(words, gone, shell.environment, 'rmdir "$PWD" && exec "$@"')
     check(ran)
-    assert "is gone" in ran.err
+    assert "was deleted" in ran.err
 
 
 def test_a_clients_file_that_can_not_be_written_is_left_to_the_person(shell):
     (shell.folder / "..mcp.json.handtools").mkdir()
     ran = shell.run("install", "claude", "--yes")
     check(ran)
-    assert "can't be written" in ran.err
+    assert "Can't write" in ran.err
     assert "--print" in ran.err
 
 

@@ -63,7 +63,7 @@ def test_ctrl_c_takes_nothing_back_and_the_end_of_input_does_what_was_decided(sh
     both = shell.text("a.txt")
     code, seen = at_terminal(shell, "review", answers=[("(1/2)", "n\n"), ("(2/2)", "\x03")], **SCREEN)
     assert (code, shell.text("a.txt")) == (1, both)
-    assert "nothing was taken back" in seen
+    assert "nothing was rejected" in seen
     code, _ = at_terminal(shell, "review", answers=[("(1/2)", "n\n"), ("(2/2)", "\x04")], **SCREEN)
     assert (code, shell.text("a.txt")) == (0, both.replace("two\n", "line 2\n"))
 
@@ -161,7 +161,7 @@ def test_what_a_held_command_changed_is_reviewed_before_it_lands(shell, agent, k
     assert {row["waits"] for row in shell.run("review", "--json").rows} == {True}
     ran = shell.run("review", stdin=keys)
     assert ran.code == 0, ran
-    assert "Let this land" in ran.out
+    assert "Apply this change" in ran.out
     assert all(line in shell.text("a.txt") for line in lines), ran
     assert shell.text("new.txt") == new
     told = agent("bash", "held", command=script, review=True)
@@ -173,7 +173,7 @@ def test_a_held_command_that_is_left_undecided_still_waits_and_ends_the_review(s
     two_edits(shell, agent)
     assert agent("bash", "held", command="echo x > new.txt", review=True).status == "pending"
     ran = shell.run("review", stdin="q\n")
-    assert "still waits" in ran.err
+    assert "still waiting" in ran.err
     assert "Keep this change" not in ran.out
     assert agent("bash", "held", command="echo x > new.txt", review=True).status == "pending"
     assert shell.text("new.txt") is None

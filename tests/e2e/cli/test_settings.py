@@ -85,7 +85,7 @@ def test_doctor_names_the_files_the_policy_and_what_is_hidden(person, shell, tmp
         ]
     }
     assert "config.toml; environment SPECIAL" in rows["settings"]["told"]
-    assert "run allow in a sandbox, else ask" in rows["policy"]["told"]
+    assert "run allow in a sandbox, otherwise ask" in rows["policy"]["told"]
     assert "not offered: jobs" in rows["policy"]["told"]
     assert "ignored: `hosts`" in rows["project"]["told"]
     assert rows["PATH"]["told"].startswith(f"{tmp_path}/tools/bin{os.pathsep}")

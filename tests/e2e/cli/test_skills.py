@@ -39,7 +39,7 @@ def test_a_skill_that_a_nearer_one_covers_is_named(shell, home, tmp_path):
     put(tmp_path / "home" / ".agents" / "skills" / "tea", GOOD)
     near, far = shell.run("skills", "--json", **home).rows
     assert (near["origin"], near["problems"]) == ("workspace", [])
-    assert "is not seen" in far["problems"][0]
+    assert "Hidden by" in far["problems"][0]
 
 
 def test_a_folder_without_skills_says_where_they_would_be(shell, home):

@@ -281,8 +281,8 @@ def test_the_policy_file_is_obeyed(shell, tmp_path):
     policy.write_text("nonsense = 1")
     broken = shell.run("call", "now", HANDTOOLS_POLICY=str(policy))
     assert broken.code == 1
-    assert "means nothing here" in broken.err
-    assert "Correct that" in broken.err
+    assert "is not a known key" in broken.err
+    assert "Fix that" in broken.err
 
 
 def test_doctor_lists_language_servers_with_versions_and_how_to_get_those_that_are_missing(shell):

@@ -33,7 +33,7 @@ def test_a_file_that_changed_since_is_kept_and_can_be_merged(shell):
     (shell.folder / "a.txt").write_text("1\ntwo\nthree\nfour\n")
     kept = shell.run("undo", call_id[:7])
     assert kept.code == 1
-    assert kept.out == "kept     a.txt: It changed since; the changes can be merged.\n"
+    assert kept.out == "kept     a.txt: It changed since then; the changes can be merged.\n"
     assert shell.text("a.txt") == "1\ntwo\nthree\nfour\n"
     step = kept.err.split("handtools ")[1].split()
     assert shell.run(*step).code == 0

@@ -113,7 +113,7 @@ async def some_work(folder):
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "200x60"])
 async def test_calls_appear_as_they_are_made_with_what_they_changed(folder, size):
     async with watching(folder, size) as (app, pilot):
-        await until_shown(app, pilot, "No calls yet", "nothing waits for you")
+        await until_shown(app, pilot, "No calls yet", "no approval requests")
         await some_work(folder)
         await until_shown(app, pilot, "~src/greeting.py", "✗", "failed exit 1", "+src/farewell.py")
         await pilot.press("down")
@@ -134,17 +134,19 @@ async def test_a_question_is_answered_and_the_agent_goes_on(folder, size):
             results.append(await folder.ask())
 
         group.start_soon(agent)
-        await until_shown(app, pilot, "1 call waits for you", "write wants to change .envrc")
+        await until_shown(app, pilot, "1 call needs your approval", "write wants to change .envrc")
         await until(pilot, lambda: app.pending[0].is_awaited)
         await pilot.press("a")
         await until_shown(
             app, pilot, "asked by:", "+export TOKEN=1", "would store", "change .envrc (protected)"
         )
-        await until_shown(app, pilot, "The agent waits", "Yes, once", "Yes, this session", "No …", "Later")
+        await until_shown(
+            app, pilot, "The agent is waiting", "Yes, once", "Yes, this session", "No …", "Later"
+        )
         draw(app, f"watch-question-{size[0]}x{size[1]}")
         await pilot.press("y")
         await until(pilot, lambda: results)
-        await until_shown(app, pilot, "nothing waits for you")
+        await until_shown(app, pilot, "no approval requests")
     assert results[0].ok
     assert folder.text(".envrc") == "export TOKEN=1\n"
 
@@ -170,23 +172,23 @@ async def test_no_is_said_with_a_sentence_that_the_model_reads(folder):
 async def test_a_question_can_be_left_for_later(folder):
     await folder.call("write", "question", path=".envrc", content="x\n")
     async with watching(folder) as (app, pilot):
-        await until_shown(app, pilot, "1 call waits for you")
+        await until_shown(app, pilot, "1 call needs your approval")
         await pilot.press("a")
         await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("n", "escape", "escape")
         await until(pilot, lambda: not isinstance(app.screen, ApprovalDialog))
-        await until_shown(app, pilot, "1 call waits for you")
+        await until_shown(app, pilot, "1 call needs your approval")
     assert folder.text(".envrc") is None
 
 
 async def test_an_agent_that_went_on_is_answered_too(folder):
     await folder.call("write", "question", path=".envrc", content="x\n")
     async with watching(folder) as (app, pilot):
-        await until_shown(app, pilot, "1 call waits for you")
+        await until_shown(app, pilot, "1 call needs your approval")
         await pilot.press("a")
-        await until_shown(app, pilot, "The agent has gone on")
+        await until_shown(app, pilot, "The agent is no longer waiting")
         await pilot.press("s")
-        await until_shown(app, pilot, "+.envrc", "nothing waits for you")
+        await until_shown(app, pilot, "+.envrc", "no approval requests")
     assert folder.text(".envrc") == "x\n"
     again = await folder.call("write", "more", path=".envrc", content="y\n", mode="overwrite")
     assert again.ok, "the session remembers it"
@@ -212,8 +214,8 @@ async def test_of_two_who_watch_the_first_answer_counts(folder):
             await until(pilot, lambda app=app: isinstance(app.screen, ApprovalDialog))
         await first_pilot.press("y")
         await until(second_pilot, lambda: not isinstance(second.screen, ApprovalDialog))
-        await until_shown(second, second_pilot, "nothing waits for you")
-    assert any("Somebody else has answered it" in message for message in told)
+        await until_shown(second, second_pilot, "no approval requests")
+    assert any("answered elsewhere" in message for message in told)
     assert results[0].ok
 
 
@@ -314,7 +316,7 @@ async def test_hostile_content_is_shown_harmless_everywhere(folder):
     await folder.call("write", "bad3", path=".envrc", content=f"{HOSTILE}\n")
     async with watching(folder, LARGE) as (app, pilot):
         seen = []
-        await until_shown(app, pilot, "1 call waits for you")
+        await until_shown(app, pilot, "1 call needs your approval")
         for keys in (["down"], ["down"], ["a"], ["escape", "s"], ["escape", "v"], ["end", "u"]):
             await pilot.press(*keys)
             await pilot.pause(0.2)

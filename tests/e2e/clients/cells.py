@@ -64,13 +64,13 @@ def approval(client: Client, session: Session) -> str:
         or (message.get("result") or {}).get("resultType") == "input_required"
         for message in session.answers
     )
-    if "was declined" in said:
+    if "was denied" in said:
         assert asked
         return "declined by the client"
     assert MIGRATION in then
     if asked and "Created migrations/1.sql" in said:
         return "asked and answered"
-    assert "Waiting for a person" in said
+    assert "Needs the user's approval" in said
     assert "handtools approve" in said
     return "waits for `handtools approve`"
 

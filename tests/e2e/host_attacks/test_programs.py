@@ -128,7 +128,7 @@ async def test_without_a_boundary_no_server_of_the_project_starts(work, tmp_path
         asked = await made.call("lsp", {"operation": "diagnostics", "path": "a.py"})
         await made.call("lsp", {"operation": "diagnostics", "path": "a.go"})
         assert not made.workspace.language.speaks("a.go")
-        assert "confines them" in made.workspace.language.missing_server_sentence("a.go")
+        assert "need a sandbox" in made.workspace.language.missing_server_sentence("a.go")
     assert asked.status == "error"
     assert not mark.exists()
 

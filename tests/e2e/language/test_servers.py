@@ -66,7 +66,7 @@ async def test_lines_above_old_errors_do_not_make_them_new(tmp_path):
     async with real_box(tmp_path, "ty", {"pyproject.toml": "", "a.py": "head = 1\n" + rows}) as box:
         await known(box, "a.py")
         said = await edit(box, "a.py", "head = 1\n", "head = 1\n\n\n\n\nfresh: int = 'text'\n")
-        assert "1 new, 21 still there" in said
+        assert "1 new, 21 remaining" in said
         assert said.count("a.py:") == 1
 
 

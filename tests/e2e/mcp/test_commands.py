@@ -78,7 +78,7 @@ def test_the_doctor_sees_a_field_that_holds_no_text(run, tmp_path):
     )
     found = json.loads(run("doctor", "--mcp", "--json", PYTHONPATH=str(tmp_path)).stdout)
     (text,) = [f for f in found["findings"] if f["name"] == "text"]
-    assert (text["state"], text["told"]) == ("broken", "a file's text is not in structuredContent")
+    assert (text["state"], text["told"]) == ("broken", "a file's text is missing in structuredContent")
 
 
 def test_the_tokens_of_all_definitions_are_told(run):
@@ -100,7 +100,7 @@ def test_a_server_that_can_t_start_says_why_on_stderr(words, tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["--http", "nonsense"], "no address"), (["--http", "0.0.0.0:0"], "--allow-host")],
+    [(["--http", "nonsense"], "not a valid address"), (["--http", "0.0.0.0:0"], "--allow-host")],
 )
 def test_a_site_that_can_t_start_says_why(run, words, said):
     ran = run("serve", *words)

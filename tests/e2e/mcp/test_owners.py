@@ -59,7 +59,7 @@ async def test_what_a_call_printed_is_kept_for_its_token_alone(shared, ann, bob)
         for path in (f"output:{name}", f"output:{NEVER}.log"):
             answer = text(await his.call_tool("read", {"path": path}))
             assert answer.replace(path, "it") == (
-                "The output `it` is no longer kept. Run the command again, or read another output."
+                "The output `it` is no longer stored. Run the command again, or read another output."
             )
             assert (await his.call_tool("grep", {"pattern": "may know", "path": path})).is_error
         missing = (await read(his, uri)).replace(name, "x")
@@ -101,7 +101,7 @@ async def test_nobody_undoes_by_naming_what_is_anothers(shared, ann, bob, scope)
         by_path = await his.call_tool("undo", {"name": "a.txt"})
         assert by_path.is_error
         versions = await his.call_tool("undo", {"name": "a.txt", "action": "versions"})
-        assert "No change of a.txt" in text(versions)
+        assert "No recorded changes of a.txt" in text(versions)
         assert (folder / "a.txt").read_text() == "hers\n"
         own = {"call": "change", "session": "hers"}[scope]
         assert not (await hers.call_tool("undo", {"scope": scope, "name": own})).is_error

@@ -252,7 +252,7 @@ async def test_failures_of_the_way_are_told_apart(site):
         stranger.definitions()
     await stranger.aclose()
     astray = RemoteToolbox("http://127.0.0.1:9/mcp", "x")
-    with pytest.raises(HostError, match="can't be reached"):
+    with pytest.raises(HostError, match="Can't reach"):
         await astray.waiting()
     await astray.aclose()
 

@@ -49,5 +49,5 @@ async def test_a_client_without_a_model_is_told_and_nothing_is_written(folder):
     async with connect(folder) as client:
         result = await edited(client)
     assert result.is_error
-    assert "lends no model" in result.content[0].text
+    assert "does not support MCP sampling" in result.content[0].text
     assert (folder / "one.py").read_text() == "def one():\n    return 1\n"

@@ -100,4 +100,4 @@ async def test_calls_fail_while_the_other_server_is_away_and_the_server_stays(or
         failures.append(await client.call_tool("noop", {}))
         assert len(failures) == 5
         for failure in failures:
-            assert failure.is_error and "can't be reached" in text(failure)
+            assert failure.is_error and "Can't reach" in text(failure)

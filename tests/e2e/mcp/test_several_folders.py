@@ -76,4 +76,4 @@ async def test_every_folder_has_to_be_one(folders, tmp_path):
         check=False,
     )
     assert done.returncode
-    assert b"is no folder" in done.stderr
+    assert b"is not a folder" in done.stderr

@@ -207,7 +207,7 @@ async def test_a_question_left_open_changes_nothing_and_waits(on_stdio, era, fol
 
 
 @pytest.mark.parametrize(
-    ("unattended", "said"), [("ask", "handtools approve"), ("deny", "Nobody is there"), ("allow", "")]
+    ("unattended", "said"), [("ask", "handtools approve"), ("deny", "No user is available"), ("allow", "")]
 )
 async def test_without_anyone_to_ask_the_policy_answers(on_stdio, era, folder, unattended, said):
     async with on_stdio(era, f"unattended={unattended}") as client:

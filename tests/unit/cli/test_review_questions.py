@@ -109,7 +109,7 @@ def test_hunks_of_different_calls_are_decided_on_apart(monkeypatch):
 def test_what_can_not_be_taken_back_is_said_and_asked_again(monkeypatch):
     decisions, shown, _ = typed(monkeypatch, "n\ny\n", file_with((5, "1"), refusals={0}))
     assert decisions == ["accept"]
-    assert "can't be taken back" in shown
+    assert "can't be rejected" in shown
     decisions, _, _ = typed(monkeypatch, "d\n", file_with(*FOUR, refusals={1}))
     assert decisions == ["reject", None, "reject", "reject"]
 

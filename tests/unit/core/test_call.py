@@ -59,7 +59,7 @@ def test_a_name_that_no_record_can_hold_is_refused(name):
 
 
 def test_an_empty_id_is_refused_as_it_would_be_the_id_of_every_call():
-    with pytest.raises(UsageError, match="leave it out"):
+    with pytest.raises(UsageError, match="Leave it out"):
         Call(tool="read", args={}, id="")
 
 

@@ -53,7 +53,7 @@ async def test_who_finds_the_queue_full_is_told_at_once() -> None:
     work = Work(running=1, waiting=2)
     tasks = [work.start("a") for _ in range(3)]
     await rest()
-    with pytest.raises(Busy, match="2 calls wait"):
+    with pytest.raises(Busy, match="2 calls are already waiting"):
         await work.start("b")
     assert work.turns.shed == 1
     for name in ("a1", "a2", "a3"):

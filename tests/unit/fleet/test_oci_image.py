@@ -179,10 +179,10 @@ def test_devices_and_privileges_stay_out(tmp_path: Path, store: TemplateStore) -
 @pytest.mark.parametrize(
     ("member", "said"),
     [
-        (("../outside", b"x"), "leads out"),
-        (("a/../../outside", b"x"), "leads out"),
-        (special("stolen", tarfile.LNKTYPE, "../../secret"), "leads out"),
-        (special("stolen", tarfile.LNKTYPE, "/etc/passwd"), "not in it"),
+        (("../outside", b"x"), "outside itself"),
+        (("a/../../outside", b"x"), "outside itself"),
+        (special("stolen", tarfile.LNKTYPE, "../../secret"), "outside itself"),
+        (special("stolen", tarfile.LNKTYPE, "/etc/passwd"), "missing file"),
         (("etc/kept.conf/below", b"x"), "not a folder"),
     ],
 )
@@ -201,13 +201,13 @@ def test_a_damaged_image_is_refused(tmp_path: Path, store: TemplateStore) -> Non
     largest = max((image / "blobs" / "sha256").iterdir(), key=lambda path: b"\x1f" in path.read_bytes()[:1])
     changed = layer([("app/main.py", b"changed\n")])
     largest.write_bytes(gzip.compress(changed))
-    with pytest.raises(UsageError, match="another digest"):
+    with pytest.raises(UsageError, match="does not match"):
         store.add_image(image)
     largest.unlink()
-    with pytest.raises(UsageError, match="lacks its layer"):
+    with pytest.raises(UsageError, match="layer .* is missing"):
         store.add_image(image)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="no image"):
+    with pytest.raises(UsageError, match="not an image"):
         store.add_image(tmp_path / "empty")
 
 
@@ -217,7 +217,7 @@ def test_a_blob_that_is_a_link_is_not_read(tmp_path: Path, store: TemplateStore)
         elsewhere = tmp_path / blob.name
         blob.rename(elsewhere)
         blob.symlink_to(elsewhere)
-    with pytest.raises(UsageError, match="lacks"):
+    with pytest.raises(UsageError, match="is missing"):
         store.add_image(image)
 
 
@@ -273,7 +273,7 @@ def test_documents_nested_without_end_and_names_that_lead_out_are_refused(
     image = tmp_path / "image"
     image.mkdir()
     (image / "index.json").write_text("[" * 1_000_000)
-    with pytest.raises(UsageError, match="no JSON"):
+    with pytest.raises(UsageError, match="not valid JSON"):
         store.add_image(image)
     (image / "index.json").unlink()
     config = json.dumps({"rootfs": {"diff_ids": [sha256(b"secret")]}}).encode()

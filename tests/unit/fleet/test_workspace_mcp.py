@@ -122,7 +122,7 @@ async def test_a_client_that_can_ask_nobody_is_told_that_the_call_waits(files: W
     async with hosted(files, defaults=DEFAULTS | {"run": "ask"}) as toolbox:
         async with on_stdio(toolbox, OLDER) as client:
             told = await client.call_tool("bash", ASKED)
-        assert told.is_error and "Waiting for a person" in text(told)
+        assert told.is_error and "Needs the user's approval" in text(told)
         assert len(await toolbox.waiting()) == 1
 
 

@@ -55,7 +55,7 @@ def test_a_note_on_the_desktop_is_one_harmless_line(inbox, tmp_path):
     ApprovalNotifier(Notify(desktop=True), tmp_path / "work")(asked(title))
     (*options, summary, body), given = inbox()
     assert options == ["--app-name=handtools", "--"]
-    assert "waits" in summary
+    assert "needs your approval" in summary
     assert "&lt;a href='x'&gt;" in body
     assert not {"\x1b", "\x07", "\u202e", "\n", "<"} & set(body)
     assert len(body) <= MOST_TITLE_CHARS + len("&lt;&gt;")

@@ -52,7 +52,7 @@ def test_every_folder_has_a_name_of_its_own_that_is_a_plain_path(tmp_path, paths
 def test_folders_in_each_other_are_refused(tmp_path, paths):
     for path in paths:
         (tmp_path / path).mkdir(parents=True, exist_ok=True)
-    with pytest.raises(UsageError, match="lies in"):
+    with pytest.raises(UsageError, match="is inside"):
         combined_workspace([tmp_path / path for path in paths])
 
 
@@ -61,10 +61,10 @@ def test_a_folder_twice_one_that_is_missing_and_one_with_our_record_are_refused(
     (tmp_path / "link").symlink_to(one)
     with pytest.raises(UsageError, match="twice"):
         combined_workspace([one, tmp_path / "link"])
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         combined_workspace([one, tmp_path / "missing"])
     (tmp_path / "state").mkdir()
-    with pytest.raises(UsageError, match="record"):
+    with pytest.raises(UsageError, match="own state"):
         combined_workspace([two, tmp_path / "state"])
     with pytest.raises(UsageError, match="needs a folder"):
         combined_workspace([])

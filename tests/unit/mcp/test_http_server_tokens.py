@@ -37,15 +37,15 @@ def test_a_file_of_tokens_is_read_with_paths_beside_it(tmp_path):
     ("text", "said"),
     [
         ("", "no \\[\\[token\\]\\] table"),
-        ("x = ", "can't be read"),
+        ("x = ", "Can't read"),
         ('[[token]]\nname = "a"\n', "needs a name and a workspace"),
         ('[[token]]\nname = "a"\nworkspace = "."\n', "needs a sha256"),
         ('[[token]]\nname = "a"\nworkspace = "."\nsha256 = "ab"\n', "needs a sha256"),
-        ('[[token]]\nname = "a"\nworkspace = "."\npasword = "x"\n', "says pasword"),
-        ('[[token]]\nname = "a"\nworkspace = "."\ntoken_file = "none"\n', "can't be read"),
+        ('[[token]]\nname = "a"\nworkspace = "."\npasword = "x"\n', "unknown keys: pasword"),
+        ('[[token]]\nname = "a"\nworkspace = "."\ntoken_file = "none"\n', "Can't read"),
         (
             f'[[token]]\nname = "a"\nworkspace = "."\nsha256 = "{token_digest("x")}"\nasks = "me"\n',
-            "asks is one of",
+            "`asks` must be one of",
         ),
     ],
 )

@@ -122,7 +122,7 @@ async def test_a_session_that_was_ended_is_gone_and_its_requests_are_answered():
             group.start_soon(waiting)
             await begun.wait()
             assert (await Exchange("DELETE", b"", session).made(application)).status == 200
-        with pytest.raises(HttpRefusal, match="No such session"):
+        with pytest.raises(HttpRefusal, match="Unknown session"):
             await Exchange("POST", call(), session).made(application)
     assert caught == [404]
 
@@ -146,7 +146,7 @@ async def test_one_listener_per_session_and_the_next_after_it_left():
 
             group.start_soon(listen)
             await began.wait()
-            with pytest.raises(HttpRefusal, match="listened to already"):
+            with pytest.raises(HttpRefusal, match="already has an open event stream"):
                 await Exchange("GET", b"", session).made(application)
             listener.gone.set()
             with anyio.fail_after(60):
@@ -158,7 +158,7 @@ async def test_a_session_is_closed_when_nobody_has_used_it_for_long():
         application.sweep(time.monotonic() + 59)
         assert (await Exchange("POST", call(), session).made(application)).status == 200
         application.sweep(time.monotonic() + 61)
-        with pytest.raises(HttpRefusal, match="No such session"):
+        with pytest.raises(HttpRefusal, match="Unknown session"):
             await Exchange("POST", call(), session).made(application)
 
 

@@ -65,14 +65,14 @@ async def test_old_errors_that_only_moved_are_not_new():
     tools = box({"a.py": before}, language=MemoryLanguage())
     result = await edit(tools, "head\n", "head\n\n\n\n\nERROR fresh\n")
     assert result.content[-1].text.splitlines() == [
-        "The change was applied. Errors: 1 new, 21 still there (memory).",
+        "The change was applied. Errors: 1 new, 21 remaining (memory).",
         "a.py:6:1 fresh",
     ]
 
 
 async def test_a_fix_is_counted():
     tools = box({"a.py": b"ERROR a\nERROR b\n"}, language=MemoryLanguage())
-    assert "Errors: 1 fixed, 1 still there" in (await edit(tools, "ERROR a", "fine")).text
+    assert "Errors: 1 fixed, 1 remaining" in (await edit(tools, "ERROR a", "fine")).text
     assert "No errors, 1 fixed" in (await edit(tools, "ERROR b", "fine too")).text
 
 

@@ -85,8 +85,8 @@ async def test_notes_that_no_longer_fit_are_named():
     deep = {f"{'a/' * depth}AGENTS.md": b"x" * 5_000 for depth in (1, 2, 3)}
     text = await read(memory_toolbox(deep | {"a/a/a/x.py": b""}), "a/a/a/x.py")
     assert len(text) < ALL_GUIDES_BYTES + 1_000
-    assert "`a/a/AGENTS.md` holds notes" in text
-    assert "`a/a/a/AGENTS.md` holds notes" in text
+    assert "`a/a/AGENTS.md` contains notes" in text
+    assert "`a/a/a/AGENTS.md` contains notes" in text
 
 
 async def test_notes_that_rules_hide_or_ask_about_are_not_told():
@@ -106,7 +106,7 @@ async def test_notes_behind_a_link_to_a_private_file_are_not_told():
 async def test_a_skill_about_a_file_is_mentioned_once():
     box = memory_toolbox({".agents/skills/brew/SKILL.md": SKILL, "a.tea": b"x\n", "b.tea": b"y\n"})
     first = await read(box, "a.tea", session="one")
-    assert "(The skill `brew` is about files like `a.tea`: How to brew." in first
+    assert "(The skill `brew` is for files like `a.tea`: How to brew." in first
     assert ".agents/skills/brew/SKILL.md" in first
     assert "brew" not in await read(box, "b.tea", session="one")
 

@@ -120,7 +120,7 @@ async def test_every_problem_with_the_arguments_is_named_at_once():
 
 
 async def test_arguments_that_are_still_text_are_a_mistake_of_the_caller():
-    with pytest.raises(UsageError, match="parse a provider's JSON text first"):
+    with pytest.raises(UsageError, match="parse the provider's JSON text first"):
         await memory_toolbox().call("read", '{"path": "a"}')
 
 
@@ -140,7 +140,7 @@ async def test_a_machine_that_refuses_in_the_middle_of_a_call_is_no_bug(caplog):
     assert refused.fault.code == "storage"
     assert "Too many open files" in refused.text
     assert "ulimit -n" in refused.text
-    assert "Look at what the call was to change" in refused.text
+    assert "check whether the call already changed something" in refused.text
     assert "Traceback" not in caplog.text
 
 

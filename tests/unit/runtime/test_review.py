@@ -149,7 +149,7 @@ async def test_a_decision_about_something_else_than_what_is_there_is_refused():
     seen = parts(box)
     await edited(box, "a", "two\n", "zwei\n")
     _, result = await rejected(box, *seen)
-    assert "not as it was" in result.details.kept[0].reason
+    assert "changed after it was shown" in result.details.kept[0].reason
     assert b"zwei" in content(box, "a")
 
 

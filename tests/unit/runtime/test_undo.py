@@ -79,7 +79,7 @@ async def test_a_folder_that_someone_else_uses_is_kept():
     result = await undone(box, "call", call.id)
     assert content(box, "x/new.txt") is None
     assert content(box, "x/mine.txt") == b"mine"
-    assert "not empty" in result.text
+    assert "no longer empty" in result.text
 
 
 async def test_a_created_file_that_changed_since_is_kept():
@@ -116,7 +116,7 @@ async def test_an_edited_file_that_is_gone_is_said_to_be_deleted():
     by_hand(box, "a", None)
     result = await undone(box, "call", call)
     assert [kept.path for kept in result.details.conflicts] == ["a"]
-    assert "It was deleted since." in result.text
+    assert "It was deleted since then." in result.text
     assert content(box, "a") is None
 
 
@@ -139,7 +139,7 @@ async def test_a_change_in_the_same_place_is_kept_even_with_merge():
     by_hand(box, "a", b"mine\n")
     result = await undone(box, "call", call, merge=True)
     assert [kept.path for kept in result.details.conflicts] == ["a"]
-    assert "It changed since, in the same place." in result.text
+    assert "It changed since then, in the same place." in result.text
     assert content(box, "a") == b"mine\n"
 
 
@@ -209,7 +209,7 @@ async def test_a_file_whose_bytes_are_lost_is_kept_and_the_others_go_back(tmp_pa
         record.execute("DELETE FROM blobs WHERE digest = ?", (old["b"].digest,))
     result = await undone(box, "call", call.id)
     assert result.details.restored == ["a", "c"]
-    assert [(kept.path, "no longer kept" in kept.reason) for kept in result.details.conflicts] == [
+    assert [(kept.path, "no longer stored" in kept.reason) for kept in result.details.conflicts] == [
         ("b", True)
     ]
     assert {name for name in old if (tmp_path / name).exists()} == {"a", "c"}
@@ -353,7 +353,7 @@ async def test_what_was_not_undone_is_not_redone():
     for scope, name in (("call", second), ("call", taken.id), ("path", "b")):
         refused = await undone(box, scope, name, action="redo")
         assert refused.fault.code == "nothing_to_undo"
-        assert f"Nothing of {scope} `{name}` was undone." in refused.text
+        assert f"No change of {scope} `{name}` was undone." in refused.text
     assert (content(box, "a"), content(box, "b")) == (b"one", b"two")
 
 
@@ -362,7 +362,7 @@ async def test_a_session_without_a_change_has_nothing_to_undo_and_nothing_to_red
     await edited(box, "a", "one", "two", session="another")
     for action in ("undo", "redo"):
         refused = await box.call("undo", {"action": action})
-        assert f"There is no change of this session to {action}." in refused.text
+        assert f"This session has no changes to {action}." in refused.text
 
 
 async def looked_for(box, text):
@@ -375,8 +375,9 @@ async def test_text_that_is_gone_is_traced_to_the_call_that_removed_it():
     box = memory_toolbox({"other": b"1"})
     await box.call(Call(tool="write", args={"path": "a", "content": "apples\npears\n"}, session="default"))
     first = await edited(box, "a", "apples", "plums", session="default")
-    assert f"This text was there until edit replaced it (the last call, {first})." in await looked_for(
-        box, "apples"
+    assert (
+        f"This text was in the file until edit replaced it (the last call, {first})."
+        in await looked_for(box, "apples")
     )
     second = await edited(box, "a", "pears", "grapes", session="default")
     assert second in await looked_for(box, "pears")
@@ -439,4 +440,4 @@ async def test_a_tool_of_ones_own_undoes_redoes_and_restores_what_it_names():
     await edited(box, "a", "one", "two")
     result = await box.call("back_and_forth", {})
     assert result.ok, result.text
-    assert seen == [one, two, one, two, "It changed since; the changes can be merged."]
+    assert seen == [one, two, one, two, "It changed since then; the changes can be merged."]

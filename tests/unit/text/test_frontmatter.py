@@ -108,11 +108,11 @@ def test_what_people_write_is_read(text, fields):
         ("a: [src/**/*.{ts,tsx}]", {"a": ["src/**/*.{ts,tsx}"]}, "braces"),
         ('a: "open\nb: c', {"a": "open", "b": "c"}, "quote"),
         ("a: 'it's'", {"a": "it's"}, "quote"),
-        ("a: b\na: c", {"a": "c"}, "second time"),
-        ("just words\na: b", {"a": "b"}, "no `key: value`"),
+        ("a: b\na: c", {"a": "c"}, "repeats the key `a`"),
+        ("just words\na: b", {"a": "b"}, "not a `key: value`"),
         ("a:\n\t- b", {"a": ["b"]}, "tabs"),
-        ("a:\n  b:\n    c: d\ne: f", {"a": {"b": ""}, "e": "f"}, "deeper"),
-        ('a: "\\q"', {"a": "\\q"}, "does not know"),
+        ("a:\n  b:\n    c: d\ne: f", {"a": {"b": ""}, "e": "f"}, "nested too deeply"),
+        ('a: "\\q"', {"a": "\\q"}, "not a YAML escape"),
         ("a: @b", {"a": "@b"}, "begins with `@`"),
     ],
 )
@@ -125,14 +125,14 @@ def test_what_yaml_refuses_is_read_as_meant_and_named(text, fields, problem):
 def test_a_file_without_a_head_is_all_body():
     read = read_frontmatter("# Title\n\ntext\n")
     assert (read.fields, read.body) == ({}, "# Title\n\ntext\n")
-    assert read.problems == ("There is no head between `---` lines.",)
+    assert read.problems == ("There is no frontmatter between `---` lines.",)
 
 
 def test_a_head_without_an_end_is_named_and_nothing_is_lost():
     read = read_frontmatter("---\nname: a\n\ntext\n")
     assert read.fields == {}
     assert "text" in read.body
-    assert "no end" in read.problems[0]
+    assert "no closing" in read.problems[0]
 
 
 def test_a_byte_order_mark_and_blank_lines_before_the_head_do_no_harm():

@@ -61,7 +61,7 @@ def test_a_call_is_told_with_its_change_and_how_to_take_it_back():
         "Session one", [call(files=files, match="exact", undo_command="handtools undo abc1234")]
     )
     text = "".join(read(page).texts)
-    assert "1 call · 0 failed · 1 file changed · 12 tokens of answers" in text
+    assert "1 call · 0 failed · 1 file changed · 12 result tokens" in text
     assert "✓ ok" in text
     assert "handtools undo abc1234" in text
     assert "<del>-one</del>\n<ins>+two</ins>" in page

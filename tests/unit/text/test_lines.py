@@ -62,7 +62,7 @@ def test_offsets_of_lines_beyond_the_end_are_the_end():
 
 
 def test_lines_count_from_one():
-    with pytest.raises(ValueError, match="count from 1"):
+    with pytest.raises(ValueError, match="numbered from 1"):
         lines.offset_of_line("a", 0)
 
 

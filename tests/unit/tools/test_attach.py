@@ -182,7 +182,7 @@ async def test_a_delivery_that_was_cut_off_is_not_tried_again_unasked():
     person.failing = ()
     again = await toolbox.call(call)
     assert again.fault.code == "callback_failed"
-    assert "not known" in again.text
+    assert "unknown" in again.text
     assert person.got == []
 
 
@@ -190,9 +190,9 @@ async def test_a_failure_says_what_arrived_and_what_did_not():
     person = Person(failing=["b.txt"])
     result = await box({"a.txt": b"1", "b.txt": b"2"}, person).call("attach", {"paths": ["a.txt", "b.txt"]})
     assert result.fault.code == "callback_failed"
-    assert result.text.index("Delivered `a.txt`") < result.text.index("`b.txt` could not be delivered")
+    assert result.text.index("Delivered `a.txt`") < result.text.index("`b.txt` was not delivered")
     assert "ConnectionError: the line is dead" in result.text
-    assert "Tell the person" in result.fault.hint
+    assert "Tell the user" in result.fault.hint
 
 
 async def test_asking_what_would_happen_delivers_nothing():

@@ -225,7 +225,7 @@ async def test_an_edit_that_is_there_already_is_done_with_nothing_written():
     result, after, _ = await revised(body, script)
     assert result.ok, result.text
     assert after == body
-    assert "Already there, with nothing to do: 1" in result.text
+    assert "Already applied: 1" in result.text
 
 
 async def test_a_refused_edit_is_asked_for_again_with_the_real_text():
@@ -246,7 +246,7 @@ async def test_the_first_edit_is_made_before_the_answer_ends():
         yield e("return 2", "return 20") + DONE
 
     def hear(event: object) -> None:
-        if isinstance(event, Progressed) and "edit 1 made at line 2" in event.text:
+        if isinstance(event, Progressed) and "edit 1 applied at line 2" in event.text:
             made.set()
 
     result, left, _ = await revised(CODE.encode(), slow, listeners=[hear])  # type: ignore[arg-type]

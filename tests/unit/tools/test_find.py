@@ -88,7 +88,7 @@ async def test_hidden_and_ignored_files_are_found_when_asked_for():
 async def test_an_empty_answer_explains_itself():
     files = {".gitignore": b"out/\n", "out/f.py": b"", "Main.java": b""}
     assert (
-        "1 matches hidden or ignored (include_ignored), such as out/f.py"
+        "1 matches among hidden or ignored files (include_ignored), such as out/f.py"
         in (await find(files, pattern="*.py")).text
     )
     assert (
@@ -149,7 +149,7 @@ async def test_an_absolute_pattern_in_the_workspace_is_read_from_the_workspace_o
     for pattern in (f"{tmp_path}/src/**", f"{tmp_path}/**/*.py", f"{tmp_path}/src/deep/a.py", "/src/**"):
         assert paths(await box.call("find", {"pattern": pattern})) == ["src/deep/a.py"], pattern
     elsewhere = await box.call("find", {"pattern": "/somewhere/else/*"})
-    assert "read from the workspace on" in elsewhere.text
+    assert "relative to the workspace" in elsewhere.text
     await box.aclose()
 
 

@@ -163,12 +163,12 @@ async def test_a_second_search_that_had_no_time_is_not_taken_for_an_empty_one(tm
     (tmp_path / "a.txt").write_text("other\n")
     box = Toolbox(READING, workspace=local_workspace(tmp_path, state=tmp_path.parent / "state"))
     result = await box.call("grep", {"pattern": "needle"})
-    assert "some in hidden or ignored files (include_ignored): that search was cut short" in result.text
+    assert "some in hidden or ignored files (include_ignored): that search timed out" in result.text
 
 
 async def test_an_include_that_left_everything_out_is_named():
     result = await grep({"a.py": b"needle\n"}, pattern="needle", include="*.ts")
-    assert "1 outside of `include`" in result.text
+    assert "1 outside `include`" in result.text
 
 
 @pytest.mark.claim("grep.grown")
@@ -282,7 +282,7 @@ async def test_paths_that_need_a_yes_are_left_out_and_counted():
     policy = Policy(rules=(PRIVATE_RULE, rule))
     result = await grep({"plans/a": b"x\n", "b": b"x\n"}, policy=policy, pattern="x")
     assert places(result) == [("b", 1)]
-    assert "1 path needs a person's approval by name: left out." in result.text
+    assert "1 path needs the user's approval by name: left out." in result.text
     assert not result.details.complete
 
 
@@ -312,7 +312,7 @@ async def test_a_search_is_not_a_read_of_the_whole_file():
 async def test_a_structural_pattern_that_is_no_code_is_refused(pattern):
     result = await grep({"a.py": b"open(1)\nclass A: pass\n"}, pattern=pattern, syntax="structure")
     assert result.fault.code == "invalid_input"
-    assert "no whole piece of python" in result.text
+    assert "not valid python code" in result.text
 
 
 async def test_a_structural_pattern_is_judged_by_the_languages_in_which_it_is_code():
@@ -399,7 +399,7 @@ async def test_a_page_goes_on_in_lines_that_are_all_alike_though_hits_were_added
 
 async def test_matches_of_another_kind_explain_an_empty_answer():
     result = await grep({"a.py": b"text = 'open sesame'\n"}, pattern="sesame", kind="definition")
-    assert result.text == "No matches. There is 1 that the parser does not take for a definition (kind)."
+    assert result.text == "No matches. There is 1 that the parser does not classify as a definition (kind)."
 
 
 async def test_what_was_not_parsed_is_said(monkeypatch):
@@ -420,7 +420,7 @@ async def test_a_file_that_is_too_large_for_the_parser_is_counted():
     for args in ({"pattern": "open", "kind": "call"}, {"pattern": "open($A)", "syntax": "structure"}):
         result = await grep(files, **args)
         assert places(result) == [("a.py", 1)]
-        assert "1 file that may hold it was not parsed" in result.text
+        assert "1 file that may match was not parsed" in result.text
         assert not result.details.complete
 
 

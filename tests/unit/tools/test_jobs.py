@@ -44,7 +44,7 @@ async def test_without_a_cursor_the_newest_comes():
     result = await box.call("jobs", {"action": "output", "job": "job1"})
     assert "old" not in result.text
     assert "new" in result.text
-    assert "the whole is `output:" in result.text
+    assert "full output: `output:" in result.text
 
 
 @pytest.mark.claim("jobs.send")
@@ -68,7 +68,7 @@ async def test_an_unknown_key_names_the_known_ones():
 async def test_the_screen_is_what_a_person_would_see():
     box = await started(CannedOutput(b"\x1b[2J\x1b[2;3Hmenu\x1b[1;1Htitle"), pty=True)
     result = await box.call("jobs", {"action": "screen", "job": "job1"})
-    assert result.text.startswith("title\n  menu\n(Cursor in line 1, column 6.)")
+    assert result.text.startswith("title\n  menu\n(Cursor at line 1, column 6.)")
 
 
 async def test_a_job_without_a_terminal_has_no_screen():
@@ -103,7 +103,7 @@ async def test_the_only_port_is_published_without_its_number():
     await box.call("bash", {"command": "go", "background": True})
     result = await box.call("jobs", {"action": "publish", "job": "job1"})
     assert result.text.startswith(
-        "The person reaches port 3000 of job1 at http://127.0.0.1:3000/.\njob1: running"
+        "The user can reach port 3000 of job1 at http://127.0.0.1:3000/.\njob1: running"
     )
     assert result.details.urls == ["http://127.0.0.1:3000/"]
     ended = await box.call("jobs", {"action": "unpublish", "job": "job1", "port": 3000})
@@ -115,7 +115,7 @@ async def test_another_number_outside_is_said():
     box = serving(taken=frozenset({3000, 3001}))
     await box.call("bash", {"command": "go", "background": True})
     result = await box.call("jobs", {"action": "publish", "job": "job1", "port": 3000})
-    assert "at http://127.0.0.1:3002/ (3000 itself can't be used there)" in result.text
+    assert "at http://127.0.0.1:3002/ (3000 is not available there)" in result.text
 
 
 async def test_publishing_is_asked_about_and_remembered_by_its_port():

@@ -113,7 +113,7 @@ async def test_pages_pass_over_no_name_whatever_it_is_made_of(limit):
 
 async def test_a_cursor_behind_the_last_entry_does_not_call_the_folder_empty():
     page = await memory_toolbox({"a": b"", "b": b""}).call("list", {"cursor": "b"})
-    assert page.text == "(Nothing comes after this cursor.)"
+    assert page.text == "(No entries after this cursor.)"
 
 
 async def test_an_empty_folder_says_so():
@@ -149,7 +149,7 @@ async def test_a_tree_that_is_cut_short_goes_on_until_all_of_it_was_shown_once(l
         if cursor is None:
             break
         assert len(page.details.entries) == limit
-        assert f"Go on with cursor={cursor}" in page.text
+        assert f"Continue with cursor={cursor}" in page.text
     assert sorted(seen) == sorted(whole)
 
 

@@ -72,7 +72,7 @@ async def test_a_name_that_is_not_there_is_refused_with_the_lines_where_it_is():
     assert result.fault.code == "no_match"
     assert "lines 6" in result.text
     result = await tools.call("lsp", {"operation": "hover", "path": "a.py", "symbol": "absent"})
-    assert "does not stand in a.py" in result.text
+    assert "is not in a.py" in result.text
 
 
 @pytest.mark.claim("lsp.lines")
@@ -214,7 +214,7 @@ async def test_what_an_operation_needs_is_said():
     for args, said in (
         ({"operation": "hover"}, "needs a `path`"),
         ({"operation": "hover", "path": "a.py"}, "needs a `symbol`"),
-        ({"operation": "rename", "path": "a.py", "symbol": "total"}, "needs a `text`"),
+        ({"operation": "rename", "path": "a.py", "symbol": "total"}, "needs `text`"),
         ({"operation": "actions", "path": "a.py"}, "needs a `line`"),
     ):
         assert said in (await tools.call("lsp", args)).text

@@ -229,7 +229,7 @@ async def test_a_patch_whose_drift_was_understood_says_so():
     diff = "--- a/b.py\n+++ b/b.py\n@@ -3 +3 @@\n-x = 1\n+x = 2\n"
     done, _ = await patch(FILES, diff)
     assert done.ok, done.text
-    assert done.details.notes == ["b.py: hunk 1 stood at line 1, not 3."]
+    assert done.details.notes == ["b.py: hunk 1 matched at line 1, not 3."]
 
 
 async def test_an_undo_takes_back_a_mode_too():
@@ -251,7 +251,7 @@ async def test_a_refusal_points_at_the_text_above_it():
     done, _ = await patch(
         {"a": b"line 0\nline 1\n"}, "*** Begin Patch\n*** Update File: a\n@@\n-line x\n+y\n*** End Patch"
     )
-    assert done.text.endswith("```\nIf those lines are meant, send the old text as above.")
+    assert done.text.endswith("```\nIf you mean those lines, send the old text as above.")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ async def test_what_a_link_leads_to_is_neither_deleted_nor_moved_by_the_name_of_
     tree = {"b.py": b"x = 1\n", "link": Node("link", b"b.py")}
     refused, files = await patch(tree, text)
     assert refused.fault.code == "wrong_kind"
-    assert "`link` is a link to `b.py`" in refused.text
+    assert "`link` is a symlink to `b.py`" in refused.text
     assert files == {"b.py": b"x = 1\n"}
 
 
@@ -286,4 +286,4 @@ async def test_a_file_behind_a_linked_folder_is_deleted():
 async def test_a_diff_of_a_link_is_refused_by_its_name(head):
     tree = {"b.py": b"x = 1\n", "link": Node("link", b"b.py")}
     refused, _ = await patch(tree, f"diff --git a/link b/link\n{head}")
-    assert "link is a symbolic link" in refused.text
+    assert "link is a symlink" in refused.text

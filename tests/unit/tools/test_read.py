@@ -268,7 +268,7 @@ async def test_several_files_share_one_budget():
     files = dict.fromkeys("ab", b"y" * 99 + b"\n") | {"big": (b"y" * 99 + b"\n") * 1000}
     result = await read(files, path="big", also=["a", "b"])
     assert len(result.text) < MAX_BYTES * 1.2
-    assert [part.left_out for part in result.details.also] == ["all of it: the answer is full"] * 2
+    assert [part.left_out for part in result.details.also] == ["all of it: the result is full"] * 2
 
 
 @pytest.mark.parametrize("tokens", [100, 500, 5_000])
@@ -352,11 +352,11 @@ async def test_what_is_neither_file_nor_folder_is_left_alone_and_a_link_to_nowhe
     pipe = await box.call("read", {"path": "pipe"})
     assert (pipe.fault.code, pipe.fault.hint) == (
         "wrong_kind",
-        "Only regular files can be read; leave it alone.",
+        "Only regular files can be read.",
     )
     dangling = await box.call("read", {"path": "dangling"})
     assert dangling.fault.code == "not_found"
-    assert "It is a link whose target is not there." in dangling.fault.hint
+    assert "It is a symlink whose target does not exist." in dangling.fault.hint
     assert "view=map" in (await box.call("read", {"path": "folder"})).fault.hint
     outside = await box.call("read", {"path": "/etc/passwd"})
     assert outside.fault.code == "outside_workspace"
@@ -476,4 +476,4 @@ async def test_near_names_are_offered_by_every_tool_that_takes_a_path():
     for tool, args in calls:
         result = await box.call(tool, args)
         assert result.fault.code == "not_found", (tool, result.text)
-        assert "Near it: src" in result.text, (tool, result.text)
+        assert "Did you mean src" in result.text, (tool, result.text)

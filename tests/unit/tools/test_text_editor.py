@@ -256,7 +256,7 @@ def test_an_edition_that_does_not_exist_is_named_to_the_programmer():
         text_editor("text_editor_2099")
 
 
-@pytest.mark.parametrize(("old", "said"), [("one", "Add text around it"), ("", "use create")])
+@pytest.mark.parametrize(("old", "said"), [("one", "Add surrounding text"), ("", "use create")])
 async def test_hints_name_only_what_the_edition_has(old, said):
     refused, _ = await ask("str_replace", {"a.py": b"one\none\n"}, old_str=old, new_str="x")
     assert said in refused.text

@@ -43,7 +43,7 @@ async def test_a_version_that_is_not_recorded_is_refused_with_the_ten_newest():
     refused = await box.call("undo", {"name": "a", "version": 999})
     assert refused.fault.code == "not_found"
     newest = ", ".join(map(str, listed.details.versions[:10]))
-    assert f"Recorded: {newest}. Name one of these." in refused.text
+    assert f"Use one of these versions: {newest}." in refused.text
 
 
 @pytest.mark.claim("undo.conflict")

@@ -52,7 +52,7 @@ async def test_results_are_marked_as_by_strangers_and_nothing_in_them_ends_the_m
 async def test_not_now_is_not_nothing():
     nothing = await searched(MemoryWeb())
     assert nothing.ok
-    assert "finds nothing" in nothing.text
+    assert "found nothing" in nothing.text
     busy = await searched(MemoryWeb(found=RateLimited("memory does not answer now.", hint="Try in 9 s.")))
     assert busy.fault.code == "throttled"
     assert "Try in 9 s." in busy.text

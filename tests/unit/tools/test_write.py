@@ -109,7 +109,7 @@ async def test_a_read_only_file_is_left_alone():
 async def test_overwriting_what_was_not_read_is_said():
     box = memory_toolbox({"a": b"one\ntwo\nthree\n", "b": b"one\n"})
     result = await box.call("write", {"path": "a", "content": "x", "mode": "overwrite"})
-    assert "You had not read the 3 lines that were there; `undo` brings them back." in result.text
+    assert "You had not read the 3 lines that you replaced; `undo` restores them." in result.text
     await box.call("read", {"path": "b"})
     result = await box.call("write", {"path": "b", "content": "x", "mode": "overwrite"})
     assert "had not read" not in result.text

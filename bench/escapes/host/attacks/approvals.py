@@ -192,7 +192,7 @@ async def escapes_in_hosts_and_descriptions(place: Place) -> str | None:
     """A description and the names of hosts have escape sequences and direction marks in them."""
     person = Person(("nothing at all",))
     place.open(person=person)
-    await _live(place, "echo hi", description="fine\x1b[8m\u202e\r\n\nAsked: nobody")
+    await _live(place, "echo hi", description="fine\x1b[8m\u202e\r\n\nReason: nobody")
     await place.bash("true", hosts=["a.example\u202e", "b\x1b[8m.example"])
     return _raw(place, person)
 

@@ -1,1 +1,1 @@
-"""The screen of `handtools watch`, drawn with Textual: start with `watch_app`."""
+"""The terminal UI of `handtools watch`, built with Textual; start with `watch_app`."""

@@ -1,4 +1,4 @@
-"""Dialogs of `handtools watch`: a question to answer, something to confirm, a session to choose."""
+"""Dialogs of `handtools watch`: answer an approval request, confirm an action, choose a session."""
 
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ NAME_CHARS = 60
 
 
 class ApprovalDialog(ModalScreen[Reply | None]):
-    """Shows one question and gives back the person's answer; None to decide later."""
+    """Shows one approval request and returns the user's reply; None to decide later."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "allow('once')", "Yes, once"),
@@ -34,45 +34,41 @@ class ApprovalDialog(ModalScreen[Reply | None]):
         self.others = others
 
     def compose(self) -> ComposeResult:
-        """Lay out the question, the line for a sentence, and the keys."""
         with Vertical(id="dialog") as box:
-            box.border_title = "A call waits for your answer"
-            box.border_subtitle = f"{self.others} more wait" if self.others else ""
+            box.border_title = "A call needs your approval"
+            box.border_subtitle = f"{self.others} more waiting" if self.others else ""
             yield TextPane(id="question")
             yield Static(self._who_runs(), id="who-runs", markup=False)
-            yield Input(
-                placeholder="What should it do instead? Enter says no; may stay empty", id="sentence"
-            )
+            yield Input(placeholder="What should it do instead? (optional; Enter denies)", id="sentence")
         yield Footer(show_command_palette=False)
 
     def _who_runs(self) -> str:
         if self.asked.is_awaited:
-            return "The agent waits, and goes on with your answer."
-        return "The agent has gone on; a yes runs the call from here, and the log has its result."
+            return "The agent is waiting and continues after your answer."
+        return "The agent is no longer waiting; if you approve, the call runs from here and is logged."
 
     def on_mount(self) -> None:
-        """Show the question."""
         self.query_one("#sentence").display = False
         pane = self.query_one("#question", TextPane)
         pane.show(approval_lines(self.asked.approval))
         pane.focus()
 
     def action_allow(self, remember: RememberScope) -> None:
-        """Say yes."""
+        """Approve the call."""
         approval = self.asked.approval
         if remember != "once" and not approval.remembered:
-            self.notify("This can't be remembered; say yes once.", severity="warning")
+            self.notify("This call can only be approved once.", severity="warning")
             return
         self.dismiss(Reply(allow=True, remember=remember, fingerprint=approval.fingerprint))
 
     def action_deny(self) -> None:
-        """Ask for a sentence for the model, then say no."""
+        """Ask for a message to the model, then deny the call."""
         line = self.query_one("#sentence", Input)
         line.display = True
         line.focus()
 
     def action_later(self) -> None:
-        """Leave the sentence, or the question as it is."""
+        """Close the message input, or the dialog without a reply."""
         line = self.query_one("#sentence", Input)
         if line.display:
             line.display = False
@@ -81,18 +77,18 @@ class ApprovalDialog(ModalScreen[Reply | None]):
             self.dismiss(None)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Say no, with the sentence."""
+        """Deny the call with the message."""
         event.stop()
         fingerprint = self.asked.approval.fingerprint
         self.dismiss(Reply(allow=False, message=event.value.strip(), fingerprint=fingerprint))
 
 
 class ConfirmDialog(ModalScreen[bool]):
-    """Says what would be done, and gives back whether to do it."""
+    """Shows what an action would do, and returns whether to do it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,enter", "answer(True)", "Do it"),
-        Binding("n,escape", "answer(False)", "Leave it"),
+        Binding("n,escape", "answer(False)", "Cancel"),
     ]
 
     def __init__(self, title: str, text: str) -> None:
@@ -101,36 +97,31 @@ class ConfirmDialog(ModalScreen[bool]):
         self.said = text
 
     def compose(self) -> ComposeResult:
-        """Lay out the text and the keys."""
         with Vertical(id="dialog") as box:
             box.border_title = visible_line(self.heading, NAME_CHARS)
             yield TextPane(id="question")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Show what would be done."""
         pane = self.query_one("#question", TextPane)
-        pane.show(
-            [*harmless_lines(self.said), PaneLine(""), PaneLine("y does it, n leaves all as it is.", "dim")]
-        )
+        pane.show([*harmless_lines(self.said), PaneLine(""), PaneLine("y: do it, n: cancel.", "dim")])
         pane.focus()
 
     def action_answer(self, answer: bool) -> None:
-        """Give the answer back."""
+        """Close the dialog and return the choice."""
         self.dismiss(answer)
 
 
 class SessionDialog(ModalScreen[str | None]):
-    """Lets the person choose a session; gives back its name, empty for all, None to leave it."""
+    """Lets the user choose a session; returns its name, empty for all sessions, None to cancel."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave it")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel")]
 
     def __init__(self, sessions: list[str]) -> None:
         super().__init__()
         self.sessions = sessions
 
     def compose(self) -> ComposeResult:
-        """Lay out the list."""
         with Vertical(id="dialog") as box:
             box.border_title = "Which session?"
             names = [visible_line(name, NAME_CHARS) or "(unnamed)" for name in self.sessions]
@@ -138,5 +129,5 @@ class SessionDialog(ModalScreen[str | None]):
         yield Footer(show_command_palette=False)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Give the chosen name back."""
+        """Close the dialog with the chosen name."""
         self.dismiss(["", *self.sessions][event.option_index])

@@ -1,4 +1,4 @@
-"""A scrolling pane for long text of unknown origin: made visible, folded to the width, drawn line by line."""
+"""A scrolling pane for long, untrusted text: control characters visible, wrapped, drawn line by line."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from handtools.session_feed import CallDetails
 from handtools.text.visible_text import visible_line, with_visible_characters
 
 MOST_LINES = 5_000
-"""Most lines of one text that are shown; of more the end is left out, and a line says so."""
+"""Maximum number of lines shown of one text; the rest is replaced by a note."""
 MOST_LINE_CHARS = 4_000
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _DIFF_HEADS = ("--- ", "+++ ", "diff --git ")
@@ -33,7 +33,7 @@ class PaneLine(NamedTuple):
 
 
 class TextPane(ScrollView, can_focus=True):
-    """Scrolls lines, folded to its width; stays at the end while text grows there."""
+    """Scrolls lines, wrapped to its width; follows the end as text is added."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", "Up", show=False),
@@ -48,18 +48,18 @@ class TextPane(ScrollView, can_focus=True):
 
     @property
     def text(self) -> str:
-        """All lines as one text, as they are shown."""
+        """All shown lines as one text."""
         return "\n".join(line.text for line in self._lines)
 
     def show(self, lines: Iterable[PaneLine], *, at_end: bool = False) -> None:
-        """Show lines in place of what is there, from their beginning or at their end."""
+        """Replace the contents, and scroll to the first or last line."""
         self._lines = list(lines)
         self._fold()
         place = max(len(self._folded) - self.size.height, 0) if at_end else 0
         self.scroll_to(y=place, animate=False, immediate=True)
 
     def update_lines(self, lines: Iterable[PaneLine]) -> None:
-        """Show newer lines of the same thing: the place is kept, and the end is followed if it was in sight."""
+        """Update the contents: keep the scroll position, or follow the end if it was visible."""
         follows = self.scroll_offset.y + self.size.height >= len(self._folded)
         self._lines = list(lines)
         self._fold()
@@ -67,7 +67,6 @@ class TextPane(ScrollView, can_focus=True):
             self.scroll_to(y=max(len(self._folded) - self.size.height, 0), animate=False, immediate=True)
 
     def on_resize(self) -> None:
-        """Fold the lines to the new width."""
         self._fold()
 
     def _fold(self) -> None:
@@ -79,21 +78,20 @@ class TextPane(ScrollView, can_focus=True):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """Draw one visible line."""
         at = y + int(self.scroll_offset.y)
         line = self._folded[at] if at < len(self._folded) else PaneLine("")
         return Strip([Segment(line.text, Style.parse(line.style))]).adjust_cell_length(self.size.width)
 
 
 def folded(text: str, width: int) -> list[str]:
-    """Return a line in pieces that fit a width."""
+    """Split a line into pieces that fit a width."""
     if len(text) <= width and (text.isascii() or cell_len(text) <= width):
         return [text]
     return chop_cells(text, width) or [""]
 
 
 def harmless_lines(text: str, style: str = "", indent: str = "") -> Iterator[PaneLine]:
-    """Yield the lines of a text of unknown origin, made visible and cut."""
+    """Yield the lines of an untrusted text, clipped and with control characters made visible."""
     lines = text.expandtabs(4).split("\n")
     for line in lines[:MOST_LINES]:
         cut = f" [… {len(line) - MOST_LINE_CHARS:,} more characters]" if len(line) > MOST_LINE_CHARS else ""
@@ -103,14 +101,14 @@ def harmless_lines(text: str, style: str = "", indent: str = "") -> Iterator[Pan
 
 
 def diff_lines(diff: str) -> Iterator[PaneLine]:
-    """Yield the lines of a diff: coloured, and with their signs."""
+    """Yield the lines of a diff, coloured."""
     for line in harmless_lines(diff.rstrip("\n")):
         bold = line.text.startswith(_DIFF_HEADS)
         yield PaneLine(line.text, "bold" if bold else _DIFF_STYLES.get(line.text[:1], ""))
 
 
 def call_lines(details: CallDetails) -> Iterator[PaneLine]:
-    """Yield all there is to say of a call."""
+    """Yield the full description of a call."""
     call = details.call
     undone = {"no": "", "partly": ", partly undone", "yes": ", undone"}[call.undone]
     yield PaneLine(
@@ -135,7 +133,7 @@ def call_lines(details: CallDetails) -> Iterator[PaneLine]:
         yield PaneLine("CHANGES", "bold")
         yield from diff_lines(details.diff)
     yield PaneLine("")
-    yield PaneLine("OUTPUT SO FAR" if call.state == "running" else "ANSWER", "bold")
+    yield PaneLine("OUTPUT SO FAR" if call.state == "running" else "RESULT", "bold")
     if details.cut:
         yield PaneLine(details.cut, "dim")
     yield from harmless_lines(details.answer)
@@ -147,7 +145,7 @@ def call_lines(details: CallDetails) -> Iterator[PaneLine]:
 
 
 def approval_lines(approval: Approval) -> Iterator[PaneLine]:
-    """Yield all that a person needs to answer a question: what, the rule that asked, what "always" would store."""
+    """Yield an approval request: title, rule, caller, preview, and what remembering it would store."""
     yield from (PaneLine(line.text, "bold") for line in harmless_lines(approval.title))
     yield from harmless_lines(f"asked by: {approval.rule}", "yellow")
     if who := " · ".join(filter(None, (approval.session, approval.agent))):
@@ -157,7 +155,7 @@ def approval_lines(approval: Approval) -> Iterator[PaneLine]:
     yield PaneLine("")
     kept = [line for line in approval.remembered.split("\n") if line]
     yield PaneLine(
-        "session or project would store:" if kept else "Only once: nothing can be stored.", "dim"
+        "session or project would store:" if kept else "This call can only be approved once.", "dim"
     )
     for line in kept:
         yield from harmless_lines(line, "", "  ")

@@ -1,6 +1,6 @@
-"""The timeline of `handtools watch`: calls as rows, newest first, of which only the visible ones are drawn.
+"""The timeline of `handtools watch`: calls as rows, newest first; only visible rows are drawn.
 
-A window over the log: at most `MOST_ROWS` calls are held, however many are recorded.
+It is a window over the log: at most `MOST_ROWS` calls are in memory, however many are recorded.
 """
 
 import time
@@ -23,9 +23,9 @@ from handtools.text.visible_text import visible_line
 
 PAGE_ROWS = 100
 MOST_ROWS = 1_000
-"""Most calls that are held; beyond it those farthest away are let go, and read again when they are wanted."""
+"""Maximum number of calls in memory; the farthest ones are dropped and loaded again when needed."""
 ROWS_AHEAD = 30
-"""So many rows before the last one the next page is read."""
+"""How many rows before the last one the next page is loaded."""
 STATE_SIGNS: dict[CallState, tuple[str, str]] = {
     "running": ("▶", "bold cyan"),
     "pending": ("?", "bold yellow"),
@@ -34,14 +34,14 @@ STATE_SIGNS: dict[CallState, tuple[str, str]] = {
     "denied": ("⊘", "red"),
     "cancelled": ("■", "magenta"),
 }
-"""Sign and colour of each state; the sign alone tells them apart."""
+"""Sign and colour of each state; the signs are distinct without colour."""
 _TIME_CELLS, _TOOL_CELLS, _SECONDS_CELLS, _TOKENS_CELLS, _SESSION_CELLS = 8, 10, 6, 6, 14
 _WIDE, _NARROW = 100, 60
-"""From so many columns on the session is shown, too; below so many neither the time nor the tokens."""
+"""Minimum width to show the session, and minimum width to show time and tokens, in columns."""
 
 
 class Timeline(ScrollView, can_focus=True):
-    """Rows of calls with a cursor; tells which call is under it and when older ones are wanted."""
+    """Rows of calls with a cursor; posts messages when the cursor moves and when older calls are needed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
@@ -54,7 +54,7 @@ class Timeline(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0)
 
     class Highlighted(Message):
-        """The cursor came to another call, or the call under it stands otherwise."""
+        """The cursor moved to another call, or the call under it changed."""
 
         def __init__(self, timeline: "Timeline", call: ShownCall | None) -> None:
             super().__init__()
@@ -62,14 +62,14 @@ class Timeline(ScrollView, can_focus=True):
             self.call = call
 
     class OlderWanted(Message):
-        """The cursor is near the last row that is held."""
+        """The cursor is near the last loaded row."""
 
         def __init__(self, timeline: "Timeline") -> None:
             super().__init__()
             self.timeline = timeline
 
     class NewestWanted(Message):
-        """The person wants to be at the newest call."""
+        """The user wants to see the newest call."""
 
         def __init__(self, timeline: "Timeline") -> None:
             super().__init__()
@@ -82,34 +82,33 @@ class Timeline(ScrollView, can_focus=True):
         self.recorded: list[ShownCall] = []
         self.running: list[ShownCall] = []
         self.is_complete = False
-        """Whether nothing older is recorded."""
+        """Whether the oldest recorded call is loaded."""
         self.is_live = True
-        """Whether the newest call is held; False far down in a long log."""
+        """Whether the newest call is loaded; False far down in a long log."""
 
     @property
     def rows(self) -> list[ShownCall]:
-        """All rows: what runs, then what is recorded, newest first."""
+        """All rows: running calls, then recorded ones, newest first."""
         return [*self.running, *self.recorded]
 
     @property
     def selected(self) -> ShownCall | None:
-        """The call under the cursor."""
         rows = self.rows
         return rows[min(self.cursor, len(rows) - 1)] if rows else None
 
     def show_newest(self, calls: Sequence[ShownCall]) -> None:
-        """Show a first page in place of what is there."""
+        """Replace all rows with a first page."""
         self._replace(list(calls), live=True, complete=len(calls) < PAGE_ROWS)
 
     def add_older(self, calls: Sequence[ShownCall]) -> None:
-        """Show a page of older calls below; the newest are let go if there are too many."""
+        """Append a page of older calls; drop the newest ones if there are too many."""
         known = {call.id for call in self.recorded}
         rows = [*self.recorded, *(call for call in calls if call.id not in known)]
         over = max(len(rows) - MOST_ROWS, 0)
         self._replace(rows[over:], live=self.is_live and not over, complete=len(calls) < PAGE_ROWS)
 
     def update_calls(self, calls: Sequence[ShownCall], running: Sequence[ShownCall]) -> None:
-        """Show how calls stand now, new ones on top; only those of this timeline's session count."""
+        """Update calls of this timeline's session, with new ones on top."""
         mine = {call.id: call for call in calls if self.session in {None, call.session}}
         known = {call.id for call in self.recorded}
         first = self.recorded[0].seq if self.recorded else 0
@@ -146,7 +145,7 @@ class Timeline(ScrollView, can_focus=True):
             self.post_message(self.Highlighted(self, self.selected))
 
     def watch_cursor(self, before: int, now: int) -> None:
-        """Draw the rows again that lose and get the cursor, and keep it in sight."""
+        """Redraw the rows that lose and get the cursor, and scroll it into view."""
         for row in (before, now):
             self.refresh(Region(0, row - self.scroll_offset.y, self.size.width, 1))
         if now < self.scroll_offset.y:
@@ -155,11 +154,10 @@ class Timeline(ScrollView, can_focus=True):
             self.scroll_to(y=now - self.size.height + 1, animate=False, immediate=True)
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor by rows."""
         self._go(self.cursor + rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by what fits on the screen."""
+        """Move the cursor by pages."""
         self._go(self.cursor + pages * max(self.size.height - 1, 1))
 
     def action_newest(self) -> None:
@@ -168,7 +166,7 @@ class Timeline(ScrollView, can_focus=True):
         self.post_message(self.NewestWanted(self))
 
     def action_oldest_loaded(self) -> None:
-        """Move the cursor to the oldest call that is loaded; older ones are then loaded."""
+        """Move the cursor to the oldest loaded call, which loads older ones."""
         self._go(len(self.rows) - 1)
 
     def _go(self, place: int) -> None:
@@ -181,39 +179,35 @@ class Timeline(ScrollView, can_focus=True):
             self.post_message(self.OlderWanted(self))
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is."""
+        """Move the cursor to the clicked row."""
         self._go(event.y + int(self.scroll_offset.y))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Move the cursor down with the wheel."""
         event.stop()
         self.action_move(3)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Move the cursor up with the wheel."""
         event.stop()
         self.action_move(-3)
 
     def on_resize(self) -> None:
-        """Fit the rows to the new width."""
         self.virtual_size = Size(self.size.width, len(self.rows))
 
     def render_line(self, y: int) -> Strip:
-        """Draw one visible row."""
         at, width = y + int(self.scroll_offset.y), self.size.width
         rows = self.rows
         if at >= len(rows):
-            said = "No calls yet: they appear here as an agent makes them." if not rows and y == 0 else ""
+            said = "No calls yet. They appear here when an agent makes them." if not rows and y == 0 else ""
             return Strip([Segment(said, Style(dim=True))]).adjust_cell_length(width)
         strip = Strip(row_segments(rows[at], width)).adjust_cell_length(width)
         if at != self.cursor:
             return strip
-        # Reversed, so that it is seen without colours; bold where the keys go.
+        # Reversed, so that it is visible without colours; bold if the timeline has focus.
         return strip.apply_style(Style(reverse=True, bold=self.has_focus, dim=not self.has_focus))
 
 
 def row_segments(call: ShownCall, width: int) -> list[Segment]:
-    """Return the cells of a row: sign, time, tool, subject and changes, seconds, tokens; fitted to a width."""
+    """Return a row's cells, fitted to a width: sign, time, tool, subject and changes, seconds, tokens."""
     sign, colour = STATE_SIGNS[call.state]
     clock = _TIME_CELLS + 1 if width >= _NARROW else 0
     tokens = _TOKENS_CELLS + 1 if width >= _NARROW else 0
@@ -243,7 +237,7 @@ def row_segments(call: ShownCall, width: int) -> list[Segment]:
 
 
 def header_text(width: int, what: str = "WHAT") -> str:
-    """Return the heads of the columns that `row_segments` makes."""
+    """Return the column headers for `row_segments`."""
     session = f"{'SESSION':<{_SESSION_CELLS}} " if width >= _WIDE else ""
     clock, tokens = (
         (f"{'TIME':<{_TIME_CELLS}} ", f" {'TOKENS':>{_TOKENS_CELLS}}") if width >= _NARROW else ("", "")
@@ -254,7 +248,7 @@ def header_text(width: int, what: str = "WHAT") -> str:
 
 
 def clock_text(at: float) -> str:
-    """Return the time of day, or the date of a call that is not of today, in eight cells."""
+    """Return the time of day, or the date if it is not today, in eight cells."""
     then = time.localtime(at)
     today = time.localtime()
     same = (then.tm_year, then.tm_yday) == (today.tm_year, today.tm_yday)
@@ -273,7 +267,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def tokens_text(tokens: int) -> str:
-    """Return a number of tokens in at most six cells; nothing for none."""
+    """Return a number of tokens in at most six cells; empty for 0."""
     if not tokens:
         return ""
     return f"{tokens:,}" if tokens < 10_000 else f"{tokens / 1000:.0f}k"

@@ -1,6 +1,6 @@
-"""The Textual application of `handtools watch`: a timeline, the call under its cursor, and the person's answers.
+"""The Textual application of `handtools watch`: a timeline of calls, details of one, and approval dialogs.
 
-All reading and every act runs in threads, so that keys are answered at once. ADR 227.
+All reads and actions run in threads, so that the UI stays responsive.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ from handtools.text.visible_text import visible_line
 T = TypeVar("T")
 POLL_SECONDS = 0.25
 SIDE_BY_SIDE_COLUMNS = 120
-"""From this width on the details stand beside the timeline; below it under it."""
+"""Minimum width to show the details next to the timeline instead of below it."""
 TITLE_CHARS = 100
 
 
 class TimelineColumn(Vertical):
-    """A timeline with the heads of its columns."""
+    """A timeline with its column headers."""
 
     def __init__(self, session: str | None) -> None:
         super().__init__(classes="list")
@@ -45,19 +45,18 @@ class TimelineColumn(Vertical):
         self._head = Static(classes="head", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Lay out the heads above the timeline."""
         yield self._head
         yield self.timeline
 
     def write_head(self) -> None:
-        """Write the heads in the width that there is, with the name of the session."""
+        """Update the headers for the current width, with the session's name."""
         session = self.timeline.session
         name = "" if session is None else f" in session {visible_line(session, 40)}"
         self._head.update(header_text(self.timeline.size.width, f"WHAT{name}"))
 
 
 class WatchApp(App[None]):
-    """Shows agents at work in a folder, as they work, and lets a person decide and take back."""
+    """Shows agents' calls in a folder live, and lets the user answer, cancel and undo them."""
 
     CSS = """
     #main { layout: vertical; }
@@ -102,11 +101,11 @@ class WatchApp(App[None]):
         self._cursor = FeedCursor()
         self._shown: ShownCall | None = None
         self._wanted: tuple[ShownCall, bool] | None = None
-        """The call whose details are to be shown next, and whether it is the one that is shown."""
+        """The call whose details to show next, and whether it is already shown."""
         self._busy = ""
         self._failure = ""
         self._used: Timeline | None = None
-        # Held, since a query finds only what is on the dialog while one is open.
+        # Keep references: while a dialog is open, queries search only the dialog's screen.
         self._search_line = Input(
             placeholder="Search: tool, argument, path, status …", id="search", compact=True
         )
@@ -117,7 +116,6 @@ class WatchApp(App[None]):
         self._columns = [TimelineColumn(session)]
 
     def compose(self) -> ComposeResult:
-        """Lay out timeline, details, search line, status line and keys."""
         yield self._search_line
         with self._main:
             with self._lists:
@@ -127,7 +125,7 @@ class WatchApp(App[None]):
         yield Footer(show_command_palette=False)
 
     async def on_mount(self) -> None:
-        """Show the first page, then follow."""
+        """Show the first page, then poll for new calls."""
         self.title = f"handtools watch {self.feed.root}"
         self._arrange()
         timeline = self._columns[0].timeline
@@ -138,7 +136,7 @@ class WatchApp(App[None]):
         self.run_worker(self._follow(), name="follow")
 
     def on_resize(self) -> None:
-        """Put the details beside or under the timeline."""
+        """Put the details next to or below the timeline."""
         self._arrange()
 
     def _arrange(self) -> None:
@@ -181,21 +179,21 @@ class WatchApp(App[None]):
             self._load_details(self._shown, again=True)
 
     def _close_answered(self) -> None:
-        """Close the question on the screen if somebody else has answered it."""
+        """Close the open approval dialog if its request was answered elsewhere."""
         screen = self.screen
         if isinstance(screen, ApprovalDialog):
             waiting = {asked.approval.fingerprint for asked in self.pending}
             if screen.asked.approval.fingerprint not in waiting:
                 screen.dismiss(None)
-                self._say("Somebody else has answered it, or it was taken back.", "warning")
+                self._say("The request was answered elsewhere or withdrawn.", "warning")
 
     def _write_status(self) -> None:
         status = self._status
         status.set_class(bool(self.pending), "asked")
         if self.pending:
-            many = "1 call waits" if len(self.pending) == 1 else f"{len(self.pending)} calls wait"
+            many = "1 call needs" if len(self.pending) == 1 else f"{len(self.pending)} calls need"
             title = visible_line(self.pending[0].approval.title, TITLE_CHARS)
-            status.update(f"? {many} for you: a answers · {title}")
+            status.update(f"? {many} your approval; press a to answer · {title}")
             return
         timeline = self._timeline()
         where = (
@@ -205,10 +203,10 @@ class WatchApp(App[None]):
             f" · only “{visible_line(timeline.matching, 40)}”, Esc shows all" if timeline.matching else ""
         )
         runs = f" · {len(timeline.running)} running" if timeline.running else ""
-        status.update(self._busy or f"{where}{found}{runs} · nothing waits for you")
+        status.update(self._busy or f"{where}{found}{runs} · no approval requests")
 
     def _timeline(self) -> Timeline:
-        """The timeline that has the keys, or had them last."""
+        """The timeline that has focus, or had it last."""
         focused = self.screen_stack[0].focused
         if isinstance(focused, Timeline):
             self._used = focused
@@ -224,7 +222,7 @@ class WatchApp(App[None]):
 
     @work(exclusive=True, group="older")
     async def on_timeline_older_wanted(self, message: Timeline.OlderWanted) -> None:
-        """Read the next page of a timeline."""
+        """Load the next page of a timeline."""
         timeline = message.timeline
         if timeline.recorded and not timeline.is_complete:
             read = partial(
@@ -238,7 +236,7 @@ class WatchApp(App[None]):
                 timeline.add_older(page)
 
     async def on_timeline_newest_wanted(self, message: Timeline.NewestWanted) -> None:
-        """Go back to the newest calls, from wherever a timeline is."""
+        """Return a timeline to the newest calls."""
         if not message.timeline.is_live:
             await self._show_newest(message.timeline)
 
@@ -250,13 +248,13 @@ class WatchApp(App[None]):
             )
 
     def on_descendant_focus(self) -> None:
-        """Show the call of the timeline that has the keys now."""
+        """Show the selected call of the timeline that has focus now."""
         call = self._timeline().selected
         if call is not None and (self._shown is None or call.id != self._shown.id):
             self._load_details(call, again=False)
 
     def _load_details(self, call: ShownCall, *, again: bool) -> None:
-        """Show a call, or how it stands now, as soon as what was wanted before is there."""
+        """Show or refresh a call's details once the previous load has finished."""
         self._shown = call
         is_loading = self._wanted is not None
         self._wanted = call, again and (self._wanted is None or self._wanted[1])
@@ -275,9 +273,9 @@ class WatchApp(App[None]):
                 self._wanted = None
 
     def action_answer(self) -> None:
-        """Put the question of the selected call, or the oldest one, to the person."""
+        """Open the approval dialog for the selected call, or for the oldest request."""
         if not self.pending:
-            self._say("Nothing waits for an answer.")
+            self._say("No calls are waiting for approval.")
             return
         selected = self._timeline().selected
         asked = next(
@@ -292,19 +290,19 @@ class WatchApp(App[None]):
 
     @work(group="acts")
     async def _send_answer(self, call_id: str, reply: Reply) -> None:
-        outcome = await self._act("The call runs …", partial(self.feed.answer, call_id, reply))
+        outcome = await self._act("Running the call …", partial(self.feed.answer, call_id, reply))
         if outcome is not None:
             self._say(answer_text(outcome), "warning" if outcome.by == "another" else "information")
 
     @work(group="acts")
     async def action_revert(self, action: Literal["undo", "redo"]) -> None:
-        """Undo or redo the selected call, after saying what that would do."""
+        """Undo or redo the selected call, after showing what that would do."""
         call = self._timeline().selected
         if call is None or not call.changed_count:
-            self._say("This call changed nothing that could be taken back.")
+            self._say("This call made no changes to undo.")
             return
         revert = partial(self.feed.revert, action, call.id)
-        planned = await self._act("Looking what it would do …", partial(revert, dry_run=True))
+        planned = await self._act("Checking what it would do …", partial(revert, dry_run=True))
         if planned is None:
             return
         if not planned.restored:
@@ -319,19 +317,19 @@ class WatchApp(App[None]):
 
     @work(group="acts")
     async def action_cancel(self) -> None:
-        """Cancel the selected call, if it runs."""
+        """Cancel the selected call if it is running."""
         call = self._timeline().selected
         if call is None or call.state != "running":
-            self._say("Only a call that runs can be cancelled.")
+            self._say("Only running calls can be cancelled.")
             return
-        text = f"{call.tool} {call.subject}\n\nIt is ended, and the agent is told not to repeat it."
+        text = f"{call.tool} {call.subject}\n\nThe call is stopped, and the agent is told not to repeat it."
         if await self.push_screen_wait(ConfirmDialog("Cancel this call?", text)):
             asked = await self._act("Cancelling …", partial(self.feed.cancel, call.id))
             if asked is False:
-                self._say("It has ended already.")
+                self._say("The call has already ended.")
 
     async def _act(self, busy: str, act: Callable[[], T]) -> T | None:
-        """Do something that takes a while, and show what it came to."""
+        """Run an action in a thread with a status message, then refresh."""
         self._busy = busy
         self._write_status()
         done = await self._read(act)
@@ -340,11 +338,11 @@ class WatchApp(App[None]):
         return done
 
     async def _read(self, read: Callable[[], T]) -> T | None:
-        """Do something in a thread; what went wrong is said, and the screen stays."""
+        """Run a function in a thread; on an error, show it and return None."""
         try:
             done = await asyncio.to_thread(read)
         except HandtoolsError as failure:
-            # The same may go wrong at every look.
+            # Every poll may fail the same way; show the error once.
             if str(failure) != self._failure:
                 self._failure = str(failure)
                 self._say(str(failure), "error")
@@ -353,7 +351,6 @@ class WatchApp(App[None]):
         return done
 
     def action_search(self) -> None:
-        """Open the search line."""
         self._search_line.add_class("shown")
         self._search_line.focus()
 
@@ -377,7 +374,7 @@ class WatchApp(App[None]):
 
     @work(group="acts")
     async def action_session(self) -> None:
-        """Let the person choose the session of the timeline that has the keys."""
+        """Let the user choose the session of the timeline that has focus."""
         timeline = self._timeline()
         names = await self._read(self.feed.sessions) or []
         chosen = await self.push_screen_wait(SessionDialog(names))
@@ -392,7 +389,7 @@ class WatchApp(App[None]):
 
     @work(group="acts")
     async def action_split(self) -> None:
-        """Show two sessions side by side, or one again."""
+        """Toggle between one timeline and two sessions side by side."""
         first = self._columns[0].timeline
         if len(self._columns) > 1:
             first.focus()
@@ -418,10 +415,10 @@ def _lines_of_call(feed: SessionFeed, call_id: str) -> list[PaneLine]:
 
 
 def answer_text(outcome: AnswerOutcome) -> str:
-    """Return what a person is told of what became of an answer."""
-    word = "yes" if outcome.reply.allow else "no"
+    """Return the message to show the user after an answer."""
+    word = "approved" if outcome.reply.allow else "denied"
     if outcome.by == "another":
-        return f"Another answer came first: {word}."
+        return f"The call was already {word} elsewhere."
     if outcome.by == "agent":
-        return f"Your {word} is with the agent, which goes on."
-    return f"Your {word} was carried out here.\n{outcome.text}"
+        return f"You {word} the call; the agent continues."
+    return f"You {word} the call.\n{outcome.text}"

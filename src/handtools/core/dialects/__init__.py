@@ -1,3 +1,1 @@
-"""The tools under the names, parameters and answers that vendors' models know: a table for each; start with
-`dialect_tool`. ADR 212.
-"""
+"""Tables that map our tools to vendors' names, parameters and results; start with `dialect_tool`."""

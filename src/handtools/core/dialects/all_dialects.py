@@ -1,4 +1,4 @@
-"""The dialects by name. ADR 212."""
+"""The dialects by name."""
 
 from collections.abc import Mapping
 from typing import Literal

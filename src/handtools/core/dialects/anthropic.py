@@ -1,7 +1,7 @@
-"""Anthropic: `bash`, `memory` and the text editor by their types, and the agent toolset. ADR 212.
+"""Anthropic's dialects: `bash`, `memory` and the text editor by their types, and the agent toolset.
 
-From the PyPI package `anthropic` 2.8.0. What models send for `bash` and the editor is the API's and not in the
-package; the shapes are those of the vendor's guides.
+Taken from the PyPI package `anthropic` 2.8.0. The arguments of `bash` and the editor are defined by the API
+and not in the package, so they follow the vendor's guides.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ from handtools.core.result import Result
 from handtools.text.patches.patch_model import patch_of_one_file
 
 MEMORY_FOLDER = "memories"
-"""Where `/memories` is in the workspace."""
+"""Workspace folder for `/memories`."""
 NEW_SHELL = "unalias -a; unset -f $(compgen -A function)"
-NEW_SHELL_TEXT = "The shell begins anew in the workspace folder. Exported variables stay."
+NEW_SHELL_TEXT = "The shell was restarted in the workspace folder. Exported variables persist."
 
 
 def _bash(args: Args) -> OurCalls:
@@ -45,7 +45,7 @@ def _bash(args: Args) -> OurCalls:
 
 
 def bash_answer(result: Result[Any]) -> Result[Any]:
-    """Render a command as its output and, where it failed, its exit code."""
+    """Format the result of a command as its output, and its exit code if it failed."""
     done = command_text(result)
     if not result.ok or done.job:
         return result
@@ -59,7 +59,7 @@ def bash_answer(result: Result[Any]) -> Result[Any]:
 
 def _lines(view_range: list[int]) -> Mapping[str, Any]:
     if len(view_range) != 2:
-        raise InvalidInput("`view_range` has two numbers.", hint="Send [first, last]; 0 is the end.")
+        raise InvalidInput("`view_range` needs two numbers.", hint="Send [first, last]; 0 is the end.")
     first, last = view_range
     return {"start_line": max(first, 1)} | ({"end_line": last} if last > 0 else {})
 
@@ -73,7 +73,7 @@ def _memory(args: Args) -> OurCalls:
     ours = {name: _in_memory(value) if "path" in name else value for name, value in args.items()}
     if command == "delete":
         if ours["path"] == MEMORY_FOLDER:
-            raise InvalidInput("/memories itself stays.", hint="Delete the files in it.")
+            raise InvalidInput("/memories itself can't be deleted.", hint="Delete the files in it.")
         result = yield "patch", {"patch": patch_of_one_file("Delete", ours["path"])}
         return with_text(result, f"Deleted {args['path']}.") if result.ok else result
     if command == "rename":
@@ -88,7 +88,7 @@ def _memory(args: Args) -> OurCalls:
 
 
 def _with_memory_paths(result: Result[Any]) -> Result[Any]:
-    """Name paths as the vendor does: in the first line, and in a list of files."""
+    """Show paths as the vendor does, in the first line and in file lists."""
     listing = result.details.command == "view" and result.details.file_content is None
     head, *rows = result.text.split("\n")
     shown = [f"/{row}" if row.startswith(MEMORY_FOLDER) and listing else row for row in rows]
@@ -146,7 +146,7 @@ def _editor(kind: str, name: str, *commands: str) -> DialectTool:
 _BASH = DialectTool(
     name="bash",
     tools=("bash",),
-    description="Run a bash command. The folder and exported variables stay from one call to the next.",
+    description="Run a bash command. The folder and exported variables persist between calls.",
     schema=object_schema({"command": STRING, "restart": BOOLEAN}),
     calls=_bash,
     definition=_typed("bash_20250124", "bash"),
@@ -176,28 +176,28 @@ AGENT_TOOLSET_20260401: Dialect = (
     DialectTool(
         name="bash",
         tools=("bash",),
-        description="Run a bash command. The folder and exported variables stay from one call to the next.",
+        description="Run a bash command. The folder and exported variables persist between calls.",
         schema=object_schema({"command": STRING, "restart": BOOLEAN, "timeout_ms": INTEGER}),
         calls=_bash,
     ),
     DialectTool(
         name="read",
         tools=("read",),
-        description="Read a file; `view_range` is its first and last line, a last line of 0 the end.",
+        description="Read a file; `view_range` is the first and last line, where 0 means the end.",
         schema=object_schema({"file_path": STRING, "view_range": INTEGERS}, "file_path"),
         calls=map_to_one_call("read", {"file_path": "path", "view_range": _lines}),
     ),
     DialectTool(
         name="write",
         tools=("write",),
-        description="Write a whole file, new or in place of the one that is there.",
+        description="Write a whole file, creating or overwriting it.",
         schema=object_schema({"file_path": STRING, "content": STRING}, "file_path", "content"),
         calls=map_to_one_call("write", {"file_path": "path"}, mode="either"),
     ),
     DialectTool(
         name="edit",
         tools=("edit",),
-        description="Replace `old_string`, which must be in the file once, or everywhere.",
+        description="Replace `old_string`, which must be in the file once, or all occurrences.",
         schema=object_schema(
             {"file_path": STRING, "old_string": STRING, "new_string": STRING, "replace_all": BOOLEAN},
             "file_path",
@@ -209,14 +209,14 @@ AGENT_TOOLSET_20260401: Dialect = (
     DialectTool(
         name="glob",
         tools=("find",),
-        description="Find files by a glob, newest first.",
+        description="Find files by glob, newest first.",
         schema=object_schema({"pattern": STRING, "path": STRING}, "pattern"),
         calls=map_to_one_call("find"),
     ),
     DialectTool(
         name="grep",
         tools=("grep",),
-        description="Search the text of files with a regular expression.",
+        description="Search file contents with a regular expression.",
         schema=object_schema({"pattern": STRING, "path": STRING}, "pattern"),
         calls=map_to_one_call("grep"),
     ),

@@ -1,4 +1,4 @@
-"""What a command printed and how it ended, taken apart from the text of our `bash` and `jobs`. ADR 212."""
+"""Parses the result text of our `bash` and `jobs` into output, exit and notes."""
 
 import re
 from typing import Any, NamedTuple
@@ -12,31 +12,31 @@ _ENDING = re.compile(
 )
 _JOB = re.compile(r"^job\d+: .* bytes of output: .*$", re.MULTILINE)
 SIGNALLED = 128
-"""A command that a signal ended has this much more than the signal's number for its code, as in a shell."""
+"""Added to the signal number for the exit code of a command terminated by a signal, as in a shell."""
 
 
 class CommandText(NamedTuple):
     """The parts of a result of `bash` or `jobs`."""
 
     stdout: str
-    """With what went to stderr, where the two are not kept apart."""
+    """Includes stderr if the two are not separated."""
     stderr: str
     notes: str
-    """What our tool says beside the output: changed files, hosts that were refused."""
+    """Text that our tool adds to the output: changed files, refused hosts."""
     code: int | None
-    """None while it runs, and where it was stopped."""
+    """Exit code; None while the command runs or if it was stopped."""
     timed_out: bool
     seconds: float
     job: str
 
     @property
     def output(self) -> str:
-        """All that was printed."""
+        """Everything that was printed."""
         return self.stdout + self.stderr
 
 
 def command_text(result: Result[Any]) -> CommandText:
-    """Take the result of `bash` or `jobs` apart; a refusal is all notes."""
+    """Parse the result of `bash` or `jobs`; a refusal is returned as notes."""
     details = result.details
     if details is None:
         return CommandText("", "", result.text, None, result.status == "timeout", 0.0, "")

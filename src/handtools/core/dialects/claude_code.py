@@ -1,7 +1,7 @@
-"""Claude Code. ADR 212.
+"""Claude Code's dialect.
 
-As the client itself offers them (npm `@anthropic-ai/claude-code` 2.1.325); Glob, Grep and TaskStop, which it did
-not offer when asked, as the types of npm `@anthropic-ai/claude-agent-sdk` 0.3.325 say.
+Tools as the client offers them (npm `@anthropic-ai/claude-code` 2.1.325). It did not offer Glob, Grep and
+TaskStop, so these follow the types in npm `@anthropic-ai/claude-agent-sdk` 0.3.325.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ _TYPE_GLOBS = {
     "ts": "*.{ts,tsx,mts,cts}",
     "yaml": "*.{yaml,yml}",
 }
-"""Types of files whose names end otherwise than the type is called."""
+"""File types whose extension differs from the type's name."""
 
 
 def _bash_answer(result: Result[Any], _: Args) -> Result[Any]:
@@ -70,7 +70,7 @@ CLAUDE_CODE: Dialect = (
     DialectTool(
         name="Bash",
         tools=("bash",),
-        description="Run a bash command; `timeout` is in milliseconds. The folder stays for the next call.",
+        description="Run a bash command; `timeout` is in milliseconds. The folder persists between calls.",
         schema=object_schema(
             {
                 "command": STRING,
@@ -96,7 +96,7 @@ CLAUDE_CODE: Dialect = (
     DialectTool(
         name="Read",
         tools=("read",),
-        description="Read a file: `limit` lines from line `offset` on, or `pages` of a PDF such as 1-5.",
+        description="Read a file: `limit` lines from line `offset`, or `pages` of a PDF such as 1-5.",
         schema=object_schema(
             {
                 "file_path": STRING,
@@ -120,7 +120,7 @@ CLAUDE_CODE: Dialect = (
     DialectTool(
         name="Edit",
         tools=("edit",),
-        description="Replace `old_string`, which must be in the file once, or everywhere.",
+        description="Replace `old_string`, which must be in the file once, or all occurrences.",
         schema=object_schema(
             {
                 "file_path": STRING,
@@ -138,21 +138,21 @@ CLAUDE_CODE: Dialect = (
     DialectTool(
         name="Write",
         tools=("write",),
-        description="Write a whole file, new or in place of the one that is there.",
+        description="Write a whole file, creating or overwriting it.",
         schema=object_schema({"file_path": STRING, "content": STRING}, "file_path", "content", closed=True),
         calls=map_to_one_call("write", {"file_path": "path"}, mode="either"),
     ),
     DialectTool(
         name="Glob",
         tools=("find",),
-        description="Find files by a glob, newest first.",
+        description="Find files by glob, newest first.",
         schema=object_schema({"pattern": STRING, "path": STRING}, "pattern", closed=True),
         calls=map_to_one_call("find"),
     ),
     DialectTool(
         name="Grep",
         tools=("grep",),
-        description="Search the text of files with a regular expression.",
+        description="Search file contents with a regular expression.",
         schema=object_schema(
             {
                 "pattern": STRING,
@@ -179,7 +179,7 @@ CLAUDE_CODE: Dialect = (
     DialectTool(
         name="TaskStop",
         tools=("jobs",),
-        description="End a background command by its ID.",
+        description="Stop a background command by its ID.",
         schema=object_schema({"task_id": STRING, "shell_id": STRING}, closed=True),
         calls=map_to_one_call("jobs", {"task_id": "job", "shell_id": "job"}, action="kill"),
     ),

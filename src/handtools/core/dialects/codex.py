@@ -1,7 +1,7 @@
-"""Codex. ADR 212.
+"""Codex's dialect.
 
-As the client offers them to its own models (npm `@openai/codex` 0.166.0). A command is a background job that is
-waited for as long as the model says, since that is what its sessions are.
+Tools as the client offers them to its own models (npm `@openai/codex` 0.166.0). Its sessions outlive a
+call, so a command runs as a background job that is awaited for as long as the model requests.
 """
 
 from typing import Any
@@ -29,9 +29,9 @@ MOST_YIELD_MS = 30_000
 WRITE_YIELD_MS = 250
 POLL_MS = 5_000
 MOST_POLL_MS = 300_000
-"""How long the client itself waits for output unless told, and at the most."""
+"""The client's own default and maximum times to wait for output."""
 SESSION_PREFIX = "job"
-"""Sessions are numbers there; the number is that of our job."""
+"""Codex numbers its sessions; we use the number of our job."""
 
 
 def _exec_command(args: Args) -> OurCalls:
@@ -79,7 +79,7 @@ CODEX: Dialect = (
     DialectTool(
         name="exec_command",
         tools=("bash", "jobs"),
-        description="Run a command; if it still runs after `yield_time_ms`, its session goes on in write_stdin.",
+        description="Run a command; if it still runs after `yield_time_ms`, continue with write_stdin.",
         schema=object_schema(
             {
                 "cmd": STRING,
@@ -101,7 +101,7 @@ CODEX: Dialect = (
     DialectTool(
         name="write_stdin",
         tools=("jobs",),
-        description="Write to a running session and return its recent output; without `chars`, wait for it.",
+        description="Write to a running session and return its recent output; without `chars`, only wait.",
         schema=object_schema(
             {"chars": STRING, "max_output_tokens": NUMBER, "session_id": NUMBER, "yield_time_ms": NUMBER},
             "session_id",
@@ -113,7 +113,7 @@ CODEX: Dialect = (
     DialectTool(
         name="view_image",
         tools=("read",),
-        description="Look at an image file.",
+        description="View an image file.",
         schema=object_schema(
             {"detail": {"type": "string", "enum": ["high", "original"]}, "path": STRING},
             "path",

@@ -1,4 +1,4 @@
-"""A tool as a vendor's models know it: name, schema, and the calls of our own tools that do its work. ADR 212."""
+"""A tool as a vendor's models know it: name, schema, and the calls of our tools that implement it."""
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from handtools.core.result import Result, Text
 
 Args: TypeAlias = Mapping[str, Any]
 OurCalls: TypeAlias = Generator[tuple[str, dict[str, Any]], Result[Any], Result[Any]]
-"""Yields our tool and its arguments, is sent the result, and returns what the vendor's models are to read."""
+"""Yields our tool's name and arguments, is sent its result, and returns the result in the vendor's form."""
 Rendering: TypeAlias = Callable[[Result[Any], Args], Result[Any]]
 
 
@@ -21,17 +21,17 @@ class DialectTool:
 
     name: str
     tools: tuple[str, ...]
-    """Our tools that it needs; it is offered where all of them are."""
+    """Our tools that it needs; it is offered if all of them are."""
     description: str
     schema: Mapping[str, Any]
-    """The vendor's schema of the arguments, without the vendor's sentences."""
+    """The vendor's schema of the arguments, without the vendor's descriptions."""
     calls: Callable[[Args], OurCalls]
     definition: Mapping[str, Any] = field(default_factory=dict)
-    """What a request to the vendor's API names instead of a schema; empty for a plain function."""
+    """Entry for a request to the vendor's API instead of a schema; empty for a plain function."""
 
     @cached_property
     def params(self) -> type[BaseModel]:
-        """A model that checks arguments against the schema."""
+        """A pydantic model that validates arguments against the schema."""
         return _model(self.name, self.schema)
 
 
@@ -47,7 +47,7 @@ MAX_DESCRIPTION_CHARS = 200
 
 
 def object_schema(properties: Mapping[str, Any], *required: str, closed: bool = False) -> dict[str, Any]:
-    """Return the schema of an object; `closed` ones refuse other properties."""
+    """Return the schema of an object; with `closed` it allows no other properties."""
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
     if required:
         schema["required"] = list(required)
@@ -61,7 +61,7 @@ def _model(name: str, schema: Mapping[str, Any]) -> type[BaseModel]:
     required = set(schema.get("required", ()))
     fields: dict[str, Any] = {}
     for number, (key, node) in enumerate(schema["properties"].items()):
-        # By number: a vendor's parameter may be called `-A`.
+        # Numbered field names, because a vendor's parameter may be called `-A`.
         default: Any = ... if key in required else None
         fields[f"field_{number}"] = (_annotation(key, node), Field(default, alias=key))
     return create_model(name, **fields)
@@ -82,10 +82,11 @@ def map_to_one_call(
     render: Rendering = lambda result, _: result,
     **constants: Any,
 ) -> Callable[[Args], OurCalls]:
-    """Map a vendor's tool to one call of ours.
+    """Map a vendor's tool to a single call of our tool.
 
-    `params` has our names of parameters by the vendor's: None for one that means nothing here, a function where
-    the value is another, nothing where the name is the same. `constants` are arguments of every call.
+    `params` maps the vendor's parameter names to ours, to None if we ignore the parameter, or to a function
+    that converts its value. Names that are not in it stay the same. `constants` are arguments of every
+    call.
     """
     named = params or {}
 
@@ -104,7 +105,7 @@ def map_to_one_call(
 
 
 def _in_their_words(result: Result[Any], params: Mapping[str, Any]) -> Result[Any]:
-    """Name parameters as the vendor does where a call was refused for its arguments."""
+    """Use the vendor's parameter names in the error about invalid arguments."""
     if result.fault is None or result.fault.code != "invalid_input":
         return result
     text = result.text
@@ -115,22 +116,22 @@ def _in_their_words(result: Result[Any], params: Mapping[str, Any]) -> Result[An
 
 
 def with_text(result: Result[Any], text: str) -> Result[Any]:
-    """Return a result with another text; images and documents stay."""
+    """Return a result with its text replaced; images and documents are kept."""
     return result.with_fields(
         content=(Text(text), *(block for block in result.content if not isinstance(block, Text)))
     )
 
 
 def seconds(name: str) -> Callable[[float], Mapping[str, Any]]:
-    """Map milliseconds to our seconds; 0 is none given."""
+    """Map milliseconds to seconds; 0 means not given."""
     return lambda value: {name: value / 1000} if value > 0 else {}
 
 
 def flag_to_arguments(**arguments: Any) -> Callable[[bool], Mapping[str, Any]]:
-    """Map a flag to arguments of ours where it is set."""
+    """Map a flag to arguments of our tool if it is set."""
     return lambda value: arguments if value else {}
 
 
 def short_description(text: str) -> dict[str, Any]:
-    """Map what a command is for to our shorter description of it."""
+    """Map a command's description to ours, cut to the maximum length."""
     return {"description": text[:MAX_DESCRIPTION_CHARS]} if text else {}

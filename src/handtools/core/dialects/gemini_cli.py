@@ -1,6 +1,6 @@
-"""Gemini CLI. ADR 212.
+"""Gemini CLI's dialect.
 
-As the client itself offers them (npm `@google/gemini-cli` 0.61.0).
+Tools as the client offers them (npm `@google/gemini-cli` 0.61.0).
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ from handtools.core.result import Result
 
 MOST_HITS = 200
 JOB_PREFIX = "job"
-"""Background processes are numbers there; the number is that of our job."""
+"""Gemini CLI numbers its background processes; we use the number of our job."""
 _FROM_ONE = {"type": "integer", "minimum": 1}
 _FROM_ZERO = {"type": "integer", "minimum": 0}
 
@@ -57,7 +57,7 @@ def _grep_search(args: Args) -> OurCalls:
         ours["limit"] = min(args["total_max_matches"], MOST_HITS)
     result = yield "grep", ours
     if left_out and result.ok:
-        return with_text(result, f"{result.text}\n(`exclude_pattern` was not used.)")
+        return with_text(result, f"{result.text}\n(`exclude_pattern` was ignored.)")
     return result
 
 
@@ -74,14 +74,14 @@ GEMINI_CLI: Dialect = (
     DialectTool(
         name="write_file",
         tools=("write",),
-        description="Write a whole file, new or in place of the one that is there.",
+        description="Write a whole file, creating or overwriting it.",
         schema=object_schema({"file_path": STRING, "content": STRING}, "file_path", "content"),
         calls=map_to_one_call("write", {"file_path": "path"}, mode="either"),
     ),
     DialectTool(
         name="replace",
         tools=("edit",),
-        description="Replace `old_string`, which must be in the file once, or everywhere with `allow_multiple`.",
+        description="Replace `old_string`, which must be in the file once, or all with `allow_multiple`.",
         schema=object_schema(
             {
                 "file_path": STRING,
@@ -103,7 +103,7 @@ GEMINI_CLI: Dialect = (
     DialectTool(
         name="glob",
         tools=("find",),
-        description="Find files by a glob, newest first.",
+        description="Find files by glob, newest first.",
         schema=object_schema(
             {
                 "pattern": STRING,
@@ -126,7 +126,7 @@ GEMINI_CLI: Dialect = (
     DialectTool(
         name="grep_search",
         tools=("grep",),
-        description="Search the text of files with a regular expression.",
+        description="Search file contents with a regular expression.",
         schema=object_schema(
             {
                 "pattern": STRING,
@@ -208,7 +208,7 @@ GEMINI_CLI: Dialect = (
     DialectTool(
         name="read_background_output",
         tools=("jobs",),
-        description="Read what a background command printed.",
+        description="Read the output of a background command.",
         schema=object_schema(
             {
                 "pid": INTEGER,

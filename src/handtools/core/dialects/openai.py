@@ -1,7 +1,8 @@
-"""OpenAI: `apply_patch` and `shell` as built-in tools and as functions; a patch as text under a grammar. ADR 212.
+"""OpenAI's dialects: `apply_patch` and `shell` as built-in tools, as functions, or with a patch grammar.
 
-From the PyPI packages `openai` 3.49.0 and `openai-agents` 0.24.0. The arguments of a call are the fields of its
-item: `operation`, `action`, `input`. Answers of built-in tools are the fields of the item to send back, as JSON.
+Taken from the PyPI packages `openai` 3.49.0 and `openai-agents` 0.24.0. The arguments of a call are the
+fields of its item: `operation`, `action`, `input`. Results of built-in tools are the fields of the item to
+return, as JSON.
 """
 
 import json
@@ -98,7 +99,7 @@ def _item(result: Result[Any], **fields: Any) -> Result[Any]:
 def _argv(command: list[str]) -> Mapping[str, Any]:
     if not command:
         raise InvalidInput("`command` is empty.", hint="Send a program and its arguments.")
-    # `bash -lc SCRIPT` is how models say "a script"; a bash around it is there already.
+    # Models wrap scripts in `bash -lc SCRIPT`; our tool already runs the script in bash.
     if (
         len(command) == 3
         and command[0] in {"bash", "sh", "/bin/bash", "/bin/sh"}
@@ -123,7 +124,7 @@ _OPERATION = object_schema(
 _ACTION = object_schema(
     {"commands": STRINGS, "timeout_ms": INTEGER, "max_output_length": INTEGER}, "commands"
 )
-_PATCH = "Add, change, move and delete files by a patch: `*** Begin Patch` … `*** End Patch`."
+_PATCH = "Add, change, move and delete files with a patch: `*** Begin Patch` … `*** End Patch`."
 _SHELL = DialectTool(
     name="shell",
     tools=("bash",),
@@ -150,7 +151,7 @@ OPENAI: Dialect = (
     DialectTool(
         name="apply_patch",
         tools=("patch",),
-        description="Create, update or delete one file by a diff.",
+        description="Create, update or delete one file with a diff.",
         schema=object_schema({"operation": _OPERATION}, "operation"),
         calls=_apply_patch,
         definition={"type": "apply_patch"},

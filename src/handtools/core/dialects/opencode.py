@@ -1,6 +1,6 @@
-"""opencode. ADR 212.
+"""opencode's dialect.
 
-As the client itself offers them (npm `opencode-ai` 1.18.33).
+Tools as the client offers them (npm `opencode-ai` 1.18.33).
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ OPENCODE: Dialect = (
     DialectTool(
         name="edit",
         tools=("edit",),
-        description="Replace `oldString`, which must be in the file once, or everywhere with `replaceAll`.",
+        description="Replace `oldString`, which must be in the file once, or all with `replaceAll`.",
         schema=object_schema(
             {"filePath": STRING, "oldString": STRING, "newString": STRING, "replaceAll": BOOLEAN},
             "filePath",
@@ -61,21 +61,21 @@ OPENCODE: Dialect = (
     DialectTool(
         name="glob",
         tools=("find",),
-        description="Find files by a glob, newest first.",
+        description="Find files by glob, newest first.",
         schema=object_schema({"pattern": STRING, "path": STRING}, "pattern"),
         calls=map_to_one_call("find"),
     ),
     DialectTool(
         name="grep",
         tools=("grep",),
-        description="Search the text of files with a regular expression.",
+        description="Search file contents with a regular expression.",
         schema=object_schema({"pattern": STRING, "path": STRING, "include": STRING}, "pattern"),
         calls=map_to_one_call("grep"),
     ),
     DialectTool(
         name="read",
         tools=("read",),
-        description="Read a file: `limit` lines from line `offset` on.",
+        description="Read a file: `limit` lines from line `offset`.",
         schema=object_schema({"filePath": STRING, "offset": _FROM_ZERO, "limit": _FROM_ZERO}, "filePath"),
         calls=map_to_one_call(
             "read",
@@ -110,7 +110,7 @@ OPENCODE: Dialect = (
     DialectTool(
         name="write",
         tools=("write",),
-        description="Write a whole file, new or in place of the one that is there.",
+        description="Write a whole file, creating or overwriting it.",
         schema=object_schema({"content": STRING, "filePath": STRING}, "content", "filePath"),
         calls=map_to_one_call("write", {"filePath": "path"}, mode="either"),
     ),

@@ -1,6 +1,6 @@
-"""pi. ADR 212.
+"""pi's dialect.
 
-As the package defines them (npm `@earendil-works/pi-coding-agent` 1.5.0).
+Tools as the package defines them (npm `@earendil-works/pi-coding-agent` 1.5.0).
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ PI: Dialect = (
     DialectTool(
         name="read",
         tools=("read",),
-        description="Read a file: `limit` lines from line `offset` on.",
+        description="Read a file: `limit` lines from line `offset`.",
         schema=object_schema({"path": STRING, "offset": NUMBER, "limit": NUMBER}, "path"),
         calls=map_to_one_call("read", {"offset": lambda line: {"start_line": max(line, 1)}}),
     ),
@@ -60,14 +60,14 @@ PI: Dialect = (
     DialectTool(
         name="write",
         tools=("write",),
-        description="Write a whole file, new or in place of the one that is there.",
+        description="Write a whole file, creating or overwriting it.",
         schema=object_schema({"path": STRING, "content": STRING}, "path", "content"),
         calls=map_to_one_call("write", mode="either"),
     ),
     DialectTool(
         name="grep",
         tools=("grep",),
-        description="Search the text of files with a regular expression, or for `literal` text.",
+        description="Search file contents with a regular expression, or for `literal` text.",
         schema=object_schema(
             {
                 "pattern": STRING,
@@ -93,7 +93,7 @@ PI: Dialect = (
     DialectTool(
         name="find",
         tools=("find",),
-        description="Find files by a glob.",
+        description="Find files by glob.",
         schema=object_schema({"pattern": STRING, "path": STRING, "limit": NUMBER}, "pattern"),
         calls=map_to_one_call("find", {"limit": lambda most: {"limit": min(most, 1000)}}),
     ),

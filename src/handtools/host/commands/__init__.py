@@ -1,4 +1,4 @@
-"""Bash commands of a workspace: run, background jobs, shell state between commands.
+"""Bash commands in a workspace: running them, background jobs, shell state between commands.
 
 Start with `local_commands`.
 """

@@ -1,7 +1,4 @@
-"""Background jobs: commands that go on after their tool call has returned, and end with this process.
-
-ADR 65.
-"""
+"""Background jobs: commands that keep running after their tool call returned, until this process exits."""
 
 import contextlib
 import time
@@ -39,9 +36,9 @@ from handtools.host.sandbox.processes.running_process import ProcessResult, Runn
 from handtools.text.search.glob import PathGlobs, any_covers
 
 MOST_RUNNING_JOBS = 32
-"""How many jobs of one session may run at the same time."""
+"""Most jobs of one session that may run at the same time."""
 REMEMBERED_JOBS = 64
-"""How many ended jobs are kept for later questions about them."""
+"""Number of ended jobs that are kept and can still be queried."""
 _REMEMBERED_FOLDERS = 10_000
 
 
@@ -59,10 +56,10 @@ class BackgroundJob:
     running: RunningProcess = field(init=False)
     exit: CommandExit | None = None
     waiting: FinishedCommand | None = None
-    """How the job ended, while its file changes are not yet applied to the workspace; else None."""
+    """The job's end while its file changes are not yet applied to the workspace; otherwise None."""
 
     def start(self, launch: Launch, kept: Path) -> None:
-        """Start the job's process; raises when it can't be prepared."""
+        """Start the job's process; raises if the launch can't be prepared."""
         self.running = RunningProcess(launch, kept, None, self.carrier.prepared_launch, self._ended)
         self.running.wait_until_started()
 
@@ -73,12 +70,12 @@ class BackgroundJob:
         self.carrier.discard()
 
     def publishable(self, port: int) -> PublishedPort:
-        """Where a port of the job is published, or would be; raises if it can't be."""
+        """Where a port of the job is or would be published; raises if it can't be."""
         if self.running.ended is not None:
             raise InvalidInput(f"{self.id} has ended.", hint="Start it again, then publish its port.")
         if self.running.pid is None:
-            hint = "Ask the person to run commands under bubblewrap."
-            raise Unavailable(f"{self.id} runs in a container: its ports are not published.", hint=hint)
+            hint = "Ask the user to run commands under bubblewrap."
+            raise Unavailable(f"{self.id} runs in a container: its ports can't be published.", hint=hint)
         ports = self._ports()
         if port not in ports:
             listens = ", ".join(map(str, ports)) or "no port yet"
@@ -92,7 +89,7 @@ class BackgroundJob:
         self.carrier.ports.open(where, lambda: listening_sockets(self.running.pid or 0))
 
     def job(self) -> Job:
-        """The job as a value, as it is now."""
+        """The current state of the job as a value."""
         ended = self.running.ended
         return Job(
             id=self.id,
@@ -113,7 +110,7 @@ class BackgroundJob:
         return listening_ports(self.running.pid) if self.running.pid and not self.running.ended else ()
 
     def _ended(self, ended: ProcessResult) -> None:
-        """Called in the job's thread at its end: record the result and have its file changes applied."""
+        """Record the result and have the file changes applied; called in the job's thread when it ends."""
         delta = self.carrier.delta
         ran = FinishedCommand(
             exit=command_exit_of(
@@ -132,20 +129,20 @@ class BackgroundJob:
 
 
 class BackgroundJobs:
-    """The background jobs of one workspace, of all sessions."""
+    """The background jobs of one workspace, in all sessions."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, BackgroundJob] = {}
         self._count = 0
 
     def check_running_job_limit(self, session: str) -> None:
-        """Raise an error when the session has too many running jobs."""
+        """Raise `TooLarge` if the session has too many running jobs."""
         alive = [k for k in self._of(session) if k.running.ended is None]
         if len(alive) >= MOST_RUNNING_JOBS:
-            raise TooLarge(f"{MOST_RUNNING_JOBS} jobs are running.", hint="End one with `jobs` first.")
+            raise TooLarge(f"{MOST_RUNNING_JOBS} jobs are running.", hint="Kill one with `jobs` first.")
 
     async def start(self, task: BackgroundJob, launch: Launch, kept: Path) -> Job:
-        """Start a command as a background job and keep track of it; returns its description."""
+        """Start a command as a background job and track it; returns the job."""
         try:
             await to_thread.run_sync(task.start, launch, kept)
         except BaseException:
@@ -164,7 +161,7 @@ class BackgroundJobs:
 
     @property
     def state(self) -> Literal["none", "ended", "running"]:
-        """Whether jobs run, or only ended ones are kept for questions about them."""
+        """Whether jobs are running, only ended jobs that can still be queried, or none."""
         if not self._jobs:
             return "none"
         return "running" if any(kept.running.ended is None for kept in self._jobs.values()) else "ended"
@@ -173,7 +170,7 @@ class BackgroundJobs:
         return [kept.job() for kept in reversed(self._of(session))]
 
     async def wait(self, job_id: str, session: str, timeout: float) -> Job:  # noqa: ASYNC109
-        """One job, after waiting at most `timeout` seconds for its end."""
+        """The job, after waiting at most `timeout` seconds for it to end."""
         kept = self._find(job_id, session)
         if timeout > 0:
             with anyio.move_on_after(timeout):
@@ -181,7 +178,7 @@ class BackgroundJobs:
         return kept.job()
 
     def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        """Read a part of a job's output, from offset `start`."""
+        """Read part of a job's output, starting at offset `start`."""
         data, begin = self._find(job_id, session).running.output.part(start, size)
         return OutputPage(data, begin, begin + len(data))
 
@@ -189,7 +186,7 @@ class BackgroundJobs:
         """Write bytes to a job's standard input."""
         kept = self._find(job_id, session)
         if not await to_thread.run_sync(kept.running.send, data):
-            raise InvalidInput(f"{job_id} takes no input now.", hint="Look at its output first.")
+            raise InvalidInput(f"{job_id} does not accept input now.", hint="Read its output first.")
 
     async def kill(self, job_id: str, session: str) -> Job:
         """Kill a job; returns when all its processes are gone."""
@@ -200,7 +197,7 @@ class BackgroundJobs:
         return kept.job()
 
     async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
-        """Where a port of a job is published, or would be; raises if it can't be."""
+        """Where a port of a job is or would be published; raises if it can't be."""
         return await to_thread.run_sync(self._find(job_id, session).publishable, port)
 
     async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
@@ -216,7 +213,7 @@ class BackgroundJobs:
         return kept.job()
 
     def close(self) -> None:
-        """Kill every job; their file changes are applied as usual, unless they need a person's approval."""
+        """Kill every job; file changes are applied as usual, unless they need the user's approval."""
         for kept in self._jobs.values():
             kept.running.end("killed")
         for kept in self._jobs.values():
@@ -243,7 +240,7 @@ class BackgroundJobs:
 
 
 def refreshed_path_predicate(covered: Sequence[PathGlobs]) -> Callable[[str], bool]:
-    """A test for paths whose changes a running job is shown: none that is covered, in dependencies or of git."""
+    """A predicate for paths whose changes a running job sees: not covered, dependencies or git data."""
 
     @lru_cache(_REMEMBERED_FOLDERS)
     def is_open(path: str) -> bool:

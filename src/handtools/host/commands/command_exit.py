@@ -5,17 +5,16 @@ from handtools.host.sandbox.processes.output_buffer import OutputBuffer, OutputE
 from handtools.host.sandbox.processes.running_process import ProcessResult
 
 _EXCEEDED_NOTES = {
-    "memory": "Its processes together used more memory than allowed, and were ended: do less at once, or give it "
-    "fewer workers.",
-    "bytes": "It wrote more to the workspace than allowed, and was ended: write less, or in parts.",
-    "files": "It made more files in the workspace than allowed, and was ended: make fewer, or in parts.",
-    "scratch": "It wrote more to $HOME, /tmp or package caches than allowed, and was ended: remove what is not "
-    "needed there.",
+    "memory": "Killed: its processes exceeded the memory limit. Do less at once, or use fewer workers.",
+    "bytes": "Killed: it wrote more to the workspace than allowed. Write less, or in several commands.",
+    "files": "Killed: it created too many files in the workspace. Create fewer, or in several commands.",
+    "scratch": "Killed: it wrote more to $HOME, /tmp or package caches than allowed. Delete what you don't "
+    "need there.",
 }
 
 
 def command_exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]) -> CommandExit:
-    """The `CommandExit` of a process result, with its output's name, working directory and notes."""
+    """Build the `CommandExit` of a process result; `name` is the output file's name."""
     return CommandExit(
         code=ended.code,
         signal=ended.signal,
@@ -30,7 +29,7 @@ def command_exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str,
 
 
 def command_output_from_buffer(collected: OutputBuffer, name: str) -> CommandOutput:
-    """The `CommandOutput` of what was printed so far: beginning, end and totals."""
+    """The output so far as a `CommandOutput`: beginning, end and totals."""
     head, tail = collected.ends()
     return CommandOutput(
         head=head,
@@ -48,23 +47,23 @@ def _stream_output(collected: OutputEnds) -> CommandOutput:
 
 
 def exit_notes(ended: ProcessResult, running: int = 0) -> tuple[str, ...]:
-    """Notes for the model about an end (limits, killed or surviving processes).
+    """Notes for the model about how a command ended: limits, killed and surviving processes.
 
-    `running` counts shell jobs left.
+    `running` is the number of shell jobs it left running.
     """
     notes = []
     left = max(ended.left, running)
     if left and ended.how == "exited":
         many = "1 process was" if left == 1 else f"{left} processes were"
-        notes.append(f"{many} still running and ended with it; background=true keeps what is to go on.")
+        notes.append(f"{many} still running and killed with it; use background=true for long-running ones.")
     if ended.survivors:
-        notes.append(f"{ended.survivors} of its processes could not be ended: another user's, or stuck.")
+        notes.append(f"{ended.survivors} of its processes could not be killed: another user's, or stuck.")
     if ended.over:
         notes.append(_EXCEEDED_NOTES[ended.over])
     if ended.starved:
         notes.append(
-            "The kernel ended a process of it for lack of memory: do less at once, or give it fewer workers."
+            "The kernel killed one of its processes (out of memory). Do less at once, or use fewer workers."
         )
     if ended.output.fault:
-        notes.append(f"The output could not be kept whole: {ended.output.fault}.")
+        notes.append(f"The output could not be saved in full: {ended.output.fault}.")
     return tuple(notes)

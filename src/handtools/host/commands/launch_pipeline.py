@@ -1,4 +1,4 @@
-"""The stages around one command's launch: capture of its changes, network, proxy, sandbox. ADR 65."""
+"""The stages around one command's launch: change capture, network, proxy, sandbox."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from handtools.text.search.glob import any_covers
 from handtools.text.terminal_emulator import decode_output, plain_output
 
 DENIAL_SCAN_TAIL_BYTES = 16_000
-"""How much of a command's last output is looked at for messages of programs that met a wall."""
+"""How much of the end of the output is searched for errors caused by a sandbox restriction."""
 MAX_NAMED_PATHS = 5
 
 
@@ -31,7 +31,7 @@ MAX_NAMED_PATHS = 5
 class LaunchPipeline:
     """Wraps one command's launch in change capture, the session's network, proxy and sandbox.
 
-    `delta` and `notes` are set at its end.
+    `delta` and `notes` are set when the command has ended.
     """
 
     capture: Capture
@@ -43,17 +43,17 @@ class LaunchPipeline:
     delta: CapturedChanges = field(default=CapturedChanges((), "none"))
     notes: tuple[str, ...] = ()
     ports: PublishedPorts = field(default_factory=lambda: PublishedPorts(None))
-    """The command's ports that are published, while it runs."""
+    """The ports published for the command while it runs."""
     exposed: tuple[str, ...] = ()
-    """Private paths that appeared while the command ran and that it could read; set at its end."""
+    """Private paths that appeared while the command ran, so it could read them; set when it has ended."""
     _capturing: CommandCapture | None = None
     _launch: Launch | None = None
 
     @contextmanager
     def prepared_launch(self, launch: Launch) -> Iterator[Launch]:
-        """Context manager: the launch, captured, proxied and confined; on exit `delta` and `notes` are set.
+        """Context manager for the captured, proxied and confined launch; sets `delta` and `notes` on exit.
 
-        It blocks, so run it in a thread.
+        Blocking: run it in a thread.
         """
         self._launch = launch
         captured = replace(launch, in_place=not self.runner.can_mount_overlay)
@@ -84,23 +84,23 @@ class LaunchPipeline:
 
     @contextmanager
     def _joined(self, launch: Launch) -> Iterator[tuple[Launch, SessionNetwork | None]]:
-        """Context manager: the launch in its session's network, where the runner has it join one, and that."""
+        """Context manager: the launch and the session network it joins (None if the runner joins none)."""
         with ExitStack() as stack:
             network = None
             if launch.network in self.runner.session_network_modes:
                 try:
                     network = stack.enter_context(self.networks.opened_network(self.call.session_key))
                 except HostError:
-                    # Without one it has an empty network of its own, in which nobody can listen for it.
+                    # Without a session network the command gets an empty one, where no proxy can listen.
                     if launch.network == "listed":
                         raise
             if network is not None and len(network.namespaces) > 1:
-                # The session's user namespace takes the place of one of its own.
+                # Join the session's user namespace instead of creating one.
                 launch = replace(launch, unshare=launch.unshare & ~CLONE_NEWUSER)
             yield (replace(launch, namespaces=network.namespaces) if network else launch), network
 
     def sandbox_limit_notes(self, ended: ProcessResult) -> tuple[str, ...]:
-        """Notes for the model about the walls of the sandbox that the command met, by what it printed."""
+        """Notes for the model about sandbox restrictions that the command hit, found in its output."""
         launch = self._launch
         if launch is None:
             return ()
@@ -115,29 +115,29 @@ class LaunchPipeline:
         return wall_notes(text, failed=ended.code != 0, around=around)
 
     def discard(self) -> None:
-        """Delete the captured changes, after they were applied or rejected."""
+        """Delete the captured changes after they were applied or rejected."""
         capturing, self._capturing = self._capturing, None
         if capturing is not None:
             capturing.discard()
 
 
 def _nothing_kept(exposed: Sequence[str]) -> CapturedChanges:
-    """No changes, and the reason: private paths appeared that the command could read."""
+    """An empty delta with a note: private paths appeared that the command could read."""
     names = ", ".join(f"`{path}`" for path in exposed[:MAX_NAMED_PATHS])
-    happened = f"private files appeared ({names}), and could have read them"
+    happened = f"private files appeared ({names}) and it could have read them"
     if "**" in exposed:
-        happened = "too many files changed at once to tell whether it could read a private one"
+        happened = "too many files changed at once to check whether it could read a private one"
     elif len(exposed) == 1:
-        happened = f"the private file {names} appeared, and could have read it"
+        happened = f"the private file {names} appeared and it could have read it"
     note = (
-        f"It was running when {happened}. So what it printed after that, what it changed, and the session's "
-        "$HOME and /tmp were dropped. Run it again: new commands can't see private files."
+        f"While the command ran, {happened}. Its later output, its changes, and the session's $HOME "
+        "and /tmp were discarded. Run it again: new commands can't see private files."
     )
     return CapturedChanges((), "overlay", notes=(note,))
 
 
 def _is_private(launch: Launch, path: str) -> bool:
-    """Whether a path that a message names is in the workspace, and hidden from the command."""
+    """Whether a path in an error message is in the workspace and hidden from the command."""
     for folder in dict.fromkeys((launch.cwd, launch.root)):
         there = os.path.normpath(os.path.join(folder, path))
         inside = path_in_workspace(there, launch.root)

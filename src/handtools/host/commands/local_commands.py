@@ -1,9 +1,6 @@
-"""The Commands port: run bash commands on this machine, confined and captured; and `NoCommands`, which refuses.
+"""The Commands port: run bash commands on this machine, confined and captured; `NoCommands` refuses."""
 
-ADR 200.
-"""
-
-# ruff: noqa: ARG002 — whatever is asked, the answer is the same
+# ruff: noqa: ARG002 — `NoCommands` refuses whatever the arguments are
 
 import os
 import time
@@ -63,7 +60,7 @@ from handtools.text.search.glob import PathGlobs
 
 
 class NoCommands:
-    """The commands port where commands are turned off: refuses everything with the reason."""
+    """The commands port when commands are turned off: every method refuses with the reason."""
 
     boundary = "No commands run here."
     confined = True
@@ -81,7 +78,6 @@ class NoCommands:
         read_only: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
-        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def start(
@@ -96,51 +92,39 @@ class NoCommands:
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
-        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def jobs(self, session: str) -> list[Job]:
-        """An empty list: there are no jobs."""
         return []
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
-        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def send(self, job_id: str, session: str, data: bytes) -> None:
-        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def kill(self, job_id: str, session: str) -> Job:
-        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
-        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
-        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
-        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     def inherited_shell_state(self, session: str) -> InheritedShellState:
-        """An empty shell state: no command has left anything."""
         return InheritedShellState()
 
     def settings_left_in_home(self, session: str) -> tuple[str, ...]:
-        """No settings: no command has left anything."""
         return ()
 
     def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
-        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     def close(self) -> None:
@@ -151,16 +135,16 @@ class NoCommands:
 
 
 MOST_COMMAND_PROCESSES = 4096
-"""Default limit on processes of one command, which stops a fork bomb."""
+"""Default process limit for one command; stops fork bombs."""
 
 KEPT_OUTPUTS_BYTES = 4 << 30
 KEPT_OUTPUTS_SECONDS = 7 * 86400.0
-"""For how many seconds the outputs of commands are kept: a week."""
+"""Seconds for which command outputs are kept: one week."""
 TIDY_INTERVAL_SECONDS = 600.0
 
 
 class LocalCommands:
-    """Runs bash commands and background jobs in a workspace folder of this machine, confined by a runner."""
+    """Runs bash commands and background jobs in a workspace folder on this machine, under a runner."""
 
     def __init__(
         self,
@@ -180,8 +164,8 @@ class LocalCommands:
     ) -> None:
         """`readable` are paths outside the workspace that commands may read besides programs on PATH.
 
-        The folders of `path` come before PATH; `limits` are the most that a command may use. `separate_streams`
-        also gives standard output and standard error each for itself, except in a container.
+        The folders in `path` are prepended to PATH. `limits` are the upper bounds for every command.
+        `separate_streams` also captures stdout and stderr separately, except in a container.
         """
         self._root = os.path.realpath(root)
         self._outputs = outputs
@@ -202,18 +186,18 @@ class LocalCommands:
         self._networks = SessionNetworks()
         self._tidied = 0.0
         self.mounts_left = ""
-        """A mount point whose other mounts no command needs: those of other workspaces."""
+        """A mount point below which other workspaces are mounted; commands don't need those mounts."""
 
     @cached_property
     def runner(self) -> Runner:
-        """The runner that was given or named, or the strongest that works here; chosen on first use."""
+        """The given or named runner, or the strongest one that works here; chosen on first use."""
         if not isinstance(self._given, str):
             return self._given
         return choose_runner(wanted=self._given, root=self._root).runner
 
     @property
     def boundary(self) -> str:
-        """One sentence about what the runner keeps commands from doing."""
+        """One sentence about what the runner prevents commands from doing."""
         return self.runner.boundary
 
     @property
@@ -223,18 +207,18 @@ class LocalCommands:
 
     @property
     def missing(self) -> str:
-        """Why commands can't run here; empty where there are process groups."""
-        return "" if hasattr(os, "killpg") else "Commands do not run on Windows, so far."
+        """Why commands can't run here; empty on systems with process groups."""
+        return "" if hasattr(os, "killpg") else "Commands are not supported on Windows yet."
 
     def look_ahead(self, *, private: Sequence[PathGlobs], read_only: Sequence[PathGlobs]) -> None:
-        """Begin in the background what the first command would wait for; what fails there, that command says."""
+        """Prepare the first command in background threads; failures are reported when it runs."""
         if not self.missing:
             begin = (SUPERVISORS.start_ahead,) if supervisor_client.has_supervisors() else ()
             for look in (*begin, partial(self._look_ahead, private, read_only)):
                 Thread(target=_quietly, args=(look,), name="handtools-look-ahead", daemon=True).start()
 
     def _look_ahead(self, private: Sequence[PathGlobs], read_only: Sequence[PathGlobs]) -> None:
-        """Prepare a launch that is never made: the runner, the capture and the search of the tree are kept."""
+        """Prepare a launch without starting it, to cache the runner, the capture and the tree scan."""
         if isinstance(self.runner, PersistentRunner) or not self._apart():
             return
         slip = ShellStateFile(ShellState(), "")
@@ -262,14 +246,14 @@ class LocalCommands:
         read_only: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
-        """Run a command to its end; returns its exit, output and captured file changes."""
+        """Run a command and wait for it; returns its exit, output and captured file changes."""
         left, name = self._left(command, call.session), output_file_name(call.id, ".log")
         slip = ShellStateFile(left, command.script)
         try:
             launch = self._launch(
                 command, left, slip, private=private, read_only=read_only, is_open=is_open
             )
-            # A container's standard error is where its wrapper reports to us, and not the command's.
+            # In a container, stderr carries the wrapper's reports to us, not the command's output.
             apart = self._separate_streams and not isinstance(self.runner, PersistentRunner)
             launch = replace(launch, separate_streams=apart)
             carrier = LaunchPipeline(self._capture, self.runner, self._scratch, self._networks, call, show)
@@ -310,11 +294,11 @@ class LocalCommands:
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
-        """Start a command as a background job. It begins with the session's shell state and does not change it."""
+        """Start a background job. It starts with the session's shell state and does not change it."""
         self._jobs.check_running_job_limit(call.session)
         left, name = self._left(command, call.session), output_file_name(call.id, ".log")
         slip = ShellStateFile(left, command.script)
-        # What others change while a job runs must not be taken for its own: it is captured apart, or not at all.
+        # Capture a job only in an overlay: a scan would attribute concurrent changes by others to the job.
         apart = not command.live and await to_thread.run_sync(self._apart)
         capture = self._capture if apart else NoCapture()
         carrier = LaunchPipeline(
@@ -322,7 +306,7 @@ class LocalCommands:
         )
         task = BackgroundJob(call, command, description, slip, carrier, settle)
         try:
-            # The limit of seconds is for those who wait: a server may run for a day.
+            # The configured time limit is for foreground commands: a server may run for a day.
             launch = self._launch(
                 command, left, slip, private=private, read_only=read_only, is_open=is_open
             )
@@ -339,39 +323,32 @@ class LocalCommands:
 
     @property
     def job_state(self) -> Literal["none", "ended", "running"]:
-        """Whether jobs of any session run, or only ended ones are kept for questions about them."""
+        """Whether any session has running jobs, only ended jobs that can still be queried, or none."""
         return self._jobs.state
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
-        """One job, after waiting at most `timeout` seconds for its end."""
         return await self._jobs.wait(job_id, session, timeout)
 
     async def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        """Read a part of a job's output, from offset `start`."""
         return self._jobs.page(job_id, session, start, size)
 
     async def send(self, job_id: str, session: str, data: bytes) -> None:
-        """Write bytes to a job's standard input or terminal."""
         await self._jobs.send(job_id, session, data)
 
     async def kill(self, job_id: str, session: str) -> Job:
-        """Kill a job and all processes it started."""
         return await self._jobs.kill(job_id, session)
 
     async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
-        """Where a port of a job is published, or would be; raises if it can't be."""
         return await self._jobs.publishable(job_id, session, port)
 
     async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
-        """Publish a port of a job on this machine's loopback until the job ends."""
         return await self._jobs.publish(job_id, session, wanted)
 
     async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
-        """Close a published port of a job, or all of them."""
         return await self._jobs.unpublish(job_id, session, port)
 
     def inherited_shell_state(self, session: str) -> InheritedShellState:
-        """The shell state with which a session's next command begins; the root, if its folder is gone."""
+        """The shell state of a session's next command; its cwd is the root if the last folder is gone."""
         left = self._sessions.find(session)
         folder = os.path.relpath(self._folder(left.cwd, given=False), self._root)
         return InheritedShellState(
@@ -379,7 +356,6 @@ class LocalCommands:
         )
 
     def settings_left_in_home(self, session: str) -> tuple[str, ...]:
-        """The paths of settings that a session's confined commands left in their home folder."""
         return self._scratch.settings_in_home(session, self.runner.name)
 
     def _left(self, command: Command, session: str) -> ShellState:
@@ -389,16 +365,15 @@ class LocalCommands:
         return ShellState(given.cwd, dict(given.exports), given.functions, given.aliases)
 
     def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
-        """Record that a job's file changes were applied or rejected, with the final result."""
         self._jobs.record_job_result(job_id, session, end)
 
     def end_session(self, session: str) -> None:
-        """Delete the scratch of a session that nobody comes back to; one whose commands still run keeps it."""
+        """Delete the scratch of a finished session, unless one of its commands is still running."""
         if "runner" in self.__dict__:
             self._scratch.drop(session, self.runner.name)
 
     def close(self) -> None:
-        """Kill every job, and remove what the capture and the runner kept for this workspace."""
+        """Kill every job and remove the state that capture and runner kept for this workspace."""
         self._jobs.close()
         self._networks.close()
         self._capture.close()
@@ -460,11 +435,11 @@ class LocalCommands:
         if inside is not None and os.path.isdir(folder):
             return os.path.normpath(os.path.join(self._root, inside))
         if given:
-            raise InvalidInput(f"`{path}` is not a folder of the workspace.", hint="Use a folder in it.")
+            raise InvalidInput(f"`{path}` is not a folder in the workspace.", hint="Use one that is.")
         return self._root
 
     def _keep(self, session: str, notes: ShellStateReport | None, left: ShellState) -> str:
-        """Save the shell state that a command left for its session; returns the next working directory."""
+        """Save the shell state that a command left; returns the session's next working directory."""
         if notes is None:
             return left.cwd
         cwd = path_in_workspace(notes.cwd, self._root) or "."
@@ -478,7 +453,7 @@ def _quietly(look: Callable[[], None]) -> None:
 
 
 def _visits_only(show: ProgressListener) -> ProgressListener:
-    """A listener that passes on a job's network visits and not its output, which is read on demand."""
+    """A listener that forwards a job's network visits but not its output, which is read on demand."""
     return lambda shown: show(shown) if isinstance(shown, Visit) else None
 
 

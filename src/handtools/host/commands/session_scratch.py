@@ -1,8 +1,8 @@
 """Scratch of a session: its `$HOME` and `/tmp`, and package caches that the sessions of a workspace share.
 
-They lie in the state folder and stay from one command to the next. Only confined commands write there, so their
-content is hostile to us: our own process reads and runs nothing of it, counts and deletes it through directory
-handles that follow no link, and has no mount made at a name that a command could have replaced. ADR 161.
+They are in the state folder and persist between commands. Only confined commands write there, so the
+content is untrusted: our own process never reads or runs any of it, counts and deletes it through directory
+fds that don't follow symlinks, and never mounts at a name that a command could have replaced.
 """
 
 import contextlib
@@ -29,19 +29,19 @@ from handtools.host.workspace_folders import shown_folders
 
 try:
     import fcntl
-except ImportError:  # Windows, where no commands are offered
+except ImportError:  # Windows, where commands are not supported
     fcntl = None  # type: ignore[assignment]
 
 KEPT_SCRATCH_SECONDS = 7 * 86400.0
-"""For how many seconds scratch is kept after its last command: a week."""
+"""Seconds for which scratch is kept after its last command: one week."""
 KEPT_SCRATCH_BYTES = 32 << 30
-"""How many bytes the scratch of a workspace's sessions may take together before the oldest is deleted."""
+"""Total scratch of a workspace's sessions, in bytes, above which the oldest is deleted."""
 SCRATCH_COUNT_INTERVAL_SECONDS = 60.0
 SCRATCH_COUNT_COST_FACTOR = 100
-"""Scratch is not counted again before this many times as long as the last count took."""
+"""Wait at least this many times the duration of the last count before counting again."""
 _BLOCK_BYTES = 512
 _MOST_PATH_CHARS = 16 << 10
-"""A tree that is deeper counts as over its quota: nobody needs one, and counting it would take long."""
+"""A tree with longer paths counts as over quota: no program needs one, and walking it is slow."""
 _MOST_DELETED_FOLDERS = 4_000_000
 _CACHES = {
     ".cache": "cache",
@@ -49,14 +49,14 @@ _CACHES = {
     ".cargo/registry": "cargo-registry",
     "go/pkg/mod": "go-mod",
 }
-"""Package caches below a home folder, and the shared folders that they are links to."""
+"""Package caches in a home folder, and the shared folders they are symlinks to."""
 _OWN_FOLDERS = frozenset({".cache", ".cargo", ".config", ".local", ".npm", "go"})
-"""Folders of a home folder that programs write to: these are the session's own, not links to the user's."""
+"""Folders in home that programs write to: each session has its own, not symlinks to the user's."""
 _SETTINGS_BELOW_HOME = (
     ".cargo/config.toml", ".config/git/config", ".config/pip/pip.conf", ".config/uv/uv.toml",
     ".docker/config.json", ".gradle/init.gradle", ".m2/settings.xml", ".pip/pip.conf", ".ssh/config",
 )  # fmt: skip
-"""Settings of well-known programs that are not directly in a home folder."""
+"""Settings of well-known programs in subfolders of home."""
 _NO_SETTINGS = frozenset({".lesshst", ".viminfo", ".wget-hsts"})
 _MOST_HOME_NAMES, _MOST_SETTINGS_NAMED = 200, 20
 _TRAVERSABLE = 0o711
@@ -68,7 +68,7 @@ _GONE_PREFIX, _NEW_PREFIX = ".gone-", ".new-"
 
 @dataclass(frozen=True, slots=True)
 class ScratchQuota:
-    """How many bytes and files the scratch of one session may hold; the shared caches may hold as much."""
+    """Limit of bytes and files for the scratch of one session, and again for the shared caches."""
 
     bytes: int = 8 << 30
     files: int = 500_000
@@ -79,10 +79,10 @@ class ScratchQuota:
 
 @dataclass(slots=True)
 class OpenScratch:
-    """The folders of a session while a command runs; `notes` is set at its end."""
+    """The folders of a session while a command runs; `notes` is set when it has ended."""
 
     folders: SessionFolders | None
-    """None when there are none: where commands are not confined, or they can't be made."""
+    """None if commands are not confined or the folders can't be created."""
     notes: tuple[str, ...] = ()
 
 
@@ -95,15 +95,15 @@ class SessionScratchFolders:
 
     @contextmanager
     def opened(self, launch: Launch, session: str, owner: str, runner: str) -> Iterator[OpenScratch]:
-        """Context manager: the folders of a session for a launch; they are counted when it has ended.
+        """Context manager: the folders of a session for a launch; their usage is counted on exit.
 
-        A runner has folders of its own: what one keeps commands from replacing, another may not.
+        Each runner has separate folders, because runners differ in what they let commands replace.
         """
         with contextlib.ExitStack() as stack:
             try:
                 opened = stack.enter_context(self._opened(launch, session, owner, runner))
             except OSError as error:
-                note = f"$HOME and /tmp are empty, and not kept: {error.strerror}."
+                note = f"$HOME and /tmp are empty and will not be kept: {error.strerror}."
                 opened = OpenScratch(None, (note,))
             yield opened
 
@@ -134,13 +134,13 @@ class SessionScratchFolders:
             finally:
                 with contextlib.suppress(
                     OSError
-                ):  # the disk is full, or a command is changing what is counted
+                ):  # disk full, or a command is changing the tree during the count
                     opened.notes = (*self._shrunk(own, link_home), *self._shrunk_caches(caches))
 
     def tidy(self) -> None:
-        """Delete scratch that was not used for a week, then the oldest while the rest is too large.
+        """Delete scratch that was not used for a week, then the oldest until the rest is within the limit.
 
-        What goes is renamed at once, and deleted in a thread: it may be a large tree.
+        The folders are renamed at once and deleted in a thread, because the trees may be large.
         """
         kept = []
         for path in self._rooms():
@@ -157,7 +157,7 @@ class SessionScratchFolders:
             threading.Thread(target=_delete, args=(gone,), name="handtools-scratch", daemon=True).start()
 
     def settings_in_home(self, session: str, runner: str) -> tuple[str, ...]:
-        """The paths of settings that commands left in a session's home folder; nothing is opened but folders."""
+        """Paths of settings files that commands left in a session's home; opens only folders."""
         found: list[str] = []
         try:
             home = FolderHandle.at(os.fspath(self._room(session, runner) / _HOME))
@@ -173,12 +173,12 @@ class SessionScratchFolders:
         return tuple(f"~/{path}" for path in found[:_MOST_SETTINGS_NAMED])
 
     def drop(self, session: str, runner: str) -> None:
-        """Delete the scratch of a session, unless a command of it still runs."""
+        """Delete the scratch of a session, unless one of its commands is still running."""
         if _set_aside(self._room(session, runner)):
             _delete(self._rooms(gone=True))
 
     def _limits(self, folder: "_LastingFolder", written: int | None) -> tuple[str, int, int]:
-        """A folder, and how many bytes and files it may hold: the quota, or what one command may add if less."""
+        """A folder and its limits in bytes and files: the quota, or current use plus `written` if lower."""
         most = self._quota.bytes
         if written is not None:
             most = min(most, folder.count(self._quota).bytes + written)
@@ -188,7 +188,7 @@ class SessionScratchFolders:
         return self._folder / _SESSIONS / _digest(f"{runner}\n{session}")
 
     def _rooms(self, *, gone: bool = False) -> Iterator[Path]:
-        """The folders of sessions and of shared caches; or those that are to be deleted."""
+        """The folders of sessions and shared caches; with `gone`, those awaiting deletion."""
         for above in (self._folder / _SESSIONS, self._folder / _SHARED):
             with contextlib.suppress(FileNotFoundError):
                 for name in os.listdir(above):
@@ -196,35 +196,35 @@ class SessionScratchFolders:
                         yield above / name
 
     def _shrunk(self, own: "_LastingFolder", links: "_HomeLinks") -> Iterator[str]:
-        """Empty scratch that is over its quota; a sentence about it."""
+        """Empty scratch that is over its quota, and yield a note about it."""
         if not own.over(self._quota):
             return
         own.empty(_TMP, but=own.reserved_mount_names())
-        emptied = "the latter was emptied"
+        emptied = "only /tmp was emptied"
         if own.over(self._quota, count=True):
             own.empty(_HOME)
             links.furnish(own.path)
             own.count(self._quota)
             emptied = "both were emptied"
-        yield f"$HOME and /tmp of this session held more than {self._quota}: {emptied}."
+        yield f"$HOME and /tmp of this session exceeded {self._quota}: {emptied}."
 
     def _shrunk_caches(self, caches: "_LastingFolder") -> Iterator[str]:
         if caches.over(self._quota):
             caches.empty(_FILES)
             caches.count(self._quota)
-            yield f"The package caches of this workspace held more than {self._quota}, and were emptied."
+            yield f"The package caches of this workspace exceeded {self._quota} and were emptied."
 
 
 @dataclass(frozen=True, slots=True)
 class _HomeLinks:
-    """The links in a new home folder: to the shared caches, and to what is shown of the user's own home."""
+    """The symlinks in a new home: to the shared caches and to the visible parts of the user's home."""
 
     launch: Launch
     caches: str
-    """The folder of the caches, relative to the session's own."""
+    """The caches folder, relative to the session's folder."""
 
     def furnish(self, room: Path) -> None:
-        """Make the links. The way to the caches is the same on disk and in a sandbox: beside the home folder."""
+        """Create the symlinks. The caches are next to the home folder both on disk and in a sandbox."""
         user = workspace_owner(self.launch.root)
         with contextlib.suppress(FileExistsError):
             (room / _SHARED).symlink_to(self.caches)
@@ -249,7 +249,7 @@ class _HomeLinks:
 
 
 def _link(home: Path, parts: tuple[str, ...], target: str, user: tuple[int, int] | None) -> None:
-    """Make a symbolic link at a path below a folder that commands write to, unless something is there."""
+    """Create a symlink below a folder that commands write to, unless the path exists."""
     folder = FolderHandle.at(os.fspath(home))
     try:
         for part in parts[:-1]:
@@ -262,7 +262,7 @@ def _link(home: Path, parts: tuple[str, ...], target: str, user: tuple[int, int]
         folder.create_link(parts[-1], os.fsencode(target))
         _give(folder, parts[-1], user)
     except OSError:
-        return  # a command put something else there, or the disk is full: the session does without
+        return  # a command created something there, or the disk is full: continue without it
     finally:
         folder.close()
 
@@ -280,7 +280,7 @@ def _give(folder: FolderHandle, name: str, user: tuple[int, int] | None) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Usage:
-    """How much a folder held when it was counted last, and how much room its file system had."""
+    """A folder's size at the last count, and the free space of its file system then."""
 
     bytes: int = 0
     files: int = 0
@@ -292,20 +292,20 @@ class _Usage:
 
 @dataclass(slots=True)
 class _LastingFolder:
-    """A folder of ours with subfolders that commands write to; beside these are its lock and what was counted."""
+    """A folder with subfolders that commands write to, and our lock and usage files next to them."""
 
     path: Path
     parts: Mapping[str, int]
     """The subfolders, with their modes."""
     user: tuple[int, int] | None
-    """The user that commands run as; None for our own."""
+    """The user that commands run as; None for the current user."""
     furnish: Callable[[Path], None] = lambda _: None
-    """Called with the folder when it is new, before anybody else sees it."""
+    """Called with a new folder before it is renamed into place."""
     _lock: int = field(default=-1, init=False)
 
     @contextmanager
     def kept_from_deletion(self) -> Iterator[None]:
-        """Context manager: the folder is there, made if need be, and is not deleted while this lasts."""
+        """Context manager: create the folder if needed and hold its shared lock against deletion."""
         while not self._taken():
             self._make()
         try:
@@ -317,9 +317,9 @@ class _LastingFolder:
             os.close(self._lock)
 
     def reserve_mount_names(self, wanted: frozenset[str]) -> tuple[str, ...]:
-        """The names in `tmp` at which every command of the session has a mount, with the wanted ones.
+        """The names in `tmp` where every command of the session has a mount, including the wanted ones.
 
-        A name is added only while no command runs that could put something else there; else it stays out.
+        A name is added only while no other command runs that could replace it; otherwise it is left out.
         """
         known = self.reserved_mount_names()
         missing = wanted - known
@@ -336,14 +336,13 @@ class _LastingFolder:
         return tuple(sorted(known))
 
     def reserved_mount_names(self) -> frozenset[str]:
-        """The names in `tmp` that are reserved for mounts."""
         try:
             return frozenset(json.loads((self.path / _RESERVED_NAME).read_text("utf-8")))
         except (OSError, ValueError):
             return frozenset()
 
     def make_folders(self, part: str, names: Iterable[str]) -> None:
-        """Make folders in a subfolder, where they are missing."""
+        """Create missing folders in a subfolder."""
         with FolderHandle.at(os.fspath(self.path / part)) as folder:
             for name in names:
                 if folder.find(name) is None:
@@ -352,14 +351,14 @@ class _LastingFolder:
                         _give(folder, name, self.user)
 
     def over(self, quota: ScratchQuota, *, count: bool = False) -> bool:
-        """Whether more is in it than allowed; counted only if it can have grown much, or was not lately."""
+        """Whether the folder is over quota; recounts only after likely growth or when the count is old."""
         known = _read_usage(self.path)
         if count or self._may_have_grown(known, quota):
             known = self.count(quota)
         return known.bytes > quota.bytes or known.files > quota.files
 
     def count(self, quota: ScratchQuota) -> _Usage:
-        """Count what is in it, as far as the quota, and write that down."""
+        """Count files and bytes, stopping above the quota, and save the result."""
         began = time.monotonic()
         files = size = 0
         for part in self.parts:
@@ -370,7 +369,7 @@ class _LastingFolder:
                     if files > quota.files or size > quota.bytes:
                         break
                     if stat.S_ISDIR(found.facts.st_mode) and found.facts.st_mode & 0o500 != 0o500:
-                        with contextlib.suppress(OSError):  # what nobody may look into would not be counted
+                        with contextlib.suppress(OSError):  # an unreadable folder would not be counted
                             found.folder.set_mode(found.name, 0o700)
         free = os.statvfs(self.path)
         took = time.monotonic() - began
@@ -379,7 +378,7 @@ class _LastingFolder:
         return usage
 
     def empty(self, part: str, *, but: Collection[str] = ()) -> None:
-        """Delete what is in a subfolder; a command that still runs may be making more."""
+        """Delete the content of a subfolder; a running command may still be adding to it."""
         with FolderHandle.at(os.fspath(self.path / part)) as folder:
             empty_hostile_folder(folder, most=_MOST_DELETED_FOLDERS, but=but)
 
@@ -392,7 +391,7 @@ class _LastingFolder:
         return filled > _much(quota.bytes, known.bytes) or made > _much(quota.files, known.files)
 
     def _taken(self) -> bool:
-        """Take the shared lock; False when the folder is not there, or has just been deleted."""
+        """Take the shared lock; False if the folder does not exist or was just deleted."""
         try:
             lock = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -406,7 +405,7 @@ class _LastingFolder:
         return False
 
     def _alone(self) -> bool:
-        """Whether no other command holds the folder; then none can, until the lock is shared again."""
+        """Try to upgrade to the exclusive lock; False if another command shares it."""
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -414,12 +413,12 @@ class _LastingFolder:
         return True
 
     def _make(self) -> None:
-        """Make the folder under another name and rename it when it is whole; another process may be faster."""
+        """Create the folder under a temporary name and rename it when complete; another process may win."""
         above = self.path.parent
         above.mkdir(parents=True, exist_ok=True)
         new = above / f"{_NEW_PREFIX}{secrets.token_hex(8)}"
         new.mkdir()
-        # Those below are for the user that commands run as; nobody else gets through the state folder.
+        # Search permission for the user that commands run as; the state folder itself keeps others out.
         for folder in (above.parent, above, new):
             folder.chmod(_TRAVERSABLE)
         for part, mode in self.parts.items():
@@ -439,12 +438,12 @@ class _LastingFolder:
 
 
 def _much(most: int, known: int) -> int:
-    """How much more in the file system is a reason to count again: not less than would fill what is left."""
+    """Growth of the file system that triggers a recount: about what would fill the rest of the quota."""
     return min(most // 16, max(most - known, most // 256))
 
 
 def _set_aside(path: Path) -> bool:
-    """Rename a folder that no command holds, so that it can be deleted; whether it was."""
+    """Rename a folder for deletion, unless a command has it locked; returns whether it was renamed."""
     try:
         lock = os.open(path / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -468,7 +467,7 @@ def _delete(paths: Iterable[Path]) -> None:
 
 
 def _names_below_tmp(launch: Launch) -> frozenset[str]:
-    """The names in /tmp below which something is mounted for a launch."""
+    """The names in /tmp at or below which a launch has mounts."""
     tops = [folder for _, folder in shown_folders(launch.root)]
     records = [worktree_git_folder(Path(folder, ".git")) for folder in tops]
     paths = [*tops, *launch.readable, *launch.writable, launch.env.get("HOME", "")]

@@ -1,9 +1,7 @@
-"""Shell state from one bash command of a session to the next: working directory, exports, functions, aliases.
+"""Shell state kept between the bash commands of a session: working directory, exports, functions, aliases.
 
-No shell is kept alive. Each command writes down on a private descriptor what it leaves behind, and the next one
-begins with that; nothing in the output stands for the end of a command, so nothing can pretend to be it.
-
-ADR 51.
+No shell is kept alive. Each command writes its state to a private file descriptor when it exits, and the
+next one restores it. There is no end marker in the output, so no output can fake one.
 """
 
 import contextlib
@@ -19,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 SHELL_STATE_BYTES = 256 << 10
-"""The largest shell state, in bytes; one that is larger is dropped, and the previous state stays."""
+"""The largest shell state in bytes. A larger one is dropped and the previous state is kept."""
 _SHELL_VARIABLES = frozenset(
     {"_", "PWD", "OLDPWD", "SHLVL", "BASHOPTS", "SHELLOPTS", "BASH_EXECUTION_STRING"}
 )
@@ -37,12 +35,12 @@ class ShellState:
 
     cwd: str = "."
     exports: dict[str, str | None] = field(default_factory=dict)
-    """Exported variables with their values as bash quotes them; None for one that was unset."""
+    """Exported variables and their values, quoted by bash; None if the variable was unset."""
     functions: str = ""
     aliases: str = ""
 
     def facts(self) -> dict[str, Any]:
-        """The shell state as JSON values, for its file."""
+        """The shell state as JSON values for the state file."""
         return {
             "cwd": self.cwd,
             "exports": dict(self.exports),
@@ -60,7 +58,7 @@ class ShellState:
 
 
 class ShellSessions:
-    """Stores the shell state of each session in a file of the state folder."""
+    """Stores the shell state of each session in a file in the state folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -73,7 +71,7 @@ class ShellSessions:
             return ShellState()
 
     def keep(self, session: str, ended: "ShellStateReport", cwd: str | None) -> None:
-        """Merge what a command left into the session's state, keeping changes of commands that ran meanwhile."""
+        """Merge a command's shell state into the session's, keeping changes from concurrent commands."""
         with _LOCK:
             left = self.find(session)
             before = left.facts()
@@ -97,21 +95,21 @@ class ShellSessions:
 
 @dataclass(slots=True)
 class ShellStateReport:
-    """The shell state that one command reported at its end."""
+    """The shell state that one command reported when it exited."""
 
     cwd: str
     exports: dict[str, str | None]
     functions: str
     aliases: str
     jobs: int = 0
-    """How many shell jobs the command left running."""
+    """The number of shell jobs the command left running."""
 
 
 class ShellStateFile:
-    """A memory file handed to one command: bash reads its script from it and writes its shell state to it."""
+    """A temporary file for one command: bash reads its script from it and writes its shell state to it."""
 
     def __init__(self, left: ShellState, script: str) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 — closed with the slip
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 — closed by `close`
         dump = f"declare -px >&{self.fd}"
         notes = (
             f'{{ printf "\\0"; pwd -P; printf "\\0"; declare -px; printf "\\0"; declare -f; printf "\\0"; '
@@ -124,21 +122,21 @@ class ShellStateFile:
 
     @property
     def fd(self) -> int:
-        """The descriptor number of the file in the command."""
+        """The file descriptor number in the command."""
         return self._file.fileno()
 
     @property
     def bootstrap_code(self) -> str:
         """A short bash program that runs the script in the file.
 
-        Line numbers in messages stay those of the script.
+        Error messages keep the script's line numbers.
         """
         take = f"IFS= read -r -d '' -u {self.fd}"
-        # Read both parts before the first is run: what the first prints lands behind them.
+        # Read both parts before running the first, because its output is written behind them in the file.
         return f'{take}; set -- "$REPLY"; {take}; set -- "$1" "$REPLY"; eval "$1"; eval "unset REPLY; set --; $2"'
 
     def read_report(self) -> ShellStateReport | None:
-        """Read the shell state that the command reported; None when it did not reach its end."""
+        """Read the shell state that the command reported; None if its EXIT trap did not complete."""
         self._file.seek(self._start)
         text = self._file.read(SHELL_STATE_BYTES + 1).decode("utf-8", "surrogateescape")
         parts = text.split("\0")
@@ -150,7 +148,6 @@ class ShellStateFile:
         )
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 

@@ -1,9 +1,8 @@
 """Backup storage: files and folders moved out of a workspace so that undo can move them back.
 
-They lie outside the workspace, on the same file system where there is a place for it: moving is then one rename,
-however large the thing is. Elsewhere things are copied, and the copy is complete before anything is removed.
-
-ADR 60.
+They are kept outside the workspace, on the same file system if possible: moving a file or folder is then
+one rename, however large it is. Otherwise it is copied, and the copy is complete before the original is
+removed.
 """
 
 import contextlib
@@ -29,27 +28,27 @@ from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
 REPLACED_FILES_NAME, UPPER_LAYER_NAME = "before", "upper"
-"""Names of subfolders of a backup item: the replaced files, and the upper layer of an overlay."""
+"""Subfolders of a backup item: the replaced files, and the upper layer of an overlay."""
 OVERLAY_WORK_NAME = "work"
-"""Name of the subfolder of a backup item that overlayfs needs as its work folder."""
+"""Subfolder of a backup item that overlayfs needs as its work folder."""
 MASK_LAYER_NAME = "masked"
-"""Name of the subfolder of a backup item with empty files that an overlay puts over private ones."""
+"""Subfolder of a backup item with empty files that an overlay puts over private ones."""
 BACKUP_LOCK_NAME = "lock"
 UNDELETABLE_PREFIX = "aside-"
-"""Prefix given to the name of a backup item that could not be deleted, so that it is not tried again."""
+"""Prefix for the name of a backup item that could not be deleted, so that clean-up does not retry it."""
 _ITEM_NAME = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(slots=True)
 class BackupItem:
-    """A folder in the backups for the files that one command moves; it is in use while its lock is held."""
+    """A folder in the backups for the files that one command moves; it is in use while it is locked."""
 
     name: str
     path: Path
     _lock: int | None
 
     def release(self) -> None:
-        """Unlock the backup item: from then on clean-up may delete it, unless the journal names it."""
+        """Unlock the backup item. After that, clean-up may delete it unless the journal refers to it."""
         if self._lock is not None:
             lock, self._lock = self._lock, None
             unlock(lock)
@@ -64,7 +63,7 @@ class FolderBackups:
 
     @property
     def folder(self) -> Path:
-        """The path of the folder in which the backups are."""
+        """The path of the backups folder."""
         return self._folder
 
     def create_item(self) -> BackupItem:
@@ -76,25 +75,26 @@ class FolderBackups:
         return BackupItem(name, path, try_lock(path / BACKUP_LOCK_NAME))
 
     def suits(self, device: int) -> bool:
-        """Whether files of a device can be renamed into the backups and keep their times to the nanosecond."""
+        """Whether files on a device can be renamed into the backups and keep nanosecond times."""
         if self._device is None:
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
             self._device = _device_with_ns_times(self._folder)
         return self._device == device
 
     def has(self, ref: str) -> bool:
-        """Whether the backup named `ref` exists here, which means that it is not at its path in the workspace."""
+        """Whether the backup `ref` exists, so that the file is not at its path in the workspace."""
         return os.path.lexists(self._path(ref))
 
     def backup_size(self, ref: str) -> int | None:
-        """The size in bytes of the backed-up file `ref`; None when it is not here or no file."""
+        """Return the size of the backed-up file `ref`; None if it is missing or not a regular file."""
         found = self._found(ref)
         return found and found.st_size
 
     def is_expected_backup(self, held: BackupRef) -> bool:
-        """Whether the backed-up file is the expected one, by its size and time or else by its digest.
+        """Whether the backed-up file is the expected one, by its size and time, otherwise by its digest.
 
-        A file that was saved again unchanged before it was moved here gets its old modification time back.
+        If the digest matches but the time differs (the file was saved again unchanged), the time is
+        restored.
         """
         found = self._found(held.ref)
         if found is None or stat_mark(found) == held.mark:
@@ -115,7 +115,7 @@ class FolderBackups:
         return found if stat.S_ISREG(found.st_mode) else None
 
     def read(self, ref: str, most: int) -> bytes | None:
-        """The bytes of the backed-up file `ref`; None when it is missing or has more than `most` bytes."""
+        """Return the bytes of the backed-up file `ref`; None if it is missing or exceeds `most` bytes."""
         size = self.backup_size(ref)
         if size is None or size > most:
             return None
@@ -124,7 +124,7 @@ class FolderBackups:
         return None
 
     def part(self, ref: str, start: int, size: int) -> bytes | None:
-        """Up to `size` bytes of the backed-up file `ref` from offset `start`; None when it is missing."""
+        """Return up to `size` bytes of the backup `ref` from offset `start`; None if it is missing."""
         if self._found(ref) is None:
             return None
         with contextlib.suppress(OSError), self._path(ref).open("rb") as file:
@@ -132,11 +132,11 @@ class FolderBackups:
         return None
 
     def file_path(self, ref: str) -> str:
-        """The path of the file that a backup is, for a program that reads it."""
+        """Return the path of a backed-up file, for a program that reads it."""
         return os.fspath(self._path(ref))
 
     def take_out(self, ref: str, folder: FolderHandle, name: str) -> None:
-        """Move a backup to a name in a workspace folder; across file systems it is copied and also stays here."""
+        """Move a backup to a name in a workspace folder; across file systems, copy it and keep it."""
         with self._parent(ref) as (shelf, kept):
             if not _move_between(shelf, kept, folder, name):
                 copy_tree(shelf, kept, folder, name)
@@ -157,21 +157,21 @@ class FolderBackups:
             copy_tree(folder, name, shelf, kept)
 
     def return_to_backups(self, ref: str, folder: FolderHandle, name: str) -> None:
-        """Undo `take_out`: move the file back into the backups, or delete the copy if the backup still exists."""
+        """Undo `take_out`: move the file back to the backups, or delete it if it is only a copy."""
         if self.has(ref):
             remove_tree(folder, name)
         else:
             self.put_in(ref, folder, name)
 
     def drop(self, ref: str, *, erase: bool = False) -> None:
-        """Delete a backup; no error when it is not here. With `erase`, a file's bytes are overwritten first."""
+        """Delete a backup if it exists. With `erase`, overwrite a file's bytes first."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(ref) as (shelf, kept):
             if erase:
                 _overwrite(self._path(ref))
             remove_tree(shelf, kept)
 
     def delete_item_leftovers(self, name: str) -> None:
-        """Delete the overlay layers of a backup item, and the item itself when nothing else is in it."""
+        """Delete the overlay layers of a backup item, and the item itself if nothing else is in it."""
         for part in (UPPER_LAYER_NAME, OVERLAY_WORK_NAME, MASK_LAYER_NAME):
             self.drop(f"{name}/{part}")
         with contextlib.suppress(OSError):
@@ -179,9 +179,9 @@ class FolderBackups:
                 self.drop(name)
 
     def delete_unwanted_items(self, wanted: Collection[str]) -> list[str]:
-        """Delete the backup items that no process has locked and that are not in `wanted`.
+        """Delete the backup items that are not locked by any process and not in `wanted`.
 
-        Returns a sentence for each item that could not be deleted: it is renamed so that it is not tried again.
+        An item that can't be deleted is renamed so that it is not tried again. Returns a sentence for each.
         """
         told = []
         with contextlib.suppress(FileNotFoundError):
@@ -207,16 +207,16 @@ class FolderBackups:
         aside = self._folder / f"{UNDELETABLE_PREFIX}{name}"
         with contextlib.suppress(OSError):
             os.rename(self._folder / name, aside)
-        return f"What a command left in {aside} can't be removed ({problem}); it is set aside."
+        return f"Leftover files of a command in {aside} can't be deleted ({problem}) and were left there."
 
     def _path(self, ref: str) -> Path:
         if not ref or not {"", ".", ".."}.isdisjoint(ref.split("/")):
-            raise UsageError(f"{ref[:80]!r} is not a name in the vault.")
+            raise UsageError(f"{ref[:80]!r} is not a valid name in the vault.")
         return self._folder / ref
 
     @contextmanager
     def _parent(self, ref: str, *, make: bool = False) -> Iterator[tuple[FolderHandle, str]]:
-        """Open the folder that contains a backup, following no symbolic link.
+        """Open the folder that contains a backup, without following symlinks.
 
         Yields its handle and the name in it.
         """
@@ -238,11 +238,11 @@ class FolderBackups:
 
 
 def _move_between(source: FolderHandle, old: str, target: FolderHandle, new: str) -> bool:
-    """Rename between two open folders; False when they are on different file systems."""
+    """Rename between two open folders; False if they are on different file systems."""
     try:
         _rename(source, old, target, new)
     except PermissionError:
-        # A folder's own entry for what is above it changes too: it has to be writable for that moment.
+        # Moving a folder rewrites its `..` entry, so it has to be writable during the rename.
         found = source.stat(old)
         if not stat.S_ISDIR(found.st_mode):
             raise
@@ -269,7 +269,7 @@ def _rename(source: FolderHandle, old: str, target: FolderHandle, new: str) -> N
 
 
 def _device_with_ns_times(folder: Path) -> int:
-    """The device number of a folder; -1 when its file system does not keep times to the nanosecond."""
+    """Return the device number of a folder; -1 if its file system does not keep nanosecond timestamps."""
     odd = time.time_ns() | 1
     with tempfile.TemporaryFile(dir=folder) as file:
         if os.utime not in os.supports_fd:

@@ -1,7 +1,4 @@
-"""Detect whether a file or folder tree has changed, by size and time or by digest.
-
-ADR 102.
-"""
+"""Detect whether a file or folder tree has changed, by size and time or by digest."""
 
 import contextlib
 import hashlib
@@ -18,40 +15,40 @@ from handtools.host.files.whole_reads_and_writes import read_bytes_at
 MOST_HASHED_FILE_BYTES = 256 << 10
 """Files up to this many bytes are compared by digest, larger ones by size and modification time."""
 MOST_RECORDED_FILE_BYTES = 64 << 10
-"""Files up to this many bytes have their contents recorded, so that they can be shown and merged."""
+"""The contents of files up to this many bytes are recorded, so that they can be shown and merged."""
 _STAT_PREFIX = "stat:"
 _HASH_CHUNK_BYTES = 1 << 20
 
 
 def stat_mark(found: os.stat_result) -> str:
-    """A file's mark made of its size and modification time, without reading it."""
+    """Return a file's mark of size and modification time, without reading it."""
     return f"{_STAT_PREFIX}{found.st_size}-{found.st_mtime_ns}"
 
 
 def planned_stat_mark(size: int) -> str:
-    """The size-and-time mark that a file yet to be written will have; a time is chosen for it."""
+    """Return the size-and-time mark for a file not written yet, with the time that it will be given."""
     return f"{_STAT_PREFIX}{size}-{time.time_ns()}"
 
 
 def stat_mark_time(mark: str) -> int:
-    """The modification time, in nanoseconds, in a size-and-time mark."""
+    """Return the modification time, in nanoseconds, from a size-and-time mark."""
     return int(mark.rpartition("-")[2])
 
 
 def is_stat_mark(mark: str) -> bool:
-    """Whether a mark consists of size and time, and not of a digest."""
+    """Whether a mark consists of size and time instead of a digest."""
     return mark.startswith(_STAT_PREFIX)
 
 
 def file_mark(fd: int, found: os.stat_result, *, like: str = "") -> str:
-    """The mark of an open file, either size and time or digest, of the same kind as the mark `like`."""
+    """Return the mark of an open file, size and time or a digest, of the same kind as the mark `like`."""
     if like.startswith(_STAT_PREFIX) or (not like and found.st_size > MOST_HASHED_FILE_BYTES):
         return stat_mark(found)
     return content_mark(fd)
 
 
 def content_mark(fd: int) -> str:
-    """The digest of an open file's contents, read in pieces."""
+    """Return the digest of an open file's contents, read in chunks."""
     seen = hashlib.sha256()
     start = 0
     while part := read_bytes_at(fd, _HASH_CHUNK_BYTES, start):
@@ -61,9 +58,9 @@ def content_mark(fd: int) -> str:
 
 
 def observe_node(folder: FolderHandle, name: str, *, like: Node) -> Node | None:
-    """The `Node` now at a name (file, link or folder), with marks of the same kind as in `like`.
+    """Return the current file, symlink or folder at a name, with marks of the same kind as in `like`.
 
-    None if nothing is.
+    None if the name does not exist.
     """
     found = folder.find(name)
     if found is None:
@@ -110,19 +107,19 @@ def _held_file_node(folder: FolderHandle, name: str, like: Node) -> Node:
 
 
 def _may_be_alike(held: BackupRef, found: BackupRef) -> bool:
-    """Whether a file has a new time but the same size, so that only its contents can tell if it changed."""
+    """Whether a file has a new time but the same size, so that its contents have to be compared."""
     return bool(held.content) and held.mark != found.mark and held.bytes == found.bytes
 
 
 def list_tree_items(folder: FolderHandle, name: str, marks: Mapping[str, str]) -> Iterator[FolderItem]:
-    """List everything below a folder; files get marks of the same kind as in `marks`, new ones size and time."""
+    """List everything below a folder, with marks of the same kind as in `marks` (stat for new files)."""
     with folder.child(name) as top:
         for found in walk_tree(top):
             yield tree_item(found, like=marks.get(found.path, _STAT_PREFIX))
 
 
 def tree_item(found: TreeEntry, *, like: str = _STAT_PREFIX) -> FolderItem:
-    """The item for something that a walk found; the mark of a file is of the same kind as `like`."""
+    """Return the item for an entry found by a walk; a file's mark is of the same kind as `like`."""
     path, inside, name, facts = found
     kind, mode = kind_of_mode(facts.st_mode), stat.S_IMODE(facts.st_mode)
     if kind == "file":

@@ -1,4 +1,4 @@
-"""Which configuration files count for a workspace: the person's and the project's; and how they are read."""
+"""The configuration files of a workspace, the user's and the project's, and how they are read."""
 
 import os
 import stat
@@ -12,11 +12,11 @@ from handtools.text.pyproject_table import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, 
 CONFIG_VARIABLE = "HANDTOOLS_CONFIG"
 POLICY_VARIABLE = "HANDTOOLS_POLICY"
 PROJECT_FILE_NAME = ".handtools.toml"
-"""Name of a project's own file, in the workspace; agents can change it, so it may only tighten."""
+"""Name of the project file, in the workspace. Agents can change it, so it may only tighten the rules."""
 
 
 def config_file(root: str | Path) -> Path | None:
-    """The path of the configuration file: `$HANDTOOLS_CONFIG` or the user's own; None without any.
+    """Return the path of the configuration file: `$HANDTOOLS_CONFIG` or the user's own; None without any.
 
     Raises `UsageError` for a file inside the workspace, where agents could change it.
     """
@@ -25,7 +25,7 @@ def config_file(root: str | Path) -> Path | None:
 
 
 def policy_file(root: str | Path, given: str | Path | None = None) -> Path | None:
-    """The path of the policy file in use instead of the user's policy: `given` or `$HANDTOOLS_POLICY`, or None.
+    """Return the path of the policy file that replaces the user's policy: `given`, `$HANDTOOLS_POLICY` or None.
 
     Raises `UsageError` for a file inside the workspace, where agents could change it.
     """
@@ -34,13 +34,13 @@ def policy_file(root: str | Path, given: str | Path | None = None) -> Path | Non
 
 
 def user_config_file() -> Path | None:
-    """The path of the user's own configuration file, whether it is there or not; None without a home."""
+    """Return the path of the user's configuration file, which need not exist; None without a home."""
     folder = config_home()
     return folder and folder / "handtools" / "config.toml"
 
 
 def project_files(root: str | Path) -> list[tuple[str, Path]]:
-    """The paths of the projects' own files in a workspace, each with the name of the folder that it is in."""
+    """Return the paths of the project files in a workspace, each with the name of its workspace folder."""
     tops = {name: root if not name else folder for name, folder in workspace_folders(root).items()}
     found: list[tuple[str, Path]] = []
     for name, top in tops.items():
@@ -53,22 +53,22 @@ def project_files(root: str | Path) -> list[tuple[str, Path]]:
 
 
 def _has_table(pyproject: Path) -> bool:
-    """Whether the file has a table of ours; one without may be broken for all we care."""
+    """Whether the file has a handtools table; files without one are ignored, even if they are invalid."""
     from handtools.host.files.small_text_reader import read_small_text
 
     return bool(handtools_table(read_small_text(pyproject, MAX_PYPROJECT_BYTES)))
 
 
 def read_config_file(path: Path) -> str:
-    """Read the text of a policy or configuration file; raises `UsageError` when it can't be read."""
+    """Read the text of a policy or configuration file; raises `UsageError` if it can't be read."""
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise UsageError(f"{path} can't be read: {problem}.") from problem
+        raise UsageError(f"Can't read {path}: {problem}.") from problem
 
 
 def read_project_file(path: Path) -> str:
-    """Read the text of a project's own file, which anyone may have put there: a small, regular file, no link.
+    """Read the text of a project file. It is untrusted: it must be small, regular and not a symlink.
 
     Raises `UsageError` for anything else.
     """
@@ -78,10 +78,10 @@ def read_project_file(path: Path) -> str:
     try:
         facts = path.lstat()
     except OSError as problem:
-        raise UsageError(f"{path} can't be read: {problem.strerror}.") from problem
+        raise UsageError(f"Can't read {path}: {problem.strerror}.") from problem
     text = read_small_text(path, most)
     if not stat.S_ISREG(facts.st_mode) or (not text and facts.st_size):
-        raise UsageError(f"{path} is no plain file of at most {most >> 10} kB.")
+        raise UsageError(f"{path} must be a regular file of at most {most >> 10} kB.")
     return text
 
 
@@ -91,6 +91,6 @@ def _outside_file(root: str | Path, named: str | Path | None, own: Path | None, 
         return None
     if is_in_workspace(path, root):
         raise UsageError(
-            f"The {what} {path} lies inside the workspace, where agents can change it. Move it out."
+            f"The {what} {path} is inside the workspace, where agents can change it. Move it out."
         )
     return path

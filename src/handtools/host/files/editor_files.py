@@ -1,7 +1,7 @@
-"""Files as an editor shows them: unsaved text is read and changed where the person has it open.
+"""Files as an editor shows them: unsaved text is read from, and written to, the editor's buffers.
 
-The editor is asked for UTF-8 text only. Folders, links, modes, other files, and what commands changed, are the
-disk's. ADR 216.
+Only UTF-8 text goes through the editor. Folders, symlinks, modes, other files and the changes made by
+commands are read from and written to disk.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,13 +16,13 @@ from handtools.host.files.temporary_file import is_temporary_name, temporary_nam
 from handtools.text.lines import convert_line_ends, dominant_ending
 
 MAX_BUFFER_BYTES = 4 << 20
-"""Larger files are not asked for: a whole file is one message to the editor and one from it."""
+"""Larger files bypass the editor, because a file is transferred as a single message."""
 BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
 class ShownText:
-    """The text of a file in the editor, and the bytes that it would have when saved."""
+    """The text of a file in the editor, and the bytes it would have when saved."""
 
     text: str
     saved: str
@@ -30,7 +30,7 @@ class ShownText:
 
     @property
     def data(self) -> bytes:
-        """The editor's text as it would be saved, with the byte order mark and line ends of the file on disk."""
+        """The editor's text as it would be saved, with the BOM and line endings of the file on disk."""
         if _without_marks(self.text) == _without_marks(self.saved):
             return self.saved.encode()
         mark = BYTE_ORDER_MARK if self._keeps_mark_apart else ""
@@ -38,7 +38,7 @@ class ShownText:
         return (mark + text).encode("utf-8", "replace")
 
     def in_editors_form(self, data: bytes) -> str:
-        """Return bytes of the file as text for the editor, which may keep mark and line ends apart from it."""
+        """Decode file bytes for the editor, without BOM and CRs if the editor strips them."""
         text = data.decode()
         text = text.removeprefix(BYTE_ORDER_MARK) if self._keeps_mark_apart else text
         return convert_line_ends(text, "\n") if self._keeps_ends else text
@@ -53,21 +53,21 @@ class ShownText:
 
 
 class EditorFiles:
-    """The HostFiles port over a local folder and the buffers of an editor that has it open."""
+    """The HostFiles port for a local folder open in an editor: the disk plus the editor's buffers."""
 
     def __init__(self, disk: LocalFiles, buffers: EditorBuffers) -> None:
         self._disk = disk
         self._buffers = buffers
         self._met: set[str] = set()
-        """Files that were found with unsaved text."""
+        """Files that had unsaved text when the editor was last asked."""
 
     @property
     def is_fast_to_read(self) -> bool:
-        """Always false: the editor answers from another process, and must not be waited for in an event loop."""
+        """Always false: reads call the editor, another process, which would block the event loop."""
         return False
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """Return the bytes of a file as the editor shows it, or `size` of them from `start`."""
+        """Return a file's bytes as shown in the editor, or `size` of them from `start`."""
         facts = self._disk.facts(path)
         if facts is None or facts.kind != "file" or facts.bytes > MAX_BUFFER_BYTES:
             return self._disk.read(path, start=start, size=size)
@@ -79,7 +79,7 @@ class EditorFiles:
         return data[start : None if size is None else start + size]
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
-        """Return the node at a path, a text file with the bytes that the editor shows."""
+        """Return the node at a path; a text file has the bytes shown in the editor."""
         node = self._disk.node(path, like=like)
         if node is None or node.kind != "file" or node.held:
             return node
@@ -87,11 +87,11 @@ class EditorFiles:
         return node if shown is None else Node("file", shown.data, node.mode)
 
     def last_seen_unsaved_below(self, root: str) -> list[str]:
-        """Return the files at or below a path in which the editor had unsaved text when it was last asked."""
+        """Return the files at or below a path that had unsaved text when the editor was last asked."""
         return [p for p in tuple(self._met) if root in {".", p} or p.startswith(f"{root}/")]
 
     def is_unsaved(self, path: str) -> bool:
-        """Whether the editor shows a text that is not saved; false for what it can't show."""
+        """Whether the editor has unsaved text for a file; false for files it can't show."""
         try:
             facts = self._disk.facts(path)
             if facts is None or facts.kind != "file" or facts.bytes > MAX_BUFFER_BYTES:
@@ -103,7 +103,7 @@ class EditorFiles:
         return shown is not None and shown.data != data
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
-        """Plan changes as on disk; what the editor writes is recorded by its bytes, of whatever size."""
+        """Plan changes as on disk, but record the bytes of files of any size that the editor writes."""
         return [
             PlannedWrite(change, step.temporary) if self._is_for_editor(change) else step
             for change in changes
@@ -111,7 +111,7 @@ class EditorFiles:
         ]
 
     def perform(self, steps: Sequence[PlannedWrite]) -> None:
-        """Perform all steps or none: first those on disk, then the editor's, which can still be taken back."""
+        """Perform all steps or none: first those on disk, then the editor's, which can be reverted."""
         shown = {step.change.path: seen for step in steps if (seen := self._checked(step))}
         on_disk = [step for step in steps if step.change.path not in shown]
         self._disk.perform(on_disk)
@@ -150,19 +150,17 @@ class EditorFiles:
             self._disk.perform(back)
         except ToolError as second:
             paths = ", ".join(f"`{change.path}`" for change in written)
-            message = (
-                f"The editor took {paths} and not the rest: {failure} It can't be taken back: {second}"
-            )
-            raise StorageFault(message, hint="Look at the files.") from failure
+            message = f"The editor wrote {paths}, then failed: {failure} The rollback failed too: {second}"
+            raise StorageFault(message, hint="Read the files to see their state.") from failure
 
     def _checked(self, step: PlannedWrite) -> ShownText | None:
-        """Return what the editor shows at a path that it is to write; None for a step on disk.
+        """Return the editor's text at a path that the editor will write; None for a step on disk.
 
-        Raises `Stale` if the person has typed since.
+        Raises `Stale` if the user has typed since the change was planned.
         """
         change, before = step.change, step.change.before
         if not is_temporary_name(step.temporary):
-            raise UsageError("A step has a name given by `plan`.")
+            raise UsageError("The temporary name of a step must come from `plan`.")
         if before is not None and (before.held or not _is_utf8_file(before)):
             return None
         node = self._disk.node(change.path)
@@ -176,12 +174,12 @@ class EditorFiles:
         if self._is_for_editor(change):
             return shown
         if shown.data != node.data:
-            message = f"`{change.path}` has unsaved text in the person's editor; nothing was changed."
-            raise Stale(message, hint="Ask the person to save it, then try again.")
+            message = f"`{change.path}` has unsaved text in the user's editor; nothing was changed."
+            raise Stale(message, hint="Ask the user to save it, then try again.")
         return None
 
     def _free(self, path: str) -> ShownText:
-        # A buffer that was never saved has no file; some editors show an empty text for what is not there.
+        # A new buffer has no file on disk yet. Some editors return empty text for a missing file.
         if self._buffers.read(path):
             raise _changed_in_editor(path)
         return ShownText("", "")
@@ -195,10 +193,10 @@ class EditorFiles:
         if after.mode is None:
             return True
         facts = self._disk.facts(change.path)
-        return facts is not None and facts.mode == after.mode  # an editor sets no mode
+        return facts is not None and facts.mode == after.mode  # editors can't set the mode
 
     def _shown(self, path: str, data: bytes) -> ShownText | None:
-        """Ask the editor for a file with these bytes on disk; None if it is not the editor's to tell."""
+        """Ask the editor for the text of a file with these bytes on disk; None to use the disk."""
         text = self._buffers.read(path) if _is_utf8(data) else None
         if text is None:
             return None
@@ -207,46 +205,37 @@ class EditorFiles:
         return shown
 
     def facts(self, path: str) -> FileFacts | None:
-        """Return the metadata of a path on disk; None if nothing is there."""
         return self._disk.facts(path)
 
     def names(self, path: str) -> list[FileFacts]:
-        """List a folder's entries on disk."""
         return self._disk.names(path)
 
     @property
     def vault(self) -> FolderBackups | None:
-        """The backups of the folder on disk."""
         return self._disk.vault
 
     def renamed_path(self, path: str) -> str | None:
-        """Return the new path of a file that git commits have renamed."""
         return self._disk.renamed_path(path)
 
     def is_tracked_by_git(self, path: str) -> bool:
-        """Whether git tracks the content on disk; the editor is not asked for a file that may be private."""
+        """Whether git tracks the content on disk; the editor is not asked for maybe private files."""
         return self._disk.is_tracked_by_git(path)
 
     def git_named_paths(
         self, paths: Collection[str], is_plain: SettingPredicate
     ) -> tuple[GitNamedPath, ...]:
-        """List the paths that git's settings on disk name."""
         return self._disk.git_named_paths(paths, is_plain)
 
     def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
-        """Whether the index files of a pack on disk say what is in it."""
         return self._disk.verifies_git_pack(stem, refs)
 
     def writable(self, path: str) -> bool:
-        """Whether this user has write permission for the file."""
         return self._disk.writable(path)
 
     def locate(self, path: str) -> str:
-        """Resolve a path inside the workspace, with links followed."""
         return self._disk.locate(path)
 
     def sweep(self, step: PlannedWrite) -> str | None:
-        """Clean up a step's temporary file on disk after a crash."""
         return self._disk.sweep(step)
 
 
@@ -259,7 +248,7 @@ def _is_utf8_file(node: Node) -> bool:
 
 
 def _is_utf8(data: bytes) -> bool:
-    """Whether bytes are text that every editor reads as we do, and small enough for one message."""
+    """Whether bytes are valid UTF-8 without NUL, and small enough for one message to the editor."""
     if len(data) > MAX_BUFFER_BYTES or b"\0" in data:
         return False
     try:
@@ -270,5 +259,5 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _changed_in_editor(path: str) -> Stale:
-    message = f"`{path}` was changed in the person's editor since; nothing was written."
+    message = f"`{path}` was changed in the user's editor in the meantime; nothing was written."
     return Stale(message, hint="Read it again and redo the change.")

@@ -1,7 +1,7 @@
-"""File locks (flock) that exclude other processes and other toolboxes of the same process.
+"""File locks (flock) that exclude other processes and other toolboxes in the same process.
 
-On Windows the first byte of a file is locked, which excludes other handles too: not run by us on Windows.
-ADR 261.
+On Windows the first byte of a file is locked, which also excludes other handles; we have not tested this on
+Windows.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 try:
     _msvcrt: Any = import_module("msvcrt")
-except ImportError:  # every other system; without either, locks hold within this process only
+except ImportError:  # not Windows; without flock either, locks work only within this process
     _msvcrt = None
 
 _HAS_FLOCK: bool = fcntl is not None
@@ -38,31 +38,31 @@ LOCK_SLOTS = 4096
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.020
 _LOCKED_ERRNOS = {errno.EAGAIN, errno.EACCES, getattr(errno, "EDEADLOCK", errno.EAGAIN)}
 _held_in_process: set[str] = set()
-"""Paths locked by this process, on systems without file locks."""
+"""Paths locked in this process, on systems without file locks."""
 _held_in_process_lock = threading.Lock()
 
 
 _HeldLock = int | str
-"""A held lock: the descriptor of the locked file, or its path on systems without file locks."""
+"""A lock we have: the descriptor of the locked file, or its path on systems without file locks."""
 
 
 class FileLocks:
-    """Locks for arbitrary keys, as files in a folder: a key's hash picks one of a fixed number of lock files."""
+    """Locks for arbitrary keys: a key's hash selects one of a fixed number of lock files in a folder."""
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = os.fspath(folder)
 
     @asynccontextmanager
     async def hold(self, keys: Sequence[str], *, timeout: float) -> AsyncIterator[None]:  # noqa: ASYNC109
-        """Async context manager that holds the locks of all keys, taken in one order to avoid deadlock.
+        """Async context manager that locks all keys, always in the same order to avoid deadlocks.
 
-        Raises `Busy` when they can't be had within `timeout` seconds.
+        Raises `Busy` if the locks are not available within `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
         held: list[_HeldLock] = []
         try:
             for slot in sorted({_slot_of(key) for key in keys}):
-                held.append(await self._take(slot, keys, deadline))  # noqa: PERF401 — kept one by one, to be dropped
+                held.append(await self._take(slot, keys, deadline))  # noqa: PERF401 — one by one, so that a failure releases them
             yield
         finally:
             for lock in reversed(held):
@@ -77,9 +77,9 @@ class FileLocks:
                     f"{_shown_keys(keys)} is being changed by another call.",
                     hint="Nothing was changed; try again.",
                 )
-            # Who has waited long asks often, so that newcomers do not overtake for ever.
+            # Poll more often the longer we have waited, so that newcomers can't starve us.
             longest = max(_SHORTEST_PAUSE, _LONGEST_PAUSE - (now - began) / 20)
-            pause = random.uniform(_SHORTEST_PAUSE, longest)  # noqa: S311 — spreads the waiters, hides nothing
+            pause = random.uniform(_SHORTEST_PAUSE, longest)  # noqa: S311 — jitter, not for security
             await anyio.sleep(min(pause, deadline - now))
         return lock
 
@@ -115,7 +115,7 @@ class FileLocks:
 def try_lock(path: str | Path) -> int | None:
     """Try to lock a file, excluding other processes.
 
-    Returns a descriptor to `unlock`, or None when it is locked.
+    Returns a descriptor to pass to `unlock`, or None if the file is already locked.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     if not HAS_FILE_LOCKS:
@@ -129,7 +129,7 @@ def try_lock(path: str | Path) -> int | None:
 
 
 def unlock(lock: int) -> None:
-    """Release a lock that `try_lock` gave, by closing its descriptor."""
+    """Release a lock returned by `try_lock` and close its descriptor."""
     if HAS_FILE_LOCKS:
         _unlock(lock)
     else:
@@ -141,7 +141,7 @@ def _unlock(lock: _HeldLock) -> None:
         _held_in_process.discard(lock)
         return
     try:
-        # Said aloud: a child forked meanwhile would keep the lock alive past our close.
+        # Unlock explicitly: the fd inherited by a forked child would keep the lock after our close.
         with contextlib.suppress(OSError):
             _unlock_fd(lock)
     finally:
@@ -149,7 +149,7 @@ def _unlock(lock: _HeldLock) -> None:
 
 
 def _lock_fd(fd: int) -> None:
-    """Lock an open file without waiting; raises `OSError` when it is locked."""
+    """Lock an open file without blocking; raises `OSError` if it is locked."""
     if _HAS_FLOCK:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     else:

@@ -1,8 +1,7 @@
-"""Open folders: operations on the names in a directory handle, and walking the tree below. No link is followed.
+"""Open folders: operations relative to a directory fd, and tree walks. Symlinks are never followed.
 
-Trees may be deeper than Python recurses and than the kernel takes as one path: walks keep paths and few handles.
-
-ADR 114.
+Trees may be deeper than Python's recursion limit and longer than the kernel's path limit, so walks are
+iterative and keep paths and only a few open fds.
 """
 
 import contextlib
@@ -18,21 +17,21 @@ from handtools.host.files import syscalls
 
 _READ_FLAGS = os.O_RDONLY | syscalls.OPEN_FLAGS
 OPEN_FOLDER_TO_LIST_FLAGS = _READ_FLAGS | syscalls.DIRECTORY
-"""Flags to open a folder for listing; fails on a folder without read permission."""
+"""Flags to open a folder for listing; needs read permission."""
 OPEN_FOLDER_TO_ENTER_FLAGS = (syscalls.PATH_ONLY or _READ_FLAGS) | syscalls.DIRECTORY
-"""Flags to open a folder's handle for access to what is in it, which needs no read permission."""
+"""Flags to open a folder for access to its entries; needs no read permission."""
 NO_FOLLOW_FOLDER_FLAGS = OPEN_FOLDER_TO_ENTER_FLAGS | syscalls.NO_FOLLOW
 _NOT_FILES = {
-    "folder": ("a folder", "Look into it with `list`."),
-    "link": ("a link", "Name what it points to."),
+    "folder": ("a folder", "Use `list` to see its contents."),
+    "link": ("a symlink", "Use the path it points to."),
 }
 """For each kind that can't be read like a file: its name and the hint for the model."""
-_DEVICE = ("a pipe, a socket or a device", "Name a regular file.")
+_DEVICE = ("a pipe, a socket or a device", "Use the path of a regular file.")
 _NO_ENTRY_NAMES = frozenset({"", ".."})
 
 
 class FolderHandle:
-    """An open directory with operations on the names in it; on systems without directory handles, its path."""
+    """An open directory fd with operations on names in it; only a path on systems without `dir_fd`."""
 
     __slots__ = ("fd", "path")
 
@@ -42,7 +41,7 @@ class FolderHandle:
 
     @classmethod
     def at(cls, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS) -> Self:
-        """Open a folder by its absolute path, whose last part may not be a symbolic link."""
+        """Open a folder by its absolute path, whose last part must not be a symlink."""
         if not syscalls.HAS_DIR_FD:
             if not stat.S_ISDIR(os.lstat(path).st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
@@ -56,22 +55,21 @@ class FolderHandle:
         self.close()
 
     def close(self) -> None:
-        """Close the directory handle."""
         if self.fd is not None and self.fd >= 0:
             fd, self.fd = self.fd, -1
             os.close(fd)
 
     def name_for_os(self, name: str) -> str:
-        """A name in this folder in the form that `os` calls take: the name, or the full path without handles.
+        """Return a name as `os` calls need it: the name itself, or the full path if there is no `dir_fd`.
 
-        Raises `OSError` for what would lead to another folder: `..`, or a path.
+        Raises `OSError` for names that lead to another folder: `..` or a path.
         """
         if name in _NO_ENTRY_NAMES or "/" in name or os.sep in name:
             raise OSError(errno.EINVAL, "Not the name of an entry of this folder", name)
         return os.path.join(self.path, name) if self.fd is None else name
 
     def child(self, name: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS) -> "FolderHandle":
-        """Open a subfolder of this folder; a symbolic link is refused."""
+        """Open a subfolder; refuses symlinks."""
         entry = self.name_for_os(name)
         if self.fd is None:
             return FolderHandle.at(entry)
@@ -79,22 +77,22 @@ class FolderHandle:
         return FolderHandle(os.open(entry, flags | syscalls.NO_FOLLOW, dir_fd=self.fd), path)
 
     def own_stat(self) -> os.stat_result:
-        """The stat result of the folder itself."""
+        """Stat the folder itself."""
         return os.stat(self.path) if self.fd is None else os.fstat(self.fd)
 
     def stat(self, name: str) -> os.stat_result:
-        """The stat result of a name in this folder, following no link; raises `FileNotFoundError`."""
+        """Stat a name in this folder without following symlinks; raises `FileNotFoundError`."""
         return os.stat(self.name_for_os(name), dir_fd=self.fd, follow_symlinks=False)
 
     def find(self, name: str) -> os.stat_result | None:
-        """The stat result of a name in this folder, following no link; None when nothing has that name."""
+        """Stat a name in this folder without following symlinks; None if it does not exist."""
         try:
             return self.stat(name)
         except FileNotFoundError:
             return None
 
     def has(self, name: str) -> bool:
-        """Whether a name in this folder exists; a link to nothing does not."""
+        """Whether a name in this folder exists; false for a broken symlink."""
         return os.access(self.name_for_os(name), os.F_OK, dir_fd=self.fd)
 
     def writable(self, name: str) -> bool:
@@ -103,13 +101,13 @@ class FolderHandle:
         return os.access(self.name_for_os(name), os.W_OK, dir_fd=self.fd, effective_ids=effective)
 
     def link_target(self, name: str) -> bytes:
-        """The target of a symbolic link in this folder, as bytes."""
+        """Return the target of a symlink in this folder, as bytes."""
         return os.fsencode(os.readlink(self.name_for_os(name), dir_fd=self.fd))
 
     def open_file(self, name: str) -> int:
         """Open a regular file in this folder for reading and return its descriptor.
 
-        Raises `WrongKind` for others.
+        Raises `WrongKind` if it is not a regular file.
         """
         found, fd = self.stat_and_open_file(name)
         if fd is None:
@@ -117,7 +115,7 @@ class FolderHandle:
         return fd
 
     def stat_and_open_file(self, name: str) -> tuple[os.stat_result, int | None]:
-        """Stat a name in this folder and open a regular file: its stat result, and descriptor or None."""
+        """Stat a name in this folder and open it if it is a regular file; otherwise the fd is None."""
         if syscalls.can_reopen_path_handles():
             flags = syscalls.PATH_ONLY | syscalls.NO_FOLLOW
             return reopen_for_reading(os.open(self.name_for_os(name), flags, dir_fd=self.fd))
@@ -144,12 +142,12 @@ class FolderHandle:
         return os.open(self.name_for_os(name), flags, mode, dir_fd=self.fd)
 
     def open_created_file(self, name: str) -> int:
-        """Open a file that we created ourselves for reading and writing; returns its descriptor."""
+        """Open a file that we created for reading and writing; returns its descriptor."""
         flags = os.O_RDWR | syscalls.NO_FOLLOW | syscalls.OPEN_FLAGS
         return os.open(self.name_for_os(name), flags, dir_fd=self.fd)
 
     def create_link(self, name: str, target: bytes) -> None:
-        """Create a symbolic link in this folder."""
+        """Create a symlink in this folder."""
         os.symlink(os.fsdecode(target), self.name_for_os(name), dir_fd=self.fd)
 
     def create_folder(self, name: str) -> None:
@@ -173,7 +171,7 @@ class FolderHandle:
             os.close(fd)
 
     def _set_unreadable_mode(self, name: str, mode: int) -> None:
-        """Set the permission bits of a subfolder that its owner has no permission to read."""
+        """Set the permission bits of a subfolder that its owner can't read."""
         fd = os.open(name, NO_FOLLOW_FOLDER_FLAGS, dir_fd=self.fd)
         try:
             os.chmod(f"/proc/self/fd/{fd}", mode)
@@ -181,13 +179,13 @@ class FolderHandle:
             os.close(fd)
 
     def set_owner(self, name: str, like: os.stat_result) -> None:
-        """Give a subfolder the owner and group in another stat result."""
+        """Set the owner and group of an entry to those in a stat result."""
         if hasattr(os, "chown"):
             owner, group = like.st_uid, like.st_gid
             os.chown(self.name_for_os(name), owner, group, dir_fd=self.fd, follow_symlinks=False)
 
     def names(self) -> list[str]:
-        """The names of all entries in this folder."""
+        """List the names of all entries in this folder."""
         if self.fd is None:
             return os.listdir(self.path)
         fd = os.open(".", OPEN_FOLDER_TO_LIST_FLAGS, dir_fd=self.fd)
@@ -197,7 +195,7 @@ class FolderHandle:
             os.close(fd)
 
     def unlink(self, name: str) -> None:
-        """Delete a file or a symbolic link in this folder."""
+        """Delete a file or a symlink in this folder."""
         os.unlink(self.name_for_os(name), dir_fd=self.fd)
 
     def remove_folder(self, name: str) -> None:
@@ -205,10 +203,11 @@ class FolderHandle:
         os.rmdir(self.name_for_os(name), dir_fd=self.fd)
 
     def exchange(self, name: str, temporary: str, spare: str) -> None:
-        """Swap a name and a temporary one; raises `SyscallUnsupported` where the system can't.
+        """Swap a name and a temporary name; raises `SyscallUnsupported` if the system can't.
 
-        Where there is no call for it, a hard link under the name `spare` keeps the old file while the new one is
-        renamed over it: `name` is there at every moment, and only who replaces it in that instant loses a version.
+        Without RENAME_EXCHANGE, a hard link named `spare` keeps the old file while the new one is renamed
+        over it. `name` exists at all times; only a program that replaces it at that very moment loses a
+        version.
         """
         name, temporary, spare = map(self.name_for_os, (name, temporary, spare))
         try:
@@ -229,24 +228,24 @@ class FolderHandle:
         except (NotImplementedError, OSError) as error:
             if isinstance(error, FileNotFoundError):
                 raise
-            # A folder, a file system without hard links, or a file of somebody else.
+            # A folder, a file system without hard links, or another user's file.
             raise syscalls.SyscallUnsupported from error
         try:
             os.replace(temporary, name, **at)
         except BaseException as error:
             os.unlink(spare, dir_fd=self.fd)
             if isinstance(error, NotADirectoryError | IsADirectoryError):
-                raise syscalls.SyscallUnsupported from error  # a folder is to take the place of a file
+                raise syscalls.SyscallUnsupported from error  # a folder replaces a file
             raise
         os.rename(spare, temporary, **at)
 
     def replace(self, old: str, new: str) -> None:
-        """Rename within this folder, replacing what has the new name."""
+        """Rename within this folder, replacing an existing file."""
         old, new = self.name_for_os(old), self.name_for_os(new)
         os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
     def move_new(self, old: str, new: str) -> None:
-        """Rename within this folder; fails with EEXIST when the new name exists."""
+        """Rename within this folder; fails with EEXIST if the new name exists."""
         old, new = self.name_for_os(old), self.name_for_os(new)
         try:
             syscalls.rename_no_replace(self.fd, old, new)
@@ -260,7 +259,7 @@ class FolderHandle:
         try:
             os.link(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
         except (NotImplementedError, PermissionError):
-            # No hard links here: the check and the rename are two moments, the best this machine has.
+            # No hard links here: check, then rename. Not atomic, but the best this system offers.
             with contextlib.suppress(FileNotFoundError):
                 os.stat(new, dir_fd=self.fd, follow_symlinks=False)
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
@@ -269,14 +268,15 @@ class FolderHandle:
             os.unlink(old, dir_fd=self.fd)
 
     def sync(self) -> None:
-        """Sync the folder to disk, so that renames in it survive a crash.
+        """Fsync the folder, so that renames in it survive a crash.
 
         Does nothing where that is impossible.
         """
         if self.fd is None:
             return
         try:
-            # The handle only names the folder, so that a folder we may enter but not list still works.
+            # `self.fd` is O_PATH, so that unlistable folders work too. It can't be synced: reopen the
+            # folder.
             fd = os.open(".", OPEN_FOLDER_TO_LIST_FLAGS, dir_fd=self.fd)
         except PermissionError:
             return
@@ -290,7 +290,7 @@ class FolderHandle:
 
 
 def kind_of_mode(mode: int) -> NodeKind | None:
-    """The kind (file, folder, link) that an st_mode stands for; None for pipes, sockets and devices."""
+    """Return the kind (file, folder, link) of an st_mode; None for pipes, sockets and devices."""
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):
@@ -319,20 +319,20 @@ def not_a_file_error(found: os.stat_result, name: str) -> WrongKind:
 
 
 MOST_SYSCALL_PATH_BYTES = 4000
-"""How many bytes of a path are passed to the kernel at once; its limit is 4,096."""
+"""The most bytes of a path passed to the kernel at once; its limit is 4,096."""
 MOST_FOLDERS_KEPT_OPEN = 64
-"""How many folders a tree walk keeps open at most."""
+"""The most folders a tree walk keeps open."""
 _ODD_PARTS = frozenset({"", ".", ".."})
 _MOST_RACES = 32
 _NO_LINK_RESOLUTION = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS
 _WALK_BY_HAND_ERRNOS = {errno.EXDEV, errno.EAGAIN, errno.EPERM, errno.ENOSYS, errno.ENAMETOOLONG}
-"""Errors of openat2 after which a path is opened part by part: missing, forbidden, or the name is too long."""
+"""openat2 errors after which a path is opened part by part: not available, blocked, or path too long."""
 _SKIPPED_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}
-"""Errors for which a walk skips a folder: gone, not a folder any more, or no permission."""
+"""Errors for which a walk skips a folder: deleted, no longer a folder, or no permission."""
 
 
 class TreeEntry(NamedTuple):
-    """One file, link or folder found by a tree walk, with the open folder that contains it."""
+    """One file, symlink or folder found by a tree walk, with the open folder that contains it."""
 
     path: str
     folder: FolderHandle
@@ -341,9 +341,9 @@ class TreeEntry(NamedTuple):
 
 
 class SubfolderCache:
-    """Opens folders below a top folder by their relative paths and caches the last ones.
+    """Opens folders below a top folder by their relative paths and caches the most recent ones.
 
-    A returned handle belongs to the cache and is closed after `MOST_FOLDERS_KEPT_OPEN` others were asked for.
+    A returned handle belongs to the cache, which closes it after opening `MOST_FOLDERS_KEPT_OPEN` others.
     """
 
     def __init__(self, top: FolderHandle, *, flags: int = OPEN_FOLDER_TO_LIST_FLAGS) -> None:
@@ -360,7 +360,7 @@ class SubfolderCache:
         self._open.clear()
 
     def folder(self, path: str) -> FolderHandle:
-        """Open the folder at a relative path, following no link, or return the cached handle."""
+        """Return the cached handle of a relative path, or open it without following symlinks."""
         known = self._open.get(path)
         if known is not None:
             return known
@@ -383,9 +383,9 @@ class SubfolderCache:
 
 
 def walk_tree(top: FolderHandle, *, skipped: list[str] | None = None) -> Iterator[TreeEntry]:
-    """Walk everything below a folder, each folder before its contents; no link is followed.
+    """Walk everything below a folder, each folder before its contents, without following symlinks.
 
-    Folders that could not be looked into are added to `skipped`.
+    Folders that can't be opened are added to `skipped`.
     """
     waiting = [""]
     with SubfolderCache(top) as subtree:
@@ -409,14 +409,14 @@ def walk_tree(top: FolderHandle, *, skipped: list[str] | None = None) -> Iterato
 
 
 def join_path(above: str, name: str) -> str:
-    """Join a relative folder path and a name with `/`; the name alone for the top folder."""
+    """Join a relative folder path and a name with `/`; only the name if the path is empty."""
     return f"{above}/{name}" if above else name
 
 
 def open_inner_folder(
     top: FolderHandle, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS
 ) -> FolderHandle:
-    """Open a folder at a path below an open one; the empty path opens the same folder once more."""
+    """Open a folder at a path below an open one; the empty path reopens the same folder."""
     if top.fd is None:
         return open_folder_below(FolderHandle.at(top.path), path, flags=flags)
     if not path:
@@ -427,9 +427,9 @@ def open_inner_folder(
 def open_folder_below(
     start: FolderHandle, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS, kernel: bool = True
 ) -> FolderHandle:
-    """Open a folder below another, however deep, following no link (ELOOP at the first).
+    """Open a folder below another, at any depth, without following symlinks (they raise ELOOP).
 
-    Raises `OSError` for an absolute path and for one with an empty name, `.` or `..`. Closes the start folder.
+    Raises `OSError` for an absolute path or one with an empty part, `.` or `..`. Closes the start folder.
     """
     if path and not _ODD_PARTS.isdisjoint(path.split("/")):
         start.close()
@@ -450,7 +450,7 @@ def open_folder_below(
 
 
 def _leading_names(path: str) -> tuple[str, str]:
-    """Split a path into as many names as the kernel takes in one call, and the rest."""
+    """Split a path into as many leading names as the kernel accepts in one call, and the rest."""
     encoded = os.fsencode(path)
     if len(encoded) <= MOST_SYSCALL_PATH_BYTES:
         return path, ""
@@ -459,7 +459,7 @@ def _leading_names(path: str) -> tuple[str, str]:
 
 
 def open_child(folder: FolderHandle, name: str, flags: int) -> FolderHandle:
-    """Open a subfolder; raises ELOOP when the name is a symbolic link, whatever errno the system gives."""
+    """Open a subfolder; raises ELOOP for a symlink, even where the system reports ENOTDIR."""
     try:
         return folder.child(name, flags=flags)
     except NotADirectoryError:
@@ -469,14 +469,14 @@ def open_child(folder: FolderHandle, name: str, flags: int) -> FolderHandle:
 
 
 def open_beneath(root: FolderHandle, path: str, flags: int) -> int | None:
-    """Open a path below a folder with openat2, which refuses links (ELOOP); None when the kernel can't."""
+    """Open a path below a folder with openat2, which refuses symlinks (ELOOP); None if unavailable."""
     if root.fd is None:
         return None
     for _ in range(_MOST_RACES):
         try:
             return syscalls.openat2(root.fd, path, flags, _NO_LINK_RESOLUTION)
         except OSError as error:
-            if error.errno == errno.EAGAIN:  # a rename somewhere on the way, at this very moment
+            if error.errno == errno.EAGAIN:  # a concurrent rename in the path
                 continue
             if error.errno in _WALK_BY_HAND_ERRNOS:
                 return None
@@ -485,6 +485,6 @@ def open_beneath(root: FolderHandle, path: str, flags: int) -> int | None:
 
 
 def is_link(folder: FolderHandle, name: str) -> bool:
-    """Whether a name in a folder is a symbolic link."""
+    """Whether a name in a folder is a symlink."""
     found = folder.find(name)
     return found is not None and stat.S_ISLNK(found.st_mode)

@@ -1,8 +1,8 @@
-"""Paths of a workspace that git's settings name, such as the folder of `core.hooksPath` or a filter's program.
+"""Workspace paths named in git settings, such as the `core.hooksPath` folder or a filter program.
 
-The settings of the repositories and of the person are read as data; no git runs. They are read again only when a
-file that was looked at has another size or time, so that a plain edit costs a few calls of the system. What a name
-resolves to is looked up every time. ADR 163.
+The settings of the repositories and of the user are parsed as data; git does not run. They are read again
+only if the size or time of one of the files has changed, so that a plain edit costs only a few system
+calls. Symlinks in the named paths are resolved every time.
 """
 
 import os
@@ -22,18 +22,18 @@ from handtools.text.git_names import GIT_FOLDER
 from handtools.text.git_setting_paths import PathWord, setting_path_words
 
 MAX_CONFIG_FILES = 50
-"""The most files that are read for one repository, with those that they include."""
+"""The most configuration files read for one repository, including included ones."""
 _MAX_KNOWN_REPOSITORIES = 256
 _SETTINGS_FILES = ("config", "config.worktree")
 _LINKED_NAMES = (*_SETTINGS_FILES, "hooks", "info/attributes")
-"""What of a git folder may be a link to a file of the workspace that git goes by."""
+"""Entries of a git folder that git reads and that may be symlinks into the workspace."""
 _HOOKS_KEY = "core.hookspath"
 FileState = tuple[int | str, ...] | None
-"""Identity, size and times of a file or folder, and where a link leads; None if nothing is there."""
+"""Identity, size and times of a file or folder, and the target of a symlink; None if it does not exist."""
 
 
 class _GitFolders(NamedTuple):
-    """A repository: the top of its files, its git folder, and the one that its worktrees share."""
+    """A repository: its top folder, its git folder, and the git folder that its worktrees share."""
 
     top: str
     own: str
@@ -41,7 +41,7 @@ class _GitFolders(NamedTuple):
 
 
 class _Name(NamedTuple):
-    """A word of a setting that may be a path, and the folder that it is relative to."""
+    """A word in a setting that may be a path, and the folder to which it is relative."""
 
     key: str
     word: PathWord
@@ -51,7 +51,7 @@ class _Name(NamedTuple):
 def git_named_paths(
     folders: Mapping[str, str], paths: Collection[str], is_plain: SettingPredicate
 ) -> tuple[GitNamedPath, ...]:
-    """List what git's settings name in the repositories above some paths and above the workspace's folders.
+    """List the paths named in git settings of the workspace's repositories and those above some paths.
 
     `folders` are the workspace's folders by name; `paths` are absolute, below these folders.
     """
@@ -68,7 +68,11 @@ def git_named_paths(
 
 
 def _repositories(tops: Iterable[str], paths: Iterable[str]) -> list[_GitFolders]:
-    """The repositories at or above some paths, within the workspace's folders; if none, the one around these."""
+    """Return the repositories of the workspace folders and of the folders above some paths.
+
+    If there are none, returns a placeholder for each workspace folder, so that the user's settings are
+    read.
+    """
     found: dict[str, _GitFolders | None] = {}
     for top in tops:
         above = top
@@ -105,7 +109,7 @@ def _git_folders(top: str) -> _GitFolders | None:
 
 @dataclass(slots=True)
 class _NameSearch:
-    """The search for what the settings of one repository name, with all that was looked at."""
+    """Collects the names in one repository's settings, and the state of every file it reads."""
 
     repository: _GitFolders
     is_plain: SettingPredicate
@@ -144,7 +148,8 @@ class _NameSearch:
             is_include = parts.section in {"include", "includeif"} and parts.name == "path"
             for value in filter(None, values):
                 if is_include:
-                    # Git reads included files relative to the file that names them, all else relative to the top.
+                    # Git resolves included files relative to the including file, and all other paths
+                    # relative to the top.
                     base = os.path.dirname(os.path.realpath(file))
                     yield _Name(key, PathWord(_with_home(value), is_whole_folder=False), base)
                     yield from self._in_file(os.path.normpath(os.path.join(base, _with_home(value))))
@@ -161,7 +166,7 @@ class _NameSearch:
             return []
 
     def _look(self, path: str) -> None:
-        """Note the state of a file before it is read: if it changes meanwhile, it is read again."""
+        """Record the state of a file before reading it, so that a concurrent change causes another read."""
         self.states.setdefault(path, _state(path))
 
 
@@ -169,7 +174,7 @@ _known: dict[tuple[object, ...], tuple[dict[str, FileState], tuple[_Name, ...]]]
 
 
 def _names(repository: _GitFolders, is_plain: SettingPredicate) -> tuple[_Name, ...]:
-    """What the settings of a repository name, found out anew if something that was looked at has changed."""
+    """Return the names in a repository's settings, cached until one of the files changes."""
     key = (repository, is_plain, *map(os.environ.get, _PLACE_VARIABLES))
     states, names = _known.get(key, ({}, ()))
     if not states or any(_state(path) != state for path, state in states.items()):
@@ -182,14 +187,14 @@ def _names(repository: _GitFolders, is_plain: SettingPredicate) -> tuple[_Name, 
 
 
 _PLACE_VARIABLES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
-"""Variables that say where the person's settings are."""
+"""Variables that determine where the user's settings are."""
 
 
 @lru_cache(maxsize=64)
 def _files_of_person(
     home: str | None, config: str | None, given: str | None, system: str | None
 ) -> tuple[str, ...]:
-    """The files with the settings of the system and of the person, for values of `_PLACE_VARIABLES`."""
+    """Return the system's and the user's settings files, for values of `_PLACE_VARIABLES`."""
     del home, config
     files = [given] if given else [f"{each}/git/config" for each in (config_home(),) if each]
     files += [] if given else [f"{each}/.gitconfig" for each in (user_home(),) if each]
@@ -215,7 +220,7 @@ def _state(path: str) -> FileState:
 
 
 def _read_settings(file: str) -> GitConfig:
-    """The settings of a file; none if git could not read it."""
+    """Parse a settings file; empty if it is not valid git configuration."""
     text = read_small_text(file, SETTINGS_BYTES, links=True)
     try:
         return parse_git_config(text.encode("utf-8", "replace"))

@@ -1,9 +1,9 @@
-"""Read a git repository without trusting its configuration: renames, commits, exclude files, tracked content.
+"""Read a git repository without trusting its configuration: renames, commits, excludes, tracked content.
 
-This is the only module that starts git. A repository's configuration can name programs, and an archive or a
-command can bring a repository along. So git never sees one: it is given a folder of ours with a configuration of
-ours, in which only the objects are the repository's. What its HEAD is we read ourselves. Objects are data; nothing
-in them is executed. ADR 124.
+This is the only module that starts git. A repository's configuration can name programs to run, and an
+archive or a command can create such a repository. So git never reads that configuration: it runs in a
+temporary repository with our own configuration that links only the objects. HEAD is parsed here. Objects
+are data and are never executed.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ _EXCLUDE_BYTES = 1 << 20
 
 
 def repository_folders_above(root: str) -> tuple[str, ...]:
-    """The folders from the git repository's top down to the workspace's parent.
+    """Return the folders from the git repository's top down to the workspace's parent.
 
-    Empty when the workspace has its own `.git` or is in no repository.
+    Empty if the workspace has its own `.git` or is not in a repository.
     """
     if os.path.lexists(os.path.join(root, ".git")):
         return ()
@@ -45,7 +45,7 @@ def repository_folders_above(root: str) -> tuple[str, ...]:
 
 
 def worktree_excludes(folder: str) -> str:
-    """The text of `info/exclude` for a linked worktree, whose `.git` is a file that names the repository."""
+    """Return the text of `info/exclude` for a linked worktree, whose `.git` is a file."""
     try:
         own = _first_line(os.path.join(folder, ".git"))
         if not own.startswith(_GITDIR_PREFIX):
@@ -63,10 +63,10 @@ def worktree_excludes(folder: str) -> str:
 
 
 def is_regular_file_without_symlinks(path: str, root: str) -> bool:
-    """Whether a path is a regular file, reached through no symbolic link inside the root.
+    """Whether a path is a regular file that is reached without symlinks inside the root.
 
-    Ignore rules are read only from such files: which names a rule hides tells what is in the file, and a link may
-    lead to a file that nobody may read.
+    Ignore rules are read only from such files: the names that a rule hides reveal the file's contents, and
+    a symlink may point to a private file.
     """
     try:
         plain = stat.S_ISREG(os.lstat(path).st_mode)
@@ -81,14 +81,14 @@ def _first_line(path: str) -> str:
 
 
 RENAME_COMMITS = 300
-"""How many commits of the history are searched for renames."""
+"""How many commits are searched for renames."""
 GIT_LOG_SECONDS = 2.0
 _GIT_MEMORY_BYTES = 1 << 30
 _MOST_HOPS = 20
 _MOST_REFS_BYTES = 64 << 20
 _LOG_LIMITS = programs.ProgramLimits(seconds=GIT_LOG_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
 MAX_COMMIT_BYTES = 64 << 30
-"""Most bytes of all files of a commit that is checked out."""
+"""The largest total size of a commit's files that is checked out."""
 _LISTING_BYTES = 512 << 20
 _COMMIT_LIMITS = programs.ProgramLimits(
     seconds=600.0, memory_bytes=4 * _GIT_MEMORY_BYTES, file_bytes=MAX_COMMIT_BYTES
@@ -97,18 +97,18 @@ _LISTING_LIMITS = programs.ProgramLimits(
     seconds=600.0, memory_bytes=_GIT_MEMORY_BYTES, output_bytes=_LISTING_BYTES
 )
 GIT_PACK_SECONDS = 60.0
-"""How long git may take to read through a pack; one that takes longer could not be checked."""
+"""How long git may take to verify a pack; one that takes longer counts as not verified."""
 _PACK_LIMITS = programs.ProgramLimits(seconds=GIT_PACK_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
 _MISSING_OBJECTS_HINT = (
-    "Objects that a partial clone has not fetched, or borrows from another repository, are not read: "
-    "use a clone that has them."
+    "Objects missing from a partial clone, or borrowed from another repository, can't be read. "
+    "Use a full clone."
 )
 _LOOSE_FOLDER = re.compile("[0-9a-f]{2}")
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
 _COMMIT_START = re.compile(r"[0-9a-f]{4,64}")
 _COMMIT_NAME = re.compile(r"(?P<name>[^~^\s-][^~^\s]*)(?P<steps>(?:[~^][0-9]{0,4}){0,20})")
 _REF = re.compile(r"refs(?:/[^/\0\s]+)+")
-# A second wall: there is nothing left that these could switch off.
+# Defense in depth: our configuration enables none of these.
 _GIT_SETTINGS = (
     "core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false", "diff.external=",
     "safe.bareRepository=explicit", "protocol.allow=never",
@@ -125,9 +125,9 @@ _GIT_LOG_ARGS = (
 
 
 def path_after_git_renames(root: str | Path, path: str, *, workspace: str | Path = "") -> str | None:
-    """The present path of a file that commits have renamed; None when git knows of no rename.
+    """Return the current path of a file that commits have renamed; None if there is no rename.
 
-    `workspace`, if it is more than the folder `root`, is where the program may not come from.
+    The git program must not come from `workspace`, which defaults to `root`.
     """
     renames = _renames(os.path.realpath(root), workspace or root)
     now = path
@@ -143,7 +143,7 @@ class _Repository:
     """The parts of a git repository that are read: its top folder, objects, HEAD and shallow commits."""
 
     top: str
-    """The folder that paths in the repository are relative to."""
+    """The folder to which paths in the repository are relative."""
     objects: str
     head: str
     shallow: str
@@ -152,7 +152,7 @@ class _Repository:
     """The folder with the refs."""
 
     def commit_named(self, name: str) -> str:
-        """The id, or the start of one, for `HEAD`, a branch, a tag or an id; empty if it is none of these."""
+        """Return the (maybe abbreviated) id for `HEAD`, a branch, a tag or an id; empty otherwise."""
         if name == "HEAD":
             return self.head
         refs = (name, f"refs/heads/{name}", f"refs/tags/{name}", f"refs/remotes/{name}")
@@ -162,9 +162,9 @@ class _Repository:
 
 
 def commit_time(root: str | Path, name: str) -> float | None:
-    """When a commit was made, in seconds since 1970; None if there is no commit of that name.
+    """Return a commit's time in seconds since 1970; None if there is no such commit.
 
-    It may be named by its id or the start of one, `HEAD`, a branch or a tag, with `~2` or `^` after it.
+    `name` is an id, an abbreviated id, `HEAD`, a branch or a tag, optionally followed by `~2` or `^`.
     """
     place = os.path.realpath(root)
     repository = _find_repository(place)
@@ -195,7 +195,7 @@ def _renames(root: str, workspace: str | Path) -> dict[str, str]:
 
 
 def _run_git(repository: _Repository, workspace: str | Path, args: Sequence[str]) -> bytes:
-    """Run git on a folder of ours with the repository's objects; return what it prints, nothing if it fails."""
+    """Run git in a temporary repository with the same objects; returns its output, empty on failure."""
     try:
         with tempfile.TemporaryDirectory(prefix="handtools-git-") as folder:
             if not programs.is_outside_workspace(folder, workspace):
@@ -216,7 +216,7 @@ def _git(
     work_tree: Path | None = None,
     given: str = "",
 ) -> programs.ProgramResult | None:
-    """Run git in `own`, a repository whose configuration we wrote, with `given` as input; None without git."""
+    """Run git in `own`, a repository with our configuration, with `given` as stdin; None without git."""
     program = programs.find_program("git", workspace)
     if program is None:
         return None
@@ -238,7 +238,7 @@ def _git(
 
 
 def _make_bare_repository(folder: Path, repository: _Repository) -> None:
-    """Make a bare repository in `folder` with our own configuration that borrows the repository's objects."""
+    """Create a bare repository in `folder` with our configuration and the repository's objects."""
     _write_repository_files(folder, repository.head, is_bare=True)
     (folder / "HEAD").write_text(f"{repository.head}\n", "ascii")
     if repository.shallow:
@@ -247,7 +247,7 @@ def _make_bare_repository(folder: Path, repository: _Repository) -> None:
 
 
 def _write_repository_files(folder: Path, commit: str, *, is_bare: bool) -> None:
-    """Make the folders of a repository without objects, and its configuration."""
+    """Create the folders and configuration of a repository without objects."""
     for inner in ("refs/heads", "objects/pack"):
         (folder / inner).mkdir(parents=True)
     is_long = len(commit) == 64
@@ -258,9 +258,10 @@ def _write_repository_files(folder: Path, commit: str, *, is_bare: bool) -> None
 
 
 def _link_objects(source: str, target: Path) -> None:
-    """Link the folders and packs with a repository's own objects, and nothing else that is in its `objects`.
+    """Link the loose-object folders and packs of a repository, and nothing else in its `objects` folder.
 
-    `info/alternates` stays out, which names objects anywhere on this machine; so does what lies behind a link.
+    `info/alternates` is left out because it can name objects anywhere on this machine. Symlinks are
+    skipped.
     """
     for each in os.scandir(source):
         if _LOOSE_FOLDER.fullmatch(each.name) and each.is_dir(follow_symlinks=False):
@@ -272,10 +273,10 @@ def _link_objects(source: str, target: Path) -> None:
 
 
 def verify_pack(files: Mapping[str, str], id_chars: int, workspace: str | Path) -> bool:
-    """Whether the index of a pack, and its reverse index, are those that git makes for it.
+    """Whether the index and the reverse index of a pack are correct.
 
-    `files` are the absolute paths by suffix: `pack`, `idx` and perhaps `rev`. An index that says otherwise would
-    have git show other content under the name of an object.
+    `files` are the absolute paths by suffix: `pack`, `idx` and optionally `rev`. With a forged index, git
+    would show different content for an object id.
     """
     states = tuple((suffix, path, _file_state(path)) for suffix, path in sorted(files.items()))
     return all(state for *_, state in states) and _verify_pack(states, id_chars, str(workspace))
@@ -313,29 +314,29 @@ def _verify_pack(
 
 
 def head_commit(folder: Path) -> str:
-    """The commit id of HEAD in the repository of a folder, which is `.git` in it; empty when there is none."""
+    """Return the commit id of HEAD in a folder's `.git` repository; empty if there is none."""
     own = folder / ".git"
     return _head_commit(own, own) if _is_folder(own) else ""
 
 
 def write_commit(repository: str | Path, name: str, tree: Path, *, with_repository: bool) -> str:
-    """Check out a commit of a repository into `tree`, a folder that is made; returns the commit's id.
+    """Check out a commit of a repository into the new folder `tree`; returns the commit's id.
 
-    `tree` has a repository of that commit alone, with a configuration of ours, unless `with_repository` is False.
-    Every object has the hash that it is named by. The commit is named as for `commit_time`. Raises `UsageError` if
-    it is not there or objects of it are missing.
+    `tree` gets a repository with only that commit and our own configuration, unless `with_repository` is
+    False. Every object's hash is verified. `name` is as for `commit_time`. Raises `UsageError` if the
+    commit does not exist or objects are missing.
     """
     source = _repository_at(os.path.realpath(repository))
     if source is None:
         raise UsageError(
-            f"{os.fspath(repository)[:200]} has no git repository that can be read, with a commit."
+            f"{os.fspath(repository)[:200]} is not a readable git repository with at least one commit."
         )
     own = tree / ".git"
     with tempfile.TemporaryDirectory(prefix="handtools-git-", dir=tree.parent) as folder:
         _make_bare_repository(Path(folder), source)
         commit = _commit_id(Path(folder), source, name)
         _write_repository_files(own, commit, is_bare=False)
-        # Its parents are not fetched: the new repository is shallow.
+        # The parents are not copied: the new repository is shallow.
         wanted = f"--shallow {commit}\n{commit}\n"
         _git_output(
             Path(folder), ["pack-objects", "--revs", "-q", f"{own}/objects/pack/pack"], given=wanted
@@ -347,7 +348,7 @@ def write_commit(repository: str | Path, name: str, tree: Path, *, with_reposito
     ):
         (own / file).write_text(f"{text}\n", "ascii")
     for pack in (own / "objects" / "pack").glob("*.pack"):
-        # The index says which object is where. Made anew, it names each by its hash.
+        # Rebuild the index, so that each object is listed under its real hash.
         pack.with_suffix(".idx").unlink()
         _git_output(own, ["index-pack", os.fspath(pack)])
     _check_commit_size(own, commit)
@@ -360,7 +361,7 @@ def write_commit(repository: str | Path, name: str, tree: Path, *, with_reposito
 
 
 def _repository_at(place: str) -> _Repository | None:
-    """The repository of a folder, or above it; or the bare repository that a folder is."""
+    """Return the repository that contains a folder, or the folder itself if it is a bare repository."""
     is_bare = not os.path.lexists(os.path.join(place, ".git")) and all(
         _is_folder(os.path.join(place, part)) for part in ("objects", "refs")
     )
@@ -373,7 +374,7 @@ def _commit_id(own: Path, source: _Repository, name: str) -> str:
     start = source.commit_named(parts["name"]) if parts is not None else ""
     if parts is None or not start:
         raise UsageError(
-            f"There is no commit {name[:200]!r} in {source.top}. Name it by its id, a branch or a tag."
+            f"There is no commit {name[:200]!r} in {source.top}. Use a commit id, a branch or a tag."
         )
     wanted = f"{start}{parts['steps']}^{{commit}}"
     return _git_output(own, ["rev-parse", "--verify", wanted]).decode("ascii").strip()
@@ -383,17 +384,17 @@ def _git_output(own: Path, args: Sequence[str], *, work_tree: Path | None = None
     try:
         done = _git(own, args, _COMMIT_LIMITS, work_tree=work_tree, given=given)
     except programs.ProgramTimeout as late:
-        raise UsageError(f"The commit can't be read: {late}.") from late
+        raise UsageError(f"Can't read the commit: {late}.") from late
     if done is None:
-        raise HostError("Templates of commits need git, which is not installed.")
+        raise HostError("Templates from commits need git, which is not installed.")
     if done.code:
-        said = done.errors.decode(errors="replace").strip()[:500] or f"git {args[0]} ended with {done.code}"
-        raise UsageError(f"The commit can't be read: {said}. {_MISSING_OBJECTS_HINT}")
+        said = done.errors.decode(errors="replace").strip()[:500] or f"git {args[0]} failed: {done.code}"
+        raise UsageError(f"Can't read the commit: {said}. {_MISSING_OBJECTS_HINT}")
     return done.output
 
 
 def _check_commit_size(own: Path, commit: str) -> None:
-    """Raise `TooLarge` for a commit that would fill the disk: a few small trees can name each other many times."""
+    """Raise `TooLarge` for a commit that would fill the disk: small trees can expand exponentially."""
     rows: list[bytes] = []
     with contextlib.suppress(programs.ProgramTimeout):
         listed = _git(own, ["ls-tree", "-r", "-l", "-z", "--full-tree", commit], _LISTING_LIMITS)
@@ -401,13 +402,13 @@ def _check_commit_size(own: Path, commit: str) -> None:
     sizes = [size for row in rows if (size := row.partition(b"\t")[0].rpartition(b" ")[2]).isdigit()]
     if not rows or sum(map(int, sizes)) > MAX_COMMIT_BYTES:
         raise TooLarge(
-            f"The commit has more than {MAX_COMMIT_BYTES >> 30} GiB or {_LISTING_BYTES >> 20} MiB of names.",
-            hint="Use a smaller one.",
+            f"The commit exceeds {MAX_COMMIT_BYTES >> 30} GiB of data or {_LISTING_BYTES >> 20} MiB of names.",
+            hint="Use a smaller commit.",
         )
 
 
 def _set_checkout_modes(tree: Path) -> None:
-    """Give files and folders the modes that they have in git, whatever our umask is."""
+    """Set files and folders to the modes they have in git, regardless of our umask."""
     with FolderHandle.at(os.fspath(tree)) as top:
         for found in walk_tree(top):
             mode, is_folder = stat.S_IMODE(found.facts.st_mode), stat.S_ISDIR(found.facts.st_mode)
@@ -422,7 +423,7 @@ def _set_checkout_modes(tree: Path) -> None:
 
 
 def _find_repository(root: str) -> _Repository | None:
-    """Find the repository of the workspace, by the nearest `.git` in the folder or above it."""
+    """Find the repository of a folder: the nearest `.git` in it or above it."""
     for folder in (Path(root), *Path(root).parents):
         place = folder / ".git"
         if _is_folder(place):
@@ -438,9 +439,9 @@ def _worktree_repository(top: Path, link: Path) -> _Repository | None:
 
 
 def worktree_git_folder(link: Path) -> Path | None:
-    """The folder `.git/worktrees/NAME` of a linked worktree; None unless its `gitdir` names the worktree back.
+    """Return the `.git/worktrees/NAME` folder of a linked worktree; None unless its `gitdir` points back.
 
-    The repository is the second folder above, not what its `commondir` says: that could be any on this machine.
+    The repository is two folders up. `commondir` is not used: it could name any repository on this machine.
     """
     written = read_small_text(link).removeprefix("gitdir:").strip()
     record = Path(os.path.normpath(link.parent / written)) if written and "\0" not in written else None
@@ -463,7 +464,7 @@ def _read_repository(top: Path, own: Path, shared: Path) -> _Repository | None:
 
 
 def _is_folder(path: Path | str) -> bool:
-    """Whether a path is a folder itself, not a link to one."""
+    """Whether a path is a folder, not a symlink to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
@@ -471,7 +472,7 @@ def _is_folder(path: Path | str) -> bool:
 
 
 def _head_commit(own: Path, shared: Path) -> str:
-    """The commit id of HEAD, through a branch or packed refs; empty when it can't be found."""
+    """Return the commit id of HEAD, through a branch or packed refs; empty if it can't be found."""
     value = read_small_text(own / "HEAD").strip()
     for _ in range(_MOST_HOPS):
         if not value.startswith("ref:"):
@@ -488,7 +489,7 @@ def _is_plain_ref(name: str) -> bool:
 
 
 def _ref_value(shared: Path, name: str) -> str:
-    # A link on the way could lead to the refs of any repository.
+    # A symlink in the path could lead to the refs of another repository.
     straight = os.path.realpath(shared / name) == os.path.join(os.path.realpath(shared), name)
     return (straight and read_small_text(shared / name).strip()) or _packed_ref(shared, name)
 
@@ -505,7 +506,7 @@ _MOST_INDEX_BYTES = 64 << 20
 
 
 def git_index_above(root: str, path: str) -> bytes:
-    """The index of the nearest repository above a path, no further up than `root`; empty if there is none."""
+    """Return the index of the nearest repository above a path, up to `root`; empty if there is none."""
     folder = path
     while folder:
         folder = os.path.dirname(folder)
@@ -523,8 +524,8 @@ def git_index_above(root: str, path: str) -> bytes:
 def git_index_lists(index: bytes, data: bytes) -> bool:
     """Whether an index lists these bytes.
 
-    Listed by their hash, not by a name: who can write such a line has the bytes already, so an index that
-    a command has made says nothing that it did not know. ADR 164.
+    The check is by hash, not by name: a command that can add the hash to an index already has the bytes, so
+    a forged index reveals nothing new to it.
     """
     header = b"blob %d\0" % len(data)
     digests = (hashlib.sha1(header, usedforsecurity=False), hashlib.sha256(header))
@@ -534,7 +535,7 @@ def git_index_lists(index: bytes, data: bytes) -> bool:
 
 
 def _submodule_git_folder(root: str, link: Path) -> Path | None:
-    """The folder `.git/modules/NAME` of a submodule in the workspace; None if its `.git` leads elsewhere."""
+    """Return the `.git/modules/NAME` folder of a submodule; None if its `.git` file points elsewhere."""
     written = read_small_text(link).removeprefix("gitdir:").strip()
     folder = os.path.normpath(link.parent / written) if written and "\0" not in written else ""
     inside = folder.startswith(f"{root}/") and "/.git/modules/" in folder
@@ -566,14 +567,14 @@ def _read_index(path: str, state: tuple[int, ...]) -> bytes:
 
 
 _PASSED_ON_KEYS = ("user.name", "user.email", "init.defaultbranch")
-"""What of a person's own settings a command gets: whose commits they are. Nothing in it is run."""
+"""The user's git settings that commands get: the commit identity. None of them runs a program."""
 SYSTEM_GIT_CONFIG = "/etc/gitconfig"
 
 
 def passed_on_git_config(home: str) -> str:
-    """A git configuration for commands, with name and address from the person's own; their home is not shown."""
+    """Return a git configuration for commands with the user's identity; their home stays hidden."""
     found: dict[str, str] = {}
-    # The second wins, as with git.
+    # The second file wins, as in git.
     for file in (os.path.join(home, ".config/git/config"), os.path.join(home, ".gitconfig")):
         try:
             config = parse_git_config(

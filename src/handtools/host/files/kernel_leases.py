@@ -1,9 +1,8 @@
-"""Kernel leases on files: told when somebody opens one for writing.
+"""Kernel leases on files, which detect writers.
 
-A read lease makes the kernel hold back whoever opens the file for writing and tell us; without a lease (not the
-owner, another file system, another system) the bytes are compared a second time instead.
-
-ADR 102.
+With a read lease, the kernel blocks processes that open the file for writing and notifies us. If no lease
+is available (not the owner, unsupported file system or operating system), the bytes are compared a second
+time instead.
 """
 
 import os
@@ -25,7 +24,7 @@ _COMPARE_CHUNK_BYTES = 1 << 17
 
 
 class LeasedFile:
-    """An open file or link under a read lease, as it was when compared; `intact` says whether it is unchanged."""
+    """An open file or symlink under a read lease; `intact` tells whether it is still unchanged."""
 
     __slots__ = ("_leased", "_name", "fd", "found", "held", "node")
 
@@ -39,7 +38,7 @@ class LeasedFile:
 
     @classmethod
     def open_if_same_stat(cls, folder: FolderHandle, name: str, node: Node) -> Self | None:
-        """Open a file or link if its kind, size and mode equal those of `node`; None if they differ."""
+        """Open a file or symlink if its kind, size and mode match `node`; None if they differ."""
         try:
             found, fd = folder.stat_and_open_file(name)
         except FileNotFoundError:
@@ -47,7 +46,7 @@ class LeasedFile:
         except PermissionError:
             if node.held is None:
                 raise
-            found, fd = folder.stat(name), None  # what is only moved need not be readable
+            found, fd = folder.stat(name), None  # a file that is only moved need not be readable
         watched = cls(name, node, found, fd)
         alike = kind_of_mode(found.st_mode) == node.kind and watched._fits(found)
         if alike and (node.kind != "link" or folder.link_target(name) == node.data):
@@ -57,9 +56,9 @@ class LeasedFile:
 
     @classmethod
     def take(cls, folder: FolderHandle, name: str, node: Node) -> Self | None:
-        """Open a file and take a lease on it if its content equals `node`; None if it differs.
+        """Open a file and take a lease on it if its content matches `node`; None if it differs.
 
-        Raises `Busy` while someone writes to the file.
+        Raises `Busy` while another process has the file open for writing.
         """
         watched = cls.open_if_same_stat(folder, name, node)
         return (
@@ -67,9 +66,9 @@ class LeasedFile:
         )
 
     def hold(self) -> bool:
-        """Take the lease, then compare the content; closes the file and returns False when it differs.
+        """Take the lease, then compare the content; closes the file and returns False if it differs.
 
-        No lease keeps a folder's tree as it is: `is_tree_unchanged_at` is for when it is out of others' way.
+        Leases don't protect a folder's tree: check it with `is_tree_unchanged_at` after it was moved.
         """
         self.held = True
         if self.fd is None:
@@ -77,7 +76,7 @@ class LeasedFile:
         try:
             self._leased = _take_lease(self.fd, self._name)
             now = os.fstat(self.fd)
-            # The mode is copied to the new file: one that changed since must not be lost.
+            # The mode is copied to the new file, so a mode change in the meantime must not be lost.
             same = now.st_mode == self.found.st_mode and self._fits(now) and self._holds_bytes()
         except BaseException:
             self.close()
@@ -98,13 +97,13 @@ class LeasedFile:
         return found is not None and os.path.samestat(found, self.found)
 
     def intact(self) -> bool:
-        """Whether nobody has written to the file, or is waiting to, since the lease was taken."""
+        """Whether no process has written to the file, or is waiting to, since the lease was taken."""
         if self.fd is None:
-            return True  # a link can't be changed in place, a folder is looked at where it went
+            return True  # a symlink can't be changed in place; a folder is checked after its move
         return syscalls.is_lease_unbroken(self.fd) if self._leased else self._holds_bytes()
 
     def close(self) -> None:
-        """End the lease and close the file."""
+        """Release the lease and close the file."""
         if self.fd is None:
             return
         fd, self.fd = self.fd, None
@@ -132,15 +131,15 @@ class LeasedFile:
             return file_has_bytes(self.fd, data)
         if file_mark(self.fd, os.fstat(self.fd), like=held.mark) != held.mark:
             return False
-        # A look from outside can miss a write; where the bytes are at hand they are what counts.
+        # Size and time can miss a write, so compare the bytes if we have them.
         return not data or not is_stat_mark(held.mark) or file_has_bytes(self.fd, data)
 
 
 class WriteLease:
-    """A write lease on a new file while it is put in place: everyone who opens it waits until the lease ends.
+    """A write lease on a new file while it is moved to its target: every open blocks until the lease ends.
 
-    Without the lease a program that replaced the old file in the last instant could read our new file before its
-    own is put back, and lose its own bytes.
+    Without it, a program that replaced the old file just before our swap could read our file before its own
+    is swapped back, and lose its own bytes.
     """
 
     __slots__ = ("_fd",)
@@ -149,7 +148,7 @@ class WriteLease:
         self._fd: int | None = None
         try:
             fd = folder.open_created_file(name)
-        except PermissionError:  # a new file that its owner may not write to
+        except PermissionError:  # the new file is read-only for its owner
             return
         if syscalls.try_write_lease(fd):
             self._fd = fd
@@ -157,7 +156,7 @@ class WriteLease:
             os.close(fd)
 
     def copy_for_waiting_readers(self, folder: FolderHandle, name: str) -> bytes | None:
-        """Copy the content of another name into the leased file if readers wait for it.
+        """Copy the content of another name into the leased file if readers are waiting to open it.
 
         Returns the copied bytes.
         """
@@ -177,7 +176,7 @@ class WriteLease:
         return data
 
     def lift(self) -> None:
-        """End the write lease, so that everyone who waits can open the file."""
+        """Release the write lease, so that waiting processes can open the file."""
         if self._fd is None:
             return
         fd, self._fd = self._fd, None
@@ -192,7 +191,7 @@ def file_has_bytes(fd: int, data: bytes) -> bool:
     if len(data) < _COMPARE_CHUNK_BYTES:
         return read_bytes_at(fd, len(data) + 1, 0) == data
     start = 0
-    # In pieces that stay in the processor's cache, and without a copy of what they are compared with.
+    # In chunks that fit into the CPU cache, and without copying `data`.
     while part := read_bytes_at(fd, _COMPARE_CHUNK_BYTES, start):
         if not data.startswith(part, start):
             return False
@@ -206,7 +205,7 @@ def _take_lease(fd: int, name: str) -> bool:
         if time.monotonic() > deadline:
             raise Busy(
                 f"Another program has `{name}` open for writing.",
-                hint="Try again when it is done; nothing was changed.",
+                hint="Nothing was changed. Try again when that program is done.",
             )
         time.sleep(_LEASE_RETRY_SECONDS)
     return answer == "held"

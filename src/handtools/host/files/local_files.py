@@ -1,7 +1,7 @@
-"""Local files: reads, lists and changes files in a workspace folder on this machine, and nothing outside it.
+"""Local files: read, list and change files in a workspace folder on this machine, and nothing outside it.
 
-For undo, a large file is not copied but moved to the backups. What displaced it is recognized by its size and a
-modification time that is given to it, so that both are known before it is written. ADR 32.
+For undo, a large file is moved to the backups instead of copied. The file that replaces it is identified by
+its size and a modification time that we set, so that both are known before it is written.
 """
 
 import errno
@@ -27,9 +27,9 @@ from handtools.host.files.transaction_steps import OpenFolders, StepTarget
 from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
 LEAST_BYTES_MOVED_TO_BACKUPS = 1 << 20
-"""Files smaller than this many bytes are copied for undo and not moved to the backups."""
+"""Files smaller than this many bytes are copied for undo instead of moved to the backups."""
 LARGE_FILES_FOLDER = "large"
-"""The backup item for large files; the journal names each of them before it is moved there."""
+"""The backup item for large files; the journal records each file before it is moved there."""
 
 
 def has_large_file(change: Change, large_bytes: int) -> bool:
@@ -43,9 +43,9 @@ def has_large_file(change: Change, large_bytes: int) -> bool:
 def with_large_files_held(
     change: Change, folder: FolderHandle, name: str, vault: FolderBackups, large_bytes: int
 ) -> Change:
-    """The change with its large files marked to be moved to the backups instead of copied.
+    """Return the change with its large files marked to be moved to the backups instead of copied.
 
-    This needs backups on the same file system and a file without other hard links.
+    This requires backups on the same file system and a file without other hard links.
     """
     if not vault.suits(folder.own_stat().st_dev):
         return change
@@ -58,7 +58,7 @@ def with_large_files_held(
 
 
 def _can_move_aside(node: Node, found: os.stat_result, large_bytes: int) -> bool:
-    # Through another name the bytes could change after they were moved aside.
+    # Another hard link could be used to change the bytes after the file was moved.
     alone = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
     return alone and node.kind == "file" and node.held is None and len(node.data) > large_bytes
 
@@ -72,14 +72,14 @@ WHOLE_LIMIT_BYTES = 1 << 30
 """The largest file, in bytes, that is read in one piece."""
 _PSEUDO_FILE_BYTES = 1 << 16
 MOST_GIT_CHECKED_BYTES = 4 << 20
-"""A larger file with a private name is private, whether git tracks it or not."""
+"""A larger file with a private name is treated as private, even if git tracks it."""
 _MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR}
 
 
 class LocalFiles:
-    """Reads and changes files below one folder. No descriptor stays open, so thousands of instances are fine.
+    """Reads and changes files below one folder. Keeps no fd open, so thousands of instances are fine.
 
-    `kernel=False` resolves paths part by part even where openat2 could confine them. A replaced file larger than
+    `kernel=False` resolves paths part by part even if openat2 is available. A replaced file larger than
     `large_bytes` is moved to the backups, if there are any.
     """
 
@@ -98,17 +98,17 @@ class LocalFiles:
 
     @property
     def root(self) -> Path:
-        """The absolute path of the workspace folder, with symbolic links resolved."""
+        """The absolute path of the workspace folder, with symlinks resolved."""
         return Path(self._root.real)
 
     @property
     def vault(self) -> FolderBackups | None:
-        """The backups that keep moved files while they are not in the workspace; None without any."""
+        """The backups for files moved out of the workspace; None if there are none."""
         return self._vault
 
     @property
     def is_fast_to_read(self) -> bool:
-        """Whether the workspace is on a local file system, where a stat is answered without the network."""
+        """Whether the workspace is on a local file system, where a stat needs no network."""
         if self._near is None:
             self._near = all(map(is_local_filesystem, self._root.folders.values()))
         return self._near
@@ -127,7 +127,7 @@ class LocalFiles:
             raise os_error_as_tool_error(error, path) from error
 
     def facts(self, path: str) -> FileFacts | None:
-        """Kind, size, mode and times of what is at a located path; None when nothing is."""
+        """Return kind, size, mode and times of a located path; None if it does not exist."""
         inside = self._root.relative_located_path(path)
         try:
             return _facts_from(inside or ".", self._root.stat(inside))
@@ -139,7 +139,7 @@ class LocalFiles:
     def names(self, path: str) -> list[FileFacts]:
         """List a folder's entries with their kind, size and times, sorted by name.
 
-        Links are not followed, and our temporary files are left out.
+        Symlinks are not followed, and our temporary files are left out.
         """
         inside = self._root.relative_located_path(path)
         prefix = f"{inside}/" if inside else ""
@@ -152,7 +152,7 @@ class LocalFiles:
         return [_facts_from(prefix + name, it) for name, it in found if it and not is_temporary_name(name)]
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
-        """A snapshot of the path for undo: kind, mode and bytes, or a backup reference; links are not followed."""
+        """Snapshot a path for undo: kind, mode, and bytes or a backup reference. Never follows symlinks."""
         inside = self._root.relative_located_path(path)
         try:
             folder, name = self._root.open_parent_folder(inside)
@@ -166,7 +166,7 @@ class LocalFiles:
             raise os_error_as_tool_error(error, path) from error
 
     def renamed_path(self, path: str) -> str | None:
-        """The present path of a file that git commits have renamed; None when the history tells of none."""
+        """Return the current path of a file that git commits have renamed; None if there is no rename."""
         name, top, below = self._root.split(self._root.relative_located_path(path))
         found = git_repository.path_after_git_renames(top, below, workspace=self._root.real)
         return found and join_path(name, found)
@@ -184,14 +184,14 @@ class LocalFiles:
     def git_named_paths(
         self, paths: Collection[str], is_plain: SettingPredicate
     ) -> tuple[GitNamedPath, ...]:
-        """List the paths that git's settings name in the repositories above some located paths, and above all."""
+        """List paths named in git settings of the workspace's repositories and those above some paths."""
         inside = (self._root.split(self._root.relative_located_path(path)) for path in paths)
         return git_named_paths(
             self._root.folders, [os.path.join(top, below) for _, top, below in inside], is_plain
         )
 
     def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
-        """Whether the index files of a pack say what is in it; False if that can't be found out."""
+        """Whether the index files of a git pack are correct; False if that can't be determined."""
         _, top, below = self._root.split(self._root.relative_located_path(stem))
         files: dict[str, str] = {}
         for suffix in ("pack", "idx", "rev"):
@@ -214,7 +214,7 @@ class LocalFiles:
             raise os_error_as_tool_error(error, path) from error
 
     def locate(self, path: str) -> str:
-        """Resolve symbolic links inside the workspace: the path that locks, rules and the journal use.
+        """Resolve symlinks inside the workspace and return the path that locks, rules and the journal use.
 
         It need not exist.
         """
@@ -225,9 +225,9 @@ class LocalFiles:
             raise os_error_as_tool_error(error, path) from error
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
-        """Turn changes into planned writes with temporary names, large files to be moved.
+        """Turn changes into planned writes with temporary names, with large files marked to be moved.
 
-        Touches nothing on disk.
+        Changes nothing on disk.
         """
         steps = [PlannedWrite(self._with_large_files_held(change), temporary_name()) for change in changes]
         for step in steps:
@@ -237,18 +237,18 @@ class LocalFiles:
     def perform(self, steps: Sequence[PlannedWrite]) -> None:
         """Carry out all planned writes or none.
 
-        Raises `Stale`, and rolls back, when a file is not as in `before`.
+        Rolls back and raises `Stale` if a file does not match its `before`.
         """
         if steps:
-            # The folders of located paths, and no others: a link that has come in between leads somewhere else.
+            # Paths are located already; a symlink that has appeared since must not be followed.
             transaction.commit_steps(
                 [self._exact(step) for step in steps], self._root.open_folder_no_follow, self._vault
             )
 
     def sweep(self, step: PlannedWrite) -> str | None:
-        """After a crash, clean up a planned write's temporary file.
+        """Clean up a planned write's temporary file after a crash.
 
-        Says where another program's bytes were kept.
+        Returns a sentence if another program's bytes were kept, with their path.
         """
         change = self._exact(step).change
         handles = OpenFolders(self._root.open_folder_no_follow)
@@ -270,14 +270,14 @@ class LocalFiles:
             with self._root.open_folder_no_follow(parent) as folder:
                 return with_large_files_held(change, folder, name, self._vault, self._large_bytes)
         except (OSError, SymlinkInPath):
-            return change  # not to be done at all, as will be seen
+            return change  # `perform` will fail with the proper error
 
     def _exact(self, step: PlannedWrite) -> PlannedWrite:
         path = self._root.relative_located_path(step.change.path)
         if path == step.change.path and is_temporary_name(step.temporary):
             return step
         if not path or not is_temporary_name(step.temporary):
-            raise UsageError("A step has a path below the workspace and a name given by `plan`.")
+            raise UsageError("A step needs a path below the workspace and a temporary name from `plan`.")
         return PlannedWrite(Change(path, step.change.before, step.change.after), step.temporary)
 
 
@@ -317,13 +317,13 @@ def _node_at(folder: FolderHandle, name: str, path: str) -> Node | None:
 def _read_part(fd: int, known: int, path: str, start: int, size: int | None) -> bytes:
     if start < 0 or (size is not None and size < 0):
         raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
-    # A size of 0 may be a file that the system makes up as it is read.
+    # Size 0 may mean a pseudo-file, such as in /proc, whose content is generated on read.
     wanted = max(known - start, 0) if known else _PSEUDO_FILE_BYTES
     if size is not None:
         wanted = min(size, wanted)
     if wanted > WHOLE_LIMIT_BYTES:
         limit = f"{WHOLE_LIMIT_BYTES >> 20} MiB"
-        raise TooLarge(f"`{path}` holds more than {limit}.", hint="Read it in parts.")
+        raise TooLarge(f"`{path}` is larger than {limit}.", hint="Read it in parts.")
     data = read_bytes_at(fd, wanted, start)
     while known and len(data) < wanted:
         more = read_bytes_at(fd, wanted - len(data), start + len(data))

@@ -1,4 +1,4 @@
-"""Blob store: bytes kept by name as files in one folder outside the workspace, with clean-up by age and size."""
+"""Blob store: named bytes as files in one folder outside the workspace, with clean-up by age and size."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ class FolderBlobStore:
         self._folder = Path(folder)
 
     def put(self, data: bytes, *, name: str) -> None:
-        """Store bytes under a name; does nothing when the name is stored already."""
+        """Store bytes under a name; does nothing if the name exists already."""
         path = self._path(name)
         if path.exists():
             return
@@ -44,7 +44,7 @@ class FolderBlobStore:
             raise os_error_as_tool_error(error, name) from error
 
     def get(self, name: str) -> bytes:
-        """The stored bytes of a name; raises `KeyError` when there are none."""
+        """Return the bytes stored under a name; raises `KeyError` if there are none."""
         try:
             return self._kept(name).read_bytes()
         except FileNotFoundError:
@@ -53,7 +53,7 @@ class FolderBlobStore:
             raise os_error_as_tool_error(error, name) from error
 
     def part(self, name: str, start: int, size: int | None) -> bytes:
-        """A part of the stored bytes of a name, from `start`, without reading the rest into memory."""
+        """Return `size` bytes stored under a name, from `start`, without reading the rest into memory."""
         try:
             with open(self._kept(name), "rb") as file:
                 file.seek(start)
@@ -64,18 +64,18 @@ class FolderBlobStore:
             raise os_error_as_tool_error(error, name) from error
 
     def size(self, name: str) -> int:
-        """The number of bytes stored under a name; raises `KeyError` when there are none."""
+        """Return the number of bytes stored under a name; raises `KeyError` if there are none."""
         try:
             return self._kept(name).stat().st_size
         except FileNotFoundError:
             raise KeyError(name) from None
 
     def blob_path(self, name: str) -> Path:
-        """The path of a name's file, for a caller that writes it bit by bit; it can be read meanwhile."""
+        """Return the path of a name's file, for a caller that writes it while others read it."""
         return self._path(name)
 
     def tidy(self, *, max_bytes: int, max_age: float) -> int:
-        """Delete blobs older than `max_age` seconds, then the oldest until the rest fits; returns how many."""
+        """Delete blobs older than `max_age` s, then the oldest until the rest fits; returns the count."""
         kept = []
         for name in self.names():
             with contextlib.suppress(OSError):
@@ -91,30 +91,30 @@ class FolderBlobStore:
         return gone
 
     def drop(self, name: str) -> None:
-        """Delete the bytes stored under a name; no error when there are none."""
+        """Delete the bytes stored under a name; no error if there are none."""
         try:
             self._path(name).unlink(missing_ok=True)
         except OSError as error:
             raise os_error_as_tool_error(error, name) from error
 
     def names(self) -> list[str]:
-        """All names under which bytes are stored."""
+        """List all names under which bytes are stored."""
         with contextlib.suppress(FileNotFoundError):
             return sorted(name for name in os.listdir(self._folder) if _BLOB_NAME.fullmatch(name))
         return []
 
     def _kept(self, name: str) -> Path:
-        if not _BLOB_NAME.fullmatch(name):  # it may be a model's word: nothing was ever kept under it
+        if not _BLOB_NAME.fullmatch(name):  # it may come from a model
             raise KeyError(name)
         return self._folder / name
 
     def _path(self, name: str) -> Path:
         if not _BLOB_NAME.fullmatch(name):
-            raise UsageError(f"{name[:80]!r} is not a name the store takes.")
+            raise UsageError(f"{name[:80]!r} is not a valid blob name.")
         return self._folder / name
 
     def _sync(self) -> None:
-        if os.name == "nt":  # a folder can't be opened there
+        if os.name == "nt":  # Windows can't open folders
             return
         fd = os.open(self._folder, os.O_RDONLY)
         try:

@@ -1,11 +1,13 @@
-"""Path resolution: from a path that the model wrote to an open handle inside the workspace, refusing escapes.
+"""Path resolution: from a path written by the model to an open file in the workspace, refusing escapes.
 
-There are two steps, and between them the path is judged. `locate` follows links and says where a path leads;
-everything else takes such a located path and goes through no link at all. So what is opened is what was judged: a
-link that comes into the way in between is refused, and the path is located and judged again. ADR 114.
+There are two steps, and the policy checks the path between them. `locate` follows symlinks and returns the
+real path. All other methods take a located path and follow no symlink, so the file that is opened is the
+file that was checked: a symlink that appears in between is refused, and the path is located and checked
+again.
 
-In a workspace of several folders the first name of a path says which is meant. A link from one into another one
-is followed to the path it has there, so that it is judged as every other path of that folder. ADR 168.
+In a workspace with several folders, the first name of a path selects the folder. A symlink from one folder
+into another resolves to the target's path in that folder, so the policy treats it like any other path
+there.
 """
 
 import errno
@@ -38,7 +40,7 @@ _relative = windows_workspace_relative if os.name == "nt" else workspace_relativ
 
 
 class WorkspaceRoot:
-    """Resolves and opens paths below the workspace folder, which is opened anew for each use."""
+    """Resolves and opens paths below the workspace folder, which is reopened for each use."""
 
     def __init__(self, path: Path, *, kernel: bool) -> None:
         self.given = os.path.abspath(path)
@@ -48,9 +50,9 @@ class WorkspaceRoot:
         self._several = "" not in self.folders
 
     def relative(self, path: str) -> str:
-        """The path relative to the workspace, `""` for the workspace itself.
+        """Return the path relative to the workspace, `""` for the workspace itself.
 
-        Raises `OutsideWorkspace` for others.
+        Raises `OutsideWorkspace` for paths outside it.
         """
         tops = [("", self.given), ("", self.real), *(self.folders.items() if self._several else ())]
         problems = []
@@ -71,9 +73,10 @@ class WorkspaceRoot:
         return ", ".join(f"`{name}`" for name in self.folders)
 
     def split(self, path: str) -> tuple[str, str, str]:
-        """The name and real path of the folder that a path is in, and the path below it.
+        """Return the name and real path of a path's workspace folder, and the path below it.
 
-        For the top of a workspace of several folders, and names there that none has: no name, and the top itself.
+        For the top of a workspace with several folders, and for unknown names there, the name is empty and
+        the folder is the top itself.
         """
         if not self._several:
             return "", self.real, path
@@ -82,22 +85,22 @@ class WorkspaceRoot:
         return ("", self.real, path) if folder is None else (name, folder, below)
 
     def check_changeable(self, path: str) -> None:
-        """Raise `InvalidInput` for a path that is in none of several folders, or is one of them."""
+        """Raise `InvalidInput` for one of several workspace folders itself, or a path in none of them."""
         if not self._several:
             return
         name, _, below = self.split(self.relative_located_path(path))
         if name and not below:
             raise InvalidInput(
-                f"`{name}` is a folder of the workspace itself.", hint="Change what is in it."
+                f"`{name}` is a workspace folder and can't be changed itself.", hint="Change files in it."
             )
         if not name:
             raise InvalidInput(
-                f"`{path[:200]}` is in none of the workspace's folders, which are {self._shown()}.",
-                hint="Begin the path with the name of one of them.",
+                f"`{path[:200]}` is not in any workspace folder. The folders are {self._shown()}.",
+                hint="Start the path with one of these names.",
             )
 
     def names(self, path: str) -> list[tuple[str, os.stat_result | None]]:
-        """The names in a folder, sorted, each with its stat result; None for what is gone already."""
+        """List the names in a folder, sorted, each with its stat result; None if already deleted."""
         if self._several and not path:
             return [(name, self._find(name)) for name in self.folders]
         with self.open_folder_no_follow(path) as folder:
@@ -110,26 +113,26 @@ class WorkspaceRoot:
             return None
 
     def relative_located_path(self, path: str) -> str:
-        """The relative form of a path that we gave out ourselves: any file name is allowed in it."""
+        """Return the relative form of a path that we returned before; any file name is allowed."""
         plain = _ODD_PARTS.isdisjoint(path.split("/")) and "\0" not in path
         return path if plain and (path.isascii() or _is_encodable(path)) else self.relative(path)
 
     def open_folder_no_follow(self, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS) -> FolderHandle:
-        """Open a folder in the workspace, following no symbolic link; raises `SymlinkInPath` when there is one."""
+        """Open a folder in the workspace; raises `SymlinkInPath` if there is a symlink in the path."""
         _, top, below = self.split(path)
         root = FolderHandle.at(top, flags=OPEN_FOLDER_TO_ENTER_FLAGS if below else flags)
         with _refusing_links(path):
             return open_folder_below(root, below, flags=flags, kernel=self._kernel)
 
     def open_parent_folder(self, path: str) -> tuple[FolderHandle, str]:
-        """Open the folder that contains a path, following no link; returns its handle and the last name."""
+        """Open the parent folder of a path, refusing symlinks; returns its handle and the last name."""
         if path in self.folders:
             return self.open_folder_no_follow(path), "."
         above, _, name = path.rpartition("/")
         return self.open_folder_no_follow(above), name or "."
 
     def stat_and_open_path(self, path: str) -> tuple[os.stat_result, int | None]:
-        """Stat a located path and, if it is a regular file, open it for reading. No link is followed."""
+        """Stat a located path and open it for reading if it is a regular file, refusing symlinks."""
         handle = self._enter(path) if syscalls.can_reopen_path_handles() else None
         if handle is not None:
             return reopen_for_reading(handle)
@@ -141,7 +144,7 @@ class WorkspaceRoot:
         return found, fd
 
     def stat(self, path: str) -> os.stat_result:
-        """The stat result of a located path. No link is followed."""
+        """Stat a located path, refusing symlinks."""
         handle = self._enter(path)
         if handle is not None:
             try:
@@ -156,7 +159,7 @@ class WorkspaceRoot:
         return found
 
     def _enter(self, path: str) -> int | None:
-        """An O_PATH descriptor of a path; None where the kernel has no openat2 to refuse links."""
+        """Return an O_PATH fd of a path; None if the kernel lacks openat2, which refuses symlinks."""
         if not (self._kernel and syscalls.has_openat2()):
             return None
         _, top, below = self.split(path)
@@ -164,11 +167,11 @@ class WorkspaceRoot:
             return open_beneath(root, below or ".", syscalls.PATH_ONLY)
 
     def locate(self, path: str) -> str:
-        """Resolve the symbolic links of a path and return the real path in the workspace, which need not exist."""
+        """Resolve symlinks and return the real path in the workspace, which need not exist."""
         for hops in range(MOST_SYMLINKS):
             name, top, below = self.split(path)
             with FolderHandle.at(top) as root:
-                # What a link names may have dots in it, and no path with them is given out.
+                # A symlink target may contain `.` or `..`, which must not appear in the result.
                 if not hops and self._is_plain(root, below):
                     return path
                 try:
@@ -176,17 +179,17 @@ class WorkspaceRoot:
                     return join_path(name, _LinkResolver(root, tops).to(below)).rstrip("/")
                 except LinkToOutside as link:
                     path = self._in_another_folder(link)
-        raise OSError(errno.ELOOP, "too many links")
+        raise OSError(errno.ELOOP, "too many symlinks")
 
     def _in_another_folder(self, link: "LinkToOutside") -> str:
-        """The path of a link's target in another folder of the workspace; raises the error if it is in none."""
+        """Return a symlink target's path in another workspace folder; raises `link` if it is in none."""
         for name, folder in (*self.folders.items(), ("", self.real)) if self._several else ():
             if link.target == folder or link.target.startswith(f"{folder.rstrip('/')}/"):
                 return join_path(name, link.target.removeprefix(folder).strip("/")).rstrip("/")
         raise link
 
     def _is_plain(self, root: FolderHandle, path: str) -> bool:
-        """Whether a path contains no symbolic link, also at its end, so that it needs no resolving."""
+        """Whether a path contains no symlink, not even as its last part, and so needs no resolving."""
         if not path or not (self._kernel and syscalls.has_openat2()):
             return not path
         above, _, name = path.rpartition("/")
@@ -205,7 +208,7 @@ class WorkspaceRoot:
 
 
 class LinkToOutside(OSError):
-    """Raised for a link that leads out of the folder in which links are resolved, with its absolute target."""
+    """Raised for a symlink that leaves the folder being resolved, with its absolute target."""
 
     def __init__(self, message: str, target: str) -> None:
         super().__init__(errno.EXDEV, message)
@@ -213,7 +216,7 @@ class LinkToOutside(OSError):
 
 
 class _LinkResolver:
-    """Resolves symbolic links part by part with directory handles, and refuses those that leave the workspace."""
+    """Resolves symlinks part by part with directory fds, and refuses those that leave the workspace."""
 
     def __init__(self, root: FolderHandle, prefixes: tuple[str, ...]) -> None:
         self._prefixes = prefixes
@@ -223,7 +226,7 @@ class _LinkResolver:
         self._links = self._races = 0
 
     def to(self, path: str) -> str:
-        """The path with all symbolic links resolved, one at its end too."""
+        """Return the path with all symlinks resolved, including the last part."""
         self._todo.extend(path.split("/"))
         try:
             while self._todo:
@@ -246,7 +249,7 @@ class _LinkResolver:
         self._trail.pop().close()
 
     def _is_end(self, part: str) -> bool:
-        """Resolve one part of the path; True when it is the last one or does not exist: resolving ends."""
+        """Resolve one part of the path; True if it is the last one or does not exist, so resolving ends."""
         found = self._trail[-1].find(part)
         last = not any(self._todo)
         if found is not None and stat.S_ISLNK(found.st_mode):
@@ -270,7 +273,7 @@ class _LinkResolver:
 
     @contextmanager
     def _again_if(self, part: str, *swapped: int) -> Iterator[None]:
-        """Context manager that queues a part again when a folder became a link meanwhile, or a link a folder."""
+        """Context manager that retries a part if a folder was replaced by a symlink, or vice versa."""
         try:
             yield
         except OSError as error:
@@ -282,7 +285,7 @@ class _LinkResolver:
     def _follow(self, part: str) -> None:
         self._links += 1
         if self._links > MOST_SYMLINKS:
-            raise OSError(errno.ELOOP, "too many links")
+            raise OSError(errno.ELOOP, "too many symlinks")
         target = os.fsdecode(self._trail[-1].link_target(part))
         if os.path.isabs(target):
             target = self._inside(target)
@@ -297,7 +300,7 @@ class _LinkResolver:
             below = target.removeprefix(prefix.rstrip("/") + "/")
             if below != target:
                 return below
-        raise LinkToOutside("a link to outside", "/".join((target, *self._todo)))
+        raise LinkToOutside("a symlink to outside", "/".join((target, *self._todo)))
 
 
 def _is_encodable(path: str) -> bool:
@@ -309,10 +312,10 @@ def _is_encodable(path: str) -> bool:
 
 
 def symlink_in_path_error(path: str) -> SymlinkInPath:
-    """The `SymlinkInPath` error: a link appeared in the path after it had been located."""
+    """The `SymlinkInPath` error: a symlink appeared in the path after it had been located."""
     return SymlinkInPath(
-        f"A link has come into the way to `{path[:200]}`; nothing was read or written.",
-        hint="Look where it leads, and try again.",
+        f"A symlink has appeared in the path `{path[:200]}`; nothing was read or written.",
+        hint="Check where it leads, then try again.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Read small text files such as settings: regular files only, up to a size, and without waiting."""
+"""Read small text files such as settings: regular files only, up to a size limit, without blocking."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
 SMALL_FILE_BYTES = 64 << 10
 SETTINGS_BYTES = 1 << 20
-"""As long as the settings of a project may be."""
+"""The largest settings file that is read, in bytes."""
 _SMALL_FILE_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK"))
 _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 
@@ -15,7 +15,10 @@ _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 def read_small_text(
     path: str | os.PathLike[str], most: int = SMALL_FILE_BYTES, *, links: bool = False
 ) -> str:
-    """Read a regular file's text; empty when it is none or larger than `most` bytes, or a link without `links`."""
+    """Read a regular file's text; empty if it is not one, exceeds `most` bytes or is a symlink.
+
+    With `links`, symlinks are followed.
+    """
     try:
         fd = os.open(path, _SMALL_FILE_FLAGS | (0 if links else _NO_FOLLOW_FLAG))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Where the state of a workspace is kept: its folder, and the backups beside its files."""
+"""Where a workspace's state is kept: its state folder, and backups on its file system."""
 
 import contextlib
 import hashlib
@@ -14,15 +14,15 @@ _ODD_NAME_CHARS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def state_folder(root: str | Path) -> Path:
-    """The folder for a workspace's journal and other state.
+    """Return the folder for a workspace's journal and other state.
 
-    Created on first use with access for its owner only.
+    It is created on first use, accessible only to its owner.
     """
     real = Path(os.path.realpath(root))
     folder = state_root() / workspace_id(real)
     if is_in_workspace(folder, real):
         raise HostError(
-            f"The record of {real} would lie inside it; set {STATE_VARIABLE} to another folder."
+            f"The log of {real} would be inside that folder. Set {STATE_VARIABLE} to another folder."
         )
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -30,19 +30,22 @@ def state_folder(root: str | Path) -> Path:
     except OSError as error:
         reason = error.strerror or str(error)
         raise HostError(
-            f"{folder} can't be made: {reason}. Set {STATE_VARIABLE} to another folder."
+            f"Can't create {folder}: {reason}. Set {STATE_VARIABLE} to another folder."
         ) from error
     return folder
 
 
 def workspace_id(real: Path) -> str:
-    """A readable folder name for a workspace, unique on this machine, made from its real path."""
+    """Return a readable folder name for a workspace, unique on this machine, derived from its real path."""
     name = _ODD_NAME_CHARS.sub("-", real.name).strip("-.")[:40] or "root"
     return f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
 
 
 def backups_folder(root: str | Path, state: Path) -> Path:
-    """The folder for a workspace's backups, on its file system: in the state folder, or beside the workspace."""
+    """Return the folder for a workspace's backups, on the same file system if possible.
+
+    It is in the state folder or next to the workspace.
+    """
     real = Path(next(iter(workspace_folders(root).values())))
     device = real.stat().st_dev
     if not state.exists() or state.stat().st_dev == device:

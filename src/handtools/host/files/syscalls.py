@@ -1,7 +1,7 @@
 """System calls that Python lacks (openat2, renameat2, file leases), and the type of a folder's file system.
 
-Where a call is missing they raise or return so, and callers work with reduced guarantees. In place of renameat2
-macOS has renameatx_np, which is called as documented: not run by us on macOS. ADR 241, 259.
+If a call is missing, these functions raise or report it, and callers work with reduced guarantees. macOS
+has renameatx_np instead of renameat2; it is called as documented, but we have not tested it on macOS.
 """
 
 import errno
@@ -24,7 +24,7 @@ except ImportError:  # a Python built without libffi
     ctypes = None  # type: ignore[assignment]
 
 PATH_ONLY: int = os.O_PATH | os.O_CLOEXEC if hasattr(os, "O_PATH") else 0
-"""Flags to open a path without opening the file (O_PATH): no effect on pipes and devices."""
+"""Flags to open a path without opening the file (O_PATH), so without side effects on pipes and devices."""
 DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
 NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 OPEN_FLAGS: int = (
@@ -34,13 +34,13 @@ OPEN_FLAGS: int = (
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_NOINHERIT", 0)
 )
-"""Flags of every open: close on exec, no controlling terminal, non-blocking, binary."""
+"""Flags for every open: close on exec, no controlling terminal, non-blocking, binary."""
 HAS_DIR_FD: bool = {os.open, os.stat, os.rename, os.unlink, os.mkdir} <= os.supports_dir_fd
-"""Whether the system can look up names relative to an open folder (`dir_fd`)."""
+"""Whether the system can look up names relative to a directory fd (`dir_fd`)."""
 
 
 def is_root() -> bool:
-    """Whether this process runs as root, who may give files to others; nobody is root on Windows."""
+    """Whether this process runs as root and may change file owners; always false on Windows."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
@@ -51,19 +51,19 @@ _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276}
 _ON_MACOS: bool = sys.platform == "darwin"
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = (4, 2) if _ON_MACOS else (1, 2)
 _AT_FDCWD = -2 if _ON_MACOS else -100
-_F_SETSIG = 10  # F_SETSIG, which the fcntl module of Python 3.11 may not name
+_F_SETSIG = 10  # F_SETSIG, which may be missing from the fcntl module of Python 3.11
 _UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 _SHORTAGE_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
-"""Errors that pass, and say nothing about what the kernel can do: an answer after one would be kept for good."""
+"""Temporary errors that don't tell whether the kernel has the call, so the result must not be cached."""
 
 
 class SyscallUnsupported(Exception):
-    """Raised when this kernel or file system does not have the system call."""
+    """Raised when this kernel or file system does not support the system call."""
 
 
 @functools.cache
 def _load_openat2() -> Callable[..., int] | None:
-    """The C function for openat2, through ctypes; None unless on Linux."""
+    """The C function for openat2, through ctypes; None on systems other than Linux."""
     if ctypes is None or not sys.platform.startswith("linux"):
         return None
     number, text = ctypes.c_long, ctypes.c_char_p
@@ -74,7 +74,7 @@ def _load_openat2() -> Callable[..., int] | None:
 
 @functools.cache
 def _load_renameat2() -> Callable[..., int] | None:
-    """The C function for renameat2, or macOS's renameatx_np, through ctypes; None where there is neither."""
+    """The C function for renameat2, or renameatx_np on macOS, through ctypes; None if there is neither."""
     if ctypes is None or not (_ON_MACOS or sys.platform.startswith("linux")):
         return None
     number, text = ctypes.c_long, ctypes.c_char_p
@@ -103,12 +103,12 @@ def _open_how(flags: int, resolve: int) -> bytes:
 
 @functools.cache
 def has_openat2() -> bool:
-    """Whether the kernel has openat2, which resolves a path without leaving a folder."""
+    """Whether the kernel has openat2, which can resolve a path without leaving a folder."""
     try:
         os.close(openat2(_AT_FDCWD, "/", PATH_ONLY, 0))
     except SyscallUnsupported:
         return False
-    except OSError as error:  # containers of some age forbid the call with EPERM
+    except OSError as error:  # older container runtimes block the call with EPERM
         if error.errno in _SHORTAGE_ERRNOS:
             raise
         return False
@@ -122,7 +122,7 @@ def can_reopen_path_handles() -> bool:
 
 
 def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
-    """Open a path relative to a folder's descriptor with openat2 and its `resolve` flags; returns a descriptor."""
+    """Open a path relative to a directory fd with openat2 and its `resolve` flags; returns a descriptor."""
     opening = _load_openat2()
     if opening is None:
         raise SyscallUnsupported
@@ -139,7 +139,7 @@ def rename_exchange(folder: int | None, one: str, other: str) -> None:
 
 
 def rename_no_replace(folder: int | None, old: str, new: str, *, into: int | None = None) -> None:
-    """Rename, also `into` another folder; fails with EEXIST when the new name exists."""
+    """Rename, optionally `into` another folder; fails with EEXIST if the new name exists."""
     _renameat2(folder, old, folder if into is None else into, new, _RENAME_NOREPLACE)
 
 
@@ -161,17 +161,17 @@ LeaseWaiters = Literal["nobody", "readers", "writers"]
 
 
 def try_read_lease(fd: int) -> LeaseState:
-    """Try once to take a read lease on a file: the kernel then holds back whoever opens it for writing.
+    """Try once to take a read lease on a file: the kernel then blocks processes that open it for writing.
 
-    Returns `writer` when someone has the file open for writing already.
+    Returns `writer` if the file is already open for writing.
     """
     return _set_lease(fd, "F_RDLCK")
 
 
 def try_write_lease(fd: int) -> bool:
-    """Try once to take a write lease on a file: the kernel then holds back whoever opens it, also for reading.
+    """Try once to take a write lease on a file: the kernel then blocks every open, even for reading.
 
-    False when somebody else has the file open.
+    False if the file is already open elsewhere.
     """
     return _set_lease(fd, "F_WRLCK") == "held"
 
@@ -180,22 +180,22 @@ def _set_lease(fd: int, kind: str) -> LeaseState:
     if fcntl is None or not hasattr(fcntl, "F_SETLEASE"):
         return "unavailable"
     try:
-        # SIGURG is ignored by default; the default signal of a lease would end the process.
+        # SIGURG is ignored by default; the default lease signal, SIGIO, would kill the process.
         fcntl.fcntl(fd, _F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, getattr(fcntl, kind))
     except OSError as error:
-        # Neither owner nor privileged, or a file system without leases: the bytes are compared instead.
+        # Not the owner and not privileged, or no leases on this file system: callers compare bytes instead.
         return "writer" if error.errno == errno.EAGAIN else "unavailable"
     return "held"
 
 
 def is_lease_unbroken(fd: int) -> bool:
-    """Whether nobody has tried to open the file for writing since the lease was taken."""
+    """Whether no process has tried to open the file for writing since the lease was taken."""
     return bool(fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK)
 
 
 def lease_waiters(fd: int) -> LeaseWaiters:
-    """Whether readers, writers or nobody waits to open a file on which we have a write lease."""
+    """Which processes, if any, are waiting to open a file on which we have a write lease."""
     state = fcntl.fcntl(fd, fcntl.F_GETLEASE)
     if state == fcntl.F_WRLCK:
         return "nobody"
@@ -203,7 +203,7 @@ def lease_waiters(fd: int) -> LeaseWaiters:
 
 
 def end_lease(fd: int) -> None:
-    """End a file lease explicitly: a forked child's copy of the descriptor would keep the lease after a close."""
+    """Release a file lease. Closing is not enough: a forked child's copy of the fd keeps the lease."""
     fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
@@ -211,13 +211,13 @@ NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "fuse", "9p", "afs", "ceph", "lustr
 
 
 def is_local_filesystem(folder: str | Path) -> bool:
-    """Whether a folder is on a local file system; False when the type is unknown."""
+    """Whether a folder is on a local file system; False if the type is unknown."""
     kind = filesystem_type(folder)
     return kind is not None and not kind.startswith(NETWORK_FILESYSTEMS)
 
 
 def filesystem_type(folder: str | Path) -> str | None:
-    """The type of the file system of a folder, such as `ext4`; None when the system does not tell."""
+    """The type of a folder's file system, such as `ext4`; None if it can't be determined."""
     try:
         device = os.stat(folder).st_dev
         rows = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
@@ -227,7 +227,8 @@ def filesystem_type(folder: str | Path) -> str | None:
     mounts = [(row.split(" ")[2], row.split(" ")[4], row.partition(" - ")[2].split(" ")[0]) for row in rows]
     kinds = [kind for number, _, kind in mounts if number == wanted]
     if not kinds:
-        # Parts of a btrfs have device numbers that the table does not have: the innermost mount tells.
+        # btrfs subvolumes have device numbers that mountinfo does not list: use the innermost mount
+        # instead.
         above = [(len(place), kind) for _, place, kind in mounts if Path(folder).is_relative_to(place)]
         kinds = [kind for _, kind in sorted(above, key=lambda each: each[0])]
     return kinds[-1] if kinds else None

@@ -1,4 +1,4 @@
-"""Temporary files: write the new version beside its target, complete and synced, before it replaces the target."""
+"""Temporary files: the new version is written next to its target and synced before it replaces it."""
 
 import contextlib
 import os
@@ -19,21 +19,21 @@ _MOST_NAME_BYTES = 255
 _SECOND_NS = 1_000_000_000
 _MOST_SECONDS_AHEAD = 2
 _PRIVILEGE = stat.S_ISUID | stat.S_ISGID
-_UNCOPIED_ATTRIBUTES = {"security.capability"}  # a privilege given to the old bytes, not to ours
+_UNCOPIED_ATTRIBUTES = {"security.capability"}  # a privilege granted to the old bytes, not to the new ones
 
 
 def temporary_name() -> str:
-    """A new random name for a temporary file beside its target."""
+    """Return a random name for a temporary file next to its target."""
     return TEMPORARY_PREFIX + secrets.token_hex(_TOKEN_BYTES)
 
 
 def spare_name(temporary: str) -> str:
-    """The name of an old file while names are exchanged in several calls, to be found after a crash."""
+    """Return the old file's name during a swap in several renames, to find it after a crash."""
     return _other_name(temporary, 8)
 
 
 def unfinished_name(temporary: str) -> str:
-    """The name of a large new file until it is complete: what is under it after a crash is nobody else's."""
+    """Return the name of a large new file until it is complete; after a crash it can be deleted safely."""
     return _other_name(temporary, 4)
 
 
@@ -48,7 +48,7 @@ def is_temporary_name(name: str) -> bool:
 
 
 def conflict_copy_name(name: str) -> str:
-    """The visible name, beside the target, under which another program's bytes are kept after a conflict."""
+    """Return a visible name next to the target for keeping another program's bytes after a conflict."""
     ending = f".handtools-recovered-{secrets.token_hex(3)}"
     while len(os.fsencode(name)) > _MOST_NAME_BYTES - len(ending):
         name = name[:-1]
@@ -58,9 +58,9 @@ def conflict_copy_name(name: str) -> str:
 def write_node_under_temporary_name(
     folder: FolderHandle, name: str, node: Node, like: LeasedFile | None = None
 ) -> os.stat_result:
-    """Create a file, link or folder with the content of `node` under a name, synced to disk; returns its stat.
+    """Create a file, symlink or folder with the content of `node`, synced to disk; returns its stat result.
 
-    A file gets the owner and attributes of the file `like` that it will replace.
+    A file gets the owner and attributes of `like`, the file that it will replace.
     """
     if node.kind == "file":
         return _create_temporary_file(folder, name, node, like)
@@ -77,7 +77,8 @@ def _create_temporary_file(
     folder: FolderHandle, name: str, node: Node, like: LeasedFile | None
 ) -> os.stat_result:
     writing = unfinished_name(name) if node.held else name
-    # A new file takes the user's mask, as with any editor; one that replaces is private until it is alike.
+    # A new file follows the umask, as in any editor. A replacement is private until it has the old file's
+    # mode.
     fd = folder.create_file(writing, 0o666 if like is None else 0o600)
     try:
         made = os.fstat(fd)
@@ -114,7 +115,7 @@ def _copy_metadata_to(like: LeasedFile, fd: int, made: os.stat_result, mode: int
         _copy_attributes(like.fd, fd)
     privilege = was.st_mode & _PRIVILEGE if kept else 0
     wanted = stat.S_IMODE(was.st_mode) if mode is None else mode
-    # Last, for a change of owner clears the privilege bits; and never more of them than were there.
+    # Last, because chown clears the setuid and setgid bits. Never adds any that the old file lacked.
     _set_mode(fd, wanted & ~_PRIVILEGE | wanted & privilege)
 
 
@@ -146,15 +147,16 @@ def _copy_attributes(source: int, fd: int) -> None:
 
 
 def _set_time(fd: int, time_ns: int) -> None:
-    # Last, for every write sets it: the record has the file by this time.
+    # Last, because every write updates it: the journal identifies the file by this time.
     if os.utime in os.supports_fd:
         os.utime(fd, ns=(time_ns, time_ns))
 
 
 def _set_later_second(fd: int, was: os.stat_result) -> None:
-    """Give a file a later whole second than that of the one it replaces, unless that is far ahead of the clock.
+    """Set a file's mtime at least one second after the replaced file's, unless that is far in the future.
 
-    Python takes a source of the same size and second for the one it has compiled, and runs the old code. ADR 289.
+    Python reuses the cached bytecode of a source file with the same size and mtime second, running old
+    code.
     """
     now = os.fstat(fd).st_mtime_ns // _SECOND_NS
     before = was.st_mtime_ns // _SECOND_NS

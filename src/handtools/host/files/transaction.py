@@ -1,9 +1,10 @@
-"""File transactions: carry out all planned writes or none, and clean up what a crash left behind.
+"""File transactions: carry out all planned writes or none, and clean up after a crash.
 
-New files are made beside their targets and are durable before any target changes; then the targets are compared
-and held, and change places with the new files; then the folders are made durable. Only after a last look at what
-was displaced is it removed: the lease has been held all that time, so a writer who had found the old file by name
-just before it was displaced is seen as well. Any failure takes the earlier steps back, in reverse. ADR 5.
+New files are created next to their targets and synced before any target changes. Then the targets are
+compared, put under lease and swapped with the new files, and the folders are synced. A displaced file is
+deleted only after a last check: the lease has been in effect the whole time, so it also detects a writer
+that opened the old file by name just before the swap. On any failure the earlier steps are rolled back in
+reverse order.
 """
 
 import os
@@ -37,9 +38,9 @@ from handtools.host.files.transaction_steps import (
 )
 
 _NOTHING_CHANGED = re.compile(r"; nothing was written(?=\.)| Nothing was changed\.")
-"""The sentence in an error message that says that nothing was changed, removed when a rollback failed."""
+"""The part of an error message that says that nothing was changed; removed if a rollback failed."""
 MOST_LEASES = 64
-"""How many files are under lease at once; the others of a large transaction are compared twice instead."""
+"""The most files under lease at once; the rest of a large transaction are compared twice instead."""
 
 
 def commit_steps(
@@ -47,7 +48,7 @@ def commit_steps(
     open_folder: Callable[[str], FolderHandle],
     vault: FolderBackups | None = None,
 ) -> None:
-    """Carry out all planned writes or none: on any failure the finished steps are rolled back in reverse order."""
+    """Carry out all planned writes or none: on failure, roll back the finished steps in reverse order."""
     handles = OpenFolders(open_folder)
     moves = _transaction_steps(steps, handles, vault)
     begun: list[TransactionStep] = []
@@ -62,7 +63,7 @@ def commit_steps(
     except ToolError as error:
         left, error.unsettled = _roll_back(begun)
         if left:
-            # What could not be put back has changed after all, or is another program's by now.
+            # A step that could not be rolled back did change a file, or another program changed it.
             error.message = _NOTHING_CHANGED.sub("", error.message)
         error.hint = " ".join([error.hint, *left]).strip()
         raise
@@ -118,7 +119,7 @@ def _transaction_step(
 
 def _open_parent(place: StepTarget) -> None:
     try:
-        place.folder  # noqa: B018 — opened here, where a missing folder can be named
+        place.folder  # noqa: B018 — opened here so that the error can name a missing folder
     except FileNotFoundError:
         raise NotFound(
             f"There is no folder `{place.parent}`; nothing was written.", hint="Create it first."
@@ -144,14 +145,14 @@ def _sync(moves: Sequence[TransactionStep], handles: OpenFolders) -> None:
 
 
 def _roll_back(begun: Sequence[TransactionStep]) -> tuple[list[str], bool]:
-    """Roll back steps; returns what is to be said of those that stay, and whether the disk refused one of them."""
+    """Roll back steps; returns notes on those that remain, and whether any failed with an error."""
     kept, refused = [], False
     for move in reversed(begun):
         try:
             note = move.roll_back()
         except (OSError, StorageFault) as error:
             reason = error.strerror if isinstance(error, OSError) else error.message
-            note = f"`{move.place.path}` could not be put back: {reason}. The next call tries again."
+            note = f"`{move.place.path}` could not be restored: {reason}. The next call tries again."
             refused = True
         if note:
             kept.append(note)
@@ -161,7 +162,7 @@ def _roll_back(begun: Sequence[TransactionStep]) -> tuple[list[str], bool]:
 def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | None) -> str | None:
     """Delete a crashed step's temporary file if the journal has its bytes.
 
-    Else rename it visibly and say where.
+    Otherwise rename it to a visible name and return a sentence with that name.
     """
     folder, _, temporary = place.folder_and_names
     note = finish_swap(place)
@@ -179,7 +180,8 @@ def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | N
     elif before is None:
         note = keep_beside_target(place)
     else:
-        # Another writer's, displaced just before the crash: it gets its name back if that still holds only ours.
+        # Another program's file, displaced just before the crash: swap it back if the target is still our
+        # file.
         note = undo_placement(place, before, after)
     folder.sync()
     return note
@@ -191,7 +193,7 @@ def _is_recorded(place: StepTarget, node: Node | None) -> bool:
 
 def _is_at(place: StepTarget, name: str, node: Node) -> bool:
     try:
-        # What is held keeps its mode, which may be all that tells the old from the new.
+        # Keep the mode of a file in the backups: it may be the only difference between old and new.
         alike = node if node.held else Node(node.kind, node.data)
         same = LeasedFile.take(place.folder, name, alike)
     except Busy:
@@ -202,7 +204,7 @@ def _is_at(place: StepTarget, name: str, node: Node) -> bool:
 
 
 def _is_unfinished(place: StepTarget, node: Node | None) -> bool:
-    """Whether the temporary file holds only the beginning of the node's bytes, from an interrupted write."""
+    """Whether the temporary file has only the beginning of the node's bytes, from an interrupted write."""
     found = place.folder.stat(place.temporary)
     if node is None or node.held or node.kind != "file" or kind_of_mode(found.st_mode) != "file":
         return False

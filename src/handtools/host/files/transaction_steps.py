@@ -1,10 +1,9 @@
-"""Steps of a file transaction: create, replace or delete one file, link or folder atomically, or roll it back.
+"""Steps of a file transaction: create, replace or delete a file, symlink or folder atomically, or undo it.
 
-The new file swaps names with the old one, so that what was displaced can still be looked at: if it is not what was
-compared, or someone wrote to it meanwhile, the two are swapped back. No bytes are removed that were not compared.
-A hard link is broken on purpose: writing in place would change a file outside the workspace through it.
-
-ADR 5, 32, 173.
+The new file swaps names with the old one, so the displaced file can still be checked. If it is not the file
+that was compared, or another program wrote to it in the meantime, the two are swapped back. No bytes are
+deleted that were not compared. Hard links are broken on purpose: writing in place could change a file
+outside the workspace.
 """
 
 import contextlib
@@ -29,7 +28,7 @@ _NOT_EMPTY_ERRNOS = {errno.ENOTEMPTY, errno.EEXIST}
 
 
 class OpenFolders:
-    """Cache of open folders by path; a folder that was closed is reopened only if it still is the same one."""
+    """Cache of open folders by path; a closed folder is reopened only if its inode is still the same."""
 
     def __init__(self, open_folder: Callable[[str], FolderHandle]) -> None:
         self._open_folder = open_folder
@@ -37,7 +36,6 @@ class OpenFolders:
         self._closed: dict[str, os.stat_result] = {}
 
     def folder(self, path: str) -> FolderHandle:
-        """The open folder at a path."""
         folder = self._open.get(path)
         if folder is not None:
             return folder
@@ -45,7 +43,7 @@ class OpenFolders:
         known = self._closed.pop(path, None)
         if known is not None and not os.path.samestat(known, folder.own_stat()):
             folder.close()
-            raise OSError(errno.ENOENT, "another folder is there now")
+            raise OSError(errno.ENOENT, "another folder has that path now")
         self._open[path] = folder
         if len(self._open) > MOST_OPEN_FOLDERS:
             self._close_oldest()
@@ -57,9 +55,9 @@ class OpenFolders:
             self._closed[path] = folder.own_stat()
 
     def forget(self, path: str, *, tree: bool) -> None:
-        """Drop the cached handle of a folder that is gone; with `tree` also those of all folders below it.
+        """Drop the cached fd of a folder that is gone; with `tree`, also the fds of all folders below it.
 
-        A folder that was removed because it was empty needs no look at all the others.
+        An empty folder that was removed does not need `tree`, which scans the whole cache.
         """
         gone = {path}
         if tree:
@@ -70,20 +68,19 @@ class OpenFolders:
                 folder.close()
 
     def sync(self) -> None:
-        """Sync every folder that was opened to disk, so that the renames survive a crash."""
+        """Fsync every folder that was opened, so that the renames survive a crash."""
         for path in [*self._open, *self._closed]:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # a folder that a step removed
                 self.folder(path).sync()
 
     def close(self) -> None:
-        """Close all folders."""
         for folder in self._open.values():
             folder.close()
         self._open.clear()
 
 
 class StepTarget:
-    """The target path of a step, the temporary name beside it, and the backups for files moved out."""
+    """The target path of a step, the temporary name next to it, and the backups for files moved out."""
 
     __slots__ = ("_handles", "_vault", "name", "parent", "temporary")
 
@@ -97,7 +94,7 @@ class StepTarget:
 
     @property
     def path(self) -> str:
-        """The target's path relative to the workspace."""
+        """The target's path, relative to the workspace."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
     @property
@@ -112,17 +109,17 @@ class StepTarget:
 
     @property
     def vault(self) -> FolderBackups:
-        """The backups; raises `UsageError` when there are none."""
+        """The backups; raises `UsageError` if there are none."""
         if self._vault is None:
-            raise UsageError("These files have no vault, so nothing in them can be held.")
+            raise UsageError("These files have no vault, so no file can be moved to the backups.")
         return self._vault
 
     def forget(self, *, tree: bool = False) -> None:
-        """Drop the cached handle of the folder at the target, which is gone; with `tree` all below it too."""
+        """Drop the cached fd of the target, a folder that is gone; with `tree`, also of all below."""
         self._handles.forget(self.path, tree=tree)
 
     def fetch(self, node: Node) -> None:
-        """Move a backup to the temporary name; raises `StorageFault` when the backup was changed."""
+        """Move a backup to the temporary name; raises `StorageFault` if the backup was changed."""
         assert node.held is not None
         if (
             node.kind == "file"
@@ -130,8 +127,8 @@ class StepTarget:
             and not self.vault.is_expected_backup(node.held)
         ):
             raise StorageFault(
-                f"What is kept of `{self.path}` was written to by another program; nothing was changed.",
-                hint="Write the file anew, or restore another version of it.",
+                f"Another program changed the backup of `{self.path}`; nothing was changed.",
+                hint="Write the file again, or restore another version of it.",
             )
         self.vault.take_out(node.held.ref, self.folder, self.temporary)
 
@@ -146,7 +143,7 @@ class StepTarget:
         self.vault.return_to_backups(node.held.ref, self.folder, self.temporary)
 
     def is_temporary_copy(self, node: Node | None) -> bool:
-        """Whether the temporary name can only hold a copy, perhaps incomplete, of a file in the backups."""
+        """Whether the temporary file is only a copy, maybe incomplete, of a file in the backups."""
         return node is not None and node.held is not None and self.vault.has(node.held.ref)
 
     def remove_temporary(self) -> None:
@@ -155,7 +152,7 @@ class StepTarget:
 
 
 class TransactionStep:
-    """One step of a transaction. Each phase is run for all steps before the next phase begins."""
+    """One step of a transaction. Each phase runs for all steps before the next phase begins."""
 
     def __init__(self, place: StepTarget) -> None:
         self.place = place
@@ -167,22 +164,22 @@ class TransactionStep:
         """Phase 2: check that the old file is as planned (raises `Stale`) and take a lease on it."""
 
     def land(self) -> None:
-        """Phase 3: put the new file in the place of the old one."""
+        """Phase 3: move the new file to the target, displacing the old one."""
 
     def recheck_old(self) -> None:
-        """Phase 4: check once more that nobody changed the old file; raises `Stale`."""
+        """Phase 4: check again that the old file was not changed; raises `Stale`."""
 
     def settle(self) -> None:
         """Phase 5: delete the old file, or move it into the backups."""
 
     def set_final_mode(self) -> None:
-        """Phase 6, innermost folders first: remove permissions that were only added for the transaction."""
+        """Phase 6, innermost folders first: remove permissions that were added only for the transaction."""
 
     def release(self) -> None:
-        """End the leases and close the files of this step."""
+        """Release the leases and close the files of this step."""
 
     def roll_back(self) -> str | None:
-        """Roll back what this step has done; returns a sentence about what another program's change prevents."""
+        """Roll back this step; returns a sentence if another program's change prevents part of that."""
         return None
 
 
@@ -199,7 +196,7 @@ class CreateFolder(TransactionStep):
         folder.create_folder(name)
         self._made = True
         if is_root():
-            folder.set_owner(name, folder.own_stat())  # the workspace is its owner's, whoever we are
+            folder.set_owner(name, folder.own_stat())  # as root: give it to the owner of the parent folder
         if self._node.mode is not None:
             folder.set_mode(name, self._node.mode | stat.S_IRWXU)
 
@@ -215,7 +212,7 @@ class CreateFolder(TransactionStep):
             except OSError as error:
                 if error.errno not in _NOT_EMPTY_ERRNOS:
                     raise
-                return f"The folder `{self.place.path}` has something in it and stays."
+                return f"The folder `{self.place.path}` is not empty and was kept."
         return None
 
 
@@ -244,7 +241,7 @@ class ChangeFolderMode(TransactionStep):
 
 
 class RemoveFolder(TransactionStep):
-    """Transaction step that removes a folder, once the other steps have removed what was in it."""
+    """Transaction step that removes a folder after the other steps have removed its contents."""
 
     def __init__(self, place: StepTarget, node: Node, leaving: Collection[str]) -> None:
         super().__init__(place)
@@ -279,9 +276,9 @@ class RemoveFolder(TransactionStep):
 
 
 def stale_target_error(place: StepTarget) -> Stale:
-    """The `Stale` error of a step whose target is not as planned."""
+    """The `Stale` error for a step whose target is not as planned."""
     return Stale(
-        f"`{place.path}` is no longer what this change was based on; nothing was written.",
+        f"`{place.path}` has changed since this change was planned; nothing was written.",
         hint="Read it again and redo the change.",
     )
 
@@ -303,14 +300,14 @@ PlaceFilePhase = Literal["planned", "staged", "landed", "settled"]
 
 
 class PlaceFile(TransactionStep):
-    """Transaction step that writes, creates or deletes a file or a link."""
+    """Transaction step that writes, creates or deletes a file or a symlink."""
 
     def __init__(self, place: StepTarget, before: Node | None, after: Node | None) -> None:
         super().__init__(place)
         self._before, self._after = before, after
         self._state: PlaceFilePhase = "planned"
         self._displaced = False
-        """Whether the old file is at the temporary name; False where names can't be swapped."""
+        """Whether the old file is at the temporary name; False if the system can't swap names."""
         self._old: LeasedFile | None = None
         self._made: os.stat_result | None = None
         self._mode: int | None = None
@@ -320,7 +317,7 @@ class PlaceFile(TransactionStep):
         self._find(self.place.folder, self.place.name)
         self.stage()
         if self._after is not None and self._after.kind == "folder":
-            self.land()  # what comes next may go into it
+            self.land()  # later steps may create files in it
 
     def stage(self) -> None:
         """Create the new file at the temporary name, or move it there from the backups."""
@@ -377,7 +374,8 @@ class PlaceFile(TransactionStep):
             raise stale_target_error(self.place)
 
     def _change_places(self) -> None:
-        # What is only moved is the same before and after: whoever sees it early sees nothing that is taken back.
+        # A file moved from the backups keeps its bytes, so a reader that opens it early sees nothing that a
+        # rollback would revert: no write lease needed.
         is_file = (
             self._after is not None and self._after.kind == "file" and not self._after.is_moved_from_backups
         )
@@ -393,13 +391,14 @@ class PlaceFile(TransactionStep):
                 veil.lift()
 
     def _return_at_once(self, veil: WriteLease | None) -> None:
-        """Swap the names back at once, because another program replaced the target in the last instant."""
+        """Swap the names back at once, because another program replaced the target just before the swap."""
         folder, name, temporary = self.place.folder_and_names
         swap_with_temporary(self.place)
         self._seen = self._after
         found = folder.find(temporary)
         if found and self._made and not os.path.samestat(found, self._made):
-            # They replaced ours as well: the newer of their two takes the name, as it would have without us.
+            # The other program replaced our file too: its newer version gets the name, as it would without
+            # us.
             swap_with_temporary(self.place)
         elif veil:
             shown = veil.copy_for_waiting_readers(folder, name)
@@ -415,7 +414,7 @@ class PlaceFile(TransactionStep):
         return self._before is not None and self._before.held is not None
 
     def _undisturbed(self) -> bool:
-        """Whether what is at the temporary name is the file that was compared, and nobody wrote to it since."""
+        """Whether the temporary name still refers to the compared file, and it was not written to since."""
         folder, _, temporary = self.place.folder_and_names
         return self._old is not None and self._old.is_at(folder, temporary) and self._old.intact()
 
@@ -425,11 +424,11 @@ class PlaceFile(TransactionStep):
         folder, _, temporary = self.place.folder_and_names
         if self._old is None:
             if not self._displaced:
-                return  # replaced for want of a swap, and let go: there is nothing left to look at
+                return  # replaced by a rename because the system can't swap names: nothing left to check
             self._old = LeasedFile.take(folder, temporary, self._before)
             known = self._old is not None
         else:
-            # The one look at a folder's tree: nothing of it is removed, it goes to the backups or back.
+            # The only check of a folder's tree: it is never deleted, only moved to the backups or back.
             known = not self._displaced or self._old.is_tree_unchanged_at(folder, temporary)
         if not known or not (self._undisturbed() if self._displaced else self._old and self._old.intact()):
             raise stale_target_error(self.place)
@@ -443,7 +442,7 @@ class PlaceFile(TransactionStep):
         if self._displaced:
             store_displaced(self.place, self._before)
         if self._after is not None and self._after.held and self._after.is_moved_from_backups:
-            self.place.vault.drop(self._after.held.ref)  # left there only where it had to be copied
+            self.place.vault.drop(self._after.held.ref)  # still there only if it had to be copied
         if self._old is not None:
             self._mode = stat.S_IMODE(self._old.found.st_mode)
         self._state, self._displaced = "settled", False
@@ -465,7 +464,7 @@ class PlaceFile(TransactionStep):
     def _drop_made(self) -> str | None:
         """Delete the new file, unless another program wrote to it while it was visible.
 
-        Then says where it is kept.
+        In that case, returns a sentence that says where the file is kept.
         """
         if self._seen is not None:
             ours = _lease_again(self.place, self.place.temporary, self._seen)
@@ -479,7 +478,7 @@ class PlaceFile(TransactionStep):
         return None
 
     def _has_landed(self) -> bool:
-        """Whether the rename has happened, by looking at the disk: an interrupt may come before it is recorded."""
+        """Check on disk whether the rename happened: an interrupt may come before `_state` is set."""
         if self._state in {"landed", "settled"}:
             return True
         found = self.place.folder.find(self.place.temporary)
@@ -492,7 +491,7 @@ class PlaceFile(TransactionStep):
         return True
 
     def _make_again(self, before: Node) -> None:
-        """Write the old file again from its recorded bytes, when it was not kept or is deleted already."""
+        """Write the old file again from its recorded bytes, if it was not kept or has been deleted."""
         if before.held:
             self.place.fetch(before)
             return
@@ -504,7 +503,7 @@ class PlaceFile(TransactionStep):
 
 
 class ReplaceFolderByFile(TransactionStep):
-    """Transaction step that removes an empty folder and puts a file or a link in its place."""
+    """Transaction step that replaces an empty folder with a file or a symlink."""
 
     def __init__(self, old: RemoveFolder, new: PlaceFile) -> None:
         super().__init__(new.place)
@@ -531,7 +530,7 @@ class ReplaceFolderByFile(TransactionStep):
 def undo_placement(place: StepTarget, before: Node | None, after: Node | None) -> str | None:
     """Roll back a step whose new file is in place: swap the old file back from the temporary name.
 
-    Returns a sentence when another program's change prevents that.
+    Returns a sentence if another program's change prevents that.
     """
     folder, name, temporary = place.folder_and_names
     if after is None:
@@ -553,7 +552,7 @@ def undo_placement(place: StepTarget, before: Node | None, after: Node | None) -
 
 
 def discard_temporary(place: StepTarget) -> bool:
-    """Delete the file or empty folder at the temporary name; False when it is a folder with something in it."""
+    """Delete the file or empty folder at the temporary name; False if it is a folder that is not empty."""
     folder, _, temporary = place.folder_and_names
     found = folder.find(temporary)
     if found is None:
@@ -571,7 +570,7 @@ def discard_temporary(place: StepTarget) -> bool:
 
 
 def discard_unfinished(place: StepTarget) -> None:
-    """Delete a large new file whose writing was interrupted, if there is one."""
+    """Delete a large new file whose write was interrupted, if there is one."""
     with contextlib.suppress(FileNotFoundError):
         place.folder.unlink(temporary_file.unfinished_name(place.temporary))
 
@@ -596,9 +595,9 @@ def return_unplaced(place: StepTarget, node: Node | None) -> bool:
 
 
 def swap_with_temporary(place: StepTarget, *, keep: bool = False) -> bool:
-    """Swap target and temporary name; False where the system can't and the old file was replaced.
+    """Swap target and temporary name; False if the system can't, in which case the old file was replaced.
 
-    With `keep` the old file is never replaced: where names can't be swapped, three renames are used.
+    With `keep` the old file is never replaced: if names can't be swapped, three renames are used.
     """
     folder, name, temporary = place.folder_and_names
     spare = temporary_file.spare_name(temporary)
@@ -616,9 +615,9 @@ def swap_with_temporary(place: StepTarget, *, keep: bool = False) -> bool:
 
 
 def finish_swap(place: StepTarget) -> str | None:
-    """After a crash in the middle of `swap_with_temporary`, leave the names as they are before or after it.
+    """Complete or revert a `swap_with_temporary` that was interrupted by a crash.
 
-    Returns a sentence when another program's change prevents that.
+    Returns a sentence if another program's change prevents that.
     """
     folder, name, temporary = place.folder_and_names
     spare = temporary_file.spare_name(temporary)
@@ -653,7 +652,7 @@ def _rename_back(place: StepTarget, before: Node | None) -> str | None:
 
 
 def _keep_theirs(place: StepTarget, before: Node | None) -> str:
-    """Leave another program's file at the target and keep the replaced one visibly beside it; says where."""
+    """Leave another program's file at the target, keep the displaced one next to it; returns a note."""
     folder, _, temporary = place.folder_and_names
     if folder.find(temporary) is not None:
         old = before and _lease_again(place, temporary, before)
@@ -661,11 +660,11 @@ def _keep_theirs(place: StepTarget, before: Node | None) -> str:
             return keep_beside_target(place)
         old.close()
         store_displaced(place, before)
-    return f"`{place.path}` was changed by another program meanwhile and stays as it is."
+    return f"`{place.path}` was changed by another program in the meantime and was left as it is."
 
 
 def keep_beside_target(place: StepTarget) -> str:
-    """Rename the file at the temporary name to a visible name beside the target.
+    """Rename the file at the temporary name to a visible name next to the target.
 
     Returns a sentence that names it.
     """
@@ -675,4 +674,4 @@ def keep_beside_target(place: StepTarget) -> str:
 def _keep_beside_target(place: StepTarget, hidden: str) -> str:
     kept = temporary_file.conflict_copy_name(place.name)
     place.folder.move_new(hidden, kept)
-    return f"What another program wrote to `{place.path}` meanwhile is kept beside it as `{kept}`."
+    return f"Another program changed `{place.path}` in the meantime; its version is kept as `{kept}`."

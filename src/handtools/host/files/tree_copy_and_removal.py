@@ -1,4 +1,4 @@
-"""Copy or remove a whole folder tree through handles, hostile ones too."""
+"""Copy or delete a folder tree through directory fds, safe even for hostile trees."""
 
 import contextlib
 import errno
@@ -24,7 +24,7 @@ _COPY_TARGET_FLAGS = (
 
 
 def copy_tree(source: FolderHandle, old: str, target: FolderHandle, new: str) -> None:
-    """Copy a file, link or folder tree, with modes, times, owners, extended attributes, hard links and holes."""
+    """Copy a file, symlink or tree with modes, times, owners, extended attributes, hard links and holes."""
     found = source.stat(old)
     if not stat.S_ISDIR(found.st_mode):
         _copy_file_or_link(source, old, target, new, found)
@@ -34,9 +34,9 @@ def copy_tree(source: FolderHandle, old: str, target: FolderHandle, new: str) ->
         there = stack.enter_context(SubfolderCache(stack.enter_context(source.child(old))))
         here = stack.enter_context(SubfolderCache(stack.enter_context(target.child(new))))
         paths = [""]
-        for path in paths:  # it grows as we go
+        for path in paths:  # grows while iterating
             paths += _copy_folder(there.folder(path), here.folder(path), path)
-        # The innermost first: a folder that may not be written to is made so when nothing more comes in.
+        # Innermost first: a folder becomes read-only only after its contents are complete.
         for path in reversed(paths):
             _copy_folder_metadata(there.folder(path), here.folder(path))
 
@@ -108,7 +108,7 @@ def _copy_file(source: int | None, old: str, target: int | None, new: str) -> No
 
 
 def _data_ranges(fd: int, size: int) -> list[tuple[int, int]]:
-    """The (start, end) byte ranges of a file that hold data; the rest of a sparse file is holes."""
+    """Return the (start, end) ranges of a sparse file that contain data; the rest is holes."""
     found, end = [], 0
     try:
         while end < size:
@@ -116,7 +116,7 @@ def _data_ranges(fd: int, size: int) -> list[tuple[int, int]]:
             end = os.lseek(fd, start, os.SEEK_HOLE)
             found.append((start, end))
     except (OSError, AttributeError) as error:
-        if getattr(error, "errno", None) != errno.ENXIO:  # nothing but a hole up to the end
+        if getattr(error, "errno", None) != errno.ENXIO:  # only a hole up to the end
             return [(0, size)]
     return found
 
@@ -129,13 +129,13 @@ def _copy_attributes(source: int | str, target: int | str) -> None:
 
 
 def remove_tree(folder: FolderHandle, name: str) -> None:
-    """Delete a file, link or folder tree below an open folder; no error when nothing has that name."""
+    """Delete a file, symlink or folder tree below an open folder; no error if it does not exist."""
     if _try_remove(folder, name):
         return
     _make_enterable(folder, name)
     with folder.child(name) as top, SubfolderCache(top) as subtree:
         paths = [""]
-        for path in paths:  # it grows as we go
+        for path in paths:  # grows while iterating
             paths += _empty_folder(subtree.folder(path), path)
         for path in reversed(paths[1:]):
             above, _, last = path.rpartition("/")
@@ -144,10 +144,11 @@ def remove_tree(folder: FolderHandle, name: str) -> None:
 
 
 def empty_hostile_folder(folder: FolderHandle, *, most: int, but: Collection[str] = ()) -> None:
-    """Delete what is in a folder that somebody may be writing to, however deep; except some names in it.
+    """Delete the contents of a folder, of any depth, that another process may be writing to.
 
-    Subfolders are first moved up into the folder: no path is long, and none leads through another folder. At most
-    `most` folders are looked into, and what can't be deleted stays: somebody may be making more all the time.
+    Entries named in `but` are kept. Subfolders are first moved up into the folder, so that paths stay short
+    and never lead through another folder. Visits at most `most` folders, because another process may keep
+    adding more; entries that can't be deleted remain.
     """
     waiting = [name for name in folder.names() if name not in but]
     for _ in range(most):
@@ -170,7 +171,7 @@ def empty_hostile_folder(folder: FolderHandle, *, most: int, but: Collection[str
 
 
 def _empty_folder(inside: FolderHandle, path: str) -> list[str]:
-    """Delete a folder's files, links and empty subfolders; returns the paths of subfolders that are not empty."""
+    """Delete a folder's files, symlinks and empty subfolders; returns the paths of the other subfolders."""
     left = [name for name in inside.names() if not _try_remove(inside, name)]
     for name in left:
         _make_enterable(inside, name)
@@ -178,7 +179,7 @@ def _empty_folder(inside: FolderHandle, path: str) -> list[str]:
 
 
 def _try_remove(folder: FolderHandle, name: str) -> bool:
-    """Delete a file, link or empty folder; False when the name is a folder that is not empty."""
+    """Delete a file, symlink or empty folder; False if the folder is not empty."""
     try:
         folder.unlink(name)
     except FileNotFoundError:
@@ -196,7 +197,7 @@ def _try_remove(folder: FolderHandle, name: str) -> bool:
 
 
 def _make_enterable(folder: FolderHandle, name: str) -> None:
-    """Add read, write and search permission for the owner to a folder, so that its contents can be deleted."""
+    """Give the owner full permission for a folder, so that its contents can be deleted."""
     mode = stat.S_IMODE(folder.stat(name).st_mode)
     if mode & 0o700 != 0o700:
         folder.set_mode(name, mode | 0o700)

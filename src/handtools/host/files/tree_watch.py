@@ -1,6 +1,7 @@
-"""Watch folders for changes by anybody, with inotify: one instance for the whole process.
+"""Watch folders for changes by any process, with one inotify instance for the whole process.
 
-A user may have 128 inotify instances, and a process can serve hundreds of workspaces: so all of them share one.
+Linux allows 128 inotify instances per user by default, and one process can serve hundreds of workspaces, so
+all workspaces share one instance.
 """
 
 import contextlib
@@ -20,9 +21,9 @@ from dataclasses import dataclass
 from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
 
 MAX_WATCHED_FOLDERS = 100_000
-"""How many folders one tree may have watched; the system may allow fewer."""
+"""The most folders watched in one tree; the system may allow fewer."""
 CHANGE_GATHER_SECONDS = 0.02
-"""How long events are gathered after the first one, so that a save in several steps is one change."""
+"""How long to collect events after the first one, so that a save in several steps is one change."""
 _CLOSE_WRITE, _ATTRIB, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x8, 0x4, 0x40, 0x80, 0x100, 0x200
 _EVENTS = _CLOSE_WRITE | _ATTRIB | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _ONLY_FOLDERS, _NO_FOLLOW = 0x01000000, 0x02000000
@@ -30,12 +31,12 @@ _IS_FOLDER, _OVERFLOW, _WATCH_REMOVED = 0x40000000, 0x4000, 0x8000
 _EVENT = struct.Struct("iIII")
 _READ_BYTES = 1 << 16
 _PAUSE_SECONDS = 0.001
-"""A pause after events were read, in which the next ones of the same names become one."""
+"""Pause after reading events, during which further events for the same name are coalesced."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderEvent:
-    """A change of one name in a watched folder."""
+    """A change to one name in a watched folder."""
 
     folder: str
     name: str
@@ -43,72 +44,71 @@ class FolderEvent:
 
     @property
     def path(self) -> str:
-        """The path of the name, relative to the watched tree."""
+        """The path relative to the watched tree."""
         return join_path(self.folder, self.name)
 
     @property
     def is_lost(self) -> bool:
-        """Whether more events came than the kernel keeps, so that some are missing."""
+        """Whether the kernel's event queue overflowed, so that events were lost."""
         return bool(self.mask & _OVERFLOW)
 
     @property
     def is_folder(self) -> bool:
-        """Whether the name is that of a folder."""
+        """Whether the name refers to a folder."""
         return bool(self.mask & _IS_FOLDER)
 
     @property
     def is_new(self) -> bool:
-        """Whether the name was created, or moved here."""
+        """Whether the name was created or moved here."""
         return bool(self.mask & (_CREATE | _MOVED_TO))
 
     @property
     def is_gone(self) -> bool:
-        """Whether the name was deleted, or moved away."""
+        """Whether the name was deleted or moved away."""
         return bool(self.mask & (_DELETE | _MOVED_FROM))
 
     @property
     def has_content(self) -> bool:
-        """Whether there is something new to read under the name: a new file, or one that was written."""
+        """Whether there is new content to read: the file is new or was written."""
         return bool(self.mask & (_CREATE | _MOVED_TO | _CLOSE_WRITE))
 
 
 class EventQueue:
-    """The events of the folders that one tree watches; `notify` is called after some were added.
+    """The events of the folders watched for one tree; `notify` is called after events were added.
 
-    Events of the same name become one, so that a program that renames without a pause does not keep us busy.
+    Events for the same name are merged, so that a program that renames continuously can't keep us busy.
     """
 
     def __init__(self, notify: Callable[[], None]) -> None:
         self._masks: dict[tuple[str, str], int] = {}
-        """The event bits by folder and name, in the order of the last event."""
+        """The event bits by folder and name, ordered by the time of the last event."""
         self._lock = threading.Lock()
         self.notify = notify
 
     def add(self, folder: str, name: str, mask: int) -> None:
-        """Add an event."""
         with self._lock:
             self._masks[folder, name] = self._masks.pop((folder, name), 0) | mask
 
     def take(self) -> list[FolderEvent]:
-        """Take the events that are there now."""
+        """Remove and return all queued events."""
         with self._lock:
             masks, self._masks = self._masks, {}
         return [FolderEvent(folder, name, mask) for (folder, name), mask in masks.items()]
 
 
 class _Inotify:
-    """The inotify instance of this process, and the thread that reads it."""
+    """The inotify instance of this process, and the thread that reads from it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._fd = -1
         self._paths: dict[int, dict[EventQueue, str]] = {}
-        """For each watch, the queues that its events go to, each with its own path of the folder."""
+        """For each watch, the queues that receive its events, each with the folder's path in that tree."""
         self._watches: dict[EventQueue, dict[str, int]] = {}
         self._abandoned: deque[EventQueue] = deque()
 
     def watch(self, queue: EventQueue, path: str, place: str) -> bool:
-        """Watch the folder at `place` and name it `path` in its events; False if the system does not allow it."""
+        """Watch the folder at `place`, reported as `path` in events; False if the system refuses."""
         with self._lock:
             watches = self._watches.setdefault(queue, {})
             if (self._fd < 0 and not self._open()) or len(watches) >= MAX_WATCHED_FOLDERS:
@@ -117,7 +117,7 @@ class _Inotify:
             watch = _libc().inotify_add_watch(self._fd, os.fsencode(place), flags)
             if watch < 0:
                 return False
-            # A folder that was moved keeps its watch and gets its new path.
+            # inotify returns the same watch for a folder that was moved; record its new path.
             self._paths.setdefault(watch, {})[queue] = path
             watches[path] = watch
             return True
@@ -132,16 +132,16 @@ class _Inotify:
     def unwatch_all(self, queue: EventQueue) -> None:
         """Stop watching all folders of a queue.
 
-        This may be called by the garbage collector at any moment, so the folders are left by the next drain.
+        The garbage collector may call this at any time, so the watches are removed by the next `drain`.
         """
         self._abandoned.append(queue)
 
     def serves(self, queue: EventQueue) -> bool:
-        """Whether a queue gets the events of what it watches; one that was made before a fork does not."""
+        """Whether a queue receives events; false for a queue created before a fork."""
         return queue in self._watches
 
     def drain(self) -> None:
-        """Hand out all events that the kernel has queued by now."""
+        """Deliver all events that the kernel has queued so far."""
         with self._lock:
             while self._abandoned:
                 queue = self._abandoned.popleft()
@@ -152,7 +152,7 @@ class _Inotify:
             queue.notify()
 
     def _forget_after_fork(self) -> None:
-        """Leave the instance to the parent process, whose queues it serves."""
+        """Drop the inherited instance in a forked child; it belongs to the parent process."""
         if self._fd >= 0:
             os.close(self._fd)
         self.__init__()  # type: ignore[misc]
@@ -184,8 +184,9 @@ class _Inotify:
                 _libc().inotify_rm_watch(self._fd, watch)
 
     def _read(self) -> Iterator[EventQueue]:
-        """Put all events that are queued now into the queues that they are for; yields those queues."""
-        # Not until none is left: a program that renames without a pause makes them faster than we read.
+        """Distribute all events queued so far to their queues; yields those queues."""
+        # Don't read until the queue is empty: a program that renames continuously adds events faster than
+        # we read.
         left = _queued_bytes(self._fd) if self._fd >= 0 else 0
         while left > 0:
             try:
@@ -216,10 +217,10 @@ INOTIFY = _Inotify()
 
 
 class TreeWatch:
-    """Tells which paths of a tree changed, as far as they are wanted."""
+    """Reports changed paths in a tree, filtered by `wanted`."""
 
     def __init__(self, root: str, wanted: Callable[[str], bool] = lambda _: True) -> None:
-        """`wanted` says whether a path is of interest; a folder that is not is left out with all below it."""
+        """`wanted` returns whether a path is of interest; unwanted folders are skipped entirely."""
         self._root = root
         self._wanted = wanted
         self._ready = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -228,11 +229,10 @@ class TreeWatch:
         self._closed = False
 
     def start(self, since: int) -> set[str]:
-        """Watch the tree; the paths in it that have changed since a time, in ns by the file system's clock."""
+        """Start watching; returns paths changed after `since`, in ns by the file system's clock."""
         return set(self._added("", since))
 
     def close(self) -> None:
-        """Remove all watches."""
         INOTIFY.unwatch_all(self._queue)
         with self._closing:
             self._closed = True
@@ -244,7 +244,7 @@ class TreeWatch:
                 os.eventfd_write(self._ready, 1)
 
     def changes(self, wake: int) -> Iterator[set[str]]:
-        """Wait for changes again and again and yield the paths, until `wake` is readable."""
+        """Yield sets of changed paths as they occur, until `wake` is readable."""
         waiting = select.poll()
         waiting.register(self._ready, select.POLLIN)
         waiting.register(wake, select.POLLIN)
@@ -266,7 +266,7 @@ class TreeWatch:
         return {event.path}
 
     def _added(self, top: str, since: int) -> Iterator[str]:
-        """Watch a folder and all below it; yields the paths in it that changed later than `since`."""
+        """Watch a folder and everything below it; yields paths in it that changed after `since`."""
         waiting = [top]
         while waiting:
             above = waiting.pop()
@@ -280,7 +280,7 @@ class TreeWatch:
                         yield path
 
     def _listed(self, above: str) -> list[tuple[str, os.stat_result]]:
-        """The entries of a folder; none of one that is gone or closed."""
+        """Return the entries of a folder; none if it was deleted or can't be opened."""
         with (
             contextlib.suppress(OSError),
             FolderHandle.at(self._root) as root,

@@ -1,6 +1,6 @@
-"""Calls of Windows for files that others have open: open one so that it can be replaced, and replace one.
+"""Windows calls for files that other programs have open: open a file replaceably, and replace it.
 
-As documented, and not run by us on Windows. ADR 261.
+They are called as documented, but we have not tested them on Windows.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ _GENERIC_READ = 0x80000000
 _SHARE_READ_WRITE_DELETE = 0x1 | 0x2 | 0x4
 _OPEN_EXISTING = 3
 _OPEN_REPARSE_POINT = 0x00200000
-"""A link is opened itself, not what it leads to."""
+"""Opens a symlink itself, not its target."""
 _INVALID_HANDLE = ctypes.c_void_p(-1).value
 _IGNORE_MERGE_ERRORS = 0x2
 
@@ -35,7 +35,7 @@ def _last_error(*paths: str) -> OSError:
 
 
 def open_replaceable(path: str) -> int:
-    """Open a file for reading so that others may rename, replace or delete it meanwhile; returns a descriptor."""
+    """Open a file for reading while others may still rename, replace or delete it; returns a descriptor."""
     handle = _kernel32().CreateFileW(
         path, _GENERIC_READ, _SHARE_READ_WRITE_DELETE, None, _OPEN_EXISTING, _OPEN_REPARSE_POINT, None
     )
@@ -47,6 +47,6 @@ def open_replaceable(path: str) -> int:
 
 
 def replace_keeping_old(name: str, new: str, kept: str) -> None:
-    """Give the file `new` the name of another one, then called `kept`; access lists stay with the name."""
+    """Rename `new` to `name` and the old file to `kept`; the ACLs stay with `name`."""
     if not _kernel32().ReplaceFileW(name, new, kept, _IGNORE_MERGE_ERRORS, None, None):
         raise _last_error(name, new)

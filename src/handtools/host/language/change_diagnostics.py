@@ -1,4 +1,4 @@
-"""Diagnostics of one language server for a change: new errors in the changed files, then in dependent files."""
+"""Check a change with one language server: new errors in the changed files, then in dependent files."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from handtools.host.language.lsp_client import LspClient, ServerLost
 from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotReady, ServerPool, ServerSlot
 
 MOST_CHECKED_FILES = 20
-"""How many changed files of one change are checked at most; a command may change thousands."""
+"""Most files of one change that are checked; a command may change thousands."""
 MOST_REPORTED_FILE_CHANGES = 2_000
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
 
 
 @dataclass(slots=True)
 class ServerFindings:
-    """The diagnostics that one language server has reported for a change so far; more may follow."""
+    """The diagnostics that a language server has reported for a change so far; more may follow."""
 
     server: str
     deltas: list[DiagnosticDelta] = field(default_factory=list)
@@ -61,7 +61,7 @@ class ServerChangeReview:
     deadline: float
 
     async def run(self) -> None:
-        """Send the change to the server and fill `findings` as diagnostics come.
+        """Send the change to the server and fill `findings` as diagnostics arrive.
 
         Failures become `unknown` reports.
         """
@@ -70,7 +70,7 @@ class ServerChangeReview:
                 try:
                     await self._look()
                 except ServerLost:
-                    # Once more: it is started again at once, and told everything anew.
+                    # Retry once: the pool restarts the server, and all documents are sent again.
                     await self._look()
         except (ServerNotReady, ServerLost) as failure:
             self._unknown(str(failure))
@@ -91,7 +91,7 @@ class ServerChangeReview:
         for each in edited:
             client.tell(each.uri, each.after)
             self._stamp(each)
-        # Who checks on saving must hear of it; others would look twice.
+        # Send didSave only to servers that check on save; others would check twice.
         if client.server.proof in {"flycheck", "push"} and _wants_saves(client):
             for each in edited:
                 client.saved(each.uri)
@@ -100,7 +100,7 @@ class ServerChangeReview:
         self.findings.verdicts = [verdict for _, verdict in found]
         more = len(self.edited) - MOST_CHECKED_FILES
         if more > 0:
-            self._unknown(f"{more} more changed files were not looked at", f"{more} more files")
+            self._unknown(f"{more} more changed files were not checked", f"{more} more files")
         self.findings.main_done = True
         self.ready.set()
         if all(verdict.standing != "unknown" for verdict in self.findings.verdicts):
@@ -109,9 +109,9 @@ class ServerChangeReview:
     async def _proved(
         self, client: LspClient, edited: Sequence[EditedDocument]
     ) -> tuple[list[ProvedDelta], set[str]]:
-        """The proved diagnostics of the edited files, and the names of definitions whose signature changed."""
+        """The proved diagnostics of the edited files, and the names of definitions with new signatures."""
         if client.server.role == "linter" and len(edited) == 1:
-            # It knows one file at a time; and to wait for one thing takes no task.
+            # Linters have no cross-file errors, and a single await needs no task.
             return [await self._verdict(client, edited[0])], set()
         proofs = [asyncio.ensure_future(self._verdict(client, each)) for each in edited]
         await asyncio.sleep(0)
@@ -119,7 +119,7 @@ class ServerChangeReview:
         return await asyncio.gather(*proofs), names
 
     def _refresh(self, client: LspClient) -> None:
-        """Send the present text of open files that another program has written since."""
+        """Send the current text of open files that another program has changed."""
         mine = {each.uri for each in self.edited}
         for uri in [uri for uri in client.documents if uri not in mine]:
             path = self.texts.path(uri)
@@ -135,7 +135,7 @@ class ServerChangeReview:
                     self.seat.stamps[uri] = stamp
 
     async def _first_sight(self, client: LspClient, each: EditedDocument) -> None:
-        """Send a file as it was before the change, so that its old errors can be told from new ones."""
+        """Send a file as it was before the change, to distinguish old errors from new ones."""
         if each.uri in self.seat.baselines or each.before is None:
             return
         verdict = await proved_diagnostics(
@@ -213,7 +213,7 @@ class ServerChangeReview:
     async def _before(
         self, client: LspClient, edited: Sequence[EditedDocument], paths: Sequence[str]
     ) -> None:
-        """Record the old errors of dependent files, by sending the server the edited files as they were before."""
+        """Record the old errors of dependent files by temporarily sending the edited files' old text."""
         flipped = [each for each in edited if each.before is not None]
         try:
             for each in flipped:
@@ -228,7 +228,7 @@ class ServerChangeReview:
                 self._stamp(each)
 
     async def _seen(self, client: LspClient, paths: Sequence[str]) -> dict[str, tuple[Diagnostic, ...]]:
-        """The proved present errors of dependent files, by path."""
+        """The current proved errors of dependent files, by path."""
         told = []
         for path in paths:
             uri = self.texts.uri(path)

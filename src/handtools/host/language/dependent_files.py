@@ -1,4 +1,4 @@
-"""Which other files a change may break: those that mention a definition whose signature changed."""
+"""Find files that a change may break: those that mention a definition whose signature changed."""
 
 import os
 import re
@@ -17,9 +17,9 @@ from handtools.text.diffs.alignment import align_lines
 from handtools.text.diffs.unified_diff import changed_rows
 
 MOST_CHANGED_NAMES = 3
-"""For how many changed definitions the files that use them are searched."""
+"""Most changed definitions for which dependent files are searched."""
 MOST_DEPENDENT_FILES = 20
-"""How many dependent files are checked at most, the most recently modified first."""
+"""Most dependent files that are checked, most recently modified first."""
 DEPENDENTS_SEARCH_SECONDS = 1.0
 _CALLED = re.compile(r"([^\W\d]\w{2,})\s*\(")
 _DEFINING = re.compile(
@@ -46,7 +46,7 @@ class ChangedLines(NamedTuple):
 
 
 class ChangedDefinitions:
-    """Finds the definitions that a change touches; caches outlines, so that most changes need no parsing."""
+    """Finds the definitions that a change touches; caches outlines, so most changes need no parsing."""
 
     def __init__(self, workspace: str | os.PathLike[str] = "") -> None:
         self._syntax = TreeSyntax(workspace, kept_bytes=0)

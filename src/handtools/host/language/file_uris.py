@@ -1,4 +1,4 @@
-"""Workspace files for LSP: paths to file URIs and back, bytes on disk, and modification stamps."""
+"""Workspace files for LSP: convert paths to and from file URIs, read bytes, and get modification stamps."""
 
 import os
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.text.encoding import decode
 
 MOST_DOCUMENT_BYTES = 1 << 20
-"""Larger files, in bytes, are not sent to a language server: they are data or generated."""
+"""Larger files are not sent to a language server: they are data or generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,10 @@ class DocumentFiles:
     workspace: str
 
     def uri(self, path: str) -> str:
-        """The file URI of a workspace path."""
         return _file_uri(self.workspace, path)
 
     def path(self, uri: str) -> str | None:
-        """The workspace path of a file URI; None when it is outside the workspace."""
+        """The workspace path of a file URI; None if it is outside the workspace."""
         parts = urlsplit(uri)
         if parts.scheme != "file":
             return None
@@ -34,9 +33,9 @@ class DocumentFiles:
         return os.path.relpath(name, self.workspace) if inside else None
 
     def read(self, path: str) -> bytes | None:
-        """A file's bytes on disk; None unless it is a regular file of moderate size with no link in its path.
+        """A file's bytes on disk; None unless it is a small regular file without symlinks in its path.
 
-        A server names the files, and rules judge the paths: they could not judge what is behind a link.
+        The path comes from a server, and policy rules match paths, so they can't check a symlink's target.
         """
         try:
             status, fd = _workspace_root(self.workspace).stat_and_open_path(path)
@@ -48,7 +47,7 @@ class DocumentFiles:
             return file.read() if status.st_size <= MOST_DOCUMENT_BYTES else None
 
     def stamp(self, path: str) -> tuple[int, int] | None:
-        """A file's modification time and size, to tell whether it was written since; None when it is missing."""
+        """A file's modification time and size, to detect later writes; None if it is missing."""
         try:
             status = os.stat(os.path.join(self.workspace, path))
         except OSError:
@@ -67,7 +66,7 @@ def _file_uri(workspace: str, path: str) -> str:
 
 
 def document_text(data: bytes | None) -> str | None:
-    """Decode bytes as text; None for binary or too large data."""
+    """Decode bytes as text; None if the data is binary or too large."""
     if data is None or len(data) > MOST_DOCUMENT_BYTES or b"\0" in data[:8192]:
         return None
     return decode(data).body

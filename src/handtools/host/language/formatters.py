@@ -1,7 +1,4 @@
-"""Code formatters: the table of known ones, which one a project's settings ask for, and running it on a change.
-
-ADR 89.
-"""
+"""Code formatters: known ones, finding the one that a project configures, and running it on a change."""
 
 import hashlib
 import os
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FormatterSetting:
-    """A settings file that shows that a project uses a formatter; with `says`, only if its text contains that."""
+    """A settings file that indicates a formatter; with `says`, only if its text matches that regex."""
 
     name: str
     says: str = ""
@@ -38,17 +35,17 @@ class FormatterSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formatter:
-    """A formatter program: it reads a file from standard input and prints it formatted, and never writes files."""
+    """A formatter program that reads stdin and prints the formatted text; it never writes files."""
 
     name: str
     suffixes: tuple[str, ...]
     argv: tuple[str, ...]
-    """The arguments after the program; `{path}` stands for the file's path."""
+    """The arguments after the program; `{path}` is replaced by the file's path."""
     settings: tuple[FormatterSetting, ...]
     own: tuple[str, ...] = ()
-    """Folders of a project in which its own copy of the formatter may be installed."""
+    """Folders in a project where its own copy of the formatter may be installed."""
     runs_code: bool = False
-    """Whether the formatter executes code of the project: plug-ins, or settings that are a program."""
+    """Whether the formatter executes project code: plug-ins, or settings written as a program."""
     install: str = ""
 
 
@@ -112,7 +109,7 @@ FORMATTERS: tuple[Formatter, ...] = (
     Formatter(
         name="rustfmt",
         suffixes=(".rs",),
-        # Its own default is the oldest edition, in which `async` is a name.
+        # rustfmt defaults to the oldest edition, where `async` is an identifier.
         argv=("--emit", "stdout", "--quiet", "--edition", "2021"),
         settings=(FormatterSetting("rustfmt.toml"), FormatterSetting(".rustfmt.toml")),
         install="rustup component add rustfmt",
@@ -132,7 +129,7 @@ FORMATTERS: tuple[Formatter, ...] = (
         install="pip install shfmt-py",
     ),
 )
-"""All known formatters; when a folder's settings ask for two, the first one is used."""
+"""All known formatters; if a folder configures two, the first one is used."""
 
 
 def formatters_by_suffix(path: str) -> list[Formatter]:
@@ -144,9 +141,9 @@ def formatters_by_suffix(path: str) -> list[Formatter]:
 def project_formatter(
     root: str, path: str, only: Collection[str] | None = None
 ) -> tuple[Formatter, str] | None:
-    """The formatter that the nearest settings file above a file asks for, and the folder of that settings file.
+    """The formatter configured by the nearest settings file above a file, and the settings file's folder.
 
-    `only` are the names of formatters that may be used; None for all.
+    `only` lists the names of formatters that may be used; None allows all.
     """
     known = [each for each in formatters_by_suffix(path) if only is None or each.name in only]
     if not known:
@@ -163,7 +160,10 @@ def project_formatter(
 
 
 def formatter_program(formatter: Formatter, root: str, folder: str, *, ours_only: bool) -> str | None:
-    """The path of a formatter's program: the project's own copy unless `ours_only`, else the one on PATH."""
+    """The path of a formatter's program: the project's copy or the one on PATH.
+
+    With `ours_only`, only a program outside the workspace.
+    """
     if not ours_only:
         for place in _upwards(root, os.path.relpath(folder, root)):
             for own in formatter.own:
@@ -205,7 +205,7 @@ def _setting_applies(folder: str, setting: FormatterSetting) -> bool:
     try:
         facts = os.stat(path)
         if not stat.S_ISREG(facts.st_mode):
-            return False  # a pipe would keep whoever opens it
+            return False  # opening a pipe would block
         return _file_matches(path, setting.says, facts.st_mtime_ns, facts.st_size)
     except OSError:
         return False
@@ -229,12 +229,12 @@ REMEMBERED_CLEAN_FILES = 4_096
 
 
 class FormattingFailed(Exception):
-    """Raised when a formatter's result can't be used; its text is the reason."""
+    """Raised when a formatter's result can't be used; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _FormatterRun:
-    """The formatter, program, file, private paths and deadline of one formatting job."""
+    """The parameters of one formatter run."""
 
     formatter: Formatter
     program: str
@@ -245,7 +245,7 @@ class _FormatterRun:
 
 
 class LocalFormatters:
-    """Formats changed files with the formatters that the project's settings ask for, if they are installed."""
+    """Formats changed files with the formatters configured by the project, if they are installed."""
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ class LocalFormatters:
         self._seconds = seconds
         self._only = only
         self._clean: dict[str, bytes] = {}
-        """Digests, by path, of files that were formatted when last seen."""
+        """Digests, by path, of files that were already formatted when last checked."""
 
     @cached_property
     def _runner(self) -> "Runner":
@@ -271,16 +271,16 @@ class LocalFormatters:
         return self._given() if self._given else choose_runner(root=self._root).runner
 
     def formats(self, path: str) -> bool:
-        """Whether the project asks for a formatter for a file and the formatter is installed."""
+        """Whether the project configures a formatter for a file and the formatter is installed."""
         found = project_formatter(self._root, path, self._only)
         return found is not None and self._program(*found) is not None
 
     async def format(
         self, path: str, before: bytes | None, after: bytes, *, private: Sequence[PathGlobs]
     ) -> FormattingOutcome | None:
-        """Format the lines of a file that a change touched; None when there is nothing to change or no formatter.
+        """Format the lines that a change touched; None if nothing changes or there is no formatter.
 
-        If the formatter fails, the result says why.
+        If the formatter fails, the result contains the reason.
         """
         found = project_formatter(self._root, path, self._only)
         program = self._program(*found) if found else None
@@ -297,7 +297,7 @@ class LocalFormatters:
         return None if done == after else FormattingOutcome(formatter.name, done)
 
     async def _settled(self, job: _FormatterRun, before: bytes | None, after: bytes) -> bytes:
-        """The formatted bytes: the whole file if it was formatted before, else only the touched lines."""
+        """The formatted bytes: the whole file if it was formatted before, otherwise the touched lines."""
         formatted = await self._run(job, after)
         if formatted == after:
             self._keep(job.path, after)
@@ -309,7 +309,7 @@ class LocalFormatters:
         source = decode(after)
         near = limit_formatting_to_edit(decode(before).body, source.body, decode(formatted).body)
         part = _encoded(source, near)
-        # A part of a formatter's work can be no work at all: it must still mean the same to the formatter.
+        # A part of the formatter's edits may be invalid: formatting it must still give the same result.
         if part != after and await self._run(job, part) != formatted:
             raise FormattingFailed("would change more than this edit")
         return part
@@ -325,18 +325,18 @@ class LocalFormatters:
         try:
             return await self._run(job, before) == before
         except FormattingFailed:
-            return False  # it could not be read before the edit: then nothing is known of the rest
+            return False  # the formatter can't parse the old text, so format only the touched lines
 
     async def _check(self, path: str, after: bytes, formatted: bytes) -> None:
         if is_binary(formatted) or not has_same_words(decode(after).body, decode(formatted).body):
-            raise FormattingFailed("gave back something else, which was not used")
+            raise FormattingFailed("changed more than formatting; output discarded")
         was = await self._syntax.outline(path, after)
         now = await self._syntax.outline(path, formatted)
         if was and now and not was.broken_lines and now.broken_lines:
-            raise FormattingFailed(f"broke the syntax at line {now.broken_lines[0]}, which was not used")
+            raise FormattingFailed(f"broke the syntax at line {now.broken_lines[0]}; output discarded")
 
     async def _run(self, job: _FormatterRun, data: bytes) -> bytes:
-        # Loaded with the first file that is formatted: most workspaces never get there.
+        # Imported lazily: most workspaces never format a file.
         from handtools.host.sandbox.confined_filter import StdinFilterProgram, run_stdin_filter
 
         seconds = job.deadline - time.monotonic()
@@ -353,7 +353,7 @@ class LocalFormatters:
         return made
 
     def _program(self, formatter: Formatter, folder: str) -> str | None:
-        """The formatter's program, if it may be run: one that executes project code needs a confining runner."""
+        """The formatter's program; None if it is missing, or executes project code without a sandbox."""
         confined = self._runner.confined
         if formatter.runs_code and not confined:
             return None

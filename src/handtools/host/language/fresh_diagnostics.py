@@ -1,7 +1,7 @@
-"""Diagnostics that are proved to be about the text a language server was last sent, and not an older one.
+"""Get diagnostics that are proved to be for the text last sent to a language server, not for an older one.
 
-Servers differ in what they let us prove, so each has its own proof (see `servers`). Each ends either with the
-diagnostics or with an `unknown` report that says why: stale diagnostics are never returned. ADR 81.
+Servers support different proofs (see `servers`). Each proof returns the diagnostics or an `unknown` report
+with the reason; stale diagnostics are never returned.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from handtools.host.language.servers import FreshnessProof
 from handtools.text.lines import column_of_utf16, split_lines, without_line_ending
 
 QUIET_PUSH_SECONDS = 0.15
-"""Seconds without a push after which a server that sends no versions is taken to have finished."""
+"""Seconds without a push after which a server that sends no versions is assumed to have finished."""
 STILL_CHECKING = "server still checking"
 _SEVERITIES: Mapping[object, Severity] = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 _CATEGORIES = {"error": 1, "warning": 2, "suggestion": 4}
@@ -34,7 +34,7 @@ ProofResult = tuple[DiagnosticCertainty, Sequence[LspMessage]]
 async def proved_diagnostics(
     client: LspClient, document: OpenDocument, path: str, deadline: float
 ) -> DiagnosticReport:
-    """The diagnostics of a document in its current version, with proof; or an `unknown` report with the reason."""
+    """The proved diagnostics of a document's current version; or an `unknown` report with the reason."""
     began, version = time.monotonic(), document.version
     standing: DiagnosticCertainty = "unknown"
     items: Sequence[LspMessage] = ()
@@ -71,7 +71,7 @@ def diagnostics_from_lsp(items: Sequence[LspMessage], path: str, text: str) -> t
                 _message_text(item.get("message")),
                 "" if code is None else str(code),
                 str(item.get("source") or ""),
-                # Without a severity the protocol leaves it to us: silence would be worse.
+                # The severity is optional in the protocol: default to error instead of hiding it.
                 _SEVERITIES.get(item.get("severity"), "error"),
             )
         )
@@ -83,7 +83,7 @@ def _message_text(message: Any) -> str:
 
 
 async def _prove_by_pull(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
-    """Proof 1: pull diagnostics, requested after the change from a server that has finished loading."""
+    """Proof 1: diagnostics pulled after the change from a server that has finished loading."""
     while True:
         await _wait_until(client, deadline, lambda: _is_loaded(client) and _can_pull(client))
         options = client.registered(_PULL_METHOD) or client.capabilities.get("diagnosticProvider") or {}
@@ -97,13 +97,13 @@ async def _prove_by_pull(client: LspClient, document: OpenDocument, deadline: fl
                 raise
             await client.wait_for_message(0.05)
             continue
-        # An answer that was begun while it loads may be empty because it had not looked.
+        # A response started while the server was loading may be empty.
         if _is_loaded(client):
             return "fresh", (answer or {}).get("items") or ()
 
 
 async def _prove_by_version(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
-    """Proof 2: pushed diagnostics that carry the version we sent, or a later one."""
+    """Proof 2: pushed diagnostics with the version we sent or a later one."""
 
     def told() -> bool:
         push = client.pushes.get(document.uri)
@@ -125,7 +125,7 @@ async def _prove_by_tsserver(client: LspClient, document: OpenDocument, deadline
             body = (answer or {}).get("body")
             if isinstance(body, list):
                 break
-            # No project yet: it says so instead of waiting.
+            # The project is not loaded yet; tsserver reports that instead of waiting.
             if deadline - time.monotonic() <= 0:
                 raise ResponseTimeout(command)
             await client.wait_for_message(0.05)
@@ -134,7 +134,7 @@ async def _prove_by_tsserver(client: LspClient, document: OpenDocument, deadline
 
 
 async def _prove_by_flycheck(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
-    """Proof 4: the end of the compiler run (flycheck) that our save started, with the server's own diagnostics."""
+    """Proof 4: the end of the compiler run (flycheck) after our save, plus the server's diagnostics."""
 
     def checked() -> bool:
         ends = (number for token, number in client.progress.ended.items() if "flycheck" in token)
@@ -151,11 +151,11 @@ async def _prove_by_flycheck(client: LspClient, document: OpenDocument, deadline
 
 
 async def _prove_by_quiet_push(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
-    """Proof 5: diagnostics pushed after the server answered a later request, followed by quiet.
+    """Proof 5: diagnostics pushed after the change, a later request answered, and no push for a while.
 
     Likely, not certain.
     """
-    # An error is an answer, too: it came after the change.
+    # An error response also proves that the server has processed the change.
     with contextlib.suppress(ResponseError):
         await client.request(
             _SYMBOLS_METHOD, {"textDocument": {"uri": document.uri}}, deadline - time.monotonic()
@@ -185,13 +185,13 @@ _PROOFS: Mapping[FreshnessProof, Callable[[LspClient, OpenDocument, float], Awai
 async def _wait_until(
     client: LspClient, deadline: float, holds: Callable[[], bool], *, pause: float | None = None
 ) -> None:
-    """Wait until a condition holds; raises `ResponseTimeout` at the deadline."""
+    """Wait until a condition is true; raises `ResponseTimeout` at the deadline."""
     while not holds():
         left = deadline - time.monotonic()
         if left <= 0:
             raise ResponseTimeout("no proof")
         if not client.alive:
-            raise ServerLost(client.fault or "it has ended")
+            raise ServerLost(client.fault or "it has exited")
         await client.wait_for_message(left if pause is None else min(left, pause))
 
 

@@ -1,4 +1,4 @@
-"""Local language: implements the HostLanguage port with language servers of this machine. ADR 81."""
+"""The HostLanguage port, implemented with language servers on this machine."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ SERVER_VERSION_SECONDS = 10.0
 
 
 class LocalLanguage:
-    """Answers code questions and checks changes with language servers of this machine, started on demand."""
+    """Answers code questions and checks changes with local language servers, started on demand."""
 
     def __init__(
         self,
@@ -63,15 +63,12 @@ class LocalLanguage:
         return WorkspaceLanguageServers(self._workspace, self._finder, self._cache, lambda: self._runner)
 
     def speaks(self, path: str) -> bool:
-        """Whether a language server for a file is installed here."""
         return self._finder.speaks(path)
 
     def missing_server_sentence(self, path: str) -> str:
-        """Why no language server can answer about a file; empty when one can."""
         return self._finder.missing_server_sentence(path)
 
     def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
-        """Start the server of a file ahead of use and record the file's present errors; returns at once."""
         if self._finder.servers_of_file(path):
             self._desk.warm(path, tuple(private))
 
@@ -83,20 +80,14 @@ class LocalLanguage:
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
-        """Send a change to the language servers; returns the new errors that they prove within `timeout` seconds.
-
-        Later results go to `late`.
-        """
         if not any(self._finder.servers_of_file(change.path) for change in changes):
             return DiagnosticReview()
         return await self._desk.review(changes, tuple(private), timeout, late)
 
     async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
-        """Ask the language server of a file a question such as definition, references or rename."""
         return await self._desk.ask(question, tuple(private))
 
     def known_servers(self) -> list[KnownServer]:
-        """All known language servers, whether installed or not, with program and version."""
         found = []
         for server, program in servers_with_programs(self._table, self._finder):
             names = tuple(dict.fromkeys(server.languages.values()))
@@ -105,12 +96,11 @@ class LocalLanguage:
         return found
 
     def close(self) -> None:
-        """End the language servers that no other workspace uses."""
         if "_desk" in self.__dict__:
             self._desk.close()
 
     def _version(self, server: LanguageServer, program: str) -> str:
-        """The first line that a server's program prints as its version; empty when it does not run."""
+        """The first line of a server's version output; empty if it can't be run."""
         beside = os.path.dirname(program)
         other = [os.path.join(beside, server.version[0]), *server.version[1:]] if server.version else []
         for command in filter(None, (other, [program, "--version"], [program, "version"])):
@@ -120,7 +110,7 @@ class LocalLanguage:
         return ""
 
     def _said(self, command: list[str]) -> str:
-        """The output of a command, run confined as the language server would be."""
+        """The output of a command, confined like the language server."""
         if not self._runner.confined:
             return _unconfined_output(command, self._workspace)
         from handtools.host.sandbox.confined_filter import StdinFilterProgram, run_stdin_filter

@@ -1,4 +1,4 @@
-"""A client of the Language Server Protocol: message framing, `initialize`, open documents, requests."""
+"""A Language Server Protocol client: message framing, `initialize`, open documents, requests."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from handtools.host.language.servers import LanguageServer, file_suffix
 
 LSP_HEADER_BYTES = 4 << 10
 LSP_BODY_BYTES = 64 << 20
-"""The largest message body, in bytes, that is accepted from a server."""
+"""The largest message body accepted from a server, in bytes."""
 
 LspMessage = dict[str, Any]
 
@@ -33,7 +33,7 @@ def encode_message(message: LspMessage) -> bytes:
     try:
         data = to_json(whole)
     except PydanticSerializationError:
-        # A text may quote bytes that are no character: only the slower encoder gets around them.
+        # Text may contain lone surrogates, which only the slower encoder can replace.
         data = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return b"Content-Length: %d\r\n\r\n" % len(data) + data
 
@@ -44,21 +44,21 @@ async def read_message(stream: asyncio.StreamReader) -> LspMessage | None:
         header = await stream.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as end:
         if end.partial.strip():
-            raise InvalidMessage(f"it ended inside a header: {end.partial[:80]!r}") from end
+            raise InvalidMessage(f"its output ended inside a header: {end.partial[:80]!r}") from end
         return None
     except asyncio.LimitOverrunError as error:
-        raise InvalidMessage("what it prints has no header") from error
+        raise InvalidMessage("its output has no header") from error
     if len(header) > LSP_HEADER_BYTES:
-        raise InvalidMessage("a header without end")
+        raise InvalidMessage("its header is too long")
     size = _content_length(header)
     try:
         body = json.loads(await stream.readexactly(size))
     except asyncio.IncompleteReadError as end:
-        raise InvalidMessage("it ended inside a message") from end
+        raise InvalidMessage("its output ended inside a message") from end
     except (ValueError, RecursionError) as error:
-        raise InvalidMessage(f"no JSON: {error}") from error
+        raise InvalidMessage(f"not JSON: {error}") from error
     if not isinstance(body, dict):
-        raise InvalidMessage("no message")
+        raise InvalidMessage("not a JSON object")
     return body
 
 
@@ -68,9 +68,9 @@ def _content_length(header: bytes) -> int:
         if name.strip().lower() == b"content-length" and value.strip().isdigit():
             size = int(value)
             if size > LSP_BODY_BYTES:
-                raise InvalidMessage(f"a message of {size} bytes")
+                raise InvalidMessage(f"message too large ({size} bytes)")
             return size
-    raise InvalidMessage(f"no length: {header[:80]!r}")
+    raise InvalidMessage(f"no Content-Length: {header[:80]!r}")
 
 
 _SYMBOL_KIND_SET = {"valueSet": list(range(1, 27))}
@@ -115,10 +115,11 @@ _WORKSPACE_CAPABILITIES: dict[str, Any] = {
 
 
 def initialize_params(server: LanguageServer, root: str, folder: str) -> dict[str, Any]:
-    """The parameters of the `initialize` request; `folder` is where the server's own packages are."""
+    """The parameters of the `initialize` request; `folder` contains the server's own packages."""
     uri = Path(root).as_uri()
     return {
-        # Not ours: a sandbox has no such process, and a server that misses it goes. A supervisor ends it with us.
+        # Our pid does not exist in the sandbox's PID namespace, so the server would exit. The supervisor
+        # kills the server when we exit.
         "processId": None,
         "clientInfo": {"name": "handtools"},
         "rootUri": uri,
@@ -138,7 +139,7 @@ def initialize_params(server: LanguageServer, root: str, folder: str) -> dict[st
 def _initialization_options(server: LanguageServer, folder: str) -> dict[str, Any]:
     options = dict(server.options)
     if server.proof == "tsserver" and folder:
-        # Beside the server, for projects that bring no TypeScript, or one without a tsserver.
+        # Fall back to the TypeScript next to the server for projects without TypeScript or tsserver.
         own = Path(folder, "typescript", "lib", "tsserver.js")
         if own.is_file():
             options["tsserver"] = {**options.get("tsserver", {}), "fallbackPath": str(own)}
@@ -150,9 +151,9 @@ INITIALIZE_SECONDS = 45.0
 LSP_SHUTDOWN_SECONDS = 2.0
 MOST_OPEN_DOCUMENTS = 64
 MOST_PUBLISHED = 4096
-"""For how many files the published diagnostics are kept, the newest."""
+"""Most files whose published diagnostics are kept; the oldest are dropped."""
 MOST_MESSAGES_PER_SECOND = 20_000
-"""A server that sends more messages than this in a second is treated as broken."""
+"""A server that sends more messages per second is treated as broken."""
 _REQUEST_FAILED, _CONTENT_MODIFIED, _SERVER_CANCELLED = -32803, -32801, -32802
 
 
@@ -161,7 +162,7 @@ class ResponseTimeout(Exception):
 
 
 class ServerLost(Exception):
-    """Raised when a language server has ended or sends invalid messages."""
+    """Raised when a language server has exited or sends invalid messages."""
 
 
 class ResponseError(Exception):
@@ -173,24 +174,24 @@ class ResponseError(Exception):
 
     @property
     def passing(self) -> bool:
-        """Whether the error is temporary, so that the request can be repeated: content changed, or server busy."""
+        """Whether the error is temporary (ContentModified, ServerCancelled) and a retry makes sense."""
         return self.code in {_CONTENT_MODIFIED, _SERVER_CANCELLED}
 
 
 @dataclass(slots=True)
 class OpenDocument:
-    """An open document: the text and version that the server was last sent."""
+    """An open document: the text and version last sent to the server."""
 
     uri: str
     version: int
     text: str
     changed: int
-    """The message number at which the text was sent: diagnostics with a higher number came after it."""
+    """The message number when the text was sent; diagnostics with a higher number came later."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedDiagnostics:
-    """Diagnostics that a server pushed for a file (`publishDiagnostics`), with version and message number."""
+    """Diagnostics that a server pushed (`publishDiagnostics`), with version and message number."""
 
     version: int | None
     items: Sequence[LspMessage]
@@ -200,7 +201,7 @@ class PublishedDiagnostics:
 
 @dataclass(slots=True)
 class _Progress:
-    """The work-done progress that a server reports: running and ended tokens."""
+    """The work-done progress reported by a server: running and ended tokens."""
 
     running: set[str] = field(default_factory=set)
     ended: dict[str, int] = field(default_factory=dict)
@@ -220,18 +221,15 @@ class LspClient:
         self.pushes: OrderedDict[str, PublishedDiagnostics] = OrderedDict()
         self.progress = _Progress()
         self.quiescent: bool | None = None
-        """The server's own report of whether it has finished loading; None if it never sent one."""
+        """Whether the server reported that it has finished loading; None if it never did."""
         self.proved = False
-        """Whether the server has given proved diagnostics since it started.
-
-        Before that it may still be loading.
-        """
+        """Whether the server has given proved diagnostics; before that, it may still be loading."""
         self.fault = ""
-        """Why the server can't be used any more; empty while it can."""
+        """Why the server can no longer be used; empty while it can."""
         self.proposed: list[LspMessage] = []
         """Workspace edits that the server asked us to apply while it ran a command."""
         self.number = 0
-        """Counts received messages, to tell which of two came later."""
+        """Number of received messages; orders messages by arrival."""
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._listening: set[asyncio.Future[bool]] = set()
@@ -255,26 +253,26 @@ class LspClient:
 
     def offers(self, capability: str, method: str) -> bool:
         """Whether the server announced a capability, statically or by dynamic registration."""
-        # An empty object is a yes: there is nothing to say about how.
+        # An empty object means supported, without options.
         given = self.capabilities.get(capability)
         return given not in (None, False) or self.registered(method) is not None
 
     def registered(self, method: str) -> LspMessage | None:
-        """The options of a method that the server registered dynamically; None if it did not."""
+        """The options of a dynamically registered method; None if the server did not register it."""
         return next((options for name, options in self._registered.values() if name == method), None)
 
     async def request(self, method: str, params: Any, seconds: float = LSP_REQUEST_SECONDS) -> Any:
-        """Send a request and wait for its result; it is cancelled on timeout.
+        """Send a request and wait for its result; cancels the request on timeout.
 
         Raises `ResponseTimeout`, `ResponseError` or `ServerLost`.
         """
         if not self.alive:
-            raise ServerLost(self.fault or "it has ended")
+            raise ServerLost(self.fault or "it has exited")
         identity, loop = next(self._ids), asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         self._waiting[identity] = answer
         self._send({"id": identity, "method": method, "params": params})
-        # Not `wait_for`: with it every answer goes round the loop once more.
+        # Not `wait_for`: it costs an extra event loop iteration per response.
         timer = loop.call_later(max(seconds, 0.0), _fail_future, answer, ResponseTimeout(method))
         try:
             return await answer
@@ -290,11 +288,11 @@ class LspClient:
             self._waiting.pop(identity, None)
 
     def notify(self, method: str, params: Any) -> None:
-        """Send a notification, to which there is no answer."""
+        """Send a notification, which has no response."""
         self._send({"method": method, "params": params})
 
     def tell(self, uri: str, text: str) -> OpenDocument:
-        """Send a file's text: `didOpen`, or `didChange` if it is open with another text."""
+        """Send a file's text: `didOpen`, or `didChange` if it is open with a different text."""
         document = self.documents.get(uri)
         if document is None:
             return self._open(uri, text, 1)
@@ -327,19 +325,19 @@ class LspClient:
             self.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     async def wait_for_message(self, seconds: float) -> bool:
-        """Wait until the server has sent any message; False when none came within `seconds`."""
+        """Wait until the server sends any message; False if none came within `seconds`."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._listening.add(waiter)
-        timer = loop.call_later(max(seconds, 0.0), _release_waiter, waiter, False)  # noqa: FBT003 - not a flag: what came
+        timer = loop.call_later(max(seconds, 0.0), _release_waiter, waiter, False)  # noqa: FBT003 - a result, not a flag
         try:
             return await waiter
         finally:
             timer.cancel()
             self._listening.discard(waiter)
 
-    async def stop(self, why: str = "it was ended") -> None:
-        """Send `shutdown` and `exit`, then make sure that the process has ended."""
+    async def stop(self, why: str = "it was stopped") -> None:
+        """Send `shutdown` and `exit`, then kill the process if it is still running."""
         if self.alive and not self.child.clogged:
             with contextlib.suppress(ResponseTimeout, ServerLost, ResponseError):
                 await self.request("shutdown", None, LSP_SHUTDOWN_SECONDS)
@@ -369,13 +367,13 @@ class LspClient:
                 count = count + 1 if second == int(time.monotonic()) else 1
                 second = int(time.monotonic())
                 if count > MOST_MESSAGES_PER_SECOND:
-                    raise InvalidMessage("it floods us with messages")
+                    raise InvalidMessage("it sends too many messages")
                 self._take(message)
-                # A reader that always finds something never lets others run.
+                # Yield to other tasks: reading buffered data never suspends.
                 await asyncio.sleep(0)
-            why = "it ended"
+            why = "it exited"
         except InvalidMessage as garbage:
-            why = f"it speaks nonsense: {garbage}"
+            why = f"it sent invalid data: {garbage}"
         complaint = self.child.complaint
         self._fail(f"{why} ({complaint})" if complaint else why)
         await self.child.kill()
@@ -414,10 +412,7 @@ class LspClient:
             answer.set_result(message.get("result"))
 
     def _reply(self, method: str, params: LspMessage) -> Any:
-        """The result for a request from the server to us.
-
-        Null for unknown ones, since an error would end some servers.
-        """
+        """The result for a request from the server; null if unknown, as some servers exit on an error."""
         if method == "workspace/configuration":
             return [self._setting(str(item.get("section") or "")) for item in params.get("items") or ()]
         if method == "client/registerCapability":

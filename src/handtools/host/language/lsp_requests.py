@@ -1,4 +1,4 @@
-"""Code questions as LSP requests and their answers as values; workspace edits as whole files before and after."""
+"""Convert code questions to LSP requests, responses to values, and workspace edits to whole files."""
 
 import asyncio
 import time
@@ -38,9 +38,9 @@ class _TextEdit:
 
 
 def files_of_workspace_edit(edit: Mapping[str, Any], texts: DocumentFiles) -> tuple[RewrittenFile, ...]:
-    """Apply a workspace edit in memory: each file before and after.
+    """Apply a workspace edit in memory; returns each changed file before and after.
 
-    Refused when a file is outside the workspace.
+    Raises `OutsideWorkspace` if a file is outside the workspace.
     """
     before: dict[str, bytes | None] = {}
     after: dict[str, bytes | None] = {}
@@ -86,7 +86,7 @@ def _workspace_path(uri: str, texts: DocumentFiles) -> str:
     path = texts.path(uri)
     if path is None:
         raise OutsideWorkspace(
-            f"It would change `{uri}`, which is outside.", hint="Do it by hand, or not at all."
+            f"This would change `{uri}`, outside the workspace.", hint="Edit the files instead."
         )
     return path
 
@@ -103,14 +103,14 @@ def _applied(path: str, data: bytes, edits: Iterable[LspMessage]) -> bytes:
     parts, at = [], 0
     for piece in pieces:
         if piece.start < at:
-            raise Stale(f"The server's edits of `{path}` overlap.", hint="Ask again.")
+            raise Stale(f"The server's edits of `{path}` overlap.", hint="Call again.")
         parts += [source.body[at : piece.start], piece.text]
         at = piece.end
     parts.append(source.body[at:])
     try:
         return source.encode("".join(parts))
     except Unencodable as failure:
-        message = f"`{path}` can't hold what the server would write: {failure}."
+        message = f"Can't encode the server's edit of `{path}`: {failure}."
         raise Stale(message, hint="Save it as UTF-8 first.") from failure
 
 
@@ -151,12 +151,12 @@ _EDIT_INSTEAD = "Nothing was changed; edit the files instead."
 
 
 COLD_SECONDS = 3.0
-"""Seconds that a server which has just started may take to read the project before it is asked about all of it."""
+"""Seconds that a newly started server gets to load the project before project-wide questions."""
 
 
 @dataclass(slots=True)
 class ServerQuery:
-    """Asks one language server one question and converts the LSP answer."""
+    """Asks one language server one question and converts the LSP response."""
 
     seat: ServerSlot
     pool: ServerPool
@@ -164,9 +164,9 @@ class ServerQuery:
     deadline: float
 
     async def answer(self, question: LanguageQuestion) -> LanguageAnswer | None:
-        """Send the request for a question; None if the server does not offer to answer such questions.
+        """Send the request for a question; None if the server does not support it.
 
-        Raises a tool error when the server does not answer in time.
+        Raises a tool error if the server does not answer in time.
         """
         try:
             async with self.seat.lock:
@@ -181,7 +181,7 @@ class ServerQuery:
                 f"{self.seat.name} did not answer in time.", hint="Call again later."
             ) from failure
         except ServerLost as failure:
-            raise Unavailable(f"{self.seat.name} ended: {failure}.", hint="Call again.") from failure
+            raise Unavailable(f"{self.seat.name} exited: {failure}.", hint="Call again.") from failure
         except ResponseError as failure:
             hint = "Check the symbol, or use `grep`."
             raise NoMatch(f"{self.seat.name} refused: {failure}.", hint=hint) from failure
@@ -221,14 +221,14 @@ class ServerQuery:
         return LanguageAnswer(server=name, places=places, partial=cold)
 
     async def _is_cold(self, client: LspClient, document: OpenDocument, path: str) -> bool:
-        """Whether a server may not know the project yet, after giving it some time to read it."""
+        """Whether a server may still be loading the project, after waiting for it for some time."""
         if not client.proved:
             until = min(self.deadline, time.monotonic() + COLD_SECONDS)
             await proved_diagnostics(client, document, path, until)
         return not client.proved or bool(client.progress.running)
 
     async def _request(self, client: LspClient, method: str, params: Any) -> Any:
-        """Send a request, again as long as the server says that the content was modified meanwhile."""
+        """Send a request; retry as long as the server reports a temporary error such as ContentModified."""
         while True:
             try:
                 return await client.request(method, params, self.deadline - time.monotonic())
@@ -240,7 +240,7 @@ class ServerQuery:
     def _told(self, client: LspClient, path: str) -> OpenDocument:
         text = document_text(self.texts.read(path))
         if text is None:
-            raise NotFound(f"`{path}` is no text file that a server can look at.", hint="Name another.")
+            raise NotFound(f"`{path}` is not a text file that a server can read.", hint="Use another path.")
         uri = self.texts.uri(path)
         stamp = self.texts.stamp(path)
         if stamp is not None:
@@ -254,7 +254,7 @@ class ServerQuery:
         return {"textDocument": {"uri": document.uri}, "position": position}
 
     async def _diagnosed(self, client: LspClient, path: str) -> LanguageAnswer:
-        """The diagnostics of one file or, without a path, of every file that is open or has any published."""
+        """The diagnostics of one file or, without a path, of every open document."""
         documents = [self._told(client, path)] if path else list(client.documents.values())
         found = []
         for document in documents:
@@ -266,7 +266,7 @@ class ServerQuery:
             if verdict.standing != "unknown":
                 uri = self.texts.uri(verdict.path)
                 self.seat.set_baseline(uri, DiagnosticsBaseline(client.documents[uri].text, verdict.errors))
-        notes = () if path else ("Only files that were read or changed, and what servers told unasked.",)
+        notes = () if path else ("Includes only files that were read or changed.",)
         return LanguageAnswer(server=client.server.name, verdicts=tuple(verdicts), notes=notes)
 
     async def _calls(
@@ -292,7 +292,7 @@ class ServerQuery:
     async def _actions(
         self, client: LspClient, document: OpenDocument, question: LanguageQuestion
     ) -> LanguageAnswer:
-        """The titles of the code actions for a line; or, for the one that is named, the files it would change."""
+        """The titles of the code actions for a line; or the files that the named action would change."""
         rows = split_lines(document.text)
         row = without_line_ending(rows[question.line - 1]) if question.line <= len(rows) else ""
         line = question.line - 1
@@ -353,7 +353,7 @@ class ServerQuery:
     async def _renamed(
         self, client: LspClient, document: OpenDocument, question: LanguageQuestion
     ) -> LanguageAnswer:
-        """Rename a symbol from its definition: from elsewhere some servers rename only a part or add an alias."""
+        """Rename a symbol at its definition: elsewhere, some servers rename too little or add an alias."""
         old = _identifier_at(document.text, question)
         await self._open_users(client, old)
         here = self._at(document, question)
@@ -378,7 +378,7 @@ class ServerQuery:
         covered = {file.path for file in files}
         left = [path for path in await self._users(client, old) if path not in covered]
         notes = (
-            (f"`{old}` also stands in files that were left alone: {', '.join(left[:10])}.",) if left else ()
+            (f"`{old}` also occurs in files that are unchanged: {', '.join(left[:10])}.",) if left else ()
         )
         return LanguageAnswer(server=client.server.name, files=files, notes=notes)
 

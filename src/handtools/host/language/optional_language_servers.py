@@ -1,6 +1,6 @@
-"""Choose the language servers for a workspace, or `NoLanguage`, which says why there are none."""
+"""Choose the language servers for a workspace, or `NoLanguage`, which gives the reason there are none."""
 
-# ruff: noqa: ARG002 — whatever is asked, the answer is the same
+# ruff: noqa: ARG002 — `NoLanguage` ignores its arguments
 
 import os
 from collections.abc import Collection, Sequence
@@ -26,17 +26,15 @@ from handtools.text.search.glob import PathGlobs
 
 
 class NoLanguage:
-    """The language port without servers: it supports no file, and answers every question with the reason."""
+    """The language port without servers: supports no file and refuses every question with the reason."""
 
     def __init__(self, reason: str = "There are no language servers in this workspace.") -> None:
         self._reason = reason
 
     def speaks(self, path: str) -> bool:
-        """Always false: there is no language server for any file."""
         return False
 
     def missing_server_sentence(self, path: str) -> str:
-        """The reason why there are no language servers."""
         return self._reason
 
     def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
@@ -50,19 +48,16 @@ class NoLanguage:
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
-        """An empty review: there is no server to check the change."""
         return DiagnosticReview()
 
     async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
-        """Refuse the question with `Unavailable` and the reason."""
         raise Unavailable(self._reason, hint=NO_SERVER_HINT)
 
     def known_servers(self) -> list[KnownServer]:
-        """An empty list of servers."""
         return []
 
     def close(self) -> None:
-        """Do nothing: there is no server to end."""
+        """Do nothing: there is no server to stop."""
 
 
 LANGUAGE_SWITCH_VARIABLE = "HANDTOOLS_LANGUAGE"
@@ -72,24 +67,22 @@ LANGUAGE_SWITCH_VARIABLE = "HANDTOOLS_LANGUAGE"
 def choose_language(
     root: str | Path | None, state: Path, commands: HostCommands, *, only: Collection[str] | None = None
 ) -> HostLanguage:
-    """The language servers of this machine for a workspace folder, confined as commands are; or `NoLanguage`.
+    """The language servers on this machine for a workspace folder, confined like commands; or `NoLanguage`.
 
-    `only` are the names of those that may run; None for all.
+    `only` lists the names of the servers that may run; None allows all.
     """
     if root is None:
         return NoLanguage()
     if os.environ.get(LANGUAGE_SWITCH_VARIABLE, "").lower() in {"off", "0", "no"}:
-        return NoLanguage(f"Language servers are switched off ({LANGUAGE_SWITCH_VARIABLE}).")
+        return NoLanguage(f"Language servers are turned off ({LANGUAGE_SWITCH_VARIABLE}).")
     if "" not in workspace_folders(root):
-        return NoLanguage(
-            "Language servers work in a workspace of one folder only, and this one has several."
-        )
+        return NoLanguage("Language servers need a workspace with a single folder; this one has several.")
     from handtools.host.language.local_language import LocalLanguage
     from handtools.host.language.servers import LANGUAGE_SERVERS
 
     chosen = [server for server in LANGUAGE_SERVERS if only is None or server.name in only]
     if not chosen:
-        return NoLanguage("Language servers are switched off (`servers` in the configuration).")
+        return NoLanguage("Language servers are turned off (`servers` in the configuration).")
     return LocalLanguage(
         root,
         cache=state / "language",
@@ -99,7 +92,7 @@ def choose_language(
 
 
 def confined_program_runner(commands: HostCommands, root: str | Path) -> Runner:
-    """The runner that confines language servers and formatters: that of commands, unless it is a container's."""
+    """The runner for language servers and formatters: the commands' runner, unless that is a container."""
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
     if isinstance(commands, LocalCommands) and not isinstance(commands.runner, PersistentRunner):

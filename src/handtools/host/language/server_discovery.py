@@ -1,7 +1,4 @@
-"""Find the language server for a file: its installed program and the root of its project. Starts nothing.
-
-ADR 124.
-"""
+"""Find the language server for a file: its installed program and project root. Starts nothing."""
 
 import json
 import os
@@ -17,10 +14,10 @@ from handtools.host.language.servers import LanguageServer, ServerRole, ServerTa
 from handtools.text.toml_text import parse_toml
 
 SERVER_RECHECK_SECONDS = 30.0
-"""For how many seconds a program that was not found is not looked for again."""
+"""Seconds for which a lookup result is cached."""
 UNCONFINED_SERVERS_NOTE = (
-    "Language servers run only where the kernel confines them, and nothing here does. "
-    "A person can change that: `handtools doctor` says how."
+    "Language servers need a sandbox, and none works on this machine. "
+    "The user can fix that: `handtools doctor` shows how."
 )
 _PROJECT_PROGRAM_FOLDERS = (".venv/bin", "venv/bin", "node_modules/.bin")
 _ROLES: tuple[ServerRole, ...] = ("checker", "linter")
@@ -47,7 +44,7 @@ class ServerFinder:
         confined: Callable[[], bool],
         search_path: str | None = None,
     ) -> None:
-        """`confined` tells whether servers run in a sandbox: only then may a program of the project be used."""
+        """`confined` returns whether servers run in a sandbox; only then may project programs be used."""
         self.workspace = workspace
         self._table = table
         self._confined = confined
@@ -61,7 +58,7 @@ class ServerFinder:
         return any(self.program(server, self.workspace) for server in self._table.servers_for_path(path))
 
     def servers_of_file(self, path: str) -> list[FoundServer]:
-        """The language servers of a file: a type checker, and those linters that the project has settings for."""
+        """The language servers of a file: a type checker, and a linter if the project configures one."""
         known, at = self._spoken.get(path, ([], 0.0))
         if known and time.monotonic() - at < SERVER_RECHECK_SECONDS:
             return known
@@ -76,7 +73,7 @@ class ServerFinder:
         return found
 
     def missing_server_sentence(self, path: str) -> str:
-        """Why a file has no language server, and how to install one; empty when it has one."""
+        """Why a file has no language server and how to install one; empty if it has one."""
         servers = self._table.servers_for_path(path)
         if not servers:
             name = path.rpartition("/")[2]
@@ -92,13 +89,13 @@ class ServerFinder:
                 f"Install one: `{servers[0].install}`, then call again."
             )
         markers = ", ".join(marker for marker in found[0].markers if marker != ".git")
-        return f"{found[0].name} is installed, but `{path}` is in no project: it needs one of {markers}."
+        return f"{found[0].name} is installed, but `{path}` is not in a project (needs one of: {markers})."
 
     def program(self, server: LanguageServer, root: str) -> str:
-        """The path of a server's program, the project's own first; empty when there is none that may be run."""
+        """The path of a server's program, preferring the project's copy; empty if none may be run."""
         found, at = self._programs.get((server.name, root), ("", 0.0))
         if not found and (not at or time.monotonic() - at > SERVER_RECHECK_SECONDS):
-            # Nothing is asked about boundaries where there is no server anyway: finding that out takes a moment.
+            # Check for a sandbox only if a program was found, because probing takes time.
             found = self._found(server, root)
             if found and not self._confined():
                 found = self._outside(server)
@@ -121,7 +118,7 @@ class ServerFinder:
     def _outside(self, server: LanguageServer) -> str:
         """A server's program outside the workspace, for use without a sandbox.
 
-        Empty if it executes project code.
+        Empty if the server executes project code.
         """
         if server.runs_code:
             return ""
@@ -136,10 +133,7 @@ class ServerFinder:
         return found
 
     def _root(self, server: LanguageServer, path: str) -> str | None:
-        """The project root of a file: the nearest folder with a marker file, within the workspace.
-
-        None without one.
-        """
+        """The project root of a file: the nearest folder in the workspace with a marker file, or None."""
         folder = Path(self.workspace, path).parent
         above = [each for each in (folder, *folder.parents) if each.is_relative_to(self.workspace)]
         strict = [marker for marker in server.markers if marker != ".git"]
@@ -187,5 +181,5 @@ def _has_setting(root: str, setting: str) -> bool:
 
 
 def servers_with_programs(table: ServerTable, finder: ServerFinder) -> Sequence[tuple[LanguageServer, str]]:
-    """All known servers with the path of their program, which is empty when it is not installed."""
+    """All known servers with the path of their program, empty if it is not installed."""
     return [(server, finder.program(server, finder.workspace)) for server in table.servers]

@@ -1,6 +1,6 @@
-"""Pool of running language servers on one thread, one per project: started when needed, ended when idle.
+"""Pool of running language servers on one thread, one per project: started on demand, stopped when idle.
 
-Servers outlive the event loop of whoever asks: a program may run one for each call, or two at once.
+Servers outlive the caller's event loop, because a program may run a new loop for each call, or two at once.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from handtools.host.language.lsp_client import LspClient, ResponseError, Respons
 from handtools.host.language.server_process import ServerNotStarted
 
 RESTART_DELAYS = (0.0, 1.0, 4.0)
-"""Seconds to wait before a server that ended is restarted, by how often it did; after the last it stays off."""
+"""Seconds to wait before restarting a crashed server, by number of crashes; then it stays off."""
 SERVER_STABLE_SECONDS = 60.0
 """Seconds after which a running server's earlier crashes are forgotten."""
 CRASHED_SERVER_OFF_SECONDS = 300.0
@@ -40,12 +40,12 @@ StartServer = Callable[[], Awaitable[LspClient]]
 
 
 class ServerNotReady(Exception):
-    """Raised when no language server can be asked now; the message is shown to the model."""
+    """Raised when no language server is available now; the message is shown to the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticsBaseline:
-    """The last proved errors of a file and the text they were about, to tell new errors from old ones."""
+    """The last proved errors of a file and the text they refer to, to distinguish new errors from old."""
 
     text: str
     diagnostics: tuple[Diagnostic, ...]
@@ -67,7 +67,7 @@ class ServerSlot:
     starting: asyncio.Task[LspClient] | None = None
     began: float = 0.0
     ends: int = 0
-    """How often the server ended shortly after its start."""
+    """How often the server exited shortly after its start."""
     again_at: float = 0.0
     fault: str = ""
     used: float = 0.0
@@ -81,7 +81,7 @@ class ServerSlot:
 
 
 class ServerPool:
-    """All language servers of this process, by project. All methods must be called on its event loop."""
+    """All language servers of this process, by project. Call its methods only on its event loop."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class ServerPool:
         owner: object,
         workspace: str | os.PathLike[str] = "",
     ) -> ServerSlot:
-        """The slot of a server and project, created if needed; shared by all owners that ask for the same one."""
+        """The slot of a server and project, created if needed; shared by all owners with the same key."""
         seat = self.seats.get(key)
         if seat is None:
             seat = self.seats[key] = ServerSlot(name, start, ChangedDefinitions(workspace))
@@ -116,11 +116,11 @@ class ServerPool:
     async def client(self, seat: ServerSlot, deadline: float) -> LspClient:
         """A running client for a slot, started if necessary.
 
-        Raises `ServerNotReady` when none is ready in time, or the pool is closed.
+        Raises `ServerNotReady` if it is not ready in time or the pool is closed.
         """
         if self._closed:
-            # Whoever lost a server to the end of the process asks for it once more.
-            raise ServerNotReady("it was ended")
+            # A caller whose server was stopped at process exit retries here.
+            raise ServerNotReady("it was stopped")
         seat.used = time.monotonic()
         if seat.client is not None and seat.client.alive:
             return seat.client
@@ -129,9 +129,7 @@ class ServerPool:
             pause = seat.again_at - time.monotonic()
             if pause > max(deadline - time.monotonic(), 0.0):
                 parked = (
-                    "given up for some minutes"
-                    if seat.ends >= len(RESTART_DELAYS)
-                    else "starting again soon"
+                    "disabled for some minutes" if seat.ends >= len(RESTART_DELAYS) else "restarting soon"
                 )
                 raise ServerNotReady(f"{parked}: {seat.fault}")
             seat.starting = asyncio.create_task(self._start(seat, max(pause, 0.0)))
@@ -140,14 +138,14 @@ class ServerPool:
         if not starting.done():
             raise ServerNotReady("still starting")
         if starting.cancelled():
-            raise ServerNotReady("it was ended")
+            raise ServerNotReady("it was stopped")
         try:
             return starting.result()
         except (ServerNotStarted, HostError, ServerLost, ResponseError, ResponseTimeout) as failure:
             raise ServerNotReady(seat.fault or str(failure)) from failure
 
     async def release_owner(self, owner: object) -> None:
-        """Remove an owner from all slots and end the servers that no one else uses."""
+        """Remove an owner from all slots and stop the servers that have no other owner."""
         for key, seat in list(self.seats.items()):
             seat.owners.discard(owner)
             if not seat.owners:
@@ -155,7 +153,7 @@ class ServerPool:
                 await self._stop(seat)
 
     async def close(self) -> None:
-        """End all language servers; none is started any more."""
+        """Stop all language servers and refuse to start new ones."""
         self._closed = True
         if self._keeper is not None:
             self._keeper.cancel()
@@ -164,7 +162,7 @@ class ServerPool:
         await asyncio.gather(*(self._stop(seat) for seat in seats))
 
     async def tidy(self) -> None:
-        """End idle servers, then the least recently used ones until the rest fits into the memory limit."""
+        """Stop idle servers, then the least recently used until the rest is within the memory limit."""
         now = time.monotonic()
         for seat in self._running():
             if now - seat.used > self._idle:
@@ -199,7 +197,7 @@ class ServerPool:
             seat.starting = None
 
     def _note_end(self, seat: ServerSlot) -> None:
-        """Record that a server ended and schedule its restart, with a longer delay each time."""
+        """Record that a server exited and schedule its restart, with a longer delay each time."""
         client, seat.client = seat.client, None
         if client is not None and client.fault:
             if time.monotonic() - seat.began > SERVER_STABLE_SECONDS:
@@ -246,7 +244,7 @@ THREAD_CLOSE_SECONDS = 15.0
 
 
 class LanguageThread:
-    """The thread with the event loop of all language servers; started on first use, ended with the process."""
+    """The thread with the event loop of all language servers; started on first use, stopped at exit."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -256,7 +254,6 @@ class LanguageThread:
 
     @property
     def pool(self) -> ServerPool:
-        """The pool of language servers on this thread."""
         self._begin()
         assert self._pool is not None
         return self._pool
@@ -268,16 +265,16 @@ class LanguageThread:
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the thread and await its result from any event loop.
 
-        Cancelled together with the caller.
+        It is cancelled when the caller is.
         """
         done, token = anyio.Event(), anyio.lowlevel.current_token()
-        # Not `from_thread`: that would keep the servers waiting until we have taken note.
+        # Not `from_thread`: it would block the servers' loop until the caller's loop has run the callback.
         native: Any = getattr(token, "native_token", token)
         soon = getattr(native, "call_soon_threadsafe", None) or native.run_sync_soon
         future = self.submit(work)
 
         def wake(_: object) -> None:
-            # Whoever waited may have gone, loop and all.
+            # The caller's event loop may be closed already.
             with contextlib.suppress(RuntimeError):
                 soon(done.set)
 
@@ -290,19 +287,19 @@ class LanguageThread:
         return future.result()
 
     def close(self) -> None:
-        """End all language servers of this process."""
+        """Stop all language servers of this process."""
         if self._owner == os.getpid() and self._loop is not None and self._pool is not None:
             try:
                 asyncio.run_coroutine_threadsafe(self._pool.close(), self._loop).result(
                     THREAD_CLOSE_SECONDS
                 )
             except concurrent.futures.TimeoutError:
-                return  # their supervisors end them
+                return  # their supervisors kill them
 
     def _begin(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or self._owner != os.getpid():
-                # After a fork the thread is our parent's.
+                # After a fork the thread exists only in the parent.
                 self._owner = os.getpid()
                 self._loop = asyncio.new_event_loop()
                 self._pool = ServerPool()

@@ -1,4 +1,4 @@
-"""The process of a language server and its streams, below a supervisor that kills it when this process is gone."""
+"""A language server's process and its streams, under a supervisor that kills it when this process exits."""
 
 import asyncio
 import contextlib
@@ -26,11 +26,11 @@ from handtools.host.sandbox.supervisor_messages import CommandStarted, RefusalAn
 STREAM_BUFFER_BYTES = 1 << 20
 STDERR_TAIL_CHARS = 300
 SERVER_END_SECONDS = 8.0
-"""Seconds after which a supervisor that does not answer is killed."""
+"""Seconds after which an unresponsive supervisor is killed."""
 
 
 class ServerNotStarted(Exception):
-    """Raised when a language server could not be started; the text is the reason."""
+    """Raised when a language server could not be started; the message is the reason."""
 
 
 class ServerProcess:
@@ -50,13 +50,13 @@ class ServerProcess:
 
     @classmethod
     async def start(cls, launch: Launch, runner: Runner) -> "ServerProcess":
-        """Start the server's process in its sandbox; blocking work is done in a thread."""
+        """Start the server's process in its sandbox; blocking work runs in a thread."""
         loop = asyncio.get_running_loop()
         beginning = loop.run_in_executor(None, _start_server, launch, runner)
         try:
             child = cls(*await asyncio.shield(beginning))
         except asyncio.CancelledError:
-            # The thread goes on: what it starts must not be left without an owner.
+            # The thread can't be cancelled: wait for it and dismiss the supervisor it started.
             with contextlib.suppress(ServerNotStarted):
                 hired, _, fds = await beginning
                 _close_fds(fds)
@@ -83,27 +83,27 @@ class ServerProcess:
 
     @property
     def over(self) -> bool:
-        """Whether the server and all processes it started have ended."""
+        """Whether the server and all processes it started have exited."""
         return self._over.is_set()
 
     @property
     def complaint(self) -> str:
-        """The last output of the server on standard error."""
+        """The end of the server's stderr output."""
         text = b"".join(self._errors).decode(errors="replace").strip()
         return " ".join(text[-STDERR_TAIL_CHARS:].split())
 
     def send(self, data: bytes) -> None:
-        """Queue bytes for the server's standard input; dropped when the process has ended."""
+        """Queue bytes for the server's stdin; they are dropped if the process has exited."""
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(data)
 
     @property
     def clogged(self) -> bool:
-        """Whether too much input is queued because the server no longer reads."""
+        """Whether too much input is queued because the server has stopped reading."""
         return self._writer is not None and self._writer.transport.get_write_buffer_size() > 64 << 20
 
     def memory_bytes(self) -> int:
-        """Resident memory in bytes of the server and all processes it started."""
+        """Resident memory of the server and all processes it started, in bytes."""
         return sum(resident_memory_bytes(pid) for pid in descendants(self._hired.process.pid))
 
     async def kill(self) -> None:
@@ -131,7 +131,7 @@ class ServerProcess:
             self._errors.append(data)
 
     async def _watch(self) -> None:
-        """Wait for the supervisor's message that the server has ended."""
+        """Wait for the supervisor's message that the server has exited."""
         loop = asyncio.get_running_loop()
         line = self._hired.line
         ready = asyncio.Event()
@@ -160,7 +160,7 @@ class ServerProcess:
 
 
 async def run_in_thread(work: Callable[[], None]) -> None:
-    """Run a blocking function in a thread, or directly when the interpreter is shutting down."""
+    """Run a blocking function in a thread, or directly if the interpreter is shutting down."""
     try:
         running = asyncio.get_running_loop().run_in_executor(None, work)
     except RuntimeError:
@@ -170,7 +170,7 @@ async def run_in_thread(work: Callable[[], None]) -> None:
 
 
 def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str, tuple[int, int, int]]:
-    """Have a supervisor start the server; returns its handle, a mark and our ends of the three pipes."""
+    """Have a supervisor start the server; returns its handle, run id and our ends of the pipes."""
     mark = secrets.token_hex(8)
     theirs_in, ours_in = os.pipe()
     ours_out, theirs_out = os.pipe()

@@ -1,17 +1,17 @@
-"""Table of the known language servers: command, languages, project markers, settings, kind of proof."""
+"""Table of the known language servers: command, languages, project markers, settings, freshness proof."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 FreshnessProof = Literal["pull", "version", "tsserver", "flycheck", "push"]
-"""How a server proves that its diagnostics are about the text last sent; see `fresh_diagnostics`."""
+"""How to prove that a server's diagnostics are for the text last sent; see `fresh_diagnostics`."""
 ServerRole = Literal["checker", "linter"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LanguageServer:
-    """What is known about one language server: command, languages, project markers, settings."""
+    """One language server: command, languages, project markers, settings."""
 
     name: str
     languages: Mapping[str, str]
@@ -23,15 +23,15 @@ class LanguageServer:
     proof: FreshnessProof
     role: ServerRole = "checker"
     chosen_by: tuple[str, ...] = ()
-    """Settings that show that a project wants this server: a file, or `file#table` of a TOML file."""
+    """Settings that select this server for a project: a file, or `file#table` for a TOML file."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Answers to the server's `workspace/configuration` requests, by section."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The `initializationOptions` of the `initialize` request."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables beyond those of every command; `{cache}` stands for a writable folder."""
+    """Additional environment variables; `{cache}` is replaced by a writable folder."""
     readable: tuple[str, ...] = ()
-    """Folders below the home folder that the server must be able to read."""
+    """Folders in the home folder that the server must be able to read."""
     narrow: bool = False
     """Whether the server finds references only in open files."""
     start_seconds: float = 2.0
@@ -39,7 +39,7 @@ class LanguageServer:
     version: tuple[str, ...] = ()
     """The command that prints the server's version, if the program itself does not."""
     runs_code: bool = True
-    """Whether the server may execute code of the project: build scripts, plug-ins, the project's interpreter."""
+    """Whether the server may execute project code: build scripts, plug-ins, the project's interpreter."""
     least_version: int = 0
     """The lowest major version that can be used; 0 for any."""
 
@@ -118,7 +118,7 @@ LANGUAGE_SERVERS: tuple[LanguageServer, ...] = (
         markers=_SCRIPT_ROOTS,
         install="npm install --save-dev typescript@7",
         proof="pull",
-        # Older ones are compilers alone.
+        # Older versions have no language server.
         least_version=7,
     ),
     LanguageServer(
@@ -137,7 +137,7 @@ LANGUAGE_SERVERS: tuple[LanguageServer, ...] = (
         markers=("go.work", "go.mod"),
         install="go install golang.org/x/tools/gopls@latest",
         proof="pull",
-        # A push tells which text it is about, but not which texts of other files it knew: only an answer does.
+        # A push proves the version of one file but not of others; only a pull response covers both.
         options={"pullDiagnostics": True, "analysisProgressReporting": False},
         environment=_GO,
         readable=("go/pkg/mod", "sdk"),
@@ -145,7 +145,7 @@ LANGUAGE_SERVERS: tuple[LanguageServer, ...] = (
     LanguageServer(
         name="clangd",
         languages=_C_FAMILY,
-        # Headers as we have them, not as they are on disk: a change is known before it is saved.
+        # Use the open headers' text instead of the files on disk, so unsaved changes are checked.
         command=(
             "clangd",
             "--use-dirty-headers",
@@ -164,7 +164,7 @@ LANGUAGE_SERVERS: tuple[LanguageServer, ...] = (
         command=("rust-analyzer",),
         markers=("Cargo.toml",),
         install="rustup component add rust-analyzer",
-        # What it finds itself can be pulled; what the compiler finds comes after a save.
+        # Its own diagnostics can be pulled; the compiler's are pushed after a save.
         proof="flycheck",
         environment={"CARGO_TARGET_DIR": "{cache}/cargo-target", "CARGO_NET_OFFLINE": "true"},
         readable=(".cargo/registry", ".cargo/git"),
@@ -188,11 +188,11 @@ class ServerTable:
         object.__setattr__(self, "by_suffix", found)
 
     def servers_for_path(self, path: str) -> tuple[LanguageServer, ...]:
-        """The servers that support a file's language, the preferred one first."""
+        """The servers that support a file's language, preferred first."""
         return self.by_suffix.get(file_suffix(path), ())
 
 
 def file_suffix(path: str) -> str:
-    """The suffix of a file name, from its last dot."""
+    """The lower-case suffix of a file name, from its last dot; empty if there is none."""
     name = path.rpartition("/")[2]
     return name[name.rfind(".") :].lower() if "." in name[1:] else ""

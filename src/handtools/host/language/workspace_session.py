@@ -1,4 +1,4 @@
-"""The language servers of one workspace: started in its sandbox, warmed up, asked, and sent changes."""
+"""The language servers of one workspace: start them in a sandbox, send them questions and changes."""
 
 import asyncio
 import os
@@ -45,14 +45,14 @@ from handtools.host.sandbox.runners.default_user_and_limits import workspace_own
 from handtools.text.search.glob import PathGlobs
 
 SERVER_LIFETIME_SECONDS = 10 * 365 * 86400.0
-"""Time limit of a server process in seconds: practically none, since idle servers are ended."""
+"""Time limit of a server process in seconds: practically none, because idle servers are stopped."""
 _PACKAGE_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "GOROOT", "GOPATH", "JAVA_HOME")
-"""Environment variables that name folders of packages outside the project."""
+"""Environment variables that name package folders outside the project."""
 _ALWAYS_READABLE = ("/usr", "/etc", "/opt", "/bin", "/lib")
 
 
 def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Sequence[PathGlobs]) -> Launch:
-    """The launch of a language server: it may write only its cache folder, and has no network."""
+    """The launch of a language server: writes only to its cache folder, no network."""
     folder = cache / spoken.server.name
     folder.mkdir(0o700, parents=True, exist_ok=True)
     if (owner := workspace_owner(workspace)) is not None:
@@ -96,7 +96,7 @@ def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Seq
 
 
 async def start_server(spoken: FoundServer, ready: Launch, runner: Runner) -> LspClient:
-    """Start and initialize a language server; raises, and ends the process, when it does not answer."""
+    """Start and initialize a language server; kills it and raises if it does not answer."""
     child = await ServerProcess.start(ready, runner)
     client = LspClient(spoken.server, spoken.root, child)
     try:
@@ -108,14 +108,14 @@ async def start_server(spoken: FoundServer, ready: Launch, runner: Runner) -> Ls
 
 
 LATE_REVIEW_SECONDS = 60.0
-"""Seconds for which servers may go on checking a change after the call has returned."""
+"""Seconds for which servers may continue to check a change after the call has returned."""
 LANGUAGE_QUERY_SECONDS = 20.0
 
 
 class WorkspaceLanguageServers:
-    """Language servers of one workspace.
+    """The language servers of one workspace.
 
-    Public methods may be called from anywhere, private ones on their thread.
+    Call public methods from any thread, private ones only on the language thread.
     """
 
     def __init__(
@@ -127,10 +127,10 @@ class WorkspaceLanguageServers:
         self._runner = runner
         self._texts = DocumentFiles(workspace)
         self._behind: dict[int, asyncio.Task[None]] = {}
-        """For each slot, the task that still runs for an earlier call; a newer call cancels it."""
+        """For each slot, the task still running for an earlier call; a newer call cancels it."""
 
     def warm(self, path: str, private: tuple[PathGlobs, ...]) -> None:
-        """Start the servers of a file ahead of use and record its present errors; returns at once."""
+        """Start the servers of a file in advance and record its current errors; returns at once."""
         LANGUAGE_THREAD.submit(self._warm(path, private))
 
     async def review(
@@ -140,11 +140,11 @@ class WorkspaceLanguageServers:
         return await LANGUAGE_THREAD.run(self._review(changes.changes, private, seconds, late))
 
     async def ask(self, question: LanguageQuestion, private: tuple[PathGlobs, ...]) -> LanguageAnswer:
-        """Ask the language servers of a file a question; returns their joined answer."""
+        """Ask the language servers of a file a question; returns their combined answer."""
         return await LANGUAGE_THREAD.run(self._ask(question, private))
 
     def close(self) -> None:
-        """Release this workspace's servers; returns when those that no one else uses have ended."""
+        """Release this workspace's servers; returns when those without another owner have stopped."""
         LANGUAGE_THREAD.submit(self._close()).result(LATE_REVIEW_SECONDS)
 
     async def _close(self) -> None:
@@ -170,7 +170,7 @@ class WorkspaceLanguageServers:
         return await start_server(spoken, ready, runner)
 
     def _alone(self, seat: ServerSlot, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Start a task for a slot and cancel the one that still runs there for an earlier call."""
+        """Start a task for a slot, cancelling the one still running for an earlier call."""
         former = self._behind.get(id(seat))
         if former is not None and not former.done():
             former.cancel()
@@ -193,7 +193,7 @@ class WorkspaceLanguageServers:
             try:
                 client = await LANGUAGE_THREAD.pool.client(seat, deadline)
             except ServerNotReady:
-                return  # whoever needs it will hear of it
+                return  # the next call that needs the server reports it
             verdict = await proved_diagnostics(client, client.tell(uri, text), path, deadline)
             if verdict.standing != "unknown":
                 seat.stamps[uri] = stamp
@@ -270,7 +270,7 @@ class WorkspaceLanguageServers:
     async def _first_answer(
         self, spoken: Sequence[FoundServer], question: LanguageQuestion, private: tuple[PathGlobs, ...]
     ) -> LanguageAnswer:
-        """The answer of the first server that offers one and has something to tell: a linter has no references."""
+        """The first non-empty answer: for example, a linter has no references."""
         empty: LanguageAnswer | None = None
         for each in spoken:
             answer = await self._asked(each, question, private)
@@ -279,7 +279,7 @@ class WorkspaceLanguageServers:
             empty = empty or answer
         if empty is None:
             names = " and ".join(each.server.name for each in spoken)
-            raise Unavailable(f"{names} can't tell {question.kind.replace('_', ' ')}.", hint=NO_SERVER_HINT)
+            raise Unavailable(f"{names} can't find {question.kind.replace('_', ' ')}.", hint=NO_SERVER_HINT)
         return empty
 
     async def _ask_project(self, question: LanguageQuestion) -> LanguageAnswer:
@@ -288,8 +288,8 @@ class WorkspaceLanguageServers:
         ]
         if not seats:
             raise Unavailable(
-                "No language server runs yet.",
-                hint="Name a file of the project in `path`, so that one starts.",
+                "No language server is running yet.",
+                hint="Set `path` to a file of the project to start one.",
             )
         answers = []
         for seat in seats:
@@ -314,7 +314,7 @@ class WorkspaceLanguageServers:
 async def _wait_for_starts(
     work: Sequence[tuple[ServerChangeReview, "asyncio.Task[None]"]], seconds: float
 ) -> None:
-    """Wait until each server is ready or has failed, at most `seconds`."""
+    """Wait at most `seconds` until each server is ready or has failed."""
 
     async def until(reviewer: ServerChangeReview, task: "asyncio.Task[None]") -> None:
         ready = asyncio.create_task(reviewer.ready.wait())
@@ -331,7 +331,7 @@ async def _wait_for_starts(
 
 
 def _combined_review(reviewers: Sequence[ServerChangeReview]) -> DiagnosticReview:
-    """Combine what all servers have reported so far; files without a report yet are `unknown`."""
+    """Combine the reports of all servers so far; files without a report yet are `unknown`."""
     verdicts: list[DiagnosticReport] = []
     for reviewer in reviewers:
         found = reviewer.findings

@@ -14,11 +14,11 @@ from handtools.text.search.hit_rendering import path_on_one_line
 
 MOST_ARCHIVE_ENTRIES = 2_000
 MOST_UNPACKED_TAR_BYTES = 256 << 20
-"""How many bytes a compressed tar may unpack to; a larger one is a bomb or a backup."""
+"""The most bytes a compressed tar may decompress to; larger ones are zip bombs or backups."""
 _FAILURES = (
     zipfile.BadZipFile,
     tarfile.TarError,
-    NotImplementedError,  # a zip of a later version
+    NotImplementedError,  # a newer zip version
     OSError,
     EOFError,
     lzma.LZMAError,
@@ -33,7 +33,7 @@ def preview(path: str, data: bytes) -> MediaPreview:
         shape, entries = ("zip", _zipped(data)) if data.startswith(b"PK") else _tarred(data)
     except _FAILURES as error:
         packed = isinstance(error, tarfile.TarError)
-        hint = "If it is one packed file and no archive, unpack it with a command." if packed else ""
+        hint = "If it is a single compressed file, decompress it with a command." if packed else ""
         raise WrongKind(f"`{path}` looks like an archive but can't be read: {error}.", hint=hint) from error
     total = sum(size for _, size in entries)
     rows = [f"{size:>12,}  {path_on_one_line(name)}" for name, size in entries[:MOST_ARCHIVE_ENTRIES]]
@@ -76,17 +76,17 @@ def _unpacking(data: bytes) -> tuple[str, io.BufferedIOBase]:
 
 
 class _Bounded(io.BufferedIOBase):
-    """A stream that raises an error once more than a number of bytes were read from it."""
+    """A stream that raises an error once more than `MOST_UNPACKED_TAR_BYTES` were read from it."""
 
     def __init__(self, stream: io.BufferedIOBase) -> None:
         self._stream = stream
         self._left = MOST_UNPACKED_TAR_BYTES
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read the next bytes; raises when there were too many."""
+        """Read the next bytes; raises if the limit is exceeded."""
         found = self._stream.read(size)
         self._left -= len(found)
         if self._left < 0:
-            message = f"The archive unpacks to more than {MOST_UNPACKED_TAR_BYTES >> 20} MB."
+            message = f"The archive decompresses to more than {MOST_UNPACKED_TAR_BYTES >> 20} MB."
             raise TooLarge(message, hint="List it with a command.")
         return found

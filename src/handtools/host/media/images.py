@@ -1,4 +1,4 @@
-"""Previews of images: rotated as EXIF says, and scaled down to what models accept."""
+"""Previews of images, rotated according to EXIF and scaled down to what models accept."""
 
 import io
 from typing import TYPE_CHECKING
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from PIL import Image as Pictures
 
 MOST_IMAGE_EDGE_PIXELS = 1568
-"""The longest edge of an image in pixels; models scale larger ones down themselves, after it has been paid for."""
+"""The longest edge of an image in pixels; models scale larger images down, but still charge for them."""
 MOST_IMAGE_BYTES = 3_700_000
 """The largest image in bytes, which stays below 5 MB as base64."""
 MOST_IMAGE_PIXELS = 100_000_000
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _ORIENTATION = 0x0112
-_SMALLER = "Read a smaller copy of it."
+_SMALLER = "Read a smaller copy of the image."
 
 
 def preview(path: str, data: bytes) -> MediaPreview:

@@ -1,7 +1,4 @@
-"""The Media port: previews of images, PDFs, tables, notebooks and archives with the libraries installed here.
-
-ADR 21.
-"""
+"""The Media port: previews of images, PDFs, tables, notebooks and archives with installed libraries."""
 
 import os
 from importlib.util import find_spec
@@ -28,7 +25,7 @@ _KINDS: dict[str, MediaKind] = {
     "application/vnd.sqlite3": "table",
     "application/vnd.apache.parquet": "table",
 }
-"""What has a reader here, by media type."""
+"""The kinds that have a reader here, by media type."""
 _SUFFIXES: dict[str, MediaKind] = {"ipynb": "notebook", "csv": "table", "tsv": "table", "tar": "archive"}
 _REQUIRED_LIBRARIES: dict[MediaKind, tuple[str, ...]] = {"image": ("PIL",), "pdf": ("pypdfium2", "PIL")}
 
@@ -37,31 +34,31 @@ _HINT = "Open it with a command, or get another copy."
 
 
 class LocalMedia:
-    """Makes previews of files with installed libraries; names the library when one is missing.
+    """Makes previews of files with the installed libraries; reports when a library is missing.
 
-    Files are read in a worker process with limits: a file can be made to take all memory there is, or worse.
+    Files are read in a worker process with limits, because a crafted file can use up all memory, or worse.
     """
 
     def __init__(self, root: str | os.PathLike[str] = "") -> None:
-        """`root` is the workspace, from which no library is imported."""
+        """`root` is the workspace; no library is imported from it."""
         self._root = root
 
     def kind(self, path: str, head: bytes) -> MediaKind | None:
         return _KINDS.get(media_type_by_signature(head)) or _SUFFIXES.get(path.rpartition(".")[2].lower())
 
     def describe(self, head: bytes) -> str:
-        """A binary file's media type; empty when nobody can tell."""
+        """Return a binary file's media type; empty if unknown."""
         return media_type_by_signature(head)
 
     async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> MediaPreview | None:
-        """The file as text or pictures; None when it is not of a kind that can be shown."""
+        """Return the file as text or images; None if its kind can't be shown."""
         kind = self.kind(path, data)
         if kind is None:
             return None
         missing = [name for name in _REQUIRED_LIBRARIES.get(kind, ()) if find_spec(name) is None]
         if missing:
-            hint = "A person can install it: `pip install handtools-slim[media]`."
-            raise WrongKind(f"`{path}` is of a kind ({kind}) whose reader is not installed.", hint=hint)
+            hint = "The user can install it: `pip install handtools-slim[media]`."
+            raise WrongKind(f"No reader is installed for `{path}` (kind: {kind}).", hint=hint)
         return await to_thread.run_sync(self._preview, kind, path, data, wish)
 
     def _preview(
@@ -78,4 +75,4 @@ class LocalMedia:
             )
             return preview_worker.media_preview_from_worker_result(kind, made)
         except (TaskFailed, ValueError, LookupError, TypeError) as why:
-            raise TooLarge(f"`{path}` can't be shown: {why}.", hint=_HINT) from why
+            raise TooLarge(f"Can't show `{path}`: {why}.", hint=_HINT) from why

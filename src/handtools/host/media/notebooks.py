@@ -32,12 +32,12 @@ def preview(path: str, data: bytes) -> MediaPreview:
         pictures = [list(_images(cell)) for cell in cells]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         why = (
-            f"it is no JSON ({error})"
+            f"it is not valid JSON ({error})"
             if isinstance(error, ValueError)
-            else "its cells are not where they belong"
+            else "its cells have an unexpected structure"
         )
         hint = "Read it with view=text."
-        raise WrongKind(f"`{path}` is not a notebook that can be read: {why}.", hint=hint) from error
+        raise WrongKind(f"Can't read `{path}` as a notebook: {why}.", hint=hint) from error
     ends = list(accumulate(count_lines(f"{part}\n") for part in parts))
     return MediaPreview(
         kind="notebook",
@@ -79,7 +79,7 @@ def _images(cell: dict[str, Any]) -> Iterator[Image]:
     for output in cell.get("outputs", ()):
         for kind in _PICTURES:
             if encoded := output.get("data", {}).get(kind):
-                # A picture that models refuse would cost the whole answer.
+                # Skip an invalid image: models would reject the whole result because of it.
                 with contextlib.suppress(binascii.Error, ValueError, WrongKind, TooLarge):
                     yield from _pictures(base64.b64decode(_joined(encoded)), kind)
 

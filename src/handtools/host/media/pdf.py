@@ -58,8 +58,8 @@ def _page_range(wish: PreviewRequest, total: int, most: int) -> tuple[int, int]:
     first = wish.first or 1
     first = max(total + first + 1, 1) if first < 0 else first
     if first > max(total, 1):
-        message = f"The PDF has {number_with_noun(total, 'page')}; page {first} is past its end."
-        raise InvalidInput(message, hint="Ask for earlier `pages`.")
+        message = f"The PDF has {number_with_noun(total, 'page')}; page {first} is past the end."
+        raise InvalidInput(message, hint="Request earlier `pages`.")
     last = total if wish.last is None else min(wish.last, total)
     return first, min(last, first + most - 1)
 

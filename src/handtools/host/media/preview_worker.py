@@ -1,4 +1,4 @@
-"""Previews of files made in a worker process: the task, its arguments and its result. ADR 125."""
+"""Previews of files made in a worker process: the task, its arguments and its result."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -24,18 +24,18 @@ _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def preview_task(kind: MediaKind) -> WorkerTask:
-    """The worker task that makes a preview of such a file."""
+    """Return the worker task that makes a preview of a file of this kind."""
     libraries = (_READERS[kind], *_LIBRARIES.get(kind, ()))
     return WorkerTask(module=__name__, function=make_preview.__name__, libraries=libraries)
 
 
 def preview_task_arguments(kind: MediaKind, path: str, wish: PreviewRequest) -> dict[str, Any]:
-    """The JSON arguments of a preview task."""
+    """Return the JSON arguments of a preview task."""
     return {"kind": kind, "path": path, "first": wish.first, "last": wish.last, "rendered": wish.rendered}
 
 
 def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
-    """In the worker process: make the preview and return it as a `TaskResult`."""
+    """Make a preview in the worker process and return it as a `TaskResult`."""
     wish = PreviewRequest(first=arguments["first"], last=arguments["last"], rendered=arguments["rendered"])
     preview = _preview(arguments["kind"], arguments["path"], data, wish)
     if preview is None:
@@ -53,7 +53,7 @@ def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
 
 
 def media_preview_from_worker_result(kind: MediaKind, made: TaskResult) -> MediaPreview | None:
-    """The `MediaPreview` in a worker's result; raises `ValueError` or `LookupError` when it is malformed."""
+    """Return the `MediaPreview` in a worker's result; raises `ValueError` or `LookupError` if malformed."""
     value = made.value
     if not value["kind"]:
         return None
@@ -77,6 +77,6 @@ def _preview(kind: MediaKind, path: str, data: bytes, wish: PreviewRequest) -> M
         from handtools.host.media import pdf
 
         return pdf.preview(path, data, wish)
-    # One at a time: the first file of a kind waits for what reads it, and for nothing else.
+    # Import only the reader of this kind, so that the first preview does not wait for the others.
     preview: Callable[[str, bytes], MediaPreview | None] = importlib.import_module(_READERS[kind]).preview
     return preview(path, data)

@@ -20,11 +20,11 @@ TABLE_PREVIEW_ROWS = 10
 TABLE_CELL_CHARS = 80
 MOST_DATABASE_TABLES = 50
 _SQLITE_STEPS = 2_000_000
-"""How many SQLite virtual machine steps one query may take, so that counting a huge table is given up."""
+"""The most SQLite virtual machine steps per query, so that counting a huge table is aborted."""
 
 
 def preview(path: str, data: bytes) -> MediaPreview | None:
-    """Preview the schema and the first rows of a table file; None when no reader of the format is installed."""
+    """Preview the schema and first rows of a table file; None if no reader for the format is installed."""
     if data.startswith(b"SQLite"):
         return _database(path, data)
     if data.startswith(b"PAR1"):
@@ -38,7 +38,7 @@ def _separated(path: str, data: bytes) -> MediaPreview:
     try:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabbed else _delimiter(text))
         rows = list(islice(reader, TABLE_PREVIEW_ROWS + 1))
-        # Lines would not do: a cell in quotes may hold line ends.
+        # Don't count lines: a quoted cell may contain line breaks.
         count = max(len(rows) - 1, 0) + sum(1 for _ in reader)
     except csv.Error as error:
         raise WrongKind(f"`{path}` can't be read as a table: {error}.", hint="Use view=text.") from error
@@ -63,7 +63,7 @@ def _database(path: str, data: bytes) -> MediaPreview:
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
-            # A copy in memory has no write-ahead log, whatever the header says.
+            # Clear WAL mode in the header: an in-memory copy has no write-ahead log.
             connection.deserialize(data[:18] + b"\1\1" + data[20:])
             connection.execute("PRAGMA query_only = 1")
             connection.set_progress_handler(lambda: 1, _SQLITE_STEPS)
@@ -87,7 +87,7 @@ def _database(path: str, data: bytes) -> MediaPreview:
 
 
 def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[str, int]:
-    """The schema and first rows of a database table as text, and its number of rows."""
+    """Return the schema and first rows of a database table as text, and its number of rows."""
     quoted = '"' + name.replace('"', '""') + '"'
     try:
         rows = connection.execute(f"SELECT * FROM {quoted} LIMIT {TABLE_PREVIEW_ROWS}")
@@ -99,7 +99,7 @@ def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[
 
 
 def _parquet(path: str, data: bytes) -> MediaPreview:
-    # A reader that people bring along: nothing of ours installs it.
+    # Optional: users install pyarrow themselves, handtools does not depend on it.
     from pyarrow import ArrowException, BufferReader  # pyright: ignore[reportMissingImports]
     from pyarrow.parquet import ParquetFile  # pyright: ignore[reportMissingImports]
 

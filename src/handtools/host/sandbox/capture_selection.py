@@ -1,6 +1,6 @@
-"""Choose how a command's file changes are captured: by an overlay where it works, else by scans.
+"""Choose how a command's file changes are captured: with an overlay if possible, otherwise by scanning.
 
-In a workspace of several folders each has a capture of its own, and the command's changes are those of all.
+In a workspace of several folders, each folder has its own capture and the results are combined.
 """
 
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ from handtools.host.workspace_folders import workspace_folders
 
 
 class BestCapture:
-    """Captures changes by overlayfs where it can be mounted, else by scanning; found out at the first command."""
+    """Captures changes with overlayfs, or by scanning if it can't be mounted; tests this at first use."""
 
     def __init__(self, root: str | Path, vault: FolderBackups) -> None:
         self._folders = workspace_folders(root)
@@ -26,13 +26,13 @@ class BestCapture:
 
     @cached_property
     def problem(self) -> str:
-        """Why overlayfs can't be used for this workspace; empty when it can."""
+        """Why overlayfs can't be used for this workspace; empty if it can."""
         problems = (overlay_problem(folder, self._vault) for folder in self._folders.values())
         return next(filter(None, problems), "")
 
     @property
     def has_isolated_writes(self) -> bool:
-        """Whether a command's writes are kept apart from the workspace, which is so with overlayfs."""
+        """Whether a command's writes go to a separate layer: true with overlayfs."""
         return not self.problem
 
     @cached_property
@@ -48,12 +48,11 @@ class BestCapture:
         )
 
     def begin(self, launch: Launch, name: str) -> CommandCapture:
-        """Prepare to capture the changes of one command, by an overlay or a scan."""
         chosen = self._looking if launch.in_place or self.problem else self._layers
         return chosen.begin(launch, name)
 
     def close(self) -> None:
-        """Delete the layers that are kept for the next command."""
+        """Delete the layers kept for the next command."""
         for name in ("_layers", "_looking"):
             if name in self.__dict__:
                 self.__dict__[name].close()
@@ -65,17 +64,16 @@ def _together(captures: list[Capture]) -> Capture:
 
 @dataclass(frozen=True, slots=True)
 class CombinedCapture:
-    """Captures changes in several folders, each by a capture of its own."""
+    """Captures changes in several folders, with one capture per folder."""
 
     captures: tuple[Capture, ...]
 
     @property
     def has_isolated_writes(self) -> bool:
-        """Whether writes to every one of the folders are kept apart."""
+        """Whether writes to every folder go to a separate layer."""
         return all(each.has_isolated_writes for each in self.captures)
 
     def begin(self, launch: Launch, name: str) -> "CombinedCommandCapture":
-        """Prepare to capture the changes of one command in every folder."""
         begun: list[CommandCapture] = []
         with ExitStack() as undone:
             for each in self.captures:
@@ -86,7 +84,6 @@ class CombinedCapture:
         return CombinedCommandCapture(launch, tuple(begun))
 
     def close(self) -> None:
-        """Delete what is kept for the next command."""
         for each in self.captures:
             each.close()
 
@@ -99,7 +96,7 @@ class CombinedCommandCapture:
     parts: tuple[CommandCapture, ...]
 
     def finish(self) -> CapturedChanges:
-        """List the file changes of the command in all folders, as one list."""
+        """Return the command's file changes in all folders as one list."""
         every = [part.finish() for part in self.parts]
         changes = [change for each in every for change in each.changes or ()]
         return CapturedChanges(
@@ -110,6 +107,5 @@ class CombinedCommandCapture:
         )
 
     def discard(self) -> None:
-        """Delete what was kept, after the changes were applied or rejected."""
         for part in self.parts:
             part.discard()

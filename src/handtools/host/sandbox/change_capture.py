@@ -1,7 +1,4 @@
-"""The `Capture` protocol, which records the files a command changes; and how a file on disk becomes a `Node`.
-
-ADR 61.
-"""
+"""The `Capture` protocol, which records the files a command changes, and `NodeReader`, which reads them."""
 
 import contextlib
 import os
@@ -27,7 +24,7 @@ class CapturedChanges:
     """The file changes of one command, as far as they were captured."""
 
     changes: tuple[Change, ...] | None
-    """None: the changes were not captured, and were made in the workspace itself."""
+    """None if the changes were not captured: the command wrote directly to the workspace."""
     coverage: ChangeCoverage
     omitted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -42,20 +39,20 @@ class CommandCapture(Protocol):
         ...
 
     def finish(self) -> CapturedChanges:
-        """List the file changes of the command, once it has ended."""
+        """Return the command's file changes after it has exited."""
         ...
 
     def discard(self) -> None:
-        """Delete what the capture kept, after the changes were applied to the workspace or rejected."""
+        """Delete the captured data after the changes were applied to the workspace or rejected."""
         ...
 
 
 class Capture(Protocol):
-    """A way to find out which files commands change: overlay, scan or none."""
+    """A method of finding out which files commands change: overlay, scan or none."""
 
     @property
     def has_isolated_writes(self) -> bool:
-        """Whether a command's writes are kept apart, so that no other program's changes are taken for its own."""
+        """Whether writes go to a separate layer, so that other programs' changes aren't captured."""
         ...
 
     def begin(self, launch: Launch, name: str) -> CommandCapture:
@@ -63,7 +60,7 @@ class Capture(Protocol):
         ...
 
     def close(self) -> None:
-        """Delete what is kept for the next command."""
+        """Delete the data kept for the next command."""
         ...
 
 
@@ -74,7 +71,6 @@ class UncapturedCommand:
     launch: Launch
 
     def finish(self) -> CapturedChanges:
-        """Return `CapturedChanges` without changes: nothing is known."""
         return CapturedChanges(None, "none")
 
     def discard(self) -> None:
@@ -82,12 +78,12 @@ class UncapturedCommand:
 
 
 class NoCapture:
-    """A capture that records nothing: commands write to the workspace itself."""
+    """A capture that records nothing: commands write directly to the workspace."""
 
     has_isolated_writes = False
 
     def begin(self, launch: Launch, name: str) -> UncapturedCommand:  # noqa: ARG002
-        """Leave the launch as it is."""
+        """Return a capture with the launch unchanged."""
         return UncapturedCommand(launch)
 
     def close(self) -> None:
@@ -100,7 +96,7 @@ FOLDER_FLAGS = os.O_RDONLY | syscalls.DIRECTORY | syscalls.OPEN_FLAGS | syscalls
 
 @dataclass(slots=True)
 class NodeReader:
-    """Makes `Node` values of files on disk: with digest and contents if small, until a budget is used up."""
+    """Creates `Node` values for files on disk; hashes and reads small files until a budget is used up."""
 
     hashed_bytes: int = 256 << 20
     hashed_files: int = 10_000
@@ -109,9 +105,9 @@ class NodeReader:
     def node(
         self, folder: int | None, name: str, found: os.stat_result, *, ref: str, mode: int | None = None
     ) -> Node:
-        """The `Node` of a file, link or folder, which refers to its backup by `ref`.
+        """Return the `Node` of a file, symlink or folder; `ref` identifies its backup.
 
-        Without the handle of its folder, the name is a whole path.
+        If `folder`, the directory fd, is None, `name` is a full path.
         """
         kind = kind_of_mode(found.st_mode)
         mode = stat.S_IMODE(found.st_mode) if mode is None else mode
@@ -119,7 +115,8 @@ class NodeReader:
             return Node("folder", mode=mode)
         if kind == "link":
             target = b""
-            # Where it is no link any more, one to nothing stands for it: that is like nothing there, a conflict.
+            # If it is no longer a symlink, use an empty target: it matches no file, so it shows up as a
+            # conflict.
             with contextlib.suppress(OSError):
                 target = os.fsencode(os.readlink(name, dir_fd=folder))
             return Node("link", target, None, BackupRef(ref, sha256_hex(target), 0))

@@ -1,7 +1,4 @@
-"""Run a confined program as a filter: bytes to its standard input, bytes from its standard output.
-
-ADR 89.
-"""
+"""Run a sandboxed program as a filter: bytes to its stdin, bytes from its stdout."""
 
 import contextlib
 import os
@@ -21,13 +18,13 @@ from handtools.host.sandbox.runners.runner_selection import confined_launch
 from handtools.text.search.glob import PathGlobs
 
 _COMPLAINT_CHARS = 200
-# Its input and output are files in memory: it can't block on a pipe, and never holds the file itself.
+# stdin and stdout are memory files: the program can't block on a pipe and never has the real file open.
 _REDIRECT_SCRIPT = 'exec "${@:3}" <&"$1" >&"$2"'
 
 
 @dataclass(frozen=True, slots=True)
 class StdinFilterProgram:
-    """The argv of a filter program, and what it may see: the workspace read-only, without private paths."""
+    """The argv of a filter program and the paths it can read: the workspace without its private paths."""
 
     argv: tuple[str, ...]
     root: str
@@ -39,14 +36,14 @@ class StdinFilterProgram:
 async def run_stdin_filter(
     runner: Runner, program: StdinFilterProgram, data: bytes, seconds: float
 ) -> tuple[bytes, str]:
-    """Pass bytes through the program; returns its output and, if it failed, the reason (else empty)."""
+    """Pass bytes through the program; returns its output and the reason if it failed, otherwise ""."""
     with contextlib.ExitStack() as held:
         given, made = (held.enter_context(anonymous_file()).fileno() for _ in range(2))
         write_all(given, data)
         os.lseek(given, 0, os.SEEK_SET)
         kept = Path(tempfile.gettempdir(), f"handtools-{uuid.uuid4().hex}")
         held.callback(kept.unlink, missing_ok=True)
-        # What nothing confines must not find programs of the project.
+        # Without a sandbox, the program must not run executables from the project.
         path = {} if runner.confined else {"PATH": os.pathsep.join(search_path(program.root))}
         launch = _filter_launch(program, path, (given, made), seconds, len(data))
         with confined_launch(runner, launch) as confined:

@@ -1,4 +1,4 @@
-"""Environment variables of a command: which of ours it inherits, and values that keep programs from prompting."""
+"""Environment variables of a command: the inherited ones, and values that keep programs from prompting."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -6,27 +6,28 @@ from collections.abc import Mapping, Sequence
 INHERITED_VARIABLES = frozenset({
     "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV",
 })  # fmt: skip
-"""Variables that a command inherits; all others may be secrets. A workspace can let more pass."""
+"""Variables that a command inherits; all others may be secrets. A workspace can allow more."""
 NONINTERACTIVE_VARIABLES: Mapping[str, str] = {
     "PAGER": "cat", "GIT_PAGER": "cat", "GH_PAGER": "cat", "MANPAGER": "cat", "SYSTEMD_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GCM_INTERACTIVE": "never",
     "EDITOR": "false", "VISUAL": "false", "DEBIAN_FRONTEND": "noninteractive",
-    # A message that git has ready is taken as it is: `git rebase --continue` goes on. And a look writes no index.
+    # GIT_EDITOR=true accepts git's prepared message, so `git rebase --continue` doesn't block.
+    # Without optional locks, read-only commands such as `git status` don't write the index.
     "GIT_EDITOR": "true", "GIT_OPTIONAL_LOCKS": "0",
     "PIP_NO_INPUT": "1", "PYTHONUNBUFFERED": "1", "TERM": "dumb", "NO_COLOR": "1",
 }  # fmt: skip
 """Variables that keep programs from asking questions, starting a pager or using colours."""
 BASH_PROGRAM = "/bin/bash" if os.path.exists("/bin/bash") else "bash"
-"""The path of bash; absolute where it exists, so that PATH, with the project's folders, is not searched."""
+"""The path of bash; absolute if it exists, so that PATH, which may have project folders, isn't searched."""
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 def command_environment(
     more: Mapping[str, str], passed: frozenset[str], *, terminal: bool, path: Sequence[str] = ()
 ) -> dict[str, str]:
-    """The complete environment of a command: inherited variables, non-interactive settings, and `more`.
+    """Return a command's complete environment: inherited variables, non-interactive settings and `more`.
 
-    The folders of `path` come before those of `PATH`.
+    The folders in `path` are put before the ones in `PATH`.
     """
     names = INHERITED_VARIABLES | passed
     ours = {name: value for name, value in os.environ.items() if name in names or name.startswith("LC_")}

@@ -1,16 +1,14 @@
-"""HTTP and SOCKS proxy through which a confined command reaches the allowed hosts and no others.
+"""HTTP and SOCKS proxy that lets a sandboxed command reach the allowed hosts and no others.
 
-The command is in a network namespace that leads nowhere. A socket that listens there is ours, so there is no
-bridge and no other program inside, and nothing to get past. The namespace belongs to the session, and what one
-command may reach is not for the others: each has a proxy of its own, which asks for a password that only its
-environment names and ends with it. The proxy has a thread and an event loop of its own: a background job outlives
-the loop that started it.
+The command runs in a network namespace without external interfaces. Our process owns a socket that listens
+in that namespace, so there is no bridge and no helper program inside that a command could bypass. The
+namespace is shared by the session, but each command may reach different hosts. So each command has its own
+proxy, with a password that is only in the command's environment; the proxy stops when the command exits.
+The proxy has its own thread and event loop because a background job outlives the loop that started it.
 
-A plain HTTP request is read strictly and written anew from what was understood, so that the server sees the
-host that was judged and no second request. The bytes of a tunnel (`CONNECT`, SOCKS) are not looked at: for which
-site of an allowed address a client asks inside of it, in TLS or in a `Host` field, is between the two of them.
-
-ADR 58, 162.
+A plain HTTP request is parsed strictly and rebuilt from the parsed values, so that the server sees the host
+that was checked and no smuggled second request. Bytes in a tunnel (`CONNECT`, SOCKS) are not inspected: the
+proxy doesn't know which site on an allowed address a client asks for in TLS or in a `Host` header.
 """
 
 import asyncio
@@ -55,12 +53,12 @@ _AUTHORITY = re.compile(
 _FIELD_NAME = r"[!#$%&'*+.^_`|~\w-]+"
 _REQUEST_LINE = re.compile(rf"({_FIELD_NAME}) ([\x21-\x7e]+) HTTP/1\.[01]", re.ASCII)
 _HEADER_FIELD = re.compile(rf"({_FIELD_NAME}):([\t\x20-\x7e\x80-\xff]*)", re.ASCII)
-"""One header field on one line: no space before the colon, no continued line, no control character."""
+"""One header field on one line: no space before the colon, no line folding, no control characters."""
 _BODY_LENGTH = re.compile("[0-9]{1,18}")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e]*)?\r\n")
 _LENGTH_FIELDS = frozenset({"content-length", "transfer-encoding"})
 _OWN_FIELDS = _LENGTH_FIELDS | {"host", "connection", "keep-alive", "upgrade", "te", "trailer"}
-"""Header fields that the proxy writes itself or that are between client and proxy; with those named `proxy-`."""
+"""Fields that the proxy writes itself or that are hop-by-hop, in addition to all `proxy-*` fields."""
 
 ProxyRequestKind = Literal["tunnel", "request", "socks"]
 
@@ -71,36 +69,36 @@ class BadProxyRequest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProxyRequest:
-    """The host and port that a client wants to reach, and for a plain request the head that is sent there."""
+    """The host and port that a client wants to reach, and for a plain request the head to forward."""
 
     kind: ProxyRequestKind
     host: str
     port: int
     head: bytes = b""
     body_bytes: int | None = 0
-    """How long the body of a plain request is; None for one in chunks."""
+    """The body length of a plain request; None if the body is chunked."""
     password: str = ""
-    """The password that the client gave; empty without one."""
+    """The password that the client sent; empty if none."""
 
 
 async def read_proxy_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProxyRequest:
-    """Read a client's proxy request, HTTP or SOCKS; the first byte shows which."""
+    """Read a client's proxy request; the first byte shows whether it is HTTP or SOCKS."""
     first = await reader.readexactly(1)
     if first[0] == _SOCKS_VERSION:
         return await _read_socks(reader, writer)
     try:
         head = first + await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError as error:
-        raise BadProxyRequest("the head of the request is too long") from error
+        raise BadProxyRequest("the request head is too long") from error
     return _read_http(head)
 
 
 def _read_http(head: bytes) -> ProxyRequest:
-    """Parse the head of a request, and write the one that is sent on."""
+    """Parse a request head and build the head to forward."""
     line, *lines = head[:-4].decode("latin-1").split("\r\n")
     request = _REQUEST_LINE.fullmatch(line)
     if request is None:
-        raise BadProxyRequest("that is no request of HTTP/1")
+        raise BadProxyRequest("not a valid HTTP/1 request")
     method, target = request.groups()
     fields = [_header_field(each) for each in lines]
     password = _basic_password(fields)
@@ -109,11 +107,11 @@ def _read_http(head: bytes) -> ProxyRequest:
     try:
         where = urlsplit(target)
     except ValueError as error:
-        raise BadProxyRequest(f"`{target}` is no address") from error
+        raise BadProxyRequest(f"`{target}` is not a valid URL") from error
     if where.scheme != "http" or not where.netloc:
-        raise BadProxyRequest("a proxy is asked for a whole http:// address")
+        raise BadProxyRequest("a proxy request needs an absolute http:// URL")
     host, port = _authority(where.netloc.rpartition("@")[2], 80)
-    # The host that was judged is the host that is named: a client can't ask for one and name another.
+    # Write Host from the checked host: a client can't request one host and name another in the header.
     named = f"[{host}]" if ":" in host else host
     path = (where.path or "/") + (f"?{where.query}" if where.query else "")
     written = [
@@ -130,7 +128,7 @@ def _read_http(head: bytes) -> ProxyRequest:
 def _header_field(line: str) -> tuple[str, str]:
     field = _HEADER_FIELD.fullmatch(line)
     if field is None:
-        raise BadProxyRequest("a line of its head is no header field")
+        raise BadProxyRequest("a line of the request head is not a valid header field")
     return field[1], field[2].strip(" \t")
 
 
@@ -139,7 +137,7 @@ def _is_own_field(name: str) -> bool:
 
 
 def _basic_password(fields: list[tuple[str, str]]) -> str:
-    """The password of the request's `Proxy-Authorization`; empty without one, or in another scheme."""
+    """Return the password from `Proxy-Authorization`; empty if there is none or it uses another scheme."""
     for name, value in fields:
         scheme, _, coded = value.partition(" ")
         if name.lower() == "proxy-authorization" and scheme.lower() == "basic":
@@ -149,7 +147,7 @@ def _basic_password(fields: list[tuple[str, str]]) -> str:
 
 
 def _body_length(fields: list[tuple[str, str]]) -> tuple[int | None, list[str]]:
-    """The length of a request's body, None for one in chunks, and the header field that says so."""
+    """Return the length of a request's body (None if chunked) and the header field that states it."""
     lengths = [(name.lower(), value) for name, value in fields if name.lower() in _LENGTH_FIELDS]
     match lengths:
         case []:
@@ -159,28 +157,28 @@ def _body_length(fields: list[tuple[str, str]]) -> tuple[int | None, list[str]]:
         case [("transfer-encoding", coding)] if coding.lower() == "chunked":
             return None, ["Transfer-Encoding: chunked"]
         case _:
-            raise BadProxyRequest("it does not say in one way how long its body is")
+            raise BadProxyRequest("the body length is invalid or ambiguous")
 
 
 def _authority(text: str, usual: int | None) -> tuple[str, int]:
-    """The host, normalized as it is judged, and the port."""
+    """Return the host, normalized for the check, and the port."""
     found = _AUTHORITY.fullmatch(text)
     port = int((found and found["port"]) or usual or 0)
     if found is None or not 0 < port <= _MOST_PORT:
-        raise BadProxyRequest(f"`{text}` is no host and port")
+        raise BadProxyRequest(f"`{text}` is not a valid host and port")
     return normalized_host(found["host"].strip("[]")), port
 
 
 @dataclass(slots=True)
 class ChunkRelay(ByteRelay):
-    """Copies the body of a request that comes in chunks, and stops behind the last one.
+    """Copies the chunked body of a request and stops after the last chunk.
 
-    Each chunk is written anew, without extensions; fields after the last one are left out. A malformed chunk
-    closes the connection to the target before the body is whole.
+    Each chunk is rewritten without extensions, and trailer fields are dropped. A malformed chunk closes the
+    connection to the target before the body is complete.
     """
 
     async def run(self, silence: float) -> None:
-        """Copy chunks until the last, or until nothing came or went for `silence` seconds."""
+        """Copy chunks until the last one, or until no data was transferred for `silence` seconds."""
         try:
             while size := await self._next_size(silence):
                 self.target.write(b"%x\r\n" % size)
@@ -188,7 +186,7 @@ class ChunkRelay(ByteRelay):
                 await ByteRelay.run(self, silence)
                 async with asyncio.timeout(silence):
                     if self.bytes < self.size or await self.source.readexactly(2) != b"\r\n":
-                        raise BadProxyRequest("a chunk is not as long as it says")
+                        raise BadProxyRequest("a chunk's length doesn't match its size line")
                 self.target.write(b"\r\n")
             self.target.write(b"0\r\n\r\n")
         except (BadProxyRequest, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
@@ -198,7 +196,7 @@ class ChunkRelay(ByteRelay):
         async with asyncio.timeout(silence):
             line = _CHUNK_SIZE.fullmatch(await self.source.readuntil(b"\r\n"))
         if line is None:
-            raise BadProxyRequest("a chunk does not say how long it is")
+            raise BadProxyRequest("a chunk has no valid size line")
         return int(line[1], 16)
 
 
@@ -209,32 +207,32 @@ async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     if _PASSWORD in methods:
         writer.write(bytes((_SOCKS_VERSION, _PASSWORD)))
         password = await _read_socks_password(reader)
-        writer.write(bytes((_SOCKS_PASSWORD_VERSION, 0)))  # it is judged with the request
+        writer.write(bytes((_SOCKS_PASSWORD_VERSION, 0)))  # it is checked with the request
     elif _NO_PASSWORD in methods:
         writer.write(bytes((_SOCKS_VERSION, _NO_PASSWORD)))
     else:
         writer.write(bytes((_SOCKS_VERSION, _NO_METHOD)))
-        raise BadProxyRequest("it knows no way to give a password")
+        raise BadProxyRequest("the client offers no supported authentication method")
     await writer.drain()
     version, command, _, kind = await reader.readexactly(4)
     if version != _SOCKS_VERSION or command != _CONNECT:
         writer.write(socks_reply("unsupported"))
-        raise BadProxyRequest("only connections are made here")
+        raise BadProxyRequest("only the SOCKS CONNECT command is supported")
     if kind == _DOMAIN_NAME:
         size = (await reader.readexactly(1))[0]
         host = (await reader.readexactly(size)).decode("latin-1")
         if not _HOST_NAME.fullmatch(host):
-            raise BadProxyRequest(f"`{host}` is no name of a host")
+            raise BadProxyRequest(f"`{host}` is not a valid host name")
     elif kind in {_IPV4, _IPV6}:
         host = str(ip_address(await reader.readexactly(4 if kind == _IPV4 else 16)))
     else:
-        raise BadProxyRequest("it has no kind of address")
+        raise BadProxyRequest("unknown SOCKS address type")
     (port,) = struct.unpack("!H", await reader.readexactly(2))
     return ProxyRequest("socks", normalized_host(host), port, password=password)
 
 
 async def _read_socks_password(reader: asyncio.StreamReader) -> str:
-    """A user name and a password, as RFC 1929 has them; the name does not matter."""
+    """Read a user name and password (RFC 1929) and return the password; the name is ignored."""
     _, size = await reader.readexactly(2)
     await reader.readexactly(size)
     (size,) = await reader.readexactly(1)
@@ -256,16 +254,16 @@ _HTTP_LINES: dict[ProxyOutcome, str] = {
     "unsupported": "400 Bad Request",
     "unknown": "407 Proxy Authentication Required",
 }
-_UNKNOWN_CLIENT = "this proxy is for one command only; its address is in http_proxy, with a password."
+_UNKNOWN_CLIENT = "this proxy serves one command only; use the URL with the password in its http_proxy."
 
 
 def socks_reply(outcome: ProxyOutcome) -> bytes:
-    """The SOCKS reply for an outcome."""
+    """Return the SOCKS reply for an outcome."""
     return bytes((_SOCKS_VERSION, _SOCKS_CODES[outcome], 0, _IPV4, 0, 0, 0, 0, 0, 0))
 
 
 def http_reply(outcome: ProxyOutcome, words: str = "") -> bytes:
-    """The HTTP reply for an outcome; `words` explain it to whoever reads the client's output."""
+    """Return the HTTP reply for an outcome; `words` is an explanation that clients may print."""
     if outcome == "open":
         return b"HTTP/1.1 200 Connected\r\n\r\n"
     body = f"handtools: {words}\n".encode()
@@ -295,7 +293,7 @@ class ProxyTimeouts:
 
 
 async def connect_through_proxy(proxy: str, host: str, port: int) -> StreamPair:
-    """Connect to a host through an HTTP proxy (`CONNECT`); raises `OSError` with its words if it refuses."""
+    """Connect to a host through an HTTP proxy (`CONNECT`); raises `OSError` with its status on refusal."""
     parts = urlsplit(proxy)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=REQUEST_HEAD_BYTES)
     try:
@@ -308,42 +306,42 @@ async def connect_through_proxy(proxy: str, host: str, port: int) -> StreamPair:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
         writer.close()
-        raise OSError("the proxy of this machine does not answer as one") from error
+        raise OSError("this machine's proxy sent an invalid response") from error
     except BaseException:
         writer.close()
         raise
     status = head.partition(b"\r\n")[0].decode("latin-1").split(" ", 1)[-1]
     if not status.startswith("200"):
         writer.close()
-        raise OSError(f"the proxy of this machine says {status}")
+        raise OSError(f"this machine's proxy responded {status}")
     return reader, writer
 
 
 class HostNotAllowed(Exception):
-    """Raised for a host that is not on the list, or whose name resolves to a forbidden address."""
+    """Raised for a host that is not on the list or whose name resolves to a forbidden address."""
 
 
 @dataclass(slots=True)
 class EgressProxy:
-    """The proxy of one command: accepts connections and passes those to allowed hosts on."""
+    """The proxy of one command: accepts connections and forwards those to allowed hosts."""
 
     hosts: HostList
     password: str
-    """What clients must give, so that other commands on the same network can't use it."""
+    """Clients must send it, so that other commands on the same network can't use the proxy."""
     tell: OnNetworkVisit = lambda _: None
     patience: ProxyTimeouts = ProxyTimeouts()
     visits: list[Visit] = field(default_factory=list)
     """All connection attempts, in the order in which they ended."""
     unnoted: int = 0
     outgoing: str = ""
-    """The HTTP proxy through which hosts are reached; empty for connections of our own."""
+    """The HTTP proxy through which hosts are reached; empty for direct connections."""
     _server: RelayServer = field(init=False)
 
     def __post_init__(self) -> None:
         self._server = RelayServer(self._attend, MOST_PROXY_CONNECTIONS, REQUEST_HEAD_BYTES)
 
     def start(self, listening: socket.socket) -> None:
-        """Start serving a listening socket, which is closed at the end; returns at once."""
+        """Start serving a listening socket, which `stop` closes; returns at once."""
         self._server.start(listening)
 
     def stop(self) -> None:
@@ -370,39 +368,37 @@ class EgressProxy:
         except HostNotAllowed as no:
             await self._turn_away(writer, wish, "refused", replace(visit, refused=str(no)))
         except (OSError, TimeoutError) as error:
-            why = f"{visit.host}:{visit.port} can't be reached: {error or 'no answer'}."
+            why = f"Can't reach {visit.host}:{visit.port}: {error or 'no answer'}."
             await self._turn_away(writer, wish, "unreachable", replace(visit, refused=why))
         else:
             await self._carry(wish, visit, (reader, writer), there)
 
     async def _vetted(self, visit: Visit) -> Visit:
-        """The visit with the host's address, if the host is on the list and the address is allowed.
+        """Return the visit with the host's allowed addresses.
 
-        Raises `HostNotAllowed`.
+        Raises `HostNotAllowed` if the host is not on the list or none of its addresses is allowed.
         """
         if not self.hosts.lists(visit.host, visit.port):
             raise HostNotAllowed(
-                f"{visit.host}:{visit.port} is not on the list of hosts for this command: send it in `hosts`."
+                f"{visit.host}:{visit.port} is not in this command's list of hosts. Add it to `hosts`."
             )
         try:
             found = await asyncio.get_running_loop().getaddrinfo(
                 visit.host, visit.port, type=socket.SOCK_STREAM, flags=_lookup_flags(visit.host)
             )
         except OSError:
-            if self.outgoing:  # which may know names that this machine does not
+            if self.outgoing:  # the outgoing proxy may resolve names that this machine can't
                 return visit
             raise
         addresses = dict.fromkeys(str(place[4][0]) for place in found)
         reasons = {each: ip_address_refusal(each, but=self.hosts.networks) for each in addresses}
         fit = [each for each, reason in reasons.items() if not reason]
         if not fit:
-            raise HostNotAllowed(
-                f"{visit.host} leads where no command may go: {' '.join(reasons.values())}"
-            )
+            raise HostNotAllowed(f"Commands may not connect to {visit.host}: {' '.join(reasons.values())}")
         return replace(visit, addresses=tuple(fit))
 
     async def _connected(self, visit: Visit) -> StreamPair:
-        """Connect to the address that was checked, and not to the name, which might resolve differently by now."""
+        """Connect to the checked address instead of the name, which might resolve differently by now."""
         if self.outgoing:
             async with asyncio.timeout(self.patience.connect):
                 return await connect_through_proxy(self.outgoing, visit.host, visit.port)
@@ -424,7 +420,7 @@ class EgressProxy:
         await writer.drain()
 
     async def _carry(self, wish: ProxyRequest, visit: Visit, here: StreamPair, there: StreamPair) -> None:
-        """Relay bytes in both directions until both sides have ended."""
+        """Relay bytes in both directions until both sides have closed."""
         self.tell(visit)
         down = ByteRelay(there[0], here[1])
         if wish.kind == "request":
@@ -455,7 +451,7 @@ class EgressProxy:
 
 
 def _lookup_flags(host: str) -> int:
-    """The getaddrinfo flags for a host: a numeric address is not looked up."""
+    """Return the getaddrinfo flags for a host: no lookup for a numeric address."""
     return socket.AI_NUMERICHOST if ip_literal(host) is not None else 0
 
 
@@ -471,10 +467,10 @@ class ProxiedLaunch:
     """The connection attempts so far."""
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the model about refused connections, since clients often hide the reason."""
+        """Return notes for the model about refused connections, since clients often hide the reason."""
         refused = list(dict.fromkeys(visit.refused for visit in self.visits if visit.refused))
         if len(refused) > MOST_REFUSAL_NOTES:
-            refused[MOST_REFUSAL_NOTES:] = [f"{len(refused) - MOST_REFUSAL_NOTES} more were refused."]
+            refused[MOST_REFUSAL_NOTES:] = [f"{len(refused) - MOST_REFUSAL_NOTES} more refused."]
         return tuple(f"Network: {each}" for each in refused)
 
 
@@ -482,9 +478,9 @@ class ProxiedLaunch:
 def with_network_proxy(
     launch: Launch, network: SessionNetwork | None, tell: OnNetworkVisit = lambda _: None
 ) -> Iterator[ProxiedLaunch]:
-    """Context manager: the launch with a proxy of its own if it may reach listed hosts.
+    """Context manager: yields the launch with its own proxy if it may reach listed hosts.
 
-    Else the launch unchanged, as where there is no network namespace to listen in.
+    Otherwise, or if there is no network namespace to listen in, the launch is unchanged.
     """
     if launch.network != "listed" or network is None:
         yield ProxiedLaunch(launch)
@@ -504,7 +500,7 @@ def with_network_proxy(
 
 
 def proxy_environment(port: int, password: str) -> dict[str, str]:
-    """Environment variables that point programs to the proxy; programs that ignore them have no network."""
+    """Return environment variables that point programs to the proxy; others have no network."""
     address = f"http://{PROXY_USER}:{password}@127.0.0.1:{port}"
     near = "localhost,127.0.0.1,::1"
     both = {"http_proxy": address, "https_proxy": address, "all_proxy": address, "no_proxy": near}

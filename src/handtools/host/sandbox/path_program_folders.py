@@ -1,9 +1,8 @@
-"""What a command must be able to read so that the programs on the user's PATH run in it as they run outside.
+"""The paths a sandboxed command must be able to read so that the programs on the user's PATH work.
 
-For each folder on PATH that is the folder itself and the installation it belongs to: a virtual environment with
-its base interpreter, the libraries beside a `bin`, and what links in the folder lead to, as those of pipx do.
-
-ADR 161.
+For each folder on PATH these are the folder itself and the installation it belongs to: a virtual
+environment and its base interpreter, the libraries next to a `bin`, and the targets of symlinks in the
+folder, such as pipx's.
 """
 
 import os
@@ -20,9 +19,9 @@ from handtools.host.workspace_folders import shown_folders
 
 _PROGRAM_FOLDERS = frozenset({"bin", "sbin", "condabin", "shims"})
 _BESIDE = ("lib", "lib32", "lib64", "libexec", "share", "include", "pkg", "src", "plugins")
-"""Folders beside a `bin` that programs in it need; others may be a project's own."""
+"""Folders next to a `bin` that its programs need; other folders may belong to a project."""
 _WHOLE = ("pyvenv.cfg", "conda-meta", "go.env")
-"""Names that mark a prefix as an installation as a whole: a virtual environment, conda, Go."""
+"""Names that mark an entire prefix as an installation: a virtual environment, conda, Go."""
 _BROAD = frozenset({
     "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root",
     "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/run", "/var/tmp",  # noqa: S108
@@ -30,17 +29,18 @@ _BROAD = frozenset({
 _SECRET_FOLDERS = frozenset({
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".password-store", ".mozilla", ".git",
 })  # fmt: skip
-"""Folders with credentials: nothing in them is shown because it is on PATH."""
+"""Folders with credentials: being on PATH doesn't make anything in them readable."""
 _MOST_LINKS = 4096
-"""How many entries of a folder are looked at for links."""
+"""How many entries of a folder are checked for symlinks."""
 _MOST_STEPS = 1000
 _SETTING_BYTES = 16 << 10
 
 
 def folders_needed_by_path_programs(path: str, root: str, state: str) -> tuple[str, ...]:
-    """The folders and files outside the workspace that programs on a PATH need, except those of the system.
+    """Return the paths outside the workspace that programs on a PATH need, except system folders.
 
-    Nothing comes from the workspace: what a project's link or `pyvenv.cfg` names could be a folder of secrets.
+    Workspace files are not consulted: a project's symlink or `pyvenv.cfg` could point to a folder with
+    secrets.
     """
     places = tuple(
         (place, _changed(place)) for place in dict.fromkeys(path.split(os.pathsep)) if os.path.isabs(place)
@@ -50,19 +50,19 @@ def folders_needed_by_path_programs(path: str, root: str, state: str) -> tuple[s
 
 
 def validate_readable_path(path: str | Path, *, root: str, state: str) -> str:
-    """A path that the user lets commands read; raises `UsageError` for one that would show too much."""
+    """Return the absolute path of a folder to make readable; raises `UsageError` if it exposes too much."""
     given = os.path.abspath(os.path.expanduser(path))
     if is_too_broad_to_show(given):
-        raise UsageError(f"Commands can't be let read all of {given}. Name folders in it.")
+        raise UsageError(f"Commands can't be allowed to read all of {given}. Name folders inside it.")
     tops = ((folder, "the workspace") for _, folder in shown_folders(root))
-    for other, what in ((state, "the record of this workspace"), *tops):
+    for other, what in ((state, "this workspace's log"), *tops):
         if _within(os.path.realpath(given), other) or _within(other, os.path.realpath(given)):
-            raise UsageError(f"{given} can't be made readable for commands: it has to do with {what}.")
+            raise UsageError(f"Commands can't be allowed to read {given}: it overlaps with {what}.")
     return given
 
 
 def is_too_broad_to_show(path: str) -> bool:
-    """Whether a folder contains far more than programs: a system folder, or the home folder or one above it."""
+    """Whether a folder contains far more than programs: a system folder, the home folder or its parent."""
     return os.path.realpath(path) in _BROAD or contains_home_folder(path)
 
 
@@ -80,7 +80,7 @@ def _path_folders(
 
 
 def _needed(place: str, tops: tuple[str, ...]) -> Iterator[str]:
-    """What the programs in a folder on PATH need: for each way that leads there, its prefix; then its links."""
+    """Yield the paths that programs in a PATH folder need: its prefixes and its symlinks' targets."""
     for folder in dict.fromkeys((place, os.path.realpath(place))):
         yield folder
         yield from _prefix_folders(folder)
@@ -88,7 +88,7 @@ def _needed(place: str, tops: tuple[str, ...]) -> Iterator[str]:
 
 
 def _prefix_folders(folder: str) -> Iterator[str]:
-    """The installation that a folder with programs belongs to, as far as it is one."""
+    """Yield the folders of the installation that a program folder belongs to, if any."""
     prefix = os.path.dirname(folder)
     if (
         os.path.basename(folder) not in _PROGRAM_FOLDERS
@@ -100,7 +100,7 @@ def _prefix_folders(folder: str) -> Iterator[str]:
         yield prefix
         yield from _base_interpreter(prefix)
         return
-    # A checkout is somebody's work, and may hold more than its programs.
+    # A git checkout is someone's project and may contain more than programs.
     if not os.path.lexists(os.path.join(prefix, ".git")):
         yield from (
             path for path in (os.path.join(prefix, name) for name in _BESIDE) if os.path.isdir(path)
@@ -108,7 +108,7 @@ def _prefix_folders(folder: str) -> Iterator[str]:
 
 
 def _base_interpreter(prefix: str) -> Iterator[str]:
-    """The installation of the interpreter that a virtual environment was made with."""
+    """Yield the installation of a virtual environment's base interpreter."""
     for line in read_small_text(Path(prefix, "pyvenv.cfg"), _SETTING_BYTES).splitlines():
         name, _, value = line.partition("=")
         home = os.path.realpath(value.strip())
@@ -119,7 +119,7 @@ def _base_interpreter(prefix: str) -> Iterator[str]:
 
 
 def _link_targets(place: str, tops: tuple[str, ...]) -> Iterator[str]:
-    """What the links in a folder lead to outside of it: an installation, or that file alone."""
+    """Yield the targets of symlinks that lead out of a folder: an installation, or only the file."""
     real = os.path.realpath(place)
     seen: set[str] = set()
     for path in _links(place):
@@ -128,7 +128,7 @@ def _link_targets(place: str, tops: tuple[str, ...]) -> Iterator[str]:
         if _within(target, real) or not os.path.isfile(target) or passes_through(path, *tops):
             continue
         yield target
-        # The way to the target may lead over more links, such as a version that is current.
+        # The path to the target may contain more symlinks, such as `current` for a version.
         first = os.path.normpath(os.path.join(place, os.readlink(path)))
         for each in (os.path.dirname(first), folder):
             if each not in seen:
@@ -165,7 +165,7 @@ def _may_be_shown(path: str, tops: tuple[str, ...], state: str) -> bool:
 
 
 def passes_through(path: str, *folders: str) -> bool:
-    """Whether a path or a link on its way lies in a folder: whoever writes there says where the path leads."""
+    """Whether a path, or a symlink it goes through, is in a folder whose writers could redirect it."""
     at, waiting = "/", [part for part in reversed(path.split("/")) if part]
     for _ in range(_MOST_STEPS):
         if any(_within(at, folder) for folder in folders):
@@ -188,7 +188,7 @@ def _is_system(path: str) -> bool:
 
 
 def _is_shared(prefix: str) -> bool:
-    """Whether a prefix is where a user's programs of all kinds and their data are: `~/.local`, or cargo's."""
+    """Whether a prefix contains all kinds of user programs and their data: `~/.local` or `~/.cargo`."""
     home = os.environ.get("HOME", "/")
     return os.path.realpath(prefix) in {
         os.path.realpath(os.path.join(home, name)) for name in (".local", ".cargo")
@@ -200,7 +200,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _changed(place: str) -> int:
-    """When the names in a folder changed last; 0 when there is none."""
+    """Return a folder's modification time in ns; 0 if there is no such folder."""
     try:
         found = os.stat(place)
     except OSError:

@@ -1,12 +1,12 @@
-"""The private and the read-only paths of a workspace, known at any moment.
+"""The private and read-only paths of a workspace, kept up to date.
 
-A mount needs a path, and a policy speaks in globs. So the tree is searched once, and from then on each folder in
-it is watched. A folder that can't be watched is compared by inode and change time whenever somebody asks. No
-command starts on an unfinished search. ADR 200.
+A mount needs a path, but a policy has globs. So the tree is searched once, and from then on each folder is
+watched with inotify. A folder that can't be watched is compared by inode and ctime on every query. No
+command starts before the search is complete.
 
-A private file that appears while a command runs is visible to that command: the kernel lets nobody cover a name
-ahead that does not exist yet. `PrivateFileAlarm` notices it, and then the command is ended and nothing that it
-printed or changed is passed on.
+A private file that is created while a command runs is visible to that command, because a path can't be
+masked before it exists. `PrivateFileAlarm` detects it; the command is then killed, and its output and
+changes are discarded.
 """
 
 import os
@@ -30,32 +30,32 @@ from handtools.text.search.glob import GlobPrefilter, PathGlobs, any_covers
 DEPENDENCY_FOLDERS = frozenset(
     {"node_modules", "site-packages", "dist-packages", ".tox", ".nox", "__pycache__"}
 )
-"""Folders with other people's files. They are searched only if a rule makes no exception of them."""
+"""Folders with third-party files. They are searched only if some private rule doesn't exempt them."""
 VERSION_CONTROL_FOLDERS = frozenset({".git", ".hg", ".jj", ".bzr"})
 UNSEARCHED_FOLDERS = DEPENDENCY_FOLDERS | VERSION_CONTROL_FOLDERS
 MAX_FINDERS = 8
 """How many combinations of a folder and a policy are kept up to date for one workspace."""
 EXPLANATION_SECONDS = 1.0
-"""How long a new private file may take to turn out harmless: made by a call, or tracked by git."""
+"""How long to wait for a new private file to turn out harmless: created by a call, or tracked by git."""
 MAX_LOOKED_AT = 200
-"""How many files of a private folder are looked at one by one; a larger folder is hidden whole."""
+"""How many files of a private folder are checked one by one; a larger folder is hidden in full."""
 _RETRY_SECONDS = 0.02
 _CLOCK_TICK_NS = 50_000_000
-"""A folder that changed less than this before it was listed may change again without getting another time."""
+"""A folder that changed less than this before it was listed may change again with the same ctime."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyPaths:
-    """The private and the read-only paths found in a workspace, as absolute paths."""
+    """The private and read-only paths found in a workspace, as absolute paths."""
 
     private: tuple[str, ...]
     read_only: tuple[str, ...]
     closed: tuple[str, ...] = ()
-    """Folders that we can't list but a command could open: nobody has judged the names in them."""
+    """Folders that we can't list but a command could open, so the names in them are unchecked."""
 
 
 class PrivateFileAlarm:
-    """Notices private files that appear, or are written, in the view of one running command."""
+    """Detects private files that are created or written where one running command can see them."""
 
     def __init__(
         self,
@@ -64,62 +64,62 @@ class PrivateFileAlarm:
         is_open: PathPredicate,
         finders: "Sequence[PolicyGlobFinder]",
     ) -> None:
-        """`is_open` says whether a private path, relative to the workspace, may be seen all the same."""
+        """`is_open` returns whether a private path, relative to the workspace, is visible after all."""
         self._root = root
         self._private = private
         self._is_open = is_open
         self._finders = finders
         self._suspects: dict[str, float] = {}
-        """Paths that may have been read, each with the time by which it must turn out harmless."""
+        """Paths that the command may have read, each with the deadline for turning out harmless."""
         self._hidden: frozenset[str] = frozenset()
         self.shown: Sequence[str] = ()
-        """Paths with private names that the command may see, as they were when it began."""
+        """Paths with private names that the command may see, as of its start."""
         self._lost_events = False
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        """Readable when something new is suspected."""
+        """Readable when there is a new suspect."""
         self._close_fd = weakref.finalize(self, os.close, self.fd)
         for finder in finders:
             finder.add_alarm(self)
 
     def close(self) -> None:
-        """Stop noticing anything."""
+        """Unregister from the finders and close the eventfd."""
         for finder in self._finders:
             finder.remove_alarm(self)
         self._close_fd()
 
     def set_hidden(self, masks: Iterable[str]) -> None:
-        """Set which paths are masked in the command's view: nothing that appears there or below is seen."""
+        """Set which paths are masked for the command: files created there or below are invisible to it."""
         self._hidden = frozenset(masks)
         self._suspects = {path: until for path, until in self._suspects.items() if not self._covers(path)}
 
     def lose_masks(self, folder: str) -> None:
-        """Note that a folder is another one now: masks in it belong to the one that was there."""
+        """Handle a replaced folder: its masks were mounted in the old one and are no longer effective."""
         self._hidden = frozenset(
             path for path in self._hidden if path != folder and not path.startswith(f"{folder}/")
         )
 
     def suspect(self, path: str) -> None:
-        """Note a private path that appeared, or was written."""
+        """Record a private path that was created or written."""
         if not self._covers(path):
             self._suspects[path] = time.monotonic() + EXPLANATION_SECONDS
             os.eventfd_write(self.fd, 1)
 
     def suspect_everything(self) -> None:
-        """Note that events were lost: a private path may have been among them."""
+        """Record that inotify events were lost: a private path may have been among them."""
         self._lost_events = True
         os.eventfd_write(self.fd, 1)
 
     def exposed_paths(self, *, thorough: bool = False) -> list[str]:
-        """The private paths that the command could read, relative to the workspace.
+        """Return the private paths that the command could read, relative to the workspace.
 
-        It waits a moment for those that turn out harmless. If too much changed at once to tell, `**` is one. What
-        appeared in folders that can't be watched is found only by a thorough look, and only while it is there.
+        Waits briefly for paths that turn out harmless. If events were lost, the list contains `**`. New
+        paths in folders that can't be watched are found only if `thorough`, and only while they exist.
         """
         INOTIFY.drain()
         for finder in self._finders:
             finder.update(thorough=thorough)
         if thorough:
-            # A program that holds its file open may have written to it without an event.
+            # A program that has the file open may have written to it without triggering an event.
             self._suspects.update((path, 0.0) for path in self.shown if os.path.lexists(path))
         while True:
             suspects = dict(self._suspects)
@@ -147,22 +147,22 @@ class PrivateFileAlarm:
 
 @dataclass(slots=True)
 class _SearchedFolder:
-    """What is known of one folder of the tree."""
+    """The covered paths and subfolders of one folder of the tree."""
 
     stamp: tuple[int, int] | None
-    """Inode and change time in ns, if the folder is not watched; None if it is."""
+    """Inode and ctime in ns if the folder is not watched; None if it is."""
     subfolders: set[str] = field(default_factory=set)
     private: set[str] = field(default_factory=set)
     read_only: set[str] = field(default_factory=set)
 
 
 class PolicyGlobFinder:
-    """The paths in one folder of a workspace that the policy's globs cover, always up to date."""
+    """Finds the paths in one workspace folder that the policy's globs cover, and keeps them up to date."""
 
     def __init__(
         self, root: str, private: Sequence[PathGlobs], read_only: Sequence[PathGlobs], *, name: str = ""
     ) -> None:
-        """`name` is that of the folder `root`, if the workspace has several."""
+        """`name` is the name of the folder `root` if the workspace has several folders."""
         self._root = root
         self._prefix = f"{name}/" if name else ""
         self._private = private
@@ -171,14 +171,14 @@ class PolicyGlobFinder:
         self._likely = GlobPrefilter(glob for rule in rules for glob in rule.globs or ("**",))
         self._folders: dict[str, _SearchedFolder] = {}
         self._covered: set[str] = set()
-        """Folders that hold something private or read-only."""
+        """Folders that contain private or read-only paths."""
         self._only_private: set[str] = set()
-        """Folders in which only private paths are of interest: read-only ones, and those below."""
+        """Folders searched only for private paths: read-only and dependency folders, with subfolders."""
         self._inside_private: set[str] = set()
-        """Private folders that commands see a part of: all in them is private, and watched."""
+        """Private folders that are partly visible to commands: all their files are private and watched."""
         self._unwatched: set[str] = set()
         self._closed: set[str] = set()
-        """Folders that can't be listed; each is tried again before the next command."""
+        """Folders that can't be listed; retried before the next command."""
         self._can_watch = is_local_filesystem(root)
         self._inode = 0
         self._lock = threading.Lock()
@@ -187,7 +187,7 @@ class PolicyGlobFinder:
         weakref.finalize(self, INOTIFY.unwatch_all, self._queue)
 
     def found(self) -> PolicyPaths:
-        """The covered paths now."""
+        """Return the currently covered paths."""
         if self._prefix and any_covers(self._private, self._prefix.rstrip("/")):
             return PolicyPaths((self._root,), ())
         INOTIFY.drain()
@@ -203,23 +203,23 @@ class PolicyGlobFinder:
             )
 
     def add_alarm(self, alarm: PrivateFileAlarm) -> None:
-        """Tell an alarm of private paths that appear from now on."""
+        """Notify an alarm of private paths that are created from now on."""
         with self._lock:
             self._alarms.add(alarm)
 
     def remove_alarm(self, alarm: PrivateFileAlarm) -> None:
-        """Tell an alarm nothing any more."""
+        """Stop notifying an alarm."""
         with self._lock:
             self._alarms.discard(alarm)
 
     def update(self, *, thorough: bool) -> None:
-        """Take in what changed since the last time, so that alarms are told of it."""
+        """Process the changes since the last update and notify the alarms."""
         with self._lock:
             if self._folders:
                 self._update(thorough=thorough)
 
     def watch_inside(self, path: str) -> None:
-        """Watch a private folder, of which commands see a part: new files in it are private."""
+        """Watch a private folder that is partly visible to commands: new files in it are private."""
         inside = os.path.relpath(path, self._root)
         with self._lock:
             if not inside.startswith("..") and inside not in self._inside_private:
@@ -261,7 +261,7 @@ class PolicyGlobFinder:
         path = event.path
         is_new, is_folder = event.is_new, event.is_folder
         if is_new and event.is_gone:
-            # Several things in turn had this name: only what is there now counts.
+            # Events for several files of this name were merged: only the current file counts.
             found = _lstat(self._place(path))
             is_new, is_folder = found is not None, found is not None and stat.S_ISDIR(found.st_mode)
         if event.is_folder and event.is_new:
@@ -279,11 +279,11 @@ class PolicyGlobFinder:
             self._search(below, appeared=True)
 
     def _compare(self, path: str) -> None:
-        """List a folder again that is not watched, if it has changed."""
+        """List an unwatched folder again if it has changed."""
         known = self._folders.get(path)
         if known is None or known.stamp == self._stamp(path):
             return
-        # Another folder may have taken the place of one that is watched: that one can't be compared.
+        # A watched subfolder may have been replaced; it has no stamp to compare, so forget it.
         for subfolder in known.subfolders - self._unwatched:
             self._forget(subfolder)
         del self._folders[path]
@@ -294,10 +294,10 @@ class PolicyGlobFinder:
             self._forget(subfolder)
 
     def _search(self, folders: list[str], *, appeared: bool = False) -> None:
-        """Search folders and all below them, one level after another."""
+        """Search folders and everything below them, level by level."""
         while folders:
             listed = {folder: found for folder in folders if (found := self._listed(folder)) is not None}
-            # Of thousands of names hardly one is like a glob: one search through all of them finds that out.
+            # Hardly any of thousands of names match a glob: prefilter all of them in one search.
             shown = [self._prefix + path for entries in listed.values() for path in entries]
             likely = self._likely.possible_matches(shown)
             folders = []
@@ -308,9 +308,9 @@ class PolicyGlobFinder:
                     self._suspect(self._folders[folder].private)
 
     def _judge(self, folder: str, entries: dict[str, bool], likely: set[str]) -> list[str]:
-        """Record which paths in a folder are covered; gives the subfolders that are to be searched.
+        """Record which paths in a folder are covered, and return the subfolders to search.
 
-        `entries` says of each path whether it is a folder, and `likely` are the paths that a glob may match.
+        `entries` maps each path to whether it is a folder; `likely` has the paths that a glob may match.
         """
         found = self._folders[folder]
         inside_private = folder in self._inside_private
@@ -352,7 +352,7 @@ class PolicyGlobFinder:
                 alarm.suspect(self._place(path))
 
     def _leave_out(self, above: str, folder: _SearchedFolder, path: str) -> None:
-        """Leave a path out of a folder, and the folder that was there with all below it."""
+        """Remove a path from a folder's entries; if it was a folder, forget it and everything below."""
         for paths in (folder.private, folder.read_only, folder.subfolders):
             paths.discard(path)
         if not folder.private and not folder.read_only:
@@ -360,7 +360,7 @@ class PolicyGlobFinder:
         self._forget(path)
 
     def _forget(self, path: str) -> None:
-        """Forget a folder and all below it."""
+        """Forget a folder and everything below it."""
         waiting = [path]
         while waiting:
             gone = waiting.pop()
@@ -373,9 +373,9 @@ class PolicyGlobFinder:
                     folders.discard(gone)
 
     def _listed(self, path: str) -> dict[str, bool] | None:
-        """The paths in a folder, and of each whether it is a folder itself; None if the folder can't be read.
+        """Return the paths in a folder and whether each is a folder; None if the folder can't be read.
 
-        It is watched from before it is listed, so that nothing falls between.
+        The watch is added before listing, so that no change in between is missed.
         """
         place = self._place(path)
         watched = self._can_watch and INOTIFY.watch(self._queue, path, place)
@@ -396,7 +396,7 @@ class PolicyGlobFinder:
         return listed
 
     def _stamp(self, path: str) -> tuple[int, int]:
-        """What is known to change with the names in a folder; unlike any other if that can't be relied on."""
+        """Return inode and ctime, which change with the entries; a unique value if changed recently."""
         found = _lstat(self._place(path))
         if found is None:
             return (0, 0)
@@ -419,13 +419,13 @@ def _lstat(path: str) -> os.stat_result | None:
 
 
 def _can_be_opened(folder: str) -> bool:
-    """Whether a command of ours can get at the names in a folder that can't be listed."""
+    """Whether a command could access the files in a folder that can't be listed."""
     found = _lstat(folder)
     return found is not None and (found.st_uid == os.geteuid() or os.access(folder, os.X_OK))
 
 
 def _queue_for(finder: PolicyGlobFinder) -> EventQueue:
-    """A queue whose events a finder takes in at once; it does not keep the finder alive."""
+    """Return an event queue that updates a finder at once, through a weak reference to it."""
     reference = weakref.ref(finder)
 
     def notify() -> None:
@@ -442,11 +442,11 @@ def hidden_private_paths(
     is_open: PathPredicate,
     read_only: Sequence[PathGlobs] = (),
 ) -> list[str]:
-    """The private paths found, without those that may be seen; of a folder with some of them, its other files.
+    """Return the private paths that must be hidden; for a folder with visible files, its other files.
 
-    A path may be seen if it is an exception to each rule that covers the folder, or if `is_open` says so. One that
-    must not be written either stays hidden from a command that writes to the workspace itself: then `read_only` is
-    given.
+    A path is visible if it is an exception to each rule that covers the folder, or if `is_open` returns
+    True. `read_only` is given for a command that writes directly to the workspace: read-only private paths
+    stay hidden from it.
     """
     closed: list[str] = []
     places = tuple(shown_folders(root))
@@ -480,11 +480,11 @@ class CoveredPaths:
     hidden: tuple[str, ...]
     read_only: tuple[str, ...]
     alarm: PrivateFileAlarm | None
-    """Notices private files that appear later; None if the command writes to the workspace itself."""
+    """Detects private files created later; None if the command writes directly to the workspace."""
 
 
 class PolicyPathFinder:
-    """Keeps a `PolicyGlobFinder` for each folder of a workspace and each policy, from command to command."""
+    """Keeps a `PolicyGlobFinder` between commands for each workspace folder and policy."""
 
     def __init__(self) -> None:
         self._finders: dict[tuple[object, ...], PolicyGlobFinder] = {}
@@ -499,13 +499,14 @@ class PolicyPathFinder:
         *,
         writes_apart: bool,
     ) -> CoveredPaths:
-        """The paths of a workspace that a command must not read or write.
+        """Return the workspace paths that a command must not read or write.
 
-        If a layer keeps its writes apart, there is an alarm for private files that appear. One that writes to the
-        workspace itself may make such files, so there is none.
+        With `writes_apart` (an overlay captures the command's writes) there is an alarm for new private
+        files. A command that writes directly to the workspace may create such files itself, so it has no
+        alarm.
         """
         finders = self._finders_for(root, private, read_only)
-        # From before the search, so that nothing appears between the two.
+        # Register the alarm before the search, so that no file created in between is missed.
         alarm = PrivateFileAlarm(root, private, is_open, finders) if writes_apart else None
         found = [finder.found() for finder in finders]
         names = [path for each in found for path in each.private]
@@ -521,14 +522,14 @@ class PolicyPathFinder:
     def _finders_for(
         self, root: str, private: tuple[PathGlobs, ...], read_only: tuple[PathGlobs, ...]
     ) -> list[PolicyGlobFinder]:
-        """One finder for each folder of a workspace."""
+        """Return one finder for each workspace folder, evicting the least recently used ones."""
         finders: list[PolicyGlobFinder] = []
         with self._lock:
             for name, folder in workspace_folders(root).items() if private or read_only else ():
                 key = (name, folder, private, read_only)
                 finder = self._finders.pop(key, None)
                 finder = finder or PolicyGlobFinder(folder, private, read_only, name=name)
-                self._finders[key] = finder  # the one that was used last is at the end
+                self._finders[key] = finder  # the most recently used is at the end
                 finders.append(finder)
             while len(self._finders) > max(MAX_FINDERS, len(finders)):
                 del self._finders[next(iter(self._finders))]

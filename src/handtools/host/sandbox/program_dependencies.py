@@ -1,6 +1,7 @@
-"""Folders that a program outside the system folders needs to read in order to run: its package, its interpreter.
+"""Folders that a program outside the system folders must be able to read: its package and its interpreter.
 
-A program of the project has no say in this: its first line, or a link, could name a folder of secrets.
+A program in the project is not trusted here: its shebang line or a symlink could name a folder with
+secrets.
 """
 
 import os
@@ -15,7 +16,7 @@ _SHEBANG_BYTES = 256
 
 
 def folders_needed_by_program(program: str, root: str) -> tuple[str, ...]:
-    """The folders outside the workspace that a program and its interpreter need."""
+    """Return the folders outside the workspace that a program and its interpreter need."""
     found: list[str] = []
     for path in _trusted_paths(program, os.path.realpath(root)):
         found += _installation_folders(path)
@@ -23,7 +24,7 @@ def folders_needed_by_program(program: str, root: str) -> tuple[str, ...]:
 
 
 def interpreter_folders(python: str) -> tuple[str, ...]:
-    """The folders of the interpreter of a project's virtual environment, if it is on our own PATH too."""
+    """Return the folders of a project virtual environment's interpreter if it is also on our own PATH."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(python)))
     ours = {os.path.realpath(place) for place in os.environ.get("PATH", "").split(os.pathsep) if place}
     known = os.path.join(prefix, "bin") in ours and not contains_home_folder(prefix)
@@ -31,7 +32,7 @@ def interpreter_folders(python: str) -> tuple[str, ...]:
 
 
 def node_modules_folder(program: str) -> str:
-    """The `node_modules` folder that contains an npm program; empty for other programs."""
+    """Return the `node_modules` folder that contains an npm program; empty for other programs."""
     for path in _link_chain(program):
         if _NODE_MODULES in Path(path).parts:
             return path[: path.rindex(_NODE_MODULES) + len(_NODE_MODULES)]
@@ -39,18 +40,19 @@ def node_modules_folder(program: str) -> str:
 
 
 def contains_home_folder(folder: str) -> bool:
-    """Whether a folder contains the home folder, and so far more than programs."""
+    """Whether a folder contains the home folder, and therefore far more than programs."""
     home = os.path.realpath(os.environ.get("HOME", "/"))
     return Path(home).is_relative_to(os.path.realpath(folder))
 
 
 def _trusted_paths(program: str, root: str) -> Iterator[str]:
-    """The program, the targets of its links and its interpreter.
+    """Yield the program, the targets of its symlinks and its interpreter.
 
-    For a project's program only what is on our PATH.
+    For a program in the project, yield only an interpreter that is on our PATH.
     """
     own = any(_inside(path, root) for path in _link_chain(program))
-    # One that lies beside the program comes first, as when it is started; of a project's own that says nothing.
+    # An interpreter next to the program comes first, as when it is run, but not next to a project's
+    # program.
     beside = "" if own else os.path.dirname(program)
     named, through_path = _interpreter(os.path.realpath(program), beside)
     if not own:
@@ -61,7 +63,7 @@ def _trusted_paths(program: str, root: str) -> Iterator[str]:
 
 
 def _link_chain(program: str) -> Iterator[str]:
-    """The path of a program and of every link target on the way to the real file."""
+    """Yield the path of a program and every symlink target on the way to the real file."""
     path = Path(os.path.normpath(program))
     yield str(path)
     for _ in range(40):
@@ -77,7 +79,7 @@ def _inside(path: str, root: str) -> bool:
 
 
 def _installation_folders(path: str) -> Iterator[str]:
-    """The folder of a program; for a package or a virtual environment, the whole of it."""
+    """Yield the folder of a program, or the entire package or virtual environment it belongs to."""
     if _NODE_MODULES in Path(path).parts:
         yield path[: path.rindex(_NODE_MODULES) + len(_NODE_MODULES)]
         return
@@ -86,16 +88,16 @@ def _installation_folders(path: str) -> Iterator[str]:
     shared = os.path.join(os.environ.get("HOME", "/"), ".local")
     if os.path.basename(folder) != "bin" or contains_home_folder(prefix) or prefix == shared:
         yield folder
-        # Packages that a person installed for all their environments.
+        # Packages that the user installed for all environments (`pip install --user`).
         yield from (os.path.join(shared, "lib"),) if prefix == shared else ()
     else:
         yield prefix
 
 
 def _interpreter(script: str, beside: str) -> tuple[str | None, bool]:
-    """The interpreter in the first line of a script, and whether it was looked up on our PATH."""
+    """Return the interpreter in a script's shebang line, and whether it was looked up on our PATH."""
     try:
-        # Not a pipe that someone put there: that would wait for a writer.
+        # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
         with open(os.open(script, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             match = _SHEBANG.match(file.read(_SHEBANG_BYTES).split(b"\n", 1)[0])
     except OSError:

@@ -1,8 +1,8 @@
-"""Published ports: a port of this machine's loopback leads to one port of a background job.
+"""Published ports: a loopback port of this machine is forwarded to a port of a background job.
 
-Connections are opened from outside only. What goes to the job is a socket that was made in the network namespace
-of its session and stays there, so it reaches nothing of this machine; and before each connection it is looked up
-whether the job still listens, since another command of the session could have taken the port over. ADR 169.
+Connections are opened from outside only. The socket that connects to the job was created in its session's
+network namespace and stays there, so it can't reach anything else on this machine. Before each connection
+we check that the job still listens, since another command of the session could have taken over the port.
 """
 
 import asyncio
@@ -23,28 +23,29 @@ from handtools.host.sandbox.socket_server_thread import ByteRelay, RelayServer, 
 
 HOST_ADDRESS = "127.0.0.1"
 MOST_PUBLISHED_PORTS = 8
-"""How many ports of one job may be published at the same time."""
+"""How many ports of one job can be published at the same time."""
 MOST_PUBLISHED_CONNECTIONS = 64
 """How many connections to a published port are served at once; more wait in the kernel's queue."""
 SPARE_SOCKETS = 8
 """How many sockets are fetched from the namespace at a time."""
 FIRST_UNPRIVILEGED_PORT = 1024
 PRIVILEGED_PORT_SHIFT = 8000
-"""What is added to a port below 1024 for its number outside: 80 becomes 8080."""
+"""The offset added to a port below 1024 to get its host port: 80 becomes 8080."""
 TRIED_PORTS = 100
-"""How many numbers are tried, from the port's own on."""
+"""How many port numbers are tried, starting with the job's own."""
 SILENCE_SECONDS = 3600.0
-"""After how many seconds without a byte a connection is closed; reloaders keep one open while nothing changes."""
+"""Idle timeout of a connection; live reloaders keep one open while nothing changes."""
 CONNECT_SECONDS = 20.0
 
 FindListeners = Callable[[], Iterable[ListeningAddress]]
-"""Callback: the sockets on which a job listens at this moment."""
+"""Callback that returns the sockets on which a job is listening now."""
 
 
 def free_host_port(port: int) -> int:
-    """The port outside for a port of a job: the same number, or the next one that is free.
+    """Return a host port for a job's port: the same number or the next free one.
 
-    The same as long as nothing else changes, so that a person who is asked later is asked about the same.
+    The result is deterministic unless ports are taken or freed, so that an approval request made later
+    names the same port.
     """
     first = port if port >= FIRST_UNPRIVILEGED_PORT else port + PRIVILEGED_PORT_SHIFT
     for candidate in range(first, min(first + TRIED_PORTS, 65536)):
@@ -54,26 +55,26 @@ def free_host_port(port: int) -> int:
             continue
         return candidate
     raise Unavailable(
-        f"No port from {first} on is free on this machine.", hint="Start the server on another port."
+        f"No free port found on this machine from {first} on.", hint="Start the server on another port."
     )
 
 
 @dataclass(slots=True)
 class PortForwarder:
-    """Passes connections to a loopback port of this machine on to the job that listens on a port."""
+    """Forwards connections from a loopback port of this machine to the port on which a job listens."""
 
     where: PublishedPort
     network: SessionNetwork
     listeners: FindListeners
     _server: RelayServer = field(init=False)
     _spare: dict[int, list[socket.socket]] = field(default_factory=dict)
-    """Unconnected sockets of the namespace, by address family."""
+    """Unconnected sockets in the namespace, by address family."""
 
     def __post_init__(self) -> None:
         self._server = RelayServer(self._forward, MOST_PUBLISHED_CONNECTIONS)
 
     def start(self) -> None:
-        """Start listening; raises `OSError` when the port is taken."""
+        """Start listening; raises `OSError` if the port is taken."""
         self._server.start(_listen(self.where.host_port))
 
     def stop(self) -> None:
@@ -89,13 +90,13 @@ class PortForwarder:
             async with asyncio.TaskGroup() as directions:
                 directions.create_task(ByteRelay(reader, inside_writer).run(SILENCE_SECONDS))
                 directions.create_task(ByteRelay(inside_reader, writer).run(SILENCE_SECONDS))
-        except* OSError:  # one side has gone; a silent one is a `TimeoutError`, which is an `OSError` too
+        except* OSError:  # one side disconnected, or was idle: `TimeoutError` is an `OSError` too
             pass
         finally:
             inside_writer.transport.abort()
 
     async def _connected(self) -> StreamPair:
-        """A connection to the job; raises `OSError` when it does not listen on the port any more."""
+        """Connect to the job; raises `OSError` if it no longer listens on the port."""
         found = sorted(each.connectable for each in self.listeners() if each.port == self.where.port)
         if not found:
             raise ConnectionRefusedError
@@ -111,7 +112,7 @@ class PortForwarder:
             raise
 
     def _socket(self, family: int) -> socket.socket:
-        """A socket of the namespace. It blocks this thread for a moment, and so can't outlive the namespace."""
+        """Return a socket in the namespace. Blocks the thread, so it can't outlive the namespace."""
         spare = self._spare.setdefault(family, [])
         if not spare:
             try:
@@ -122,7 +123,7 @@ class PortForwarder:
 
 
 class PublishedPorts:
-    """The published ports of one job. A context manager, left when the job has ended: then all of them close."""
+    """The published ports of one job. A context manager that closes them when the job has ended."""
 
     def __init__(self, network: SessionNetwork | None) -> None:
         self._network = network
@@ -141,12 +142,12 @@ class PublishedPorts:
         self.close()
 
     def listed(self) -> tuple[PublishedPort, ...]:
-        """The published ports, by their number inside."""
+        """Return the published ports, sorted by the job's port number."""
         with self._lock:
             return tuple(self._forwarders[port].where for port in sorted(self._forwarders))
 
     def place_for(self, port: int, pid: int) -> PublishedPort:
-        """Where a port is published, or would be; raises if it can't be, for a job with that process."""
+        """Return where a port is or would be published; raises if the job's network makes it impossible."""
         for each in self.listed():
             if each.port == port:
                 return each
@@ -154,15 +155,15 @@ class PublishedPorts:
             return PublishedPort(port, free_host_port(port))
         if _on_own_network(pid):
             raise InvalidInput(
-                "The job is on this machine's own network: nothing needs to be published.",
-                hint=f"Tell the person: {PublishedPort(port, port).url}",
+                "The job uses this machine's network, so its ports don't need to be published.",
+                hint=f"Tell the user: {PublishedPort(port, port).url}",
             )
         raise Unavailable(
-            "The job is in a network that can't be entered.", hint="Start it again, then publish its port."
+            "The job's network namespace can't be entered.", hint="Start it again, then publish its port."
         )
 
     def open(self, where: PublishedPort, listeners: FindListeners) -> None:
-        """Publish a port, unless it is; raises `Busy` when its number outside was taken meanwhile."""
+        """Publish a port if it isn't yet; raises `Busy` if its host port was taken in the meantime."""
         with self._lock:
             if self._closed or self._network is None:
                 raise InvalidInput("The job has ended.", hint="Start it again, then publish its port.")
@@ -170,21 +171,22 @@ class PublishedPorts:
                 return
             if len(self._forwarders) >= MOST_PUBLISHED_PORTS:
                 raise TooLarge(
-                    f"{MOST_PUBLISHED_PORTS} ports of the job are published.", hint="Unpublish one first."
+                    f"The job already has {MOST_PUBLISHED_PORTS} published ports.",
+                    hint="Unpublish one first.",
                 )
             forwarder = PortForwarder(where, self._network, listeners)
             try:
                 forwarder.start()
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
-                    raise HostError(f"Port {where.host_port} can't be opened: {error}.") from error
+                    raise HostError(f"Can't listen on port {where.host_port}: {error}.") from error
                 raise Busy(
-                    f"Port {where.host_port} of this machine was taken meanwhile.", hint="Send it again."
+                    f"Another program just took port {where.host_port}.", hint="Send the call again."
                 ) from error
             self._forwarders[where.port] = forwarder
 
     def close(self, port: int | None = None) -> None:
-        """Close one published port, or all of them, with all connections."""
+        """Close one or all published ports and their connections."""
         with self._lock:
             chosen = list(self._forwarders) if port is None else [port]
             closed = [self._forwarders.pop(each) for each in chosen if each in self._forwarders]

@@ -1,7 +1,7 @@
-"""Capture by scanning the workspace before and after a command, where no overlay can be mounted.
+"""Capture by scanning the workspace before and after a command, if no overlay can be mounted.
 
-The command writes in place. So its changes are not judged before they happen, only recorded, and what the budget
-did not reach can't be taken back: those paths are listed. ADR 61.
+The command writes in place. So its changes are recorded but not checked before they happen. Changes to
+files beyond the budget can't be undone; those paths are listed as omitted.
 """
 
 import contextlib
@@ -25,12 +25,12 @@ from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import CapturedChanges, NodeReader
 from handtools.host.sandbox.launch import Launch
 
-WROTE_IN_PLACE_NOTE = "It wrote in place: its changes were recorded afterwards, and not held back."
+WROTE_IN_PLACE_NOTE = "It wrote in place: its changes were recorded afterwards, not checked first."
 
 
 @dataclass(frozen=True, slots=True)
 class ScanBudget:
-    """How many files and bytes are scanned and copied before a command."""
+    """Limits on the files and bytes scanned and copied before a command."""
 
     entries: int = 200_000
     file_bytes: int = 4 << 20
@@ -39,7 +39,7 @@ class ScanBudget:
 
 @dataclass(frozen=True, slots=True)
 class ScannedPath:
-    """What was found at a path before the command."""
+    """The state of a path at the time of a scan."""
 
     found: os.stat_result
     target: str = ""
@@ -54,14 +54,14 @@ class ScanCapture:
     def __init__(
         self, root: str | Path, vault: FolderBackups, *, budget: ScanBudget | None = None, name: str = ""
     ) -> None:
-        """`name` is that of the folder, if the workspace has several."""
+        """`name` is the folder's name if the workspace has several folders."""
         self._root = os.path.realpath(root)
         self._vault = vault
         self._budget = budget or ScanBudget()
         self._name = name
 
     def begin(self, launch: Launch, name: str) -> "ScanCommandCapture":  # noqa: ARG002
-        """Scan the workspace and copy small files to the backups, before the command starts."""
+        """Scan the workspace and copy small files to the backups before the command starts."""
         item = self._vault.create_item()
         before = Scan(self._root, self._budget, self._vault, f"{item.name}/{REPLACED_FILES_NAME}")
         before.walk()
@@ -73,12 +73,12 @@ class ScanCapture:
 
 @dataclass(slots=True)
 class Scan:
-    """The files of a workspace at one moment, within a budget."""
+    """A scan of the files in a workspace, within a budget."""
 
     root: str
     budget: ScanBudget
     vault: FolderBackups | None = None
-    """The backups to copy files to; None for no copies."""
+    """The backups to copy files to; None to make no copies."""
     shelf: str = ""
     seen: dict[str, ScannedPath] = field(default_factory=dict)
     cut: bool = False
@@ -127,7 +127,7 @@ class ScanCommandCapture:
     name: str = ""
 
     def finish(self) -> CapturedChanges:
-        """Scan again and list the differences, as changes that have already been made."""
+        """Scan again and return the differences, as changes that have already been made."""
         after = Scan(self.root, self.before.budget)
         after.walk()
         omitted: list[str] = []
@@ -146,14 +146,14 @@ class ScanCommandCapture:
         notes = [WROTE_IN_PLACE_NOTE]
         if self.before.cut or after.cut:
             notes.append(
-                f"Only the first {self.before.budget.entries:,} paths of the workspace were looked at."
+                f"Only the first {self.before.budget.entries:,} paths of the workspace were scanned."
             )
         return CapturedChanges(
             tuple(sorted(changes, key=change_apply_order)), "scan", tuple(sorted(omitted)), tuple(notes)
         )
 
     def discard(self) -> None:
-        """Unlock the backup item of this command; copies of changed files stay in it, for undo."""
+        """Unlock this command's backup item; copies of changed files stay in it for undo."""
         self.vault.delete_item_leftovers(self.item.name)
         self.item.release()
 

@@ -1,8 +1,9 @@
-"""Network namespaces of sessions: what a session's commands and jobs start on a loopback port, the others reach.
+"""Network namespaces of sessions: a session's commands and jobs can reach each other's loopback ports.
 
-A namespace needs no process to hold it: it lives as long as a descriptor of it is open, and ours close with us,
-however we end. So there is nothing to end and nothing that could be left. A supervisor's child makes it, since
-only a process with one thread can make or enter the user namespace that an ordinary user needs around it. ADR 162.
+A namespace needs no process to keep it alive: it exists as long as one of its fds is open, and the kernel
+closes ours when we exit, for whatever reason. So there is nothing to kill and nothing can leak. A
+supervisor's child creates the namespace: an unprivileged user needs a user namespace around it, which only
+a single-threaded process can create or enter.
 """
 
 import os
@@ -18,36 +19,36 @@ from handtools.host.sandbox.supervisor_messages import NetworkOrder
 
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
 IDLE_NETWORKS = 16
-"""How many namespaces of sessions in which nothing runs are kept."""
+"""How many namespaces are kept for sessions in which nothing runs."""
 IDLE_NETWORK_SECONDS = 600.0
-"""After how many seconds without a command a session's namespace is closed, when the next command looks."""
+"""Idle timeout of a session's namespace, checked when the next command starts."""
 
 
 @dataclass(slots=True)
 class SessionNetwork:
-    """A network namespace with nothing but loopback, alive as long as its descriptors are open."""
+    """A network namespace with only a loopback interface; exists as long as its fds are open."""
 
     namespaces: tuple[int, ...]
-    """Descriptors to join, in this order: the user namespace if there is one, then the network."""
+    """Fds to join, in this order: the user namespace if there is one, then the network namespace."""
     users: int = 0
-    """How many commands and jobs are in it."""
+    """How many commands and jobs are running in it."""
     left: float = 0.0
-    """When the last of them ended, by the monotonic clock."""
+    """When the last of them ended, in monotonic time."""
 
     def listening_socket(self) -> socket.socket:
-        """A socket that listens in the namespace, on a loopback port of its own, and is ours."""
+        """Return a socket in our process that listens on a free loopback port in the namespace."""
         order = NetworkOrder(order="network", unshare=0, listening=1, connecting=())
         _, [fd] = open_network(order, self.namespaces)
         return socket.socket(fileno=fd)
 
     def unconnected_sockets(self, family: int, count: int) -> list[socket.socket]:
-        """TCP sockets of an address family that connect within the namespace, whoever connects them."""
+        """Return TCP sockets that connect within the namespace, even from a process outside."""
         order = NetworkOrder(order="network", unshare=0, listening=0, connecting=[family] * count)
         _, fds = open_network(order, self.namespaces)
         return [socket.socket(fileno=fd) for fd in fds]
 
     def close(self) -> None:
-        """Close the descriptors: the namespace goes with the last process in it."""
+        """Close the fds; the kernel removes the namespace when the last process in it exits."""
         namespaces, self.namespaces = self.namespaces, ()
         for fd in namespaces:
             os.close(fd)
@@ -62,7 +63,7 @@ class SessionNetworks:
 
     @contextmanager
     def opened_network(self, session: str) -> Iterator[SessionNetwork]:
-        """Context manager: the session's network, kept open meanwhile; `HostError` where none can be made."""
+        """Context manager: the session's network, kept open; raises `HostError` if it can't be created."""
         with self._lock:
             self._close_idle()
             network = self._open.get(session)
@@ -79,7 +80,7 @@ class SessionNetworks:
                     network.close()
 
     def close(self) -> None:
-        """Close all namespaces in which nothing runs; the others close with what runs in them."""
+        """Close all namespaces in which nothing runs; the others close when their last command exits."""
         with self._lock:
             networks = list(self._open.values())
             self._open.clear()
@@ -98,7 +99,7 @@ class SessionNetworks:
 
 
 def _new_network() -> SessionNetwork:
-    flags = CLONE_NEWNET | (CLONE_NEWUSER if os.geteuid() else 0)  # only root needs no user namespace
+    flags = CLONE_NEWNET | (CLONE_NEWUSER if os.geteuid() else 0)  # root needs no user namespace
     order = NetworkOrder(order="network", unshare=flags, listening=0, connecting=())
     namespaces, _ = open_network(order)
     return SessionNetwork(tuple(namespaces))

@@ -1,6 +1,6 @@
-"""A server of byte streams in a thread and an event loop of its own: what it serves outlives the caller's loop.
+"""A socket server with its own thread and event loop, because connections may outlive the caller's loop.
 
-The proxy of a command and the published ports of a job are served so. ADR 58, 169.
+Used for the network proxy of a command and the published ports of a job.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ StreamPair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 RELAY_BYTES = 64 << 10
 _ACCEPT_RETRY_SECONDS = 0.1
 _LAST_BYTES_SECONDS = 20.0
-"""How long a client whose connection is over may take for the rest of what it was sent."""
+"""How long a client may take to receive the remaining bytes before its connection is closed."""
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class ByteRelay:
     bytes: int = 0
 
     async def run(self, silence: float) -> None:
-        """Copy bytes until the source ends, the size is reached, or nothing came or went for `silence` seconds."""
+        """Copy bytes until EOF, until `size` is reached, or until `silence` seconds pass without data."""
         while self.size is None or self.bytes < self.size:
             most = RELAY_BYTES if self.size is None else min(RELAY_BYTES, self.size - self.bytes)
             async with asyncio.timeout(silence):
@@ -45,21 +45,21 @@ class ByteRelay:
 
 @dataclass(slots=True)
 class RelayServer:
-    """Serves the connections of one listening socket, a bounded number at once, until it is stopped."""
+    """Serves the connections of one listening socket, a limited number at once, until it is stopped."""
 
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-    """Serves one connection, which is closed when it returns; a broken connection may be left to raise."""
+    """Serves one connection, which is closed when it returns; it may raise if the connection breaks."""
     most_connections: int
     """How many are served at once; more wait in the kernel's queue."""
     read_limit: int = RELAY_BYTES
-    """Most bytes that a reader looks through for a separator."""
+    """The maximum number of bytes a reader searches for a separator."""
     _loop: asyncio.AbstractEventLoop | None = None
     _thread: threading.Thread | None = None
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def start(self, listening: socket.socket) -> None:
-        """Start serving a listening socket, which is closed at the end; returns at once."""
+        """Start serving a listening socket, which `stop` closes; returns at once."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._run, args=(self._loop, listening), name="handtools-relay", daemon=True
@@ -70,7 +70,7 @@ class RelayServer:
         """Close the socket and all connections and stop the thread."""
         if self._loop is None or self._thread is None:
             return
-        with contextlib.suppress(RuntimeError):  # it has ended by itself
+        with contextlib.suppress(RuntimeError):  # the loop has already stopped
             self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
 
@@ -79,7 +79,7 @@ class RelayServer:
             with listening:
                 loop.run_until_complete(self._serve_until_closing(listening))
         finally:
-            # A lookup that hangs is left to its thread: nobody waits for its answer any more.
+            # Don't wait for executor threads: a hanging DNS lookup's result is no longer needed.
             loop.close()
 
     async def _serve_until_closing(self, listening: socket.socket) -> None:
@@ -90,7 +90,7 @@ class RelayServer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(accepting, *self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # what they closed is closed in the loop's next round
+        await asyncio.sleep(0)  # transports are really closed in the loop's next iteration
 
     async def _accept(self, listening: socket.socket) -> None:
         loop, places = asyncio.get_running_loop(), asyncio.Semaphore(self.most_connections)
@@ -98,7 +98,7 @@ class RelayServer:
             await places.acquire()
             try:
                 connection, _ = await loop.sock_accept(listening)
-            except OSError:  # the client is gone again, or no descriptor is free
+            except OSError:  # the client already disconnected, or we are out of file descriptors
                 places.release()
                 await asyncio.sleep(_ACCEPT_RETRY_SECONDS)
                 continue
@@ -115,6 +115,6 @@ class RelayServer:
             async with asyncio.timeout(_LAST_BYTES_SECONDS):
                 await writer.wait_closed()
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
-            pass  # the client went away, or does not take what it asked for
+            pass  # the client disconnected, or doesn't read the data
         finally:
             writer.transport.abort()

@@ -1,6 +1,7 @@
-"""What a supervisor, or whoever attends to a command in its place, is told and answers: the keys, in one place.
+"""Messages to and from a supervisor, or the code that runs a command in its place.
 
-They travel as JSON (`fd_messages`), so a tuple arrives as a list. Standard library only: supervisors import it.
+They are sent as JSON (`fd_messages`), so a tuple arrives as a list. Standard library only: supervisors
+import it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,60 +10,60 @@ from typing import Any, Literal, TypedDict, final
 
 @final
 class StartOrder(TypedDict):
-    """Start a command. Its descriptors come with the message, in the order of `fds`."""
+    """Start a command. Its file descriptors are sent with the message, in the order of `fds`."""
 
     order: Literal["start"]
     argv: list[str]
     env: Mapping[str, str]
     cwd: str
     fds: Sequence[int]
-    """The numbers that its descriptors get."""
+    """The fd numbers that they get in the command."""
     terminal: Sequence[int] | None
     controls_terminal: bool
     limits: dict[str, int]
-    """By the names of `resource`."""
+    """By names in the `resource` module."""
     memory: int | None
     usual_memory: int
-    """Where `memory` gives no limit."""
+    """The limit if `memory` is None."""
     processes: int | None
     unshare: int
     identity: Sequence[int] | None
     namespaces: Sequence[int]
-    """The numbers of descriptors of namespaces that it joins, in this order."""
+    """Fd numbers of the namespaces to join, in this order."""
     mounts: Sequence[Sequence[Any]]
     """The arguments of mount(2)."""
     mounts_left: str
-    """A mount point that it does without after that, with all that is mounted below; empty for none."""
+    """A mount point to unmount after that, with everything mounted below it; empty for none."""
     views: Sequence[Sequence[Any]]
-    """Numbers of sockets over which handles of mounted folders are sent out, each with that folder's path."""
+    """Fd numbers of sockets for sending out mounted folders' directory fds, each with the folder's path."""
     user: Sequence[int] | None
     landlock: int | None
     seccomp: str
     """In hexadecimal."""
     alone: bool
     layers: Sequence[Sequence[Any]]
-    """Where its writes go, where that is in its own view, and how many bytes and files each may hold."""
+    """Folders that receive its writes, their paths as the command sees them, and byte and file limits."""
     scratch: Sequence[Sequence[Any]]
-    """Other folders that it writes to, and how many bytes and files each may hold."""
+    """Other folders that it writes to, with their limits in bytes and files."""
     places: Sequence[str]
 
 
 @final
 class NetworkOrder(TypedDict):
-    """Make a network namespace, or open sockets in the one whose descriptors come with the message."""
+    """Create a network namespace, or open sockets in the one whose fds are sent with the message."""
 
     order: Literal["network"]
     unshare: int
-    """CLONE_NEW* flags of the namespaces to make; 0 to join those that came."""
+    """CLONE_NEW* flags of the namespaces to create; 0 to join the ones that were sent."""
     listening: int
-    """How many sockets that listen on a loopback port of their own are wanted."""
+    """How many sockets to open that listen on free loopback ports."""
     connecting: Sequence[int]
-    """Address families of further sockets, one for each, that the one who gets them connects."""
+    """The address families of further sockets to open, which the receiver connects."""
 
 
 @final
 class EndOrder(TypedDict):
-    """End the command and all that it started."""
+    """Stop the command and everything it started."""
 
     order: Literal["end"]
     gently: bool
@@ -75,14 +76,14 @@ class CommandStarted(TypedDict):
 
 @final
 class RefusalAnswer(TypedDict):
-    """It was not started, and why."""
+    """The command was not started; `refused` is the reason."""
 
     refused: str
 
 
 @final
 class NetworkOpened(TypedDict):
-    """The descriptors that were wanted come with it: of the namespaces that were made, then the sockets."""
+    """Sent with the requested fds: first the created namespaces, then the sockets."""
 
     namespaces: int
 
@@ -90,16 +91,16 @@ class NetworkOpened(TypedDict):
 @final
 class CommandEndReport(TypedDict):
     status: int | None
-    """As wait(2) gives it."""
+    """As returned by wait(2)."""
     peak: int
-    """Bytes of memory; 0 when that is not known."""
+    """Peak memory in bytes; 0 if unknown."""
     left: int
-    """Processes that outlived it, and were ended."""
+    """How many processes outlived it and were killed."""
     starved: bool
     over: Literal["", "memory", "bytes", "files", "scratch"]
-    """The limit for which it was ended."""
+    """The limit for which it was killed."""
     survivors: int
-    """Processes that could not be ended."""
+    """How many processes could not be killed."""
 
 
 SupervisorOrder = StartOrder | EndOrder | NetworkOrder

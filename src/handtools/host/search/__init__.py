@@ -1,1 +1,1 @@
-"""Search and list the files of a workspace on disk. Start with `ripgrep`."""
+"""Search and list the files of a workspace on disk. Start with `ripgrep_search`."""

@@ -1,7 +1,7 @@
-"""Search of files that are not on this machine's disk, such as an editor's buffers: a copy of them is searched.
+"""Search files that are not on this machine's disk, such as an editor's buffers, by searching a copy.
 
-Reading and searching must tell the same. ripgrep searches disks, so before every search a folder of our own is
-brought up to what the host's files are now; what a policy hides is not copied. ADR 167.
+Reads and searches must agree. ripgrep only searches files on disk, so before every search a temporary
+folder is synchronized with the host's files. Files that the policy hides are not copied.
 """
 
 import os
@@ -33,26 +33,25 @@ from handtools.host.search.ripgrep_search import RipgrepSearch
 from handtools.text.search.gitignore import IGNORE_FILES
 
 MOST_COPIED_FILE_BYTES = 64 << 20
-"""Larger files are not copied, and counted as unreadable."""
+"""Larger files are not copied and count as unreadable."""
 
 
 class CopiedFilesSearch:
-    """The HostSearch port over any host's files: they are copied to a temporary folder and searched there."""
+    """The HostSearch port for any host's files: copies them to a temporary folder and searches there."""
 
     def __init__(self, files: HostFiles, root: str | Path) -> None:
-        """`root` is the folder from which no program is taken."""
+        """`rg` is never taken from the folder `root`."""
         self._files = files
         self._copy = Path(tempfile.mkdtemp(prefix="handtools-search-"))
         finalize(self, shutil.rmtree, self._copy, ignore_errors=True)
         self._search = RipgrepSearch(self._copy, workspace=root)
         self._digests: dict[str, str] = {}
-        # One copy for all searches: it must not change while one of them looks at it.
+        # All searches share one copy, which must not change during a search.
         self._lock = Lock()
 
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        """The first `most` matching lines, ordered by path."""
         async with self._lock:
             missed = await to_thread.run_sync(self._update, admit)
             found = await self._search.hits(patterns, scope, most=most, admit=admit)
@@ -61,7 +60,6 @@ class CopiedFilesSearch:
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        """The first `most` files with matches, and the number of matches in each."""
         async with self._lock:
             missed = await to_thread.run_sync(self._update, admit)
             found = await self._search.tallies(patterns, scope, most=most, admit=admit)
@@ -70,25 +68,22 @@ class CopiedFilesSearch:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """Matching files or folders, newest first."""
         async with self._lock:
             await to_thread.run_sync(self._update, admit)
             return await self._search.paths(scope, wanted=wanted, most=most, admit=admit)
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """A folder and its subfolders, level by level."""
         async with self._lock:
             await to_thread.run_sync(self._update, admit)
             return await self._search.tree(scope, depth=depth, most=most, admit=admit)
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        """Those of some paths that ignore files exclude."""
         async with self._lock:
             await to_thread.run_sync(self._update, _folders_and_ignore_files)
             return await self._search.find_ignored_paths(paths)
 
     def _update(self, admit: PathFilter) -> list[str]:
-        """Bring the copy up to date; returns the paths of files that could not be copied."""
+        """Update the copy; returns the paths of files that could not be copied."""
         there = {facts.path: facts for facts in self._walk(admit)}
         self._remove_all_but(there)
         missed: list[str] = []
@@ -100,7 +95,7 @@ class CopiedFilesSearch:
         return missed
 
     def _walk(self, admit: PathFilter) -> Iterator[FileFacts]:
-        """Yield every file and folder that is to be copied, a folder before what is in it."""
+        """Yield every file and folder to copy, each folder before its contents."""
         waiting = ["."]
         while waiting:
             shown = {
@@ -118,7 +113,7 @@ class CopiedFilesSearch:
                         waiting.append(facts.path)
 
     def _repository(self, facts: FileFacts) -> Iterator[FileFacts]:
-        """Yield what ripgrep must know of a repository: that it is there, and what its own file excludes."""
+        """Yield the parts of a repository that ripgrep needs: its folder and `info/exclude`."""
         yield facts
         inner = [self._files.facts(f"{facts.path}/{path}") for path in ("info", "info/exclude")]
         if facts.kind == "folder" and [each and each.kind for each in inner] == ["folder", "file"]:
@@ -166,5 +161,5 @@ def _folders_and_ignore_files(paths: Sequence[str]) -> list[str]:
 def _with_missed(gaps: SearchGaps, missed: list[str]) -> SearchGaps:
     if not missed:
         return gaps
-    example = gaps.example or f"{missed[0]}: it could not be copied"
+    example = gaps.example or f"{missed[0]}: could not be copied"
     return replace(gaps, unreadable=gaps.unreadable + len(missed), example=example)

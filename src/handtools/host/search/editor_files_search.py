@@ -1,7 +1,7 @@
-"""Search of a folder that an editor has open: ripgrep on the disk, and on a copy of the files with unsaved text.
+"""Search a folder that is open in an editor: ripgrep on disk, and on a copy of the files with unsaved text.
 
-An editor does not tell which buffers are unsaved, so before a search it is asked about files that may match, the
-newest first. ADR 216.
+Editors don't report which buffers are unsaved, so each search first asks for the text of files that may
+match, newest first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,12 +30,12 @@ from handtools.text.paths import folders_above
 from handtools.text.search.gitignore import IGNORE_FILES
 
 MAX_FILES_ASKED_OF_EDITOR = 200
-"""The editor is asked about so many files before a search, and about those that had unsaved text before."""
+"""The most files checked for unsaved text before a search, in addition to those that had some before."""
 CONCURRENT_QUESTIONS = 32
 
 
 class EditorFilesSearch:
-    """The HostSearch port over the files of an editor; names and folders are the disk's."""
+    """The HostSearch port for files open in an editor; names and folders come from the disk."""
 
     def __init__(
         self, files: EditorFiles, root: str | Path, *, max_asked_files: int = MAX_FILES_ASKED_OF_EDITOR
@@ -48,7 +48,6 @@ class EditorFilesSearch:
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        """The first `most` matching lines, ordered by path."""
         parts, unseen = await self._parts(scope, memoized_path_filter(admit))
         every = [await search.hits(patterns, scope, most=most, admit=part) for search, part in parts]
         if len(every) == 1:
@@ -63,7 +62,6 @@ class EditorFilesSearch:
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        """The first `most` files with matches, and the number of matches in each."""
         parts, unseen = await self._parts(scope, memoized_path_filter(admit))
         every = [await search.tallies(patterns, scope, most=most, admit=part) for search, part in parts]
         if len(every) == 1:
@@ -78,15 +76,12 @@ class EditorFilesSearch:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """Matching files or folders on disk, newest first."""
         return await self._disk.paths(scope, wanted=wanted, most=most, admit=admit)
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """A folder on disk and its subfolders, level by level."""
         return await self._disk.tree(scope, depth=depth, most=most, admit=admit)
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        """Those of some paths that ignore files exclude."""
         return await self._disk.find_ignored_paths(paths)
 
     async def _unsaved(self, paths: Iterable[str]) -> set[str]:
@@ -111,19 +106,19 @@ class EditorFilesSearch:
     async def _parts(
         self, scope: SearchScope, admit: PathFilter
     ) -> tuple[list[tuple[HostSearch, PathFilter]], str]:
-        """Return where to search for which paths, and what is to be said of unsaved text that may be missed."""
+        """Return the searches with their path filters, and a note if unsaved text may be missed."""
         found = await self._disk.paths(scope, wanted="file", most=self._max_asked_files, admit=admit)
         asked = [entry.path for entry in found.found]
         unsaved = await self._unsaved({*asked, *admit(self._files.last_seen_unsaved_below(scope.root))})
         unseen = (
-            f"Unsaved text of the editor was looked for in {len(asked):,} of {found.total:,} files."
+            f"Only {len(asked):,} of {found.total:,} files were checked for unsaved text in the editor."
             if found.total > len(asked)
             else ""
         )
         if not unsaved:
             return [(self._disk, admit)], unseen
         folders = {"", *folders_above(unsaved)}
-        # Ignore files go with them: the copy is searched as the folder itself would be.
+        # Copy the ignore files too, so that the search of the copy skips the same files.
         rules = {f"{folder}/{name}".lstrip("/") for folder in folders for name in IGNORE_FILES}
         copied = unsaved | rules
 
@@ -137,7 +132,7 @@ class EditorFilesSearch:
 
 
 def memoized_path_filter(admit: PathFilter) -> PathFilter:
-    """Return a filter that asks `admit` about each path once, since it counts what it withholds."""
+    """Return a filter that calls `admit` once per path, since `admit` counts the paths it withholds."""
     known: dict[str, bool] = {}
 
     def judged(paths: Sequence[str]) -> Sequence[str]:

@@ -1,7 +1,4 @@
-"""Walk folders: trees, listings and newest paths, honouring ignore files. No symbolic link is followed.
-
-ADR 98.
-"""
+"""Walk folders: trees, listings and newest paths, honouring ignore files. Symlinks are never followed."""
 
 import contextlib
 import heapq
@@ -48,19 +45,19 @@ IGNORE_FILE_BYTES = 128 << 10
 MOST_ENTRIES_WITHOUT_THREAD = 2_000
 """Folders of up to this many entries are listed without a thread, if the disk is local."""
 IGNORE_CHECK_TIMEOUT_SECONDS = 0.5
-"""Time limit of looking for ignore files on the way to paths that a command changed."""
+"""Time limit for reading the ignore files above paths that a command changed."""
 _KINDS: dict[int, NodeKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _KIND_BITS = stat.S_IFMT(0o177777)
 _BY_NAME = attrgetter("name")
 _EXCLUDES = IGNORE_FILES[-1]
 """The ignore file with the lowest priority: git's `info/exclude`, at the top of a repository only."""
 _IGNORE_NAMES = (*IGNORE_FILES[:-1], ".git")
-"""The ignore files, and `.git`, that are looked for in folders above the root of a walk."""
+"""The ignore files, and `.git`, to look for in folders above the root of a walk."""
 
 
 @dataclass(frozen=True, slots=True)
 class _FolderView:
-    """The visible entries of one folder, subfolders first, each sorted by name; and its ignore rules."""
+    """The visible entries of one folder, subfolders first, sorted by name; and its ignore rules."""
 
     listing: FolderListing
     ignores: IgnoreRules
@@ -69,7 +66,7 @@ class _FolderView:
 
 
 class FolderWalker:
-    """Lists folders and trees below a workspace folder; no descriptor stays open."""
+    """Lists folders and trees below a workspace folder; keeps no descriptor open."""
 
     def __init__(self, root: Path) -> None:
         self._root = WorkspaceRoot(root, kernel=True)
@@ -77,11 +74,11 @@ class FolderWalker:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """The most recently modified files and folders below a folder, and how many there are in all."""
+        """Return the most recently modified files and folders below a folder, and the total number."""
         return await to_thread.run_sync(self._paths, scope, wanted, most, admit)
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """The tree below a folder, level by level, up to a depth and a number of entries."""
+        """Return the tree below a folder, level by level, up to a depth and a number of entries."""
         if depth == 1 and self._near:
             try:
                 return self._tree(
@@ -94,7 +91,7 @@ class FolderWalker:
         )
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        """Those of some paths that ignore files exclude; beyond a time limit none is."""
+        """Return the paths that ignore files exclude, as far as they are read within a time limit."""
         return await to_thread.run_sync(self._ignored, paths)
 
     def _ignored(self, paths: Sequence[str]) -> set[str]:
@@ -109,7 +106,7 @@ class FolderWalker:
                     there = [name for name in _IGNORE_NAMES if folder.has(name)]
                     return self._entered(path, ignores, _ignore_texts(folder, there), there)
             except (OSError, ToolError):
-                return ignores  # it is gone, or a link, or closed to us: it brings no rules of its own
+                return ignores  # deleted, a symlink, or no permission: it adds no rules
 
         return ignored_paths(paths, enter)
 
@@ -118,10 +115,10 @@ class FolderWalker:
         return all(map(is_local_filesystem, self._root.folders.values()))
 
     def newest_of_paths(self, paths: Sequence[str], most: int) -> list[FolderEntry]:
-        """The most recently modified of some paths; those without a known time come last, by name.
+        """Return the most recently modified of some paths; those without a known time come last, by name.
 
-        The paths may have been listed through a link that was a folder a moment ago: they are checked once more
-        without links, and those that are gone are left out.
+        The paths may have been listed through a symlink that has just replaced a folder, so they are
+        checked again without following symlinks. Missing paths are left out.
         """
         with FolderHandle.at(self._root.real) as root:
             stated = _stat_all(root, paths)
@@ -133,14 +130,14 @@ class FolderWalker:
         return [entry for entry in shown if entry.path in there]
 
     def _there(self, above: str, paths: Sequence[str]) -> Sequence[str]:
-        """Those of some paths in a folder that exist and are reached through no link."""
+        """Return the paths in a folder that exist and are reached without symlinks."""
         try:
             with self._root.open_folder_no_follow(above) as folder:
                 return [path for path in paths if folder.find(path.rpartition("/")[2]) is not None]
         except (FileNotFoundError, NotADirectoryError, SymlinkInPath):
             return ()
         except OSError:
-            return paths  # a folder that can be listed and not entered
+            return paths  # a folder that can be listed but not entered
 
     def _paths(self, scope: SearchScope, wanted: WantedKind, most: int, admit: PathFilter) -> FoundPaths:
         asked = PathSelection(
@@ -192,7 +189,7 @@ class FolderWalker:
         )
 
     def _above(self, scope: SearchScope) -> IgnoreRules:
-        """The ignore rules of the folders from the workspace down to the root of the walk."""
+        """Return the ignore rules of the folders from the workspace down to the root of the walk."""
         ignores = IgnoreRules()
         if scope.ignored:
             return ignores
@@ -206,7 +203,7 @@ class FolderWalker:
         return ignores
 
     def _from_outside(self, path: str, ignores: IgnoreRules) -> IgnoreRules:
-        """The rules, with those of the folders above a folder of the workspace if the path is one."""
+        """Add the rules of the folders above a workspace folder, if the path is one."""
         for number, outside in enumerate(self._outside.get(path, ())):
             with contextlib.suppress(OSError), FolderHandle.at(outside) as folder:
                 way = os.path.relpath(self._root.folders[path], outside)
@@ -217,12 +214,12 @@ class FolderWalker:
     def _entered(
         self, path: str, ignores: IgnoreRules, texts: dict[str, str], names: Collection[str]
     ) -> IgnoreRules:
-        """The rules inside a folder, by the ignore files among the names in it."""
+        """Return the rules inside a folder, with the ignore files among its names added."""
         return ignores.into(path, texts, repository=".git" in names, top=path in self._root.folders)
 
     @cached_property
     def _outside(self) -> dict[str, tuple[str, ...]]:
-        """The folders above each of the workspace's, up to its repository's top, whose ignore files apply too."""
+        """The folders above each workspace folder, up to its repository, whose ignore files apply."""
         return {name: repository_folders_above(folder) for name, folder in self._root.folders.items()}
 
     def _look(
@@ -235,7 +232,7 @@ class FolderWalker:
         most: int | None,
         watch: "_WalkLimits",
     ) -> _FolderView:
-        """List one folder. One that can't be opened is empty, and is counted as skipped unless it is the root."""
+        """List one folder. If it can't be opened, count it as skipped; raises for the root."""
         inside = "" if path == "." else path
         try:
             with (
@@ -256,7 +253,7 @@ class FolderWalker:
                 left_out = found.keep(admit, most)
                 listing = found.listing(sized=most is not None)
         except SymlinkInPath as swapped:
-            # It was a folder when its name was read: behind the link is what nobody has judged.
+            # It was a folder when its name was read; the policy has not checked the symlink's target.
             if path == scope.root:
                 raise
             watch.skip(f"{path}: {swapped.message}")
@@ -270,7 +267,7 @@ class FolderWalker:
 
 
 class _TooManyNames(Exception):
-    """Raised when a folder has too many entries to be listed without a thread."""
+    """Raised if a folder has too many entries to be listed without a thread."""
 
 
 class _WalkLimits:
@@ -278,14 +275,14 @@ class _WalkLimits:
 
     def __init__(self, seconds: float, *, threaded: bool = False, names: int | None = None) -> None:
         self.names = names
-        """How many entries a folder may have before `_TooManyNames` is raised."""
+        """The most entries a folder may have before `_TooManyNames` is raised."""
         self._threaded = threaded
         self._end = time.monotonic() + seconds
         self._skipped: list[str] = []
         self._over = False
 
     def is_over(self) -> bool:
-        """Whether the time limit is reached; raises when the call was cancelled."""
+        """Whether the time limit is reached; raises if the call was cancelled."""
         if self._threaded:
             from_thread.check_cancelled()
         self._over = self._over or time.monotonic() > self._end
@@ -296,7 +293,7 @@ class _WalkLimits:
         self._skipped.append(reason)
 
     def gaps(self, *, unfinished: bool) -> SearchGaps:
-        """What the walk left out: skipped folders, and whether it was cut short."""
+        """Return what the walk left out: skipped folders, and whether it was cut short."""
         example = self._skipped[0] if self._skipped else ""
         return SearchGaps(
             timed_out=self._over or unfinished, unreadable=len(self._skipped), example=example
@@ -304,7 +301,7 @@ class _WalkLimits:
 
 
 class _FolderEntries:
-    """The entries of one folder, filtered step by step; written for speed on very large folders."""
+    """The entries of one folder, filtered step by step; optimized for very large folders."""
 
     __slots__ = ("_folders", "_others", "_prefix", "_shown", "dotted")
 
@@ -315,12 +312,12 @@ class _FolderEntries:
         prefix: str,
         mounted: Collection[str] = (),
     ) -> None:
-        """`mounted` are the names of links that stand for folders of the workspace."""
+        """`mounted` are the names of symlinks that represent workspace folders."""
         entries = sorted(scan if most is None else islice(scan, most + 1), key=_BY_NAME)
         if most is not None and len(entries) > most:
             raise _TooManyNames
         first = bisect_left(entries, ".", key=_BY_NAME)
-        # No other names begin with a dot: the slash is the sign after it.
+        # All names starting with a dot sort before "/", the next character.
         dotted = entries[first : bisect_left(entries, "/", first, key=_BY_NAME)]
         self.dotted = {entry.name: entry for entry in dotted}
         self._prefix = prefix
@@ -332,7 +329,7 @@ class _FolderEntries:
         self._shown: Sequence[str] = ()
 
     def drop_excluded_entries(self, ignores: IgnoreRules, scope: SearchScope) -> int:
-        """Drop hidden, skipped and ignored entries, and our own files; returns how many, ours not counted."""
+        """Drop hidden, skipped, ignored and internal entries; returns how many, internal ones excluded."""
         prefix = self._prefix
         names = [entry.name for entry in self._folders]
         doubtful = scope.skip.intersection(names).union(self.dotted)
@@ -357,7 +354,7 @@ class _FolderEntries:
         return passed
 
     def keep(self, admit: PathFilter, most: int | None) -> int:
-        """Keep the entries that `admit` lets through, at most `most`; returns how many more there are."""
+        """Keep the entries that `admit` accepts, at most `most`; returns how many more there are."""
         prefix = self._prefix
         paths = [f"{prefix}{entry.name}/" for entry in self._folders]
         paths += [prefix + entry.name for entry in self._others]
@@ -370,7 +367,7 @@ class _FolderEntries:
         return len(shown) - len(self._shown)
 
     def listing(self, *, sized: bool) -> FolderListing:
-        """The kind and, if `sized`, the size of each entry."""
+        """Return the kind and, if `sized`, the size of each entry."""
         folders = min(len(self._folders), len(self._shown))
         kinds: list[PathKind] = ["folder"] * folders
         sizes: list[int | None] = [None] * folders
@@ -400,7 +397,7 @@ def _scan(folder: FolderHandle) -> "os._ScandirIterator[str]":
 
 
 def _ignore_texts(folder: FolderHandle, names: Collection[str]) -> dict[str, str]:
-    """The texts of a folder's ignore files, by name; bytes that are not UTF-8 match nothing."""
+    """Return the texts of a folder's ignore files by name; bytes that are not UTF-8 match nothing."""
     present = [name for name in IGNORE_FILES if name in names]
     if ".git" in names:
         present.append(_EXCLUDES)
@@ -426,7 +423,7 @@ def _read_text(folder: FolderHandle, name: str) -> str:
 
 
 def _stat_all(root: FolderHandle, paths: Sequence[str]) -> list[tuple[float, str, int | None, int | None]]:
-    """Sort keys and facts of each path (age, path, mode, size), newest first; written for speed."""
+    """Stat each path and return sortable tuples (age, path, mode, size); optimized for speed."""
     stated: list[tuple[float, str, int | None, int | None]] = []
     look, handle, above = os.stat, root.fd, "" if root.fd is not None else f"{root.path}/"
     for path in paths:

@@ -1,4 +1,4 @@
-"""The ripgrep process: finding `rg`, its arguments, one run of it, and parsing the JSON records it prints."""
+"""The ripgrep process: find `rg`, build its arguments, run it, and parse its JSON records."""
 
 import base64
 import errno
@@ -37,12 +37,12 @@ from handtools.text.encoding import DecodedText, decode
 from handtools.text.search.glob import suffix_globs
 
 RIPGREP_RECORD_BYTES = 1 << 20
-"""The longest JSON record, in bytes, that is read whole; of longer ones the beginning is used."""
+"""The longest JSON record, in bytes, that is read in full; only the beginning of longer ones is used."""
 HIT_TEXT_CHARS = 1 << 14
-"""The longest text of a hit, in characters; a longer one is cut to the surroundings of its first match."""
+"""The longest text of a hit, in characters; longer text is cut to the context of its first match."""
 HitSpans = list[tuple[int, int]]
 BEGIN_RECORD, MATCH_RECORD, END_RECORD = (b'{"type":"%s"' % word for word in (b"begin", b"match", b"end"))
-"""The first bytes of each type of record, by which they are told apart without parsing."""
+"""The first bytes of each record type, to distinguish records without parsing them."""
 _PIECE_BYTES = 1 << 16
 _PATH_FIELD = re.compile(rb'"path":(\{"(?:text|bytes)":"(?:[^"\\]|\\.)*"\})')
 _LINE_NUMBER = re.compile(rb'"\},"line_number":(\d+)')
@@ -51,7 +51,7 @@ _TEXT_FIELD = re.compile(rb'"lines":\{"text":"((?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4
 
 
 def iter_records(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield each JSON record of ripgrep's output, unparsed; an overlong one is shortened."""
+    """Yield each JSON record of ripgrep's output, unparsed; overlong records are shortened."""
     while line := stream.readline(RIPGREP_RECORD_BYTES):
         if line.endswith(b"\n"):
             yield line
@@ -66,7 +66,7 @@ def parse_ripgrep_record(record: bytes) -> dict[str, Any]:
 
 
 def hits_of_record(path: str, data: dict[str, Any]) -> list[Hit]:
-    """The hits in a match record: one, or several where lone CRs end lines."""
+    """Return the hits in a match record: one, or several if lines end with a lone CR."""
     given = data["lines"].get("text")
     if given is not None and given.isascii():
         text = _without_line_end(given)
@@ -106,14 +106,14 @@ def _clipped_hit(path: str, line: int, text: str, spans: HitSpans, *, cut: bool)
 
 
 def path_of_record(data: dict[str, Any]) -> str:
-    """The workspace path in a record."""
+    """Return the workspace path in a record."""
     path: dict[str, str] = data["path"]
     name = path["text"] if "text" in path else os.fsdecode(base64.b64decode(path["bytes"]))
     return name.removeprefix("./")
 
 
 def line_bytes_of_record(data: dict[str, Any]) -> bytes:
-    """The matched line's bytes in a match record."""
+    """Return the bytes of the matched line in a match record."""
     given: dict[str, str] = data["lines"]
     if "text" in given:
         return given["text"].encode("utf-8", "surrogatepass")
@@ -121,7 +121,7 @@ def line_bytes_of_record(data: dict[str, Any]) -> bytes:
 
 
 def _line_text(given: dict[str, str]) -> tuple[bytes, DecodedText]:
-    """The bytes and the text of a line; the encoding is guessed only if it is not UTF-8."""
+    """Return the bytes and the text of a line; the encoding is guessed only if it is not UTF-8."""
     if "text" in given:
         return given["text"].encode("utf-8", "surrogatepass"), DecodedText(given["text"], "utf-8")
     raw = base64.b64decode(given["bytes"])
@@ -133,9 +133,9 @@ def _without_line_end(text: str) -> str:
 
 
 def _column(raw: bytes, read: DecodedText, offset: int) -> int:
-    """Convert a byte offset in a line to a character offset, by the encoding of the whole line.
+    """Convert a byte offset in a line to a character offset, using the encoding of the whole line.
 
-    A part of a line by itself may look like another encoding.
+    Guessing the encoding from a part of the line could give a different result.
     """
     if raw.isascii():
         return offset
@@ -144,7 +144,7 @@ def _column(raw: bytes, read: DecodedText, offset: int) -> int:
 
 
 def _overlong_record(head: bytes, stream: IO[bytes]) -> bytes | None:
-    """Shorten a match record of a gigantic line to path, line number and beginning, and skip the rest."""
+    """Reduce the match record of a huge line to its path, line number and beginning, and skip the rest."""
     number, offset = _LINE_NUMBER.search(head), _OFFSET_FIELD.search(head)
     tail = head[-64:]
     while piece := stream.readline(_PIECE_BYTES):
@@ -170,38 +170,38 @@ def _overlong_record(head: bytes, stream: IO[bytes]) -> bytes | None:
 
 RIPGREP_NAME = "rg.exe" if os.name == "nt" else "rg"
 RIPGREP_FILE_TYPE_NAME = "handtools"
-"""The name of the ripgrep file type for the wanted globs; `-g` would override the ignore rules."""
+"""The ripgrep file type that we define for the wanted globs; `-g` would override the ignore rules."""
 VERSION_CONTROL_FOLDERS = frozenset({".git", ".hg", ".svn", ".jj"})
 LEAST_MAJOR_VERSION = 14
-"""The first that logs every ignore file it opens."""
+"""The first ripgrep version that logs every ignore file it opens."""
 _OWN_IGNORE_FILES = frozenset({".ignore", ".rgignore"})
 _READ_DIFFERENTLY = re.compile(r"[{,][,}]|[*?.](?:[,}]|\Z)")
 """Globs that ripgrep interprets differently: an empty alternative, or a suffix that may be empty."""
 
 
 class RipgrepMissing(HostError):
-    """Raised when no `rg` program is found."""
+    """Raised if no usable `rg` program is found."""
 
 
 def find_ripgrep(root: Path) -> Program:
-    """Find `rg`: the one installed with us, else on PATH; one in the workspace only if we run from there too."""
+    """Find `rg`, installed with us or on PATH; from the workspace only if we run from there too."""
     ours = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
-    # What lies beside us is kept as we are, where we ourselves run from the workspace.
+    # If handtools itself runs from the workspace, the `rg` installed with it is trusted as much as we are.
     beside = [folder for folder in ours if is_own_installation(folder / RIPGREP_NAME, root)]
     found = [*find_programs(RIPGREP_NAME, root, folders=ours)]
     if not found and beside:
         found = [*islice(find_programs(RIPGREP_NAME, "", folders=beside), 1)]
     if not found:
         raise RipgrepMissing(
-            "Searching needs ripgrep and there is no `rg` here. "
-            "Install it with `pip install ripgrep==14.1.0`, or put `rg` on the PATH."
+            "Searching needs ripgrep, but `rg` was not found. "
+            "Install it with `pip install ripgrep==14.1.0`, or add `rg` to the PATH."
         )
     recent = (each for each in found if _major_version(each) >= LEAST_MAJOR_VERSION)
     if chosen := next(recent, None):
         return chosen
     raise RipgrepMissing(
-        f"`{found[0].file}` is older than ripgrep {LEAST_MAJOR_VERSION}: it does not tell which ignore files it "
-        "reads, and a link to a private file may be one. Install `pip install ripgrep==14.1.0`."
+        f"`{found[0].file}` is older than ripgrep {LEAST_MAJOR_VERSION} and does not report which ignore "
+        "files it reads, so one could be a symlink to a private file. Run `pip install ripgrep==14.1.0`."
     )
 
 
@@ -218,17 +218,17 @@ def _major_version(program: Program) -> int:
 
 
 def search_args(patterns: SearchPatterns, scope: SearchScope, root: Path) -> list[str]:
-    """The `rg` arguments of a search, without those for the output format."""
+    """Return the `rg` arguments of a search, without the output format options."""
     return [*pattern_args(patterns), *walk_args(scope, root), "--", root_operand(scope)]
 
 
 def search_args_of_files(patterns: SearchPatterns, names: Iterable[str]) -> list[str]:
-    """The `rg` arguments for searching files that are already open, given by name."""
+    """Return the `rg` arguments for searching the named files, which are already open."""
     return [*pattern_args(patterns), "--no-config", "--", *names]
 
 
 def pattern_args(patterns: SearchPatterns) -> list[str]:
-    """The `rg` options for the patterns and how they match."""
+    """Return the `rg` options for the patterns and how they match."""
     options = ["--crlf", "--no-mmap", "--no-pre"]
     options.append("--case-sensitive" if patterns.case_sensitive else "--ignore-case")
     if patterns.literal:
@@ -241,12 +241,12 @@ def pattern_args(patterns: SearchPatterns) -> list[str]:
 
 
 def walk_args(scope: SearchScope, root: Path) -> list[str]:
-    """The `rg` options for which files are searched: hidden, ignored, globs, depth."""
+    """Return the `rg` options that select the files: hidden, ignored, globs."""
     options = ["--no-config", "--no-follow", "--no-ignore-global"]
     if scope.hidden:
         options.append("--hidden")
     options += _ignore_args(scope, root)
-    # Each glob is tried on every path: a tenth of rg's time for names that it passes by as hidden anyway.
+    # rg tries each glob on every path: skip globs for names that are hidden anyway (10% of rg's time).
     for glob in (*sorted(VERSION_CONTROL_FOLDERS), *scope.exclude):
         if scope.hidden or not glob.startswith("."):
             options += ["--iglob", f"!{glob}"]
@@ -258,16 +258,16 @@ def walk_args(scope: SearchScope, root: Path) -> list[str]:
 
 
 def root_operand(scope: SearchScope) -> str:
-    """The folder to search, as the argument after `--`."""
+    """Return the folder to search, as the argument after `--`."""
     return "./" if scope.root == "." else f"./{scope.root}"
 
 
 def narrowing_globs(scope: SearchScope) -> tuple[str, ...]:
-    """File name globs that narrow the search to a superset of the wanted files; the caller filters again."""
+    """Return name globs that select a superset of the wanted files; the caller filters again."""
     names = suffix_globs(scope.include)
     if not scope.case_sensitive or any(map(_READ_DIFFERENTLY.search, names)):
         return ()
-    # To rg a question mark is one byte, to people one character.
+    # In rg `?` matches one byte, for users it means one character.
     return tuple(name.replace("?", "*") for name in names)
 
 
@@ -278,7 +278,7 @@ def narrowing_decides(scope: SearchScope) -> bool:
 
 
 def without_ignore_files_args(ignore_files: Iterable[str]) -> list[str]:
-    """The `rg` options that switch off the kinds of ignore file that are given."""
+    """Return the `rg` options that disable the given kinds of ignore files."""
     names = {os.path.basename(path) for path in ignore_files}
     flags = ["--no-ignore-dot"] if names & _OWN_IGNORE_FILES else []
     return [*flags, "--no-ignore-vcs"] if names - _OWN_IGNORE_FILES else flags
@@ -288,12 +288,13 @@ def _ignore_args(scope: SearchScope, root: Path) -> Iterator[str]:
     if scope.ignored:
         yield "--no-ignore"
         return
-    # It then says which ignore files it has opened. With a type it says a line for every file as well, which
-    # takes longer than the search: then only where an ignore file of the workspace or the folder is a link.
+    # With `--debug`, rg logs which ignore files it opens. With `--type` it also logs a line for every file,
+    # which takes longer than the search, so then use it only if an ignore file of the root or the folder is
+    # a symlink.
     if not narrowing_globs(scope) or _links_an_ignore_file(root, scope.root):
         yield "--debug"
     if not _in_git(root):
-        # Ignore files count without git too; but not those above, in somebody's home for example.
+        # Ignore files apply without git too, but not those above the root, for example in a home folder.
         yield from ("--no-require-git", "--no-ignore-parent")
         if scope.root != "." and is_regular_file_without_symlinks(str(root / ".gitignore"), str(root)):
             yield "--ignore-file=.gitignore"
@@ -310,7 +311,7 @@ def _in_git(root: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _git_folders(root: Path) -> tuple[str, ...]:
-    """The paths where a `.git` folder may be: in the root and in every folder above it."""
+    """Return the paths where `.git` may be: in the root and in every folder above it."""
     return tuple(os.path.join(folder, ".git") for folder in (root, *root.parents))
 
 
@@ -318,9 +319,9 @@ def _pattern_arg(pattern: str) -> str:
     try:
         os.fsencode(pattern)
     except UnicodeEncodeError:
-        raise InvalidInput("The pattern holds half a character.", hint="Write it in UTF-8.") from None
+        raise InvalidInput("The pattern contains a lone surrogate.", hint="Use valid UTF-8.") from None
     if "\0" in pattern:
-        raise InvalidInput("The pattern holds a NUL, which text files do not.", hint="Leave it out.")
+        raise InvalidInput("The pattern contains a NUL; text files have none.", hint="Leave it out.")
     return pattern
 
 
@@ -333,7 +334,7 @@ _RG_PREFIX = "rg: "
 _DEBUG = "rg: DEBUG|"
 _OPENED = re.compile(r"^rg: DEBUG\|ignore::gitignore\|.*?: opened gitignore file: (.*)$", re.DOTALL)
 _QUOTED_RULE = re.compile(r": line \d+: ")
-"""Matches ripgrep's complaints that quote a rule of an ignore file, which may be a link to a private file."""
+"""Matches warnings that quote a rule of an ignore file, which may be a symlink to a private file."""
 _PATTERN_ERRORS = (
     "regex parse error",
     "compiled regex exceeds",
@@ -344,11 +345,11 @@ _PATTERN_ERRORS = (
 
 
 class SearchFailed(HostError):
-    """Raised when the system could not run ripgrep."""
+    """Raised if ripgrep could not be started."""
 
 
 class RipgrepRun:
-    """One ripgrep process, shared by the thread that reads its output and the task that watches the time."""
+    """One ripgrep process, shared by the thread that reads its output and the task with the timeout."""
 
     def __init__(
         self, program: Program, arguments: Sequence[str], cwd: Path, pass_fds: Sequence[int] = ()
@@ -356,7 +357,7 @@ class RipgrepRun:
         self.capped = False
         self.timed_out = False
         self.linked: list[str] = []
-        """Ignore files that ripgrep read through a link or that are no regular files, as `--debug` tells."""
+        """Ignore files that are not regular or were read through a symlink, from the `--debug` log."""
         self._cwd = str(cwd)
         self._said = ""
         self._errors = anonymous_file()
@@ -377,12 +378,12 @@ class RipgrepRun:
             raise
 
     def kill_since_enough_found(self) -> None:
-        """Kill the process because enough was found."""
+        """Kill the process because enough matches were found."""
         self.capped = True
         self._process.kill()
 
     def end(self) -> bool:
-        """Kill the process; returns whether the reading thread has still to finish."""
+        """Kill the process; returns whether the reading thread is still running."""
         self._process.kill()
         with self._lock:
             reading = self._state == "read"
@@ -401,7 +402,7 @@ class RipgrepRun:
             assert self._process.stdout is not None
             return collect(self, self._process.stdout)
         except BaseException:
-            # Closing the pipe alone would let rg walk on until it has something to say.
+            # After only closing the pipe, rg would keep walking until its next write.
             self._process.kill()
             raise
         finally:
@@ -423,12 +424,12 @@ class RipgrepRun:
             self._said = b"".join(said).decode("utf-8", "replace")
 
     def gaps(self) -> SearchGaps:
-        """What the search left out, after its end; raises when the pattern was invalid."""
+        """Return what the finished search left out; raises if the pattern was invalid."""
         code = self._process.returncode
         if code == 2 and any(words in self._said for words in _PATTERN_ERRORS):
             reason = self._said.removeprefix(_RG_PREFIX).strip()
-            hint = "Escape what is meant as it is, or set syntax='literal'."
-            raise InvalidInput(f"The pattern can't be used: {reason.rstrip('.')}.", hint=hint)
+            hint = "Escape special characters, or set syntax='literal'."
+            raise InvalidInput(f"Invalid pattern: {reason.rstrip('.')}.", hint=hint)
         skipped = [
             line.removeprefix(_RG_PREFIX) for line in self._said.splitlines() if line.startswith(_RG_PREFIX)
         ]
@@ -449,14 +450,14 @@ async def run_ripgrep(
     collect: CollectRipgrepOutput[T],
     pass_fds: Sequence[int] = (),
 ) -> tuple[T, RipgrepRun]:
-    """Run ripgrep until its end, the deadline or cancellation; the process is always gone afterwards."""
+    """Run ripgrep until it exits, times out or is cancelled; the process is always gone afterwards."""
     try:
-        # Here and not in the thread: while the one wakes up, the other is on its way.
+        # Start it here instead of in the thread, so that rg starts while the thread wakes up.
         started = RipgrepRun(program, arguments, cwd, pass_fds)
     except OSError as error:
         if error.errno == errno.E2BIG:
-            raise InvalidInput("The pattern is too long.", hint="Look for a part of it.") from None
-        raise SearchFailed(f"ripgrep could not be run ({program.file}): {error.strerror}.") from error
+            raise InvalidInput("The pattern is too long.", hint="Search for a part of it.") from None
+        raise SearchFailed(f"Can't run ripgrep ({program.file}): {error.strerror}.") from error
     outcome: list[T] = []
     gone = threading.Event()
 
@@ -475,8 +476,8 @@ async def run_ripgrep(
         if not gone.is_set():
             started.timed_out = True
             if started.end():
-                # The thread is left alone only for as long as a killed process takes to go.
+                # Shielded, but short: the thread ends as soon as the killed process is gone.
                 with anyio.CancelScope(shield=True):
                     await to_thread.run_sync(gone.wait)
-    # Without one, the time was over before a thread could begin: nothing was found in it.
+    # No outcome means that the timeout came before a thread was available: collect empty output.
     return outcome[0] if outcome else collect(started, io.BytesIO()), started

@@ -1,7 +1,8 @@
 """Search a workspace on this machine's disk with ripgrep, and confirm every hit.
 
-ripgrep opens files by name, and a link may have been swapped in at that moment. So a hit counts only if its very
-bytes are in the file that was judged, opened by us through no link. ADR 10, 114, 205.
+ripgrep opens files by name, and a path part may have been replaced by a symlink at that moment. So a hit
+counts only if the same bytes are in the file that the policy checked, which we open without following
+symlinks.
 """
 
 import os
@@ -57,22 +58,22 @@ from handtools.text.encoding import decode
 from handtools.text.search.glob import PathSelection
 
 MOST_UTF16_BYTES = 64 << 20
-"""UTF-16 files up to this many bytes are read whole to confirm a hit in them."""
+"""UTF-16 files up to this many bytes are read in full to confirm a hit in them."""
 CLOCK_TICK_NS = 20_000_000
-"""Time stamps of files may lag behind the clock by this many nanoseconds, a tick of the kernel."""
+"""File timestamps may lag behind the clock by this many nanoseconds, one kernel tick."""
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class HitConfirmation:
-    """Confirms hits by reading the file again through no link; keeps one file open at a time."""
+    """Confirms hits by reading the file again without following symlinks; keeps one file open at a time."""
 
     def __init__(self, root: WorkspaceRoot) -> None:
         self._root = root
         self._path: str | None = None
         self._fd: int | None = None
         self.refused: list[str] = []
-        """Paths of hits that could not be confirmed: other bytes were there, or no file that may be opened."""
+        """Paths of hits that could not be confirmed: the bytes differ, or the file can't be opened."""
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +84,7 @@ class HitConfirmation:
         self._close()
 
     def holds(self, path: str, data: dict[str, Any]) -> bool:
-        """Whether the line of a match record is really in the file at its path."""
+        """Whether the file at a path contains the line of a match record."""
         if path != self._path:
             self._close()
             self._path, self._fd = path, open_regular_file(self._root, path)
@@ -101,7 +102,7 @@ class HitConfirmation:
 
 
 class UnchangedFolderCheck:
-    """Tells whether folders are unchanged since a moment, so that a file opened by name then is still the same."""
+    """Checks that folders are unchanged since a time, so that a file opened then is still the same."""
 
     def __init__(self, root: WorkspaceRoot, since_ns: int) -> None:
         self._root = root
@@ -109,7 +110,7 @@ class UnchangedFolderCheck:
         self._known: dict[str, bool] = {}
 
     def is_unchanged_file(self, path: str) -> bool:
-        """Whether a path is a regular file, through no link, and no folder above it changed since the moment."""
+        """Whether a path is a regular file, without symlinks, and no folder above it has changed."""
         above = path
         while above:
             above = above.rpartition("/")[0]
@@ -130,7 +131,7 @@ class UnchangedFolderCheck:
 
 
 def open_regular_file(root: WorkspaceRoot, path: str) -> int | None:
-    """Open a regular file for reading through no link; returns its descriptor or None."""
+    """Open a regular file for reading without following symlinks; returns its descriptor or None."""
     try:
         return root.stat_and_open_path(path)[1]
     except (OSError, SymlinkInPath):
@@ -139,7 +140,7 @@ def open_regular_file(root: WorkspaceRoot, path: str) -> int | None:
 
 @contextmanager
 def open_regular_files(root: WorkspaceRoot, paths: Sequence[str]) -> Iterator[dict[str, int]]:
-    """Context manager: open those files that can be opened through no link; a mapping of path to descriptor."""
+    """Context manager that opens files without following symlinks; yields descriptors by path."""
     handles: dict[str, int] = {}
     try:
         for path in paths:
@@ -166,11 +167,11 @@ def _has_line_at(fd: int, line: bytes, offset: int) -> bool:
 T = TypeVar("T")
 COUNT_ARGS = ("--count-matches", "--with-filename", "--null", "--color=never")
 MOST_OPEN_RECOUNTED, MOST_RECOUNTED = 256, 2_048
-"""How many files are open at once for recounting, and how many are recounted at all."""
+"""The most files open at once for recounting, and the most files recounted in total."""
 
 
 class RipgrepSearch:
-    """The HostSearch port with ripgrep: one `rg` process per search, killed as soon as enough was found."""
+    """The HostSearch port with ripgrep: one `rg` process per search, killed once it found enough."""
 
     def __init__(
         self,
@@ -180,9 +181,9 @@ class RipgrepSearch:
         workspace: str | Path | None = None,
         name: str = "",
     ) -> None:
-        """`workspace`, if it differs from `root`, is the folder from which `rg` must not be taken.
+        """`rg` must not be taken from `workspace`, which defaults to `root`.
 
-        `name` is that of one folder of several in the workspace `root`, which alone is searched.
+        `name` restricts the search to one of several folders in the workspace `root`.
         """
         whole = Path(os.path.realpath(root))
         self._workspace = workspace or whole
@@ -191,13 +192,13 @@ class RipgrepSearch:
         self._walker = FolderWalker(whole)
         self._root_folder = WorkspaceRoot(whole, kernel=True)
         self._root = Path(self._root_folder.folders[name])
-        """The folder in which `rg` runs; it knows paths below that, and we know them below `name`."""
+        """The folder in which `rg` runs. Its paths are relative to it; ours start with `name`."""
 
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        """The first `most` matching lines, ordered by path, in files that `admit` lets through."""
-        # Of each file rg keeps the hits until it has searched it, so it is told how many can matter.
+        """Return the first `most` matching lines, ordered by path, in files that `admit` accepts."""
+        # rg buffers the hits of each file until it has searched it, so limit their number.
         limit = ["--json", "--max-count", str(most + 1)]
         sieve = HitFilter(scope, admit)
 
@@ -215,7 +216,7 @@ class RipgrepSearch:
                     path = join_path(self._name, path_of_record(parse_ripgrep_record(record)))
                     wanted = sieve.takes(path)
                 elif record.startswith(END_RECORD) and wanted and path != scope.root:
-                    # A file that is named itself is searched to its end.
+                    # rg searches a file named on the command line to its end, even if it is binary.
                     binary += parse_ripgrep_record(record)["binary_offset"] is not None
             found.sort(key=lambda each: _walk_order(each[0]))
             return found, binary
@@ -227,7 +228,7 @@ class RipgrepSearch:
         return Hits(tuple(found[:most]), _with_changed(gaps, refused))
 
     def _confirmed(self, records: Sequence[tuple[str, bytes]]) -> tuple[list[Hit], list[str]]:
-        """The hits of match records that are really there, and the paths of those that are not."""
+        """Return the confirmed hits of match records, and the paths of unconfirmed ones."""
         with HitConfirmation(self._root_folder) as confirmed:
             told = [(path, parse_ripgrep_record(record)) for path, record in records]
             found = [
@@ -241,7 +242,7 @@ class RipgrepSearch:
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        """The first `most` files with matches, and the number of matches in each."""
+        """Return the first `most` files with matches, and the number of matches in each."""
         sieve = HitFilter(scope, admit)
 
         def collect(running: RipgrepRun, stream: IO[bytes]) -> list[MatchCount]:
@@ -259,10 +260,11 @@ class RipgrepSearch:
         options = [*COUNT_ARGS, *argv.search_args(patterns, self._local(scope), self._root)]
         since = (
             time.time_ns() if is_local_filesystem(str(self._root)) else 0
-        )  # another machine has its own clock
+        )  # a network file system uses another machine's clock
         found, gaps = await self._run_by_path(options, scope, collect)
         counts = {tally.path: tally.matches for tally in found}
-        # A count can't be looked up again as a hit can: where names have changed meanwhile, it is counted again.
+        # A count can't be confirmed like a hit, so files whose folders changed during the search are
+        # recounted.
         folders = UnchangedFolderCheck(self._root_folder, since)
         moved = [path for path in counts if not folders.is_unchanged_file(path)]
         counts |= dict.fromkeys(moved, 0) | await self._recounted(patterns, scope, moved[:MOST_RECOUNTED])
@@ -272,7 +274,7 @@ class RipgrepSearch:
     async def _recounted(
         self, patterns: SearchPatterns, scope: SearchScope, paths: Sequence[str]
     ) -> dict[str, int]:
-        """Count the matches again in files that we opened ourselves through no link; counts by path."""
+        """Recount the matches in files that we open without following symlinks; returns counts by path."""
         counts: dict[str, int] = {}
         for start in range(0, len(paths), MOST_OPEN_RECOUNTED):
             with open_regular_files(
@@ -288,7 +290,7 @@ class RipgrepSearch:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """The most recently modified paths below a folder, and how many there are in all."""
+        """Return the most recently modified paths below a folder, and the total number."""
         if wanted != "file":
             return await self._walker.paths(scope, wanted=wanted, most=most, admit=admit)
         form = ["--files", "--null", "--color=never"]
@@ -309,15 +311,13 @@ class RipgrepSearch:
         return FoundPaths(tuple(found), total, gaps)
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """The tree below a folder up to a depth."""
         return await self._walker.tree(scope, depth=depth, most=most, admit=admit)
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        """Those of some paths that ignore files exclude."""
         return await self._walker.find_ignored_paths(paths)
 
     def _local(self, scope: SearchScope) -> SearchScope:
-        """The scope as `rg` is told it in its folder: with a root below that, and no globs from the top."""
+        """Return the scope relative to the folder where `rg` runs, without globs from the top."""
         if not self._name:
             return scope
         inside = scope.root.removeprefix(self._name).strip("/") if scope.root != "." else ""
@@ -327,7 +327,7 @@ class RipgrepSearch:
     async def _run_by_path(
         self, options: list[str], scope: SearchScope, collect: CollectRipgrepOutput[T]
     ) -> tuple[T, SearchGaps]:
-        """Run `rg` on all cores; if it was stopped, again in the order of paths, so that the first are found."""
+        """Run `rg` on all cores; if capped, run it again sorted by path, to get the first matches."""
         found, gaps = await self._run(options, scope, collect)
         if gaps.capped:
             return await self._run(["--sort", "path", *options], scope, collect)
@@ -340,7 +340,7 @@ class RipgrepSearch:
         collect: CollectRipgrepOutput[T],
         pass_fds: Sequence[int] = (),
     ) -> tuple[T, SearchGaps]:
-        """Run `rg` and collect its output; again without ignore files if one that it read is a link or no file."""
+        """Run `rg` and collect its output; rerun without ignore files if one is not a regular file."""
         less: list[str] = []
         refused: list[str] = []
         while True:
@@ -367,7 +367,7 @@ class RipgrepSearch:
 
 
 class HitFilter:
-    """Decides which paths may appear in results: selected by the scope, admitted by the rules, not internal."""
+    """Decides which paths may appear in results: in scope, admitted by the policy, not internal."""
 
     def __init__(self, scope: SearchScope, admit: PathFilter) -> None:
         self._root = scope.root
@@ -377,7 +377,7 @@ class HitFilter:
         self._answer = False
 
     def takes(self, path: str) -> bool:
-        """Whether hits in a file count."""
+        """Whether hits in a file may appear in results."""
         if path != self._path:
             self._path = path
             wanted = not _is_internal(path, self._root) and self._asked.takes(path)
@@ -386,7 +386,7 @@ class HitFilter:
 
 
 def path_selection_of_scope(scope: SearchScope, *, decided: bool = False) -> PathSelection:
-    """The path selection (globs, hidden files) of a scope."""
+    """Return the path selection (globs, hidden files) of a scope."""
     return PathSelection(
         scope.include,
         root=scope.root,
@@ -407,15 +407,15 @@ def _is_internal(path: str, root: str) -> bool:
 
 
 def _walk_order(path: str) -> list[bytes]:
-    """The sort key of a path in the order of `rg --sort path`: folder by folder, names as bytes."""
+    """Return the sort key of a path as in `rg --sort path`: folder by folder, names as bytes."""
     return os.fsencode(path).split(b"/")
 
 
 def _listed_names(stream: IO[bytes], root: str) -> list[str]:
-    """The paths in the output of `rg --files`; an incomplete last one is dropped."""
+    """Parse the output of `rg --files`; drops an incomplete last path."""
     listed = stream.read().decode("utf-8", "surrogateescape")
     names = f"\0{listed}".replace("\0./", "\0").split("\0")[1:-1]
-    # Rules may show what is hidden, git's own folder too.
+    # Ignore rules can whitelist hidden files, even `.git`.
     if TEMPORARY_PREFIX in listed or any(f"/{name}" in listed for name in argv.VERSION_CONTROL_FOLDERS):
         return [name for name in names if not _is_internal(name, root)]
     return names
@@ -426,23 +426,23 @@ def _read_all_counts(_: RipgrepRun, stream: IO[bytes]) -> dict[str, int]:
 
 
 def _with_refused(gaps: SearchGaps, ignore_files: Sequence[str]) -> SearchGaps:
-    """The gaps, extended by ignore files that were not followed."""
+    """Add ignore files that were not followed to the gaps."""
     if not ignore_files:
         return gaps
-    told = gaps.example or f"{ignore_files[0]}: an ignore file that is a link is not followed"
+    told = gaps.example or f"{ignore_files[0]}: an ignore file that is a symlink is not followed"
     return replace(gaps, unreadable=gaps.unreadable + len(ignore_files), example=told)
 
 
 def _with_changed(gaps: SearchGaps, paths: Sequence[str]) -> SearchGaps:
-    """The gaps, extended by paths that had changed when they were confirmed."""
+    """Add paths that changed before their hits could be confirmed to the gaps."""
     if not paths:
         return gaps
-    told = gaps.example or f"{paths[0]}: it changed while it was searched"
+    told = gaps.example or f"{paths[0]}: changed during the search"
     return replace(gaps, unreadable=gaps.unreadable + len(set(paths)), example=told)
 
 
 def _read_counts(stream: IO[bytes]) -> Iterator[tuple[str, int]]:
-    """Parse `rg --count` output as it comes, `name NUL count LF`; a name may contain a line end."""
+    """Parse `rg --count` output (`name NUL count LF`) as it arrives; a name may contain a line feed."""
     waiting, name = b"", None
     while part := os.read(stream.fileno(), 1 << 16):
         waiting += part

@@ -1,7 +1,4 @@
-"""Search of a workspace of several folders: ripgrep in each of them, one after another; walks over all at once.
-
-ADR 168.
-"""
+"""Search a workspace with several folders: ripgrep runs in each in turn, walks cover all at once."""
 
 import os
 from collections.abc import Sequence
@@ -25,7 +22,7 @@ from handtools.host.workspace_folders import workspace_folders
 
 
 def local_search(root: str | Path) -> HostSearch:
-    """The search of a workspace on this machine's disk, whether it is one folder or several."""
+    """Return the search for a workspace on this machine's disk, with one folder or several."""
     names = workspace_folders(root)
     if "" in names:
         return RipgrepSearch(root)
@@ -42,7 +39,6 @@ class CombinedSearch:
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        """The first `most` matching lines, ordered by path."""
         every: list[Hits] = []
         for folder in self._searched(scope):
             left = most - sum(len(each.hits) for each in every)
@@ -56,7 +52,6 @@ class CombinedSearch:
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        """The first `most` files with matches, and the number of matches in each."""
         every: list[MatchCounts] = []
         for folder in self._searched(scope):
             left = most - sum(len(each.tallies) for each in every)
@@ -69,7 +64,7 @@ class CombinedSearch:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """The most recently modified paths of all folders, and how many there are in all."""
+        """Return the most recently modified paths of all folders, and the total number."""
         if wanted != "file":
             return await self._walker.paths(scope, wanted=wanted, most=most, admit=admit)
         every = [
@@ -84,11 +79,10 @@ class CombinedSearch:
         return FoundPaths(tuple(newest[:most]), total, gaps_of_all([each.gaps for each in every]))
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """The tree below a folder up to a depth; the top of it are the folders of the workspace."""
+        """Return the tree below a folder up to a depth; the workspace's folders are its top level."""
         return await self._walker.tree(scope, depth=depth, most=most, admit=admit)
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        """Those of some paths that ignore files exclude."""
         return await self._walker.find_ignored_paths(paths)
 
     def _searched(self, scope: SearchScope) -> list[RipgrepSearch]:
@@ -97,7 +91,7 @@ class CombinedSearch:
 
 
 def gaps_of_all(gaps: Sequence[SearchGaps]) -> SearchGaps:
-    """What several searches left out, together."""
+    """Combine the gaps of several searches."""
     return SearchGaps(
         capped=any(each.capped for each in gaps),
         timed_out=any(each.timed_out for each in gaps),

@@ -1,7 +1,4 @@
-"""The Syntax port with ast-grep: outlines, roles of positions and pattern matches, parsed in a worker process.
-
-ADR 20, 125.
-"""
+"""The Syntax port with ast-grep: outlines, roles and pattern matches, parsed in a worker process."""
 
 import hashlib
 import os
@@ -21,13 +18,13 @@ from handtools.host.syntax.languages import language_of
 from handtools.host.syntax.syntax_tree import MAX_OUTLINE_DEPTH, PARSE_TASK, ParsedPart, parse_in_worker
 
 MAX_PARSED_BYTES = 4 << 20
-"""Files larger than this many bytes are not parsed: a tree takes many times the memory of its text."""
+"""Larger files are not parsed: a syntax tree takes many times the memory of its text."""
 PARSE_LIMITS = WorkerLimits(seconds=5.0, memory_bytes=1 << 30, output_bytes=16 << 20)
 PARSED_GROUP_BYTES = 1 << 20
-"""Files of at most so many bytes together are sent to a worker at once."""
+"""The most bytes of files sent to a worker in one batch."""
 OUTLINE_CACHE_BYTES = 16 << 20
 OUTLINE_SYMBOL_BYTES = 250
-"""The approximate memory of one symbol in bytes, for the size of the cache."""
+"""The approximate memory of one symbol in bytes, to limit the cache size."""
 _KINDS = frozenset(get_args(SymbolKind))
 _ROLES: tuple[SyntaxRole, ...] = get_args(SyntaxRole)
 _T = TypeVar("_T")
@@ -42,14 +39,14 @@ class SourceFile(NamedTuple):
 
 
 class TreeSyntax:
-    """Parses files in a worker process and caches their outlines, not their trees; safe to share between threads.
+    """Parses files in a worker process and caches their outlines, not their trees. Thread-safe.
 
-    A worker that has parsed a file is kept for the next ones of the workspace, for some seconds. A file that is
-    too hard for its parser costs that worker its life, and is remembered as one that can't be parsed.
+    A worker is reused for other files in the workspace for some seconds. If a file crashes its parser or
+    exceeds its limits, that worker is discarded and the file is remembered as unparsable.
     """
 
     def __init__(self, root: str | os.PathLike[str] = "", *, kept_bytes: int = OUTLINE_CACHE_BYTES) -> None:
-        """`root` is the workspace, from which no library is imported."""
+        """`root` is the workspace; no library is imported from it."""
         self._root = root
         self._kept: OrderedDict[bytes, Outline | None] = OrderedDict()
         self._lock = threading.Lock()
@@ -58,11 +55,11 @@ class TreeSyntax:
         weakref.finalize(self, _close_all, self._idle)
 
     async def outline(self, path: str, data: bytes) -> Outline | None:
-        """The outline of a file: nested symbols; None when its language is unknown or it can't be parsed."""
+        """Return a file's outline; None if its language is unknown or it can't be parsed."""
         return (await self.outlines({path: data}))[path]
 
     async def outlines(self, files: Mapping[str, bytes]) -> dict[str, Outline | None]:
-        """The outlines of several files by path."""
+        """Return the outlines of several files by path."""
         found: dict[str, Outline | None] = dict.fromkeys(files)
         keys: dict[str, bytes] = {}
         unknown: list[SourceFile] = []
@@ -87,7 +84,7 @@ class TreeSyntax:
     async def classify(
         self, path: str, data: bytes, spots: Sequence[TextPosition]
     ) -> dict[TextPosition, frozenset[SyntaxRole]] | None:
-        """The syntax roles of each position in a file; None when it can't be parsed."""
+        """Return the syntax roles of each position in a file; None if it can't be parsed."""
         language = _parsed_language(path, data)
         if language is None:
             return None
@@ -96,7 +93,7 @@ class TreeSyntax:
         return (await self._parse([file], "roles", read, spots=asked))[0]
 
     async def structural(self, path: str, data: bytes, pattern: str) -> list[StructuralMatch] | None:
-        """The matches of an ast-grep pattern in a file; None when it can't be parsed."""
+        """Return the matches of an ast-grep pattern in a file; None if the file can't be parsed."""
         language = _parsed_language(path, data)
         if language is None:
             return None
@@ -106,12 +103,13 @@ class TreeSyntax:
     async def _parse(
         self, files: Sequence[SourceFile], wanted: ParsedPart, read: Callable[[Any], _T], **more: object
     ) -> list[_T | None]:
-        """What `read` makes of the wanted part of each file's syntax; None for a file that can't be parsed."""
+        """Parse files and pass each wanted part to `read`; None for a file that can't be parsed."""
         sizes = [(file.language, len(file.data)) for file in files]
         arguments = {"files": sizes, "wanted": wanted, **more}
         data = b"".join(file.data for file in files)
         if not hasattr(os, "fork"):
-            # A process for each file would take longer than its parser, which keeps the interpreter to itself.
+            # Without fork, starting a process per file would take longer than parsing it here, which holds
+            # the GIL.
             await checkpoint()
             return _read_parts(parse_in_worker(arguments, data).value, read, len(files))
         parsed = await to_thread.run_sync(
@@ -126,7 +124,7 @@ class TreeSyntax:
     def _parse_in_child(
         self, arguments: Mapping[str, Any], data: bytes, read: Callable[[Any], _T], count: int
     ) -> list[_T | None] | None:
-        """What `read` makes of the parts of `count` files; None when the worker failed."""
+        """Parse `count` files in a worker and pass each part to `read`; None if the worker failed."""
         workers = workers_of_workspace(self._root, PARSE_LIMITS)
         with workers.turns:
             child = self._idle_child() or workers.open_child(PARSE_TASK)
@@ -139,7 +137,7 @@ class TreeSyntax:
                 self._idle.append(child)
 
     def _idle_child(self) -> WorkerChild | None:
-        """A child that waits for a task; those that have ended are dropped."""
+        """Return an idle child; drops children that have exited."""
         while self._idle:
             child = self._idle.pop()
             if child.is_usable:
@@ -167,7 +165,7 @@ def _parsed_language(path: str, data: bytes) -> str | None:
 
 
 def _groups(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
-    """The files in groups of limited size, in order; a large file is alone."""
+    """Split files into groups of limited size, in order; a large file is a group by itself."""
     group: list[SourceFile] = []
     room = PARSED_GROUP_BYTES
     for file in files:
@@ -181,18 +179,18 @@ def _groups(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
 
 
 def _read_parts(value: Mapping[str, Any], read: Callable[[Any], _T], count: int) -> list[_T | None]:
-    """The parts of a worker's answer; raises `ValueError`, `LookupError` or `TypeError` if it is malformed."""
+    """Read the parts of a worker's result; malformed ones raise Value-, Lookup- or TypeError."""
     if len(value["parts"]) != count:
-        raise ValueError("there are not as many parts as files")
+        raise ValueError("the number of parts and files differs")
     return [None if part is None else read(part) for part in value["parts"]]
 
 
 def _outline(part: Any) -> Outline:
     below: list[list[Symbol]] = [[] for _ in range(MAX_OUTLINE_DEPTH + 2)]
-    """Symbols whose parent is not reached yet, by depth, last first."""
+    """Symbols whose parent has not been reached yet, by depth, last first."""
     for depth, name, kind, start, end, line, body in reversed(part["symbols"]):
         if kind not in _KINDS:
-            raise ValueError(f"a symbol is a {kind}")
+            raise ValueError(f"unknown symbol kind {kind}")
         children = tuple(reversed(below[depth + 1]))
         below[depth + 1].clear()
         first_of_body = None if body is None else int(body)

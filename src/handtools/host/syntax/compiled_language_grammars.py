@@ -1,4 +1,4 @@
-"""Syntax rules for C, C++, C#, Go, Java, Kotlin, Rust, Scala and Swift: what is a definition, call, import."""
+"""Syntax rules for C, C++, C#, Go, Java, Kotlin, Rust, Scala and Swift: definitions, calls, imports."""
 
 import re
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ C_TOP_LEVEL: AstGrepRule = parent_kind_rule("translation_unit", "declaration_lis
 
 
 def c_declarator_name(node: "SgNode") -> SymbolName | None:
-    """The name inside a C declarator such as `*name(…)[…]`, which nests from the outside in."""
+    """Return the name inside a C declarator such as `*name(…)[…]`, which nests from the outside in."""
     found = node.field("declarator")
     while found is not None:
         deeper = found.field("declarator")
@@ -97,7 +97,7 @@ CPP = Grammar(
 
 
 def _csharp_field_name(node: "SgNode") -> SymbolName | None:
-    """The name of a C# field such as `public int X = 1;`, which is two levels down in the tree."""
+    """Return the name of a C# field such as `public int X = 1;`, which is two levels down in the tree."""
     for part in node.children():
         if part.kind() == "variable_declaration":
             found = next((d for d in part.children() if d.kind() == "variable_declarator"), None)
@@ -137,7 +137,7 @@ _GO_RECEIVER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*\)?\s*\Z")
 
 
 def _go_method_name(node: "SgNode") -> SymbolName | None:
-    """The name of a Go method with its receiver's type: `func (s *Store) Load()` is `Store.Load`."""
+    """Return the name of a Go method with its receiver's type: `func (s *Store) Load()` is `Store.Load`."""
     name, receiver = node_text_as_name(node.field("name")), node.field("receiver")
     owner = receiver and _GO_RECEIVER.search(receiver.text())
     return name and name._replace(text=f"{owner[1]}.{name.text}" if owner else name.text)
@@ -238,7 +238,7 @@ RUST = Grammar(
         "union_item": DefinitionRule("struct", field_name_finder("name")),
         "enum_item": DefinitionRule("enum", field_name_finder("name")),
         "trait_item": DefinitionRule("trait", field_name_finder("name")),
-        # Named for its type, so that `Type.method` finds a method wherever it is implemented.
+        # Named after its type, so that `Type.method` finds a method wherever it is implemented.
         "impl_item": DefinitionRule(
             "impl", symbol_name_finder_with_replacement(field_name_finder("type"), r"<.*")
         ),

@@ -1,7 +1,4 @@
-"""Syntax rules of a language: which tree-sitter nodes are definitions, calls, imports, comments and strings.
-
-ADR 20.
-"""
+"""Syntax rules of a language: which tree-sitter nodes are definitions, calls, imports, etc."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -31,7 +28,7 @@ class SymbolName(NamedTuple):
 
 
 NameFinder = Callable[["SgNode"], SymbolName | None]
-"""A function that finds the name of a definition node; None means that the node is no definition."""
+"""A function that returns the name of a definition node; None if the node is not a definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +38,13 @@ class DefinitionRule:
     kind: SymbolKind
     name: NameFinder
     where: AstGrepRule = field(default_factory=dict)
-    """An additional ast-grep rule that the node must meet."""
+    """An additional ast-grep rule that the node must match."""
     refine: Mapping[str, SymbolKind] = field(default_factory=dict)
-    """Kinds of child nodes that make the symbol's kind more exact, such as the keyword `interface`."""
+    """Child node kinds that make the symbol's kind more specific, such as the keyword `interface`."""
     body: str = "body"
-    """The field, or the kind of child node, that is the body of the definition."""
+    """The field, or the child node kind, of the definition's body."""
     local: bool = True
-    """Whether the definition also counts inside a function."""
+    """Whether the definition is also listed inside a function."""
     level: Callable[["SgNode"], int] | None = None
     """For headings, their level: a section ends at the next heading of the same or a lower level."""
 
@@ -60,11 +57,11 @@ class Grammar:
     """The language's name in ast-grep."""
     definitions: Mapping[str, DefinitionRule]
     wrappers: frozenset[str] = frozenset()
-    """Kinds of parent nodes that belong to the definition inside: decorators, `export`, `template <…>`."""
+    """Parent node kinds that belong to the definition inside them: decorators, `export`, `template <…>`."""
     prefixes: frozenset[str] = frozenset()
-    """Kinds of sibling nodes that belong to the definition after them, such as attributes."""
+    """Sibling node kinds that belong to the definition after them, such as attributes."""
     calls: Mapping[str, str] = field(default_factory=dict)
-    """Kinds of call nodes, each with the field of the called function; empty for the whole node."""
+    """Call node kinds, each with the field of the called function; empty for the whole node."""
     imports: tuple[str, ...] = ()
     comments: tuple[str, ...] = ("comment",)
     strings: tuple[str, ...] = ()
@@ -88,7 +85,7 @@ class Grammar:
 
 
 def typed_field_name_finder(field_name: str, kind: str) -> NameFinder:
-    """A name finder that takes the text of a field if the field's node is of one kind."""
+    """Return a name finder that uses the text of a field if the field's node is of the given kind."""
 
     def name(node: "SgNode") -> SymbolName | None:
         found = node.field(field_name)
@@ -98,7 +95,7 @@ def typed_field_name_finder(field_name: str, kind: str) -> NameFinder:
 
 
 def field_name_finder(*path: str) -> NameFinder:
-    """A name finder that takes the text of a field, or of a field of a field."""
+    """Return a name finder that uses the text of a field, or of a nested field."""
 
     first, *rest = path
 
@@ -112,7 +109,7 @@ def field_name_finder(*path: str) -> NameFinder:
 
 
 def child_name_finder(*kinds: str) -> NameFinder:
-    """A name finder that takes the text of the first child of one of these kinds."""
+    """Return a name finder that uses the text of the first child of one of these kinds."""
 
     def name(node: "SgNode") -> SymbolName | None:
         return node_text_as_name(next((part for part in node.children() if part.kind() in kinds), None))
@@ -121,7 +118,7 @@ def child_name_finder(*kinds: str) -> NameFinder:
 
 
 def symbol_name_finder_with_replacement(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
-    """A name finder that removes or replaces regex matches, such as type parameters, in another finder's name."""
+    """Return a finder that replaces regex matches, such as type parameters, in another finder's name."""
     compiled = re.compile(pattern)
 
     def name(node: "SgNode") -> SymbolName | None:
@@ -132,12 +129,12 @@ def symbol_name_finder_with_replacement(namer: NameFinder, pattern: str, put: st
 
 
 def fixed_name_finder(text: str) -> NameFinder:
-    """A name finder that always gives the same text, such as `constructor`."""
+    """Return a name finder that always returns the same text, such as `constructor`."""
     return lambda node: SymbolName(text, node)
 
 
 def node_text_as_name(node: "SgNode | None") -> SymbolName | None:
-    """The text of a node as a symbol name, on one line and clipped; None without a node."""
+    """Return the text of a node as a symbol name, on one line and clipped; None without a node."""
     if node is None:
         return None
     text = node.text()
@@ -145,10 +142,10 @@ def node_text_as_name(node: "SgNode | None") -> SymbolName | None:
 
 
 def node_kind_rule(*names: str) -> AstGrepRule:
-    """An ast-grep rule: the node is of one of these kinds."""
+    """Return an ast-grep rule: the node is of one of these kinds."""
     return {"any": [{"kind": name} for name in names]}
 
 
 def parent_kind_rule(*names: str) -> AstGrepRule:
-    """An ast-grep rule: the node's parent is of one of these kinds."""
+    """Return an ast-grep rule: the node's parent is of one of these kinds."""
     return {"inside": node_kind_rule(*names)}

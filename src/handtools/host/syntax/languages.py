@@ -1,6 +1,7 @@
-"""The language of a file, by its name or its first line; and the syntax rules of that language.
+"""Detect the language of a file by its name or its first line, and load the language's syntax rules.
 
-To add a language: a grammar in one of the `*_grammars` modules, a row in both tables here, labelled lines.
+To add a language: write a grammar in one of the `*_grammars` modules, add it to both tables here, and label
+lines.
 """
 
 import re
@@ -9,7 +10,7 @@ from importlib import import_module
 
 from handtools.host.syntax.grammar import Grammar
 
-# Only names in this table reach ast-grep: it panics on a language that it does not know.
+# Only names in this table are passed to ast-grep, which panics on an unknown language.
 _EXTENSIONS = {
     "python": "py pyi pyw",
     "typescript": "ts mts cts",
@@ -80,7 +81,7 @@ PARSED_LANGUAGES = frozenset(_EXTENSIONS)
 
 
 def language_of(path: str, data: bytes) -> str | None:
-    """The programming language of a file, by its name or its `#!` line; None if unknown."""
+    """Return the programming language of a file, by its name or its `#!` line; None if unknown."""
     name = path.rpartition("/")[2].lower()
     stem, dot, extension = name.rpartition(".")
     found = _BY_NAME.get(name) or (_BY_EXTENSION.get(extension) if dot and stem else None)
@@ -107,12 +108,12 @@ _MODULE_OF_LANGUAGE: dict[str, str] = {
     language: f"{__package__}.{module}" for module, languages in _FAMILIES.items() for language in languages
 }
 GRAMMAR_MODULES = tuple(dict.fromkeys(_MODULE_OF_LANGUAGE.values()))
-"""The modules that contain the syntax rules of all languages."""
+"""All modules with syntax rules."""
 
 
 @cache
 def grammar_of_language(language: str) -> Grammar:
-    """The syntax rules of a language, imported on first use."""
+    """Return the syntax rules of a language, imported on first use."""
     module = import_module(_MODULE_OF_LANGUAGE[language])
     grammar: Grammar = getattr(module, language.upper())
     return grammar

@@ -1,4 +1,4 @@
-"""Syntax rules for CSS, HTML, JSON, Markdown and YAML: what is a definition, comment, string."""
+"""Syntax rules for CSS, HTML, JSON, Markdown and YAML: definitions, comments, strings."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _css_rule_head(node: "SgNode") -> SymbolName | None:
-    """The selector or at-rule before a CSS block, as its name."""
+    """Return the selector or at-rule before a CSS block as its name."""
     head = " ".join(node.text().partition("{")[0].split())
     return SymbolName(head[:SYMBOL_NAME_CHARS], node) if "{" in node.text() else None
 
@@ -90,7 +90,7 @@ JSON = Grammar(
 
 
 def _markdown_heading_level(node: "SgNode") -> int:
-    """The level of a Markdown heading: 1 for `#` and `===`, 2 for `##` and `---`."""
+    """Return the level of a Markdown heading: 1 for `#` and `===`, 2 for `##` and `---`."""
     return next(
         (int(part.kind()[-8]) for part in node.children() if part.kind().endswith("_marker")), 0
     ) or (1 if any(part.kind() == "setext_h1_underline" for part in node.children()) else 2)

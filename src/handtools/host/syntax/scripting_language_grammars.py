@@ -180,14 +180,13 @@ _PYTHON_HOLDERS = {"module", "class_definition"}
 
 
 def _python_variable_name(node: "SgNode") -> SymbolName | None:
-    """The name of a Python variable assigned directly in a module or a class, not under an `if` there."""
+    """Return the name of a variable assigned directly in a module or a class, not inside an `if`."""
     left = node.field("left")
     if left is None or left.kind() != "identifier":
         return None
     if not node.range().start.column:
-        return node_text_as_name(
-            left
-        )  # Nothing that is under something else begins a line; to look up costs more.
+        # Nested code never starts at column 0; this is cheaper than checking the parent.
+        return node_text_as_name(left)
     statement = node.parent()
     outer = statement and statement.parent()
     if outer is not None and outer.kind() == "block":

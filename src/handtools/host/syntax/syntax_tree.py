@@ -1,6 +1,6 @@
-"""Parse source text with the grammars that ast-grep brings, and read outlines, roles and matches from the tree.
+"""Parse source text with ast-grep's grammars, and extract outlines, roles and matches from the tree.
 
-It runs in a worker process: a kilobyte can be made to keep a parser busy for minutes, or to crash it. ADR 20, 125.
+This runs in a worker process: a crafted kilobyte can keep a parser busy for minutes, or crash it.
 """
 
 import re
@@ -39,18 +39,18 @@ _OPENERS = {
     "lua": _Limit(re.compile(r"\[=*\["), 4_000),
     "scala": _Limit(re.compile(r"\bcase\b"), 4_000),
 }
-"""By language, constructs that some parsers handle badly, and how many of them a text may contain."""
+"""By language, constructs that the parser handles badly, and how many of them a text may contain."""
 _LEVELS = {
     "markdown": re.compile(r"^(?:[ \t>]|[-+*](?=[ \t])|\d+[.)](?=[ \t]))+", re.MULTILINE),
     "yaml": re.compile(r"^(?:[ \t]|[-?:](?=[ \t]))+", re.MULTILINE),
 }
-"""By language, what at the beginning of a line determines its nesting depth."""
+"""By language, the beginning of a line that determines its nesting depth."""
 _MOST_CHARS = 120
 """The longest such beginning of a line, in characters; deeper nesting would overflow the parser."""
 
 
 def exceeds_parser_limits(text: str, language: str) -> bool:
-    """Whether a text has too many or too deeply nested constructs to be given to the language's parser safely."""
+    """Whether a text has too many or too deeply nested constructs for the language's parser."""
     if (limit := _OPENERS.get(language)) and sum(1 for _ in limit.spelling.finditer(text)) > limit.most:
         return True
     levels = _LEVELS.get(language)
@@ -62,24 +62,24 @@ CONTAINER_KINDS: frozenset[SymbolKind] = frozenset(
 )
 FUNCTION_KINDS: frozenset[SymbolKind] = frozenset({"function", "method"})
 MEMBER_KINDS: dict[SymbolKind, SymbolKind] = {"function": "method", "variable": "field"}
-"""The kinds that functions and variables have directly inside a class."""
+"""The kinds of functions and variables directly inside a class."""
 BODY_OPENERS = frozenset("{([=")
 _METAVARIABLE = re.compile(r"\$+\w*")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
 def parse_tree(text: str, grammar: Grammar) -> "SgNode":
-    """Parse a text, in which all line ends are LF; returns the root node."""
+    """Parse a text with LF line endings; returns the root node."""
     from ast_grep_py import SgRoot
 
-    # Some grammars look characters up in tables that end before these, and take the process along.
+    # Some grammars use lookup tables that end before these characters, and crash the process.
     readable = text if text.isascii() else _ASTRAL.sub("\ufffd", text)
     return SgRoot(readable, grammar.language).root()
 
 
 @dataclass(slots=True)
 class _FoundSymbol:
-    """A symbol of an outline; its end may not be reached yet."""
+    """A symbol of an outline, maybe still open."""
 
     depth: int
     name: str
@@ -93,7 +93,7 @@ class _FoundSymbol:
 
     @property
     def row(self) -> tuple[int, str, str, int, int, int, int | None]:
-        """What a worker gives back of it: the depth, then the fields of `Symbol` without its children."""
+        """The row that the worker returns: the depth, then the fields of `Symbol` without its children."""
         return (
             self.depth,
             self.name,
@@ -106,7 +106,7 @@ class _FoundSymbol:
 
 
 def outline_of_tree(root: "SgNode", grammar: Grammar) -> dict[str, Any]:
-    """The outline of a syntax tree as JSON: rows of symbols in order, lines with errors, how many are left out."""
+    """Return the outline of a syntax tree as JSON: rows of symbols, lines with errors, number left out."""
     whole, definitions = root.range().end, grammar.definitions
     found: list[_FoundSymbol] = []
     around = [_FoundSymbol(-1, "", "namespace", 0, 0, 0, None, 0, whole.index + 1)]
@@ -114,7 +114,7 @@ def outline_of_tree(root: "SgNode", grammar: Grammar) -> dict[str, Any]:
     left_out = 0
     wrapper: Range | None = None
     local_until = 0
-    """The end offset of the function that is being passed, inside which most definitions don't count."""
+    """The end offset of the current function, inside which most definitions are not listed."""
     for node in root.find_all(grammar.outline_nodes_rule):
         kind, span = node.kind(), node.range()
         define = definitions.get(kind)
@@ -182,7 +182,7 @@ def _open_symbol(node: "SgNode", define: DefinitionRule, start: "Pos", end: "Pos
 
 
 def _first_line(node: "SgNode", grammar: Grammar, wrapper: "Range | None", opened: _FoundSymbol) -> int:
-    """The first line of a definition, including decorators or other wrappers and attributes before it."""
+    """Return the first line of a definition, including decorators, other wrappers and attributes."""
     if wrapper is not None and wrapper.end.index >= opened.end:
         return wrapper.start.line + 1
     line = opened.start_line
@@ -199,7 +199,7 @@ def _kind(node: "SgNode", define: DefinitionRule) -> SymbolKind:
 
 
 def _body_line(node: "SgNode", define: DefinitionRule, line: int, last: int) -> int | None:
-    """The first line of a definition's body: after the opening bracket's line, or where the block begins."""
+    """Return the first line of a definition's body: after the opening bracket, or at the block."""
     body = node.field(define.body) or next(
         (part for part in node.children() if part.kind() == define.body), None
     )
@@ -218,7 +218,7 @@ def _opens(body: "SgNode") -> bool:
 def roles_at(
     root: "SgNode", grammar: Grammar, spots: Iterable[TextPosition]
 ) -> dict[TextPosition, frozenset[SyntaxRole]]:
-    """The syntax roles (definition, call, import, comment, string) at each position."""
+    """Return the syntax roles (definition, call, import, comment, string) at each position."""
     found: dict[TextPosition, set[SyntaxRole]] = {spot: set() for spot in spots}
     by_line: dict[int, list[TextPosition]] = {}
     for spot in found:
@@ -264,7 +264,7 @@ def _parts(node: "SgNode", grammar: Grammar) -> list[tuple["SgNode", SyntaxRole]
 
 
 def last_dotted_name(node: "SgNode") -> "SgNode":
-    """The last name in a dotted expression: `c` in `a.b.c`."""
+    """Return the last name in a dotted expression: `c` in `a.b.c`."""
     while not node.is_leaf():
         parts = node.named_children()
         if not parts:
@@ -276,21 +276,23 @@ def last_dotted_name(node: "SgNode") -> "SgNode":
 def find_structural_matches(
     root: "SgNode", grammar: Grammar, pattern: str
 ) -> list[tuple[TextPosition, TextPosition]]:
-    """Where an ast-grep pattern matches, in order, at most `MAX_MATCHES`; raises for an invalid pattern."""
+    """Return the matches of an ast-grep pattern, in order, at most `MAX_MATCHES`; raises if invalid."""
     if _is_broken(pattern, grammar):
-        said = f"The pattern is no whole piece of {grammar.language}: the parser can't read it."
-        raise InvalidInput(said, hint="Write one piece of code, with $NAME for a part and $$$ for several.")
+        said = f"The pattern is not valid {grammar.language} code."
+        raise InvalidInput(
+            said, hint="Write one code snippet, with $NAME for one node and $$$ for several."
+        )
     try:
         found = root.find_all(pattern=without_surrogates(pattern))
     except RuntimeError as refusal:
         raise InvalidInput(
-            _reason(str(refusal)), hint="Write one piece of code, with $NAME for a part."
+            _reason(str(refusal)), hint="Write one code snippet, with $NAME for one node."
         ) from None
     return [_spots(node) for node in found[:MAX_MATCHES]]
 
 
 def _is_broken(pattern: str, grammar: Grammar) -> bool:
-    """Whether a pattern itself has a syntax error, in which case it would match nothing."""
+    """Whether a pattern has a syntax error, in which case it would match nothing."""
     return (
         parse_tree(_METAVARIABLE.sub("hole", without_surrogates(pattern)), grammar).find(kind=ERROR_NODE)
         is not None
@@ -298,10 +300,10 @@ def _is_broken(pattern: str, grammar: Grammar) -> bool:
 
 
 def _reason(message: str) -> str:
-    """The last cause in an error message of ast-grep."""
+    """Return the last cause in an ast-grep error message."""
     causes = [line.strip() for line in message.partition("Stack backtrace")[0].splitlines() if line.strip()]
     reason = causes[-1].partition(": ")[2] or causes[-1]
-    return f"The pattern can't be used: {reason.rstrip('.')}."
+    return f"Invalid pattern: {reason.rstrip('.')}."
 
 
 def _spots(node: "SgNode") -> tuple[TextPosition, TextPosition]:
@@ -314,10 +316,10 @@ def _spot(place: "Pos") -> TextPosition:
 
 
 def parse_in_worker(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
-    """In the worker process: parse files and return the part of their syntax that is wanted, as JSON.
+    """Parse files in the worker process and return the wanted part of their syntax as JSON.
 
-    `files` are the languages and sizes of files, `data` their bytes, one after another. The parts are in the same
-    order, None for a file that must not be parsed.
+    `files` are the languages and sizes of the files, `data` their concatenated bytes. The parts are in the
+    same order, None for a file that must not be parsed.
     """
     parts: list[Any] = []
     for language, size in arguments["files"]:
@@ -341,7 +343,7 @@ def _part(root: "SgNode", grammar: Grammar, arguments: Mapping[str, Any]) -> Any
 
 
 def _decoded(data: bytes) -> str:
-    """Decode bytes with LF line ends, and replace what UTF-8 can't encode."""
+    """Decode bytes, convert line endings to LF, and replace lone surrogates."""
     source = decode(data)
     body = lines.convert_line_ends(source.body, "\n")
     return body if source.errors == "strict" else without_surrogates(body)

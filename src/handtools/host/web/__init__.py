@@ -1,1 +1,1 @@
-"""Fetching web pages and searching the web from this machine. Start with `local_web`."""
+"""Fetch web pages and search the web from this machine. Start with `local_web`."""

@@ -1,4 +1,4 @@
-"""Decode HTTP content encodings (gzip, deflate, zstd, brotli), never to more bytes than allowed."""
+"""Decode HTTP content encodings (gzip, deflate, zstd, brotli) with a limit on the decoded size."""
 
 import zlib
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ _RLE_BLOCK = 1
 
 
 def zstd_end(data: bytes) -> int:
-    """The offset at which the last zstd frame ends; beyond the data when it is truncated."""
+    """Return the offset at which the last zstd frame ends; beyond the data if it is truncated."""
     at = 0
     while at < len(data):
         if _number(data, at, 4) in _SKIPPABLE_FRAMES and at + 8 <= len(data):
@@ -47,21 +47,21 @@ def _number(data: bytes, at: int, size: int) -> int:
 MOST_CONTENT_ENCODINGS = 2
 DECODED_PIECE_BYTES = 64 << 10
 DECODER_INPUT_BYTES = 4 << 10
-"""How many bytes a decompressor gets at once, since it copies what it does not consume."""
+"""How many bytes a decompressor gets at once; it copies the bytes that it does not consume."""
 ZSTD_WINDOW_BYTES = 8 << 20
-"""The largest zstd window in bytes, which the standard sets for the web."""
+"""The largest zstd window in bytes, as the standard requires for HTTP."""
 
 
 class BadContentEncoding(ValueError):
-    """Raised when a body is not validly encoded."""
+    """Raised if a body is not validly encoded."""
 
 
 class TruncatedContentEncoding(BadContentEncoding):
-    """Raised when an encoded body is truncated."""
+    """Raised if an encoded body is truncated."""
 
 
 def accept_encoding() -> str:
-    """The value of the Accept-Encoding header: the encodings that can be decoded here."""
+    """Return the value of the Accept-Encoding header: the encodings that can be decoded here."""
     return ", ".join(name for name in ("gzip", "deflate", "zstd", "br") if _installed(name))
 
 
@@ -72,7 +72,7 @@ def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
         name in _DECODERS and _installed(name) for name in layers
     ):
         raise Unreachable(
-            f"The answer is packed in a way that nobody here can unpack: {encoding[:80]}.",
+            f"The response has an unsupported content encoding: {encoding[:80]}.",
             hint="Try another page.",
         )
     arrived = len(data)
@@ -80,10 +80,10 @@ def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
         for name in reversed(layers):
             data = _decode_within(_DECODERS[name], data, max_bytes)
     except TruncatedContentEncoding:
-        message = f"The answer broke off: {arrived:,} bytes arrived, and the end is not among them."
+        message = f"The response is incomplete: only {arrived:,} bytes arrived."
         raise Unreachable(message, hint="Try again, or another page.") from None
     except BadContentEncoding as problem:
-        message = f"The answer can't be unpacked: {problem}."
+        message = f"Can't decompress the response: {problem}."
         raise Unreachable(message, hint="Try again, or another page.") from problem
     return data
 
@@ -94,8 +94,8 @@ def _decode_within(unpack: "Decoder", data: bytes, max_bytes: int) -> bytes:
         whole += piece
         if len(whole) > max_bytes:
             raise TooLarge(
-                f"The answer unpacks to more than {max_bytes:,} bytes; the rest was left packed.",
-                hint="Ask for a part of it, or for another page.",
+                f"The response decompresses to more than {max_bytes:,} bytes; it was not read further.",
+                hint="Request a part of it, or another page.",
             )
     return bytes(whole)
 
@@ -119,7 +119,7 @@ def _inflate(data: bytes, window: int) -> Iterator[bytes]:
             raise TruncatedContentEncoding
         if window <= zlib.MAX_WBITS:
             return
-        # After the end of one member another may follow, and then zeros or nothing.
+        # Another gzip member may follow, or zero padding, or nothing.
         rest = machine.unused_data.lstrip(b"\0")
         while not rest and at < len(data):
             rest, at = data[at : at + DECODER_INPUT_BYTES].lstrip(b"\0"), at + DECODER_INPUT_BYTES
@@ -130,7 +130,7 @@ def _decode_gzip(data: bytes) -> Iterator[bytes]:
 
 
 def _decode_deflate(data: bytes) -> Iterator[bytes]:
-    # Half of the servers leave out the frame that the standard asks for.
+    # Many servers leave out the zlib header that the standard requires.
     framed = len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0
     return _inflate(data, zlib.MAX_WBITS if framed else -zlib.MAX_WBITS)
 
@@ -161,7 +161,7 @@ def _decode_zstd(data: bytes) -> Iterator[bytes]:
                 yield piece
     except zstandard.ZstdError as error:
         raise BadContentEncoding(str(error)) from error
-    # The library takes the end of the bytes for the end of the page.
+    # The library does not report truncated input.
     if zstd_end(data) != len(data):
         raise TruncatedContentEncoding
 

@@ -1,4 +1,4 @@
-"""DNS lookup of a host, which returns only addresses that may be connected to. ADR 90, 91."""
+"""Look up a host in DNS and return only the addresses that we may connect to."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -22,22 +22,22 @@ def system_lookup(host: str, port: int) -> list[str]:
 
 
 async def vetted_addresses(url: Url, look_up: LookUpHost, opens: HostIsListed) -> tuple[str, ...]:
-    """Look up a URL's host and return the addresses that may be connected to; raises `Denied` without any."""
+    """Return the addresses of a URL's host that we may connect to; raises `Denied` if there are none."""
     if ip_literal(url.host) is not None:
         addresses: Sequence[str] = [url.host]
     else:
         try:
             addresses = await to_thread.run_sync(look_up, url.host, url.port, abandon_on_cancel=True)
         except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or "there is no such name"
-            hint = "Check the name, or try another source."
-            raise Unreachable(f"{url.host} can't be found: {reason}.", hint=hint) from error
+            reason = getattr(error, "strerror", None) or "no such host name"
+            hint = "Check the host name, or try another source."
+            raise Unreachable(f"Can't resolve {url.host}: {reason}.", hint=hint) from error
     reasons = {each: _refusal_reason(each, url, opens) for each in addresses}
     fit = tuple(each for each, reason in reasons.items() if not reason)
     if not fit:
         told = " ".join(dict.fromkeys(reasons.values())) or "It has no address."
-        hint = "A person can list such an address, with its port, in the policy's hosts."
-        raise Denied(f"{url.host} leads where nobody may go. {told}", hint=hint)
+        hint = "The user can allow an address and port in `hosts` of the policy."
+        raise Denied(f"Access to {url.host} is not allowed. {told}", hint=hint)
     return fit
 
 
@@ -45,6 +45,6 @@ def _refusal_reason(address: str, url: Url, opens: HostIsListed) -> str:
     reason = ip_address_refusal(address)
     if not reason or opens(address, url.port):
         return ""
-    # A name can be made to lead anywhere by whoever owns it; but `localhost` belongs to nobody else.
+    # The owner of a name can point it to any address, except for `localhost`, which is always this machine.
     own = url.host == "localhost" or url.host.endswith(".localhost")
     return "" if own and reason.endswith(_LOOPBACK_REASON) and opens(url.host, url.port) else reason

@@ -1,6 +1,6 @@
-"""The HTTP client: one request to checked addresses, rate-limited and decoded, with its headers interpreted.
+"""The HTTP client: one request to checked addresses, rate-limited, with body and headers decoded.
 
-It is imported with the first request, since it brings the HTTP library. ADR 90.
+It is imported on the first request, because it imports the HTTP library.
 """
 
 import ssl
@@ -28,24 +28,24 @@ _RETRY_HINT = "Try again, or another page."
 
 
 class PinnedBackend(httpcore2.AsyncNetworkBackend):
-    """A network backend that connects to given addresses whatever the host name is."""
+    """A network backend that connects to given addresses, regardless of the host name."""
 
     def __init__(self, addresses: tuple[str, ...]) -> None:
         self._addresses = addresses
-        # Without anyio, which we always have, this name would be another class.
+        # Without anyio, which we always have, httpcore2 would export another class under this name.
         self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
     async def connect_tcp(
         self,
-        host: str,  # noqa: ARG002 — the name has been looked up, and might lead elsewhere by now
+        host: str,  # noqa: ARG002 — already looked up; it could resolve differently now
         port: int,
         timeout: float | None = None,  # noqa: ASYNC109
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to the first of the given addresses that answers."""
+        """Connect to the first of the given addresses that accepts."""
         share = None if timeout is None else timeout / len(self._addresses)
-        failure: Exception = httpcore2.ConnectError("there is no address")
+        failure: Exception = httpcore2.ConnectError("no address")
         for address in self._addresses:
             try:
                 return await self._network.connect_tcp(address, port, share, local_address, socket_options)
@@ -64,7 +64,7 @@ class OutboundHttpRequest:
 
     @property
     def method(self) -> str:
-        """The HTTP method: POST with a body, else GET."""
+        """The HTTP method: POST with a body, otherwise GET."""
         return "POST" if self.body else "GET"
 
 
@@ -78,7 +78,7 @@ class RawHttpResponse:
 
 
 def proxy_connection(proxy: str, trust: ssl.SSLContext | None) -> httpcore2.AsyncHTTPProxy:
-    """A connection through an HTTP proxy, given as `http://[USER:PASSWORD@]HOST:PORT`."""
+    """Return a connection through an HTTP proxy, given as `http://[USER:PASSWORD@]HOST:PORT`."""
     parts = urlsplit(proxy)
     auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     return httpcore2.AsyncHTTPProxy(
@@ -95,14 +95,14 @@ async def send_request(
     trust: ssl.SSLContext | None,
     proxy: str = "",
 ) -> RawHttpResponse:
-    """Send a request to one of the addresses, or through a proxy, and read the response within the limits."""
+    """Send a request to one of the addresses or through a proxy, and read the response within limits."""
     url = sent.url
     origin = httpcore2.Origin(url.scheme.encode(), url.host.encode(), url.port)
     target = httpcore2.URL(
         scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.rest.encode()
     )
     headers = [(b"Host", url.authority.encode()), (b"Connection", b"close")]
-    # As bytes came in, so they go out: an `ETag` may hold any.
+    # latin-1 sends received bytes back unchanged: an `ETag` may contain any byte.
     headers += [(name.encode(), value.encode("latin-1")) for name, value in sent.headers.items()]
     patience = {"connect": limits.connect, "read": limits.silence, "write": limits.silence}
     line: httpcore2.AsyncHTTPConnection | httpcore2.AsyncHTTPProxy
@@ -124,27 +124,25 @@ async def send_request(
             ):
                 return await _read_response(response, url, limits)
     except TimeoutError as error:
-        message = f"{url.host} is too slow: it was given {limits.total:g} s in all."
+        message = f"{url.host} is too slow: no complete response within {limits.total:g} s."
         raise TimedOut(message, hint=_RETRY_HINT) from error
     except httpcore2.ConnectTimeout as error:
         raise TimedOut(
-            f"{url.host} did not answer within {limits.connect:g} s.", hint=_RETRY_HINT
+            f"Connecting to {url.host} timed out after {limits.connect:g} s.", hint=_RETRY_HINT
         ) from error
     except httpcore2.TimeoutException as error:
-        raise TimedOut(f"{url.host} said nothing for {limits.silence:g} s.", hint=_RETRY_HINT) from error
+        raise TimedOut(f"{url.host} sent no data for {limits.silence:g} s.", hint=_RETRY_HINT) from error
     except httpcore2.ProxyError as error:
-        message = f"{url.host} can't be reached: the proxy says {error}."
-        raise Unreachable(
-            message, hint="Tell the person: the proxy in their settings refuses it."
-        ) from error
+        message = f"Can't reach {url.host}: the proxy reports {error}."
+        raise Unreachable(message, hint="Tell the user: the proxy in their settings refuses it.") from error
     except httpcore2.LocalProtocolError:
-        # Its words quote what was to be sent, and there may be a key in it.
-        message = f"{url.host} can't be asked: the request can't be sent as it is."
-        raise Unreachable(message, hint="Write the address in another way, or tell the person.") from None
+        # Its message quotes the request, which may contain a key.
+        message = f"Can't send the request to {url.host}: it is not valid HTTP."
+        raise Unreachable(message, hint="Write the URL differently, or tell the user.") from None
     except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
-        reason = str(error).strip().rstrip(".") or "the connection broke"
-        hint = "Check the address, or try another source."
-        raise Unreachable(f"{url.host} can't be reached: {reason}.", hint=hint) from error
+        reason = str(error).strip().rstrip(".") or "the connection was lost"
+        hint = "Check the URL, or try another source."
+        raise Unreachable(f"Can't reach {url.host}: {reason}.", hint=hint) from error
 
 
 async def _read_response(response: httpcore2.Response, url: Url, limits: ResponseLimits) -> RawHttpResponse:
@@ -153,8 +151,8 @@ async def _read_response(response: httpcore2.Response, url: Url, limits: Respons
     announced = headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limits.page_bytes:
         raise TooLarge(
-            f"{url.host} announces {int(announced):,} bytes; at most {limits.page_bytes:,} are taken.",
-            hint="Ask for a part of it, or for another page.",
+            f"The response of {url.host} has {int(announced):,} bytes; the limit is {limits.page_bytes:,}.",
+            hint="Request a part of it, or another page.",
         )
     if 300 <= received.status < 400:
         return received
@@ -163,13 +161,13 @@ async def _read_response(response: httpcore2.Response, url: Url, limits: Respons
             received.body += piece
             if len(received.body) > limits.page_bytes:
                 raise TooLarge(
-                    f"{url.host} sends more than {limits.page_bytes:,} bytes; the rest was not taken.",
-                    hint="Ask for a part of it, or for another page.",
+                    f"{url.host} sent more than {limits.page_bytes:,} bytes; it was not read further.",
+                    hint="Request a part of it, or another page.",
                 )
     except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
         of = f" of {int(announced):,}" if announced.isdecimal() else ""
         raise Unreachable(
-            f"{url.host} broke off in the middle of its answer: {len(received.body):,}{of} bytes arrived.",
+            f"{url.host} closed the connection early: {len(received.body):,}{of} bytes arrived.",
             hint=_RETRY_HINT,
         ) from error
     return received
@@ -182,12 +180,12 @@ ACCEPT_HEADERS: dict[PageForm, str] = {
 }
 USER_AGENT = "Mozilla/5.0 (compatible; handtools/0.1)"
 PLAIN_USER_AGENT = "handtools"
-"""The user agent for a second try: some bot filters block what pretends to be a browser."""
+"""The user agent for a second try: some bot filters block clients that claim to be browsers."""
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 
 def page_headers(form: PageForm, *, plain: bool = False) -> dict[str, str]:
-    """The request headers for a page in the wanted form; with `plain`, under our own user agent."""
+    """Return the request headers for a page in the requested form; with `plain`, our own user agent."""
     return {
         "User-Agent": PLAIN_USER_AGENT if plain else USER_AGENT,
         "Accept": ACCEPT_HEADERS[form],
@@ -197,19 +195,19 @@ def page_headers(form: PageForm, *, plain: bool = False) -> dict[str, str]:
 
 
 def content_type_of(received: RawHttpResponse) -> tuple[str, str]:
-    """The media type and charset in a response's Content-Type."""
+    """Return the media type and charset from a response's Content-Type."""
     message = Message()
     message["Content-Type"] = received.headers.get("content-type", "").replace("\n", " ") or "x-unsaid/x"
     kind = message.get_content_type()
     try:
         charset = message.get_param("charset", "")
-    except TypeError:  # of parts that are numbered and not: the library sorts them
+    except TypeError:  # the library sorts RFC 2231 parts, numbered and unnumbered ones mixed
         charset = ""
     return ("" if kind == "x-unsaid/x" else kind), charset if isinstance(charset, str) else ""
 
 
 def redirect_location(received: RawHttpResponse) -> str:
-    """The target of a redirect, from the Location header, which may be UTF-8; empty without one."""
+    """Return the target of a redirect from the Location header, which may be UTF-8; empty without one."""
     if received.status not in _REDIRECT_STATUSES:
         return ""
     written = received.headers.get("location", "")
@@ -220,7 +218,7 @@ def redirect_location(received: RawHttpResponse) -> str:
 
 
 def retry_after_seconds(received: RawHttpResponse) -> float | None:
-    """The seconds in a response's Retry-After header; None without one."""
+    """Return the seconds in a response's Retry-After header; None without one."""
     written = received.headers.get("retry-after", "").strip()
     if written.isdecimal():
         return float(written)
@@ -238,7 +236,7 @@ def is_bot_challenge(received: RawHttpResponse) -> bool:
 
 
 DEFAULT_RETRY_SECONDS = 30.0
-"""Seconds to wait before the next request to a server that asks for a pause without saying how long."""
+"""Seconds to pause requests to a server that sends 429 without Retry-After."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,12 +247,12 @@ class HttpClient:
     trusted: Callable[[], ssl.SSLContext]
     pace: RateLimiter
     proxy: str = ""
-    """The HTTP proxy through which every request goes; empty for none."""
+    """The HTTP proxy for all requests; empty for none."""
 
     async def page(
         self, request: WebRequest, addresses: tuple[str, ...], conditions: Mapping[str, str]
     ) -> RawHttpResponse:
-        """Request a page; once more under our plain user agent if a bot filter blocks it."""
+        """Request a page; retries with our plain user agent if a bot filter blocks it."""
         received = await self._exchanged(
             request.url, {**page_headers(request.form), **conditions}, addresses
         )
@@ -266,7 +264,7 @@ class HttpClient:
     def decode_response(
         self, request: WebRequest, received: RawHttpResponse, addresses: tuple[str, ...]
     ) -> WebResponse:
-        """Decode a response and interpret its headers as a `WebResponse`."""
+        """Decode a response and its headers into a `WebResponse`."""
         kind, charset = content_type_of(received)
         return WebResponse(
             url=request.url,
@@ -285,7 +283,7 @@ class HttpClient:
     ) -> WebSearchHits:
         """Send a query to a search engine and parse the results.
 
-        Errors never contain the request, which has keys.
+        Errors never contain the request, because it contains the API key.
         """
         wish = engine.adapter.ask(query, engine.url, engine.key)
         headers = {

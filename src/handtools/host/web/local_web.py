@@ -1,4 +1,4 @@
-"""The Web port: fetch pages and search the web from this machine; and `NoWeb`, which refuses."""
+"""The Web port: fetch pages and search the web from this machine. `NoWeb` refuses both."""
 
 import os
 from collections.abc import Mapping
@@ -37,33 +37,30 @@ WEB_NOT_INSTALLED = "The web tools are not installed: `pip install handtools-sli
 
 @dataclass(slots=True, kw_only=True)
 class LocalWeb:
-    """Fetches pages and searches: no cookies, no settings of the environment, no proxy but the one that is set."""
+    """Fetches pages and searches: no cookies, no environment settings, no proxy other than `proxy`."""
 
     pages: PageCache | None = None
     """The cache of pages; None for no cache."""
     limits: ResponseLimits = field(default_factory=ResponseLimits)
     look_up: LookUpHost = system_lookup
     trust: "ssl.SSLContext | None" = None
-    """The TLS context with trusted certificates; None for the system's."""
+    """The TLS context with trusted certificates; None for the system default."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """The environment variables with the keys of search engines."""
     pace: RateLimiter = field(default_factory=RateLimiter)
     proxy: str = ""
-    """The HTTP proxy through which every request goes, as `http://[USER:PASSWORD@]HOST:PORT`; empty for none."""
+    """The HTTP proxy for all requests, as `http://[USER:PASSWORD@]HOST:PORT`; empty for none."""
     root: str | os.PathLike[str] = ""
-    """The workspace, from which no library is imported."""
+    """The workspace; no library is imported from it."""
 
     @property
     def missing(self) -> str:
-        """Why there is no web access here; empty when there is."""
+        """Why there is no web access; empty if there is."""
         return "" if all(find_spec(name) for name in REQUIRED_WEB_LIBRARIES) else WEB_NOT_INSTALLED
 
     @property
     def engine(self) -> SearchEngine | None:
-        """The search engine that is configured in the environment.
-
-        None if there is none or it is misconfigured.
-        """
+        """The search engine set in the environment; None if there is none or it is misconfigured."""
         try:
             found = self._set_up
         except HostError:
@@ -71,7 +68,7 @@ class LocalWeb:
         return SearchEngine(found.adapter.name, found.url) if found else None
 
     async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
-        """Fetch one URL, from the cache if that is fresh enough; redirects are returned, not followed."""
+        """Fetch one URL, from the cache if it is fresh; redirects are returned, not followed."""
         kept = await to_thread.run_sync(self._kept, request)
         if kept is not None and self.pages is not None and self.pages.serves(kept, request):
             return kept.answer(request.url)
@@ -95,10 +92,10 @@ class LocalWeb:
         return await rendered_page(answer, form, self.root)
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
-        """Search with the configured engine; returns its results."""
+        """Search with the configured engine."""
         found = self._set_up
         if found is None:
-            raise NotFound("No search engine is set up here.", hint=NO_ENGINE_HINT)
+            raise NotFound("No search engine is configured.", hint=NO_ENGINE_HINT)
         from handtools.host.web.http_client import HttpClient
 
         visiting = HttpClient(self.limits, self._trusted, self.pace, self.proxy)
@@ -110,13 +107,13 @@ class LocalWeb:
             with anyio.fail_after(self.limits.connect):
                 return await vetted_addresses(url, self.look_up, opens)
         except Unreachable:
-            if self.proxy:  # which may know names that this machine does not
+            if self.proxy:  # the proxy may resolve names that this machine can't
                 return ()
             raise
         except TimeoutError as error:
             if self.proxy:
                 return ()
-            message = f"Nobody said within {self.limits.connect:g} s where {url.host} is."
+            message = f"The DNS lookup timed out after {self.limits.connect:g} s for {url.host}."
             raise TimedOut(message, hint="Try again, or another source.") from error
 
     @property
@@ -163,19 +160,16 @@ class LocalWeb:
 
 
 class NoWeb:
-    """The web port of a machine without web access: refuses everything."""
+    """The Web port without web access: refuses everything."""
 
-    missing = "There is no web here."
+    missing = "Web access is not available."
     engine: SearchEngine | None = None
 
     async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:  # noqa: ARG002
-        """Refuse every page with `Denied`."""
-        raise Denied(self.missing, hint="Go on without it, or ask the person.")
+        raise Denied(self.missing, hint="Continue without it, or ask the user.")
 
     async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:  # noqa: ARG002
-        """Refuse to convert a page, with `Denied`."""
-        raise Denied(self.missing, hint="Go on without it, or ask the person.")
+        raise Denied(self.missing, hint="Continue without it, or ask the user.")
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:  # noqa: ARG002
-        """Refuse every web search with `Denied`."""
-        raise Denied(self.missing, hint="Go on without it, or ask the person.")
+        raise Denied(self.missing, hint="Continue without it, or ask the user.")

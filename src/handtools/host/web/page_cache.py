@@ -14,9 +14,9 @@ from handtools.text.web.url import Url
 PAGE_CACHE_BYTES = 64 << 20
 PAGE_CACHE_SECONDS = 7 * 86_400.0
 PAGE_REREAD_SECONDS = 900.0
-"""For how many seconds a cached page is used without a request when reading on."""
+"""How long, in seconds, a cached page is used without a request when reading its next part."""
 MOST_FRESH_SECONDS = 3_600.0
-"""The longest freshness, in seconds, that is accepted from a server's Cache-Control."""
+"""The longest freshness lifetime, in seconds, accepted from a server's Cache-Control."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class CachedPage:
         return {name: value for name, value in asked.items() if value}
 
     def answer(self, url: Url) -> WebResponse:
-        """The cached page as a `WebResponse` for a URL."""
+        """Return the cached page as a `WebResponse` for a URL."""
         return WebResponse(
             url=url, status=200, media_type=self.media_type, charset=self.charset, data=self.data, kept=True
         )
@@ -47,13 +47,13 @@ class CachedPage:
 
 @dataclass(frozen=True, slots=True)
 class PageCache:
-    """Stores pages in a folder, by URL and wanted form."""
+    """Stores pages in a folder, keyed by URL and requested form."""
 
     store: FolderBlobStore
     clock: Callable[[], float] = time.time
 
     def find(self, request: WebRequest) -> CachedPage | None:
-        """The cached page for a request; None when there is none or it can't be read."""
+        """Return the cached page for a request; None if there is none or it can't be read."""
         try:
             head, _, data = self.store.get(_cache_name(request)).partition(b"\n")
             kept = CachedPage(**json.loads(head), data=data)
@@ -78,11 +78,11 @@ class PageCache:
             return
 
     def drop(self, request: WebRequest) -> None:
-        """Delete the cached page of a request."""
+        """Delete the cached page for a request."""
         self.store.drop(_cache_name(request))
 
     def fresh_until(self, control: str) -> float:
-        """The time until which a page is fresh, from its Cache-Control header."""
+        """Return the time until which a page is fresh, from its Cache-Control header."""
         split = (part.strip().lower().partition("=") for part in control.split(","))
         parts = {name: value for name, _, value in split}
         seconds = parts.get("max-age", "").strip('"')

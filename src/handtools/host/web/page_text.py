@@ -1,4 +1,4 @@
-"""Convert a web page's bytes to text or Markdown; large pages in a worker process. ADR 92, 125."""
+"""Convert a web page's bytes to text or Markdown; large pages in a worker process."""
 
 import os
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ from handtools.text.web.html_conversion import (
 )
 
 MOST_CHARS_WITHOUT_WORKER = 32 << 10
-"""Pages with more characters are converted in a worker: the converter blocks the interpreter.
+"""Larger pages are converted in a worker, because the converter holds the GIL.
 
-It takes fifty times the page's memory, and some pages are made to keep it busy.
+It needs fifty times the page's memory, and crafted pages can keep it busy.
 """
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _UNKNOWN_TYPES = frozenset({"", "application/octet-stream"})
@@ -32,12 +32,12 @@ _UNKNOWN_TYPES = frozenset({"", "application/octet-stream"})
 async def rendered_page(
     answer: WebResponse, form: PageForm, root: str | os.PathLike[str] = ""
 ) -> RenderedPage:
-    """Convert a response to the wanted form; without text if its bytes are binary."""
-    # A PDF may be all ASCII, and is still no text.
+    """Convert a response to the requested form; without text if its bytes are binary."""
+    # A PDF may be all ASCII, but is still not text.
     if is_binary(answer.data) or answer.data.startswith(b"%PDF-"):
         return RenderedPage(text=None)
     source = await to_thread.run_sync(_decoded, answer)
-    # A server that says nothing may still mean a page; one that says plain text means it.
+    # Without a media type, check whether it is HTML; an explicit text/plain is respected.
     unsaid = answer.media_type in _UNKNOWN_TYPES and looks_like_html(source.body)
     if not unsaid and answer.media_type not in _HTML_TYPES:
         return RenderedPage(text=source.body, encoding=source.encoding)
@@ -69,11 +69,11 @@ def _converted_in_worker(root: str | os.PathLike[str], html: str, form: WebPageF
         )
         return made.blobs[0].decode()
     except (TaskFailed, LookupError, ValueError) as why:
-        raise TooLarge(f"The page can't be converted: {why}.", hint=hint) from why
+        raise TooLarge(f"Can't convert the page: {why}.", hint=hint) from why
 
 
 def convert_in_worker(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
-    """In the worker process: convert an HTML page to the wanted form."""
+    """Convert an HTML page to the requested form, in the worker process."""
     form: WebPageFormat = "text" if arguments["form"] == "text" else "markdown"
     return TaskResult({}, (convert_html(data.decode(), form, arguments["address"]).encode(),))
 

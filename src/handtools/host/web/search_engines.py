@@ -1,4 +1,4 @@
-"""Search engine adapters (Brave, Tavily, Exa, Kagi, SearXNG, DuckDuckGo), and which one is configured."""
+"""Search engine adapters (Brave, Tavily, Exa, Kagi, SearXNG, DuckDuckGo), and the choice of one."""
 
 import json
 import re
@@ -18,7 +18,7 @@ RESULT_TITLE_CHARS, RESULT_EXCERPT_CHARS, RESULT_URL_CHARS = 300, 500, 2_000
 MOST_RETRY_SECONDS = 86_400.0
 
 
-_LATER_HINT = "Try later, or tell the person."
+_LATER_HINT = "Try later, or tell the user."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +33,18 @@ class EngineRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineAdapter:
-    """How to query one search engine: its variable, its request and how its results are parsed."""
+    """How to query one search engine: its variable, its request and its result parser."""
 
     name: str
     variable: str = ""
     """The environment variable that configures it: its API key, or its URL if it needs no key."""
     home: str = ""
-    """The base URL of the search engine; empty for one that each user hosts."""
+    """The base URL of the search engine; empty for a self-hosted one."""
     ask: Callable[[WebQuery, Url, str], EngineRequest]
     read: Callable[[bytes], Sequence[WebSearchHit]]
-    """Parses the results; raises ordinary Python errors (KeyError, …) for an unexpected answer."""
+    """Parses the results; raises ordinary Python errors (KeyError, …) for an unexpected response."""
     busy: frozenset[int] = frozenset({429})
-    """HTTP status codes that mean that the engine is rate-limited."""
+    """HTTP status codes that mean that we are rate-limited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,26 +58,24 @@ class ConfiguredEngine:
     def parse_response(
         self, status: int, retry_after: float | None, data: bytes, query: WebQuery
     ) -> WebSearchHits:
-        """Parse the engine's response to a query; raises when it is rate-limited or failed."""
+        """Parse the engine's response to a query; raises if it was rate-limited or failed."""
         name = self.adapter.name
         if status in self.adapter.busy:
             when = (
                 "Try later."
                 if retry_after is None
-                else f"Try in {min(retry_after, MOST_RETRY_SECONDS):.0f} s."
+                else f"Try again in {min(retry_after, MOST_RETRY_SECONDS):.0f} s."
             )
-            raise RateLimited(f"{name} does not answer any more questions now ({status}).", hint=when)
+            raise RateLimited(f"{name} is rate-limiting searches ({status}).", hint=when)
         if status in {401, 403}:
-            hint = f"A person should look at {self.adapter.variable or 'its settings'}."
-            raise Unreachable(f"{name} does not let us search ({status}).", hint=hint)
+            hint = f"Ask the user to check {self.adapter.variable or 'its settings'}."
+            raise Unreachable(f"{name} denied the search ({status}).", hint=hint)
         if status != 200:
-            raise Unreachable(f"{name} answers {status} instead of results.", hint=_LATER_HINT)
+            raise Unreachable(f"{name} returned status {status} instead of results.", hint=_LATER_HINT)
         try:
             found = self.adapter.read(data)
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise Unreachable(
-                f"{name} answers with something else than results.", hint=_LATER_HINT
-            ) from error
+            raise Unreachable(f"{name} returned an unexpected response.", hint=_LATER_HINT) from error
         whole = [each for each in found if _is_address(each.url)]
         return WebSearchHits(engine=name, findings=tuple(whole[: query.most]))
 
@@ -93,21 +91,21 @@ def _is_address(url: str) -> bool:
 
 
 def query_url(base: Url, path: str, **fields: object) -> Url:
-    """A URL with a search as its query parameters."""
+    """Return a URL with a search as its query parameters."""
     return base.at(f"{base.rest.rstrip('/')}{path}?{urlencode(fields)}")
 
 
 def json_request(
     base: Url, path: str, headers: Mapping[str, str], fields: Mapping[str, object]
 ) -> EngineRequest:
-    """A POST request with a search as JSON."""
+    """Return a POST request with a search as JSON."""
     body = json.dumps(fields).encode()
     url = base.at(f"{base.rest.rstrip('/')}{path}")
     return EngineRequest(url=url, headers={"Content-Type": "application/json", **headers}, body=body)
 
 
 def search_hit_of_entry(entry: Mapping[str, Any], *, excerpt: str, published: str = "") -> WebSearchHit:
-    """A search result from the fields `title` and `url`, which all engines share, and an excerpt."""
+    """Build a search result from `title` and `url`, which all engines have, and an excerpt field."""
     return WebSearchHit(
         title=_one_line(entry.get("title")),
         url=str(entry["url"]),
@@ -131,8 +129,8 @@ def _brave_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
 def _brave_results(data: bytes) -> list[WebSearchHit]:
     found = json.loads(data)
     if found["type"] != "search":
-        raise ValueError("not what a search answers")
-    # A search that finds nothing has no part for the web.
+        raise ValueError("not a search response")
+    # Without results, the response has no `web` part.
     entries = found.get("web", {}).get("results", [])
     plain = [{**each, "description": without_tags(each.get("description") or "")} for each in entries]
     return [search_hit_of_entry(each, excerpt="description", published="age") for each in plain]
@@ -161,20 +159,18 @@ def _duckduckgo_request(query: WebQuery, base: Url, key: str) -> EngineRequest: 
 
 def _duckduckgo_results(data: bytes) -> list[WebSearchHit]:
     if any(mark in data for mark in _DUCKDUCKGO_CHALLENGES):
-        raise RateLimited(
-            "duckduckgo takes us for a robot and wants a puzzle solved.", hint="Do not try again soon."
-        )
+        raise RateLimited("duckduckgo suspects a bot and asks for a CAPTCHA.", hint="Don't retry soon.")
     page = data.decode("utf-8", "replace")
     found = [
         entry for entry in map(_duckduckgo_finding, _DUCKDUCKGO_RESULT.split(page)[1:]) if entry is not None
     ]
     if not found and "no-results" not in page and "No results" not in page:
-        raise ValueError("neither results nor their absence")
+        raise ValueError("neither results nor a no-results message")
     return found
 
 
 def _duckduckgo_finding(piece: str) -> WebSearchHit | None:
-    """One result of a DuckDuckGo page; None for an advertisement."""
+    """Parse one result of a DuckDuckGo page; None for an advertisement."""
     kind = piece.partition(">")[0]
     title, excerpt = _DUCKDUCKGO_TITLE.search(piece), _DUCKDUCKGO_EXCERPT.search(piece)
     href = _DUCKDUCKGO_HREF.search(title[1]) if title else None
@@ -188,7 +184,7 @@ def _duckduckgo_finding(piece: str) -> WebSearchHit | None:
 
 
 def _duckduckgo_target(href: str) -> str:
-    """The real URL of a DuckDuckGo result, which links to a redirect."""
+    """Return the real URL of a DuckDuckGo result, which links to a redirect."""
     parts = urlsplit(f"https:{href}" if href.startswith("//") else href)
     onward = parse_qs(parts.query).get("uddg")
     return onward[0] if onward else parts.geturl()
@@ -203,7 +199,7 @@ DUCKDUCKGO = EngineAdapter(
     home="https://html.duckduckgo.com",
     ask=_duckduckgo_request,
     read=_duckduckgo_results,
-    busy=frozenset({202, 429}),  # it says "accepted" to those whom it will not answer
+    busy=frozenset({202, 429}),  # it sends 202 "accepted" to clients it blocks
 )
 
 
@@ -254,7 +250,7 @@ def _searxng_request(query: WebQuery, base: Url, key: str) -> EngineRequest:  # 
 def _searxng_results(data: bytes) -> list[WebSearchHit]:
     found = json.loads(data)
     if not found["results"] and found.get("unresponsive_engines"):
-        raise ValueError("none of the engines behind it answers")
+        raise ValueError("none of its engines responded")
     return [
         search_hit_of_entry(each, excerpt="content", published="publishedDate") for each in found["results"]
     ]
@@ -285,13 +281,13 @@ TAVILY = EngineAdapter(
     home="https://api.tavily.com",
     ask=_tavily_request,
     read=_tavily_results,
-    busy=frozenset({429, 432, 433}),  # too fast; the plan's limit; the limit of what is paid by use
+    busy=frozenset({429, 432, 433}),  # too many requests; plan limit; pay-as-you-go limit
 )
 
 SEARCH_ENGINES: tuple[EngineAdapter, ...] = (BRAVE, TAVILY, EXA, KAGI, SEARXNG, DUCKDUCKGO)
 """All search engines; when several are configured, the first one is used."""
 SEARCH_ENGINE_VARIABLE = "HANDTOOLS_SEARCH"
-"""Environment variable that names the search engine, necessary for one without a key."""
+"""Environment variable that names the search engine, required for one without a key."""
 SEARCH_ENGINE_URL_VARIABLE = "HANDTOOLS_SEARCH_URL"
 """Environment variable with another URL for the engine named by `HANDTOOLS_SEARCH`."""
 
@@ -299,7 +295,7 @@ _KEY_CHARACTERS = re.compile(r"[\x21-\x7e]+")
 
 
 def configured_engine(environment: Mapping[str, str]) -> ConfiguredEngine | None:
-    """The search engine that the environment configures; None without one."""
+    """Return the search engine configured in the environment; None if there is none."""
     choice = environment.get(SEARCH_ENGINE_VARIABLE, "").strip().lower()
     for adapter in SEARCH_ENGINES:
         given = environment.get(adapter.variable, "").strip() if adapter.variable else ""
@@ -309,7 +305,7 @@ def configured_engine(environment: Mapping[str, str]) -> ConfiguredEngine | None
             )
     if choice:
         names = ", ".join(adapter.name for adapter in SEARCH_ENGINES)
-        raise HostError(f"{SEARCH_ENGINE_VARIABLE} names no engine that we know: {names}.")
+        raise HostError(f"{SEARCH_ENGINE_VARIABLE} names an unknown search engine. Use one of: {names}.")
     return None
 
 
@@ -318,9 +314,9 @@ def _configured(adapter: EngineAdapter, given: str, address: str) -> ConfiguredE
     home = address or adapter.home or given
     if not home or (keyed and not given):
         return None
-    # Checked here, where it can't be in the message: a library would quote the header that it can't send.
+    # Checked here, because the HTTP library's error would quote the header with the key.
     if keyed and not _KEY_CHARACTERS.fullmatch(given):
-        raise HostError(f"{adapter.variable} holds characters that no key has.")
+        raise HostError(f"{adapter.variable} contains characters that are not valid in an API key.")
     return ConfiguredEngine(adapter=adapter, url=_engine_url(home), key=given if keyed else "")
 
 
@@ -328,4 +324,4 @@ def _engine_url(address: str) -> Url:
     try:
         return parse_url(address)
     except BadUrl as problem:
-        raise HostError(f"The address of the search engine can't be used. {problem}") from problem
+        raise HostError(f"Invalid search engine URL. {problem}") from problem

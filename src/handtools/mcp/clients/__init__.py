@@ -1,1 +1,1 @@
-"""AI clients whose config files `handtools install` edits to add our MCP server. Start with `client_setup`."""
+"""AI clients whose config files `handtools install` edits to add our MCP server; see `client_setup`."""

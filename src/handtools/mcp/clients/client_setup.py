@@ -1,7 +1,4 @@
-"""The table of supported AI clients with their config files, and planning the edits to install or uninstall.
-
-ADR 130.
-"""
+"""The supported AI clients and their config files, and the planned edits for install and uninstall."""
 
 import json
 import os
@@ -32,14 +29,14 @@ from handtools.mcp.clients.config_edits import (
 )
 
 ENTRY_NAME = "handtools"
-_HOME_PURPOSE = "settings of this client"
+_HOME_PURPOSE = "this client's settings"
 McpServerCommand = tuple[str, list[str]]
-"""The program and arguments with which a client starts our MCP server."""
+"""The program and arguments that a client runs to start our MCP server."""
 
 
 @dataclass(frozen=True, slots=True)
 class DisableToolsEdits:
-    """The edits of a client's config file that disable its built-in file and shell tools."""
+    """The edits to a client's config file that disable its built-in file and shell tools."""
 
     file: Callable[[Path], Path]
     edits: tuple[ConfigEdit, ...]
@@ -48,24 +45,24 @@ class DisableToolsEdits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownClient:
-    """An AI client that `handtools install` supports: its config file and where our server entry goes in it."""
+    """An AI client that `handtools install` supports: its config file and the place of our entry in it."""
 
     name: str
     title: str
     file: Callable[[Path], Path]
-    """Gives the path of the client's config file for a workspace."""
+    """Returns the path of the client's config file for a workspace."""
     keys: tuple[str, ...]
     """The keys that lead to our server entry inside the config file."""
     entry: Callable[[McpServerCommand], Mapping[str, Any]]
     shape: ConfigFormat = "json"
     scope: Literal["project", "user"] = "project"
-    """Whether the config file belongs to the project, and can be committed, or to one user."""
+    """Whether the config file belongs to the project and can be committed, or to one user."""
     folder: str | None = None
-    """The text that means the workspace folder in the server entry; None where the full path is needed."""
+    """The text for the workspace folder in the server entry; None if the full path is needed."""
     own_tools: tuple[DisableToolsEdits, ...] = ()
     kept_tools: str = ""
     """Message about built-in tools that no setting can disable, and what to do instead."""
-    after: str = "Start it again, or reload its servers."
+    after: str = "Restart it, or reload its MCP servers."
 
     def server(self, launch: McpServerCommand) -> ServerEntryEdit:
         """The edit that adds our MCP server entry to the client's config."""
@@ -81,12 +78,12 @@ def _typed_entry(launch: McpServerCommand) -> Mapping[str, Any]:
 
 
 def _claude_entry(launch: McpServerCommand) -> Mapping[str, Any]:
-    # Otherwise it hides our tools behind a search, and its first turn does not wait for them.
+    # Otherwise it hides our tools behind a tool search, and its first turn does not wait for them.
     return {**_typed_entry(launch), "alwaysLoad": True}
 
 
 def _qwen_entry(launch: McpServerCommand) -> Mapping[str, Any]:
-    # As with Claude Code.
+    # For the same reason as in Claude Code.
     return {**_plain_entry(launch), "alwaysLoadTools": True}
 
 
@@ -126,7 +123,7 @@ def _in_config(*parts: str) -> Callable[[Path], Path]:
 
 
 def _in_workspace(*names: str) -> Callable[[Path], Path]:
-    """A function that picks the first existing one of these files in a workspace, else the last one."""
+    """Return a function that picks the first of these files that exists in a workspace, or the last one."""
 
     def place(workspace: Path) -> Path:
         files = [workspace / name for name in names]
@@ -144,7 +141,7 @@ def _claude_desktop_file(workspace: Path) -> Path:
 
 
 def _deny_tools(*tools: str) -> tuple[ConfigEdit, ...]:
-    # The last one is put first in the file.
+    # Each edit is inserted at the top of the file, so reverse the order.
     return tuple(SettingEdit(("permission", tool), "deny") for tool in reversed(tools))
 
 
@@ -155,7 +152,7 @@ _OPENCODE, _KILO = (
 )
 _CRUSH, _CODEX = _in_workspace(".crush.json", "crush.json"), _in_workspace(".codex/config.toml")
 _GEMINI, _QWEN = _in_workspace(".gemini/settings.json"), _in_workspace(".qwen/settings.json")
-_NO_SETTING = "It has no such setting in a file: switch them off in its own window of tools."
+_NO_SETTING = "It has no config file setting for this. Turn them off in its tools window."
 KNOWN_CLIENTS: dict[str, KnownClient] = {
     client.name: client
     for client in (
@@ -165,12 +162,12 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
             own_tools=(DisableToolsEdits(_in_workspace(".claude/settings.json"), (
                 ListItemsEdit(("permissions", "deny"), (
                     "Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep", "Monitor")),)),),
-            after="Claude Code asks once whether it may use the server of this folder.",
+            after="Claude Code asks once for permission to use this folder's server.",
         ),
         KnownClient(
             name="claude-desktop", title="Claude Desktop", file=_claude_desktop_file, keys=SERVER_ENTRY_KEY_PATH,
             entry=_plain_entry,
-            scope="user", kept_tools="It has no file or shell tools of its own.",
+            scope="user", kept_tools="It has no built-in file or shell tools.",
         ),
         KnownClient(
             name="cursor", title="Cursor", file=_in_workspace(".cursor/mcp.json"), keys=SERVER_ENTRY_KEY_PATH,
@@ -193,14 +190,14 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
             own_tools=(DisableToolsEdits(_CODEX, (
                 SettingEdit(("features", "shell_tool"), value=False), SettingEdit(("sandbox_mode",), "read-only"),
                 SettingEdit(("mcp_servers", ENTRY_NAME, "required"), value=True)), "toml"),),
-            kept_tools="Codex has no setting for apply_patch and view_image: the read-only sandbox refuses what"
-            " apply_patch would write, or asks you.",
-            after="Codex reads it in a folder that you trust; it asks when it is started there.",
+            kept_tools="Codex has no setting for apply_patch and view_image. Its read-only sandbox refuses"
+            " what apply_patch would write, or asks you.",
+            after="Codex reads it only in a folder that you trust. It asks when you start it there.",
         ),
         KnownClient(
             name="goose", title="goose", file=_in_config("goose", "config.yaml"), keys=("extensions", ENTRY_NAME),
             entry=_goose_entry, shape="yaml", scope="user",
-            kept_tools="Its own tools are the extension `developer`: `goose configure` switches it off.",
+            kept_tools="Its tools are the extension `developer`. Disable it with `goose configure`.",
         ),
         KnownClient(
             name="gemini", title="Gemini CLI", file=_GEMINI, keys=SERVER_ENTRY_KEY_PATH, entry=_plain_entry,
@@ -209,7 +206,7 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
                 ListItemsEdit(("tools", "exclude"), (
                     "run_shell_command", "read_file", "read_many_files", "write_file", "replace", "glob",
                     "grep_search", "list_directory", "list_background_processes", "read_background_output")),)),),
-            after="Gemini CLI reads it in a folder that you trust.",
+            after="Gemini CLI reads it only in a folder that you trust.",
         ),
         KnownClient(
             name="qwen", title="Qwen Code", file=_QWEN, keys=SERVER_ENTRY_KEY_PATH, entry=_qwen_entry, folder=".",
@@ -217,7 +214,7 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
                 ListItemsEdit(("tools", "exclude"), (
                     "run_shell_command", "read_file", "write_file", "edit", "notebook_edit", "glob",
                     "grep_search", "list_directory")),)),),
-            kept_tools="Qwen Code's memory keeps tools of its own, for its own folder.",
+            kept_tools="Qwen Code's memory feature keeps its own tools, for its own folder.",
         ),
         KnownClient(
             name="windsurf", title="Windsurf", file=_in_home(".codeium", "windsurf", "mcp_config.json"),
@@ -247,7 +244,7 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
             own_tools=(DisableToolsEdits(_in_home(".continue", "permissions.yaml"), (
                 ListItemsEdit(("exclude",), ("Bash", "Read", "List", "Write", "Edit", "MultiEdit", "Search")),),
                 "yaml"),),
-            kept_tools="`cn --auto` allows everything again: start it without.",
+            kept_tools="`cn --auto` allows all tools again. Start it without --auto.",
         ),
         KnownClient(
             name="cline", title="Cline", file=_in_home(".cline", "data", "settings", "cline_mcp_settings.json"),
@@ -261,9 +258,9 @@ KNOWN_CLIENTS: dict[str, KnownClient] = {
             keys=SERVER_ENTRY_KEY_PATH,
             entry=_typed_entry,
             folder=".",
-            kept_tools="It has no such setting in a file. Start it with --excluded-tools=bash,read_bash,list_bash,"
-            "stop_bash,view,create,edit,glob,grep",
-            after="Copilot CLI reads it in a folder that you trust.",
+            kept_tools="It has no config file setting for this. Start it with --excluded-tools=bash,"
+            "read_bash,list_bash,stop_bash,view,create,edit,glob,grep",
+            after="Copilot CLI reads it only in a folder that you trust.",
         ),
     )
 }  # fmt: skip
@@ -272,27 +269,27 @@ _ENTRY_FOLDER = re.compile(r'"mcp"\s*,\s*("(?:[^"\\]|\\.)*")')
 
 
 class UnreadableClientConfig(UsageError):
-    """A client's config file can't be parsed or edited safely; the message names the file."""
+    """A client's config file can't be parsed or edited safely. The message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedConfigChange:
-    """One planned change of a config file: its text before and after, None where the file does not exist."""
+    """One planned config file change: its text before and after, None where the file does not exist."""
 
     file: Path
     before: str | None
     after: str | None
     installed: InstalledFile | None
-    """What the install record shall keep about the file, for uninstall; None removes it from the record."""
+    """Entry for the install record, used by uninstall; None removes the file from the record."""
 
 
 def install_config_edits(
     client: KnownClient, workspace: Path, launch: McpServerCommand, *, only_ours: bool
 ) -> dict[Path, tuple[ConfigFormat, list[ConfigEdit]]]:
-    """The config edits that installing into a client makes, by file.
+    """The config edits that install our server in a client, by file.
 
-    The file with the MCP server entry comes first; `only_ours` adds the edits that disable the client's built-in
-    tools.
+    The file with the MCP server entry is first. `only_ours` adds the edits that disable the client's
+    built-in tools.
     """
     files: dict[Path, tuple[ConfigFormat, list[ConfigEdit]]] = {
         client.file(workspace): (client.shape, [client.server(launch)])
@@ -310,7 +307,7 @@ def plan_install(
     *,
     only_ours: bool,
 ) -> list[PlannedConfigChange]:
-    """The file changes that install our MCP server into a client's config; files that need none are left out.
+    """The file changes that install our MCP server in a client's config. Unchanged files are omitted.
 
     `only_ours` also disables the client's built-in tools.
     """
@@ -320,7 +317,7 @@ def plan_install(
     for file, (shape, _) in every.items():
         text, known = read_config(file), record.find(file)
         if client.folder is None and file == client.file(workspace) and _is_elsewhere(known, workspace):
-            known = None  # Another project's: it comes back when this one goes.
+            known = None  # Another project's entry: uninstalling this project restores it.
         with _naming_file(file):
             base = known.restored(shape, text) if known and text is not None else text
             edits = asked[file][1] if file in asked else []
@@ -338,9 +335,9 @@ def plan_install(
 def plan_uninstall(
     client: KnownClient, workspace: Path, launch: McpServerCommand, record: InstallRecord
 ) -> list[PlannedConfigChange]:
-    """The file changes of an uninstall: each config file as it was before the install.
+    """The file changes of an uninstall: they restore each config file to its state before the install.
 
-    Without a record of the install, only our entries are removed.
+    Without an install record, only our entries are removed.
     """
     changes = []
     for file, (shape, edits) in install_config_edits(client, workspace, launch, only_ours=True).items():
@@ -361,7 +358,7 @@ def plan_uninstall(
 def conflicting_entry_folder(client: KnownClient, workspace: Path, launch: McpServerCommand) -> str | None:
     """The other folder that our entry in a client's config already serves, or `something else`.
 
-    None when there is no entry, or it is for this workspace.
+    None if there is no entry or it is for this workspace.
     """
     text = read_config(client.file(workspace))
     with _naming_file(client.file(workspace)):
@@ -409,4 +406,4 @@ def _naming_file(file: Path) -> Iterator[None]:
     try:
         yield
     except UsageError as problem:
-        raise UnreadableClientConfig(f"{file} is left as it is. {problem}") from problem
+        raise UnreadableClientConfig(f"{file} was not changed. {problem}") from problem

@@ -1,4 +1,4 @@
-"""Apply edits to a client's config file (JSON, TOML, YAML), record what they replaced, and revert them later."""
+"""Apply edits to a client's config file (JSON, TOML, YAML), record what they replaced, and revert them."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ ConfigFormat = Literal["json", "toml", "yaml"]
 
 @dataclass(frozen=True, slots=True)
 class ServerEntryEdit:
-    """Config edit: set our MCP server entry. It is replaced and removed as a whole, even if people changed it."""
+    """Config edit: set our MCP server entry. It is replaced or removed entirely, even if edited by hand."""
 
     keys: tuple[str, ...]
     value: Any
@@ -32,7 +32,7 @@ class SettingEdit:
 
 @dataclass(frozen=True, slots=True)
 class ListItemsEdit:
-    """Config edit: add items to a list in the config, which may hold other items."""
+    """Config edit: add items to a list in the config, which may contain other items."""
 
     keys: tuple[str, ...]
     items: tuple[str, ...]
@@ -43,16 +43,16 @@ ConfigEdit = ServerEntryEdit | SettingEdit | ListItemsEdit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedEdit:
-    """A config edit that was applied, with what is needed to revert it."""
+    """An applied config edit, with the data needed to revert it."""
 
     kind: Literal["entry", "setting", "items"]
     keys: tuple[str, ...]
     before: str | None = None
     """The source text of the value that the edit replaced; None if there was none."""
     ours: str | None = None
-    """The source text that the edit wrote; if a setting differs from it now, a person changed it, and it stays."""
+    """The source text that the edit wrote. A setting that differs was changed by the user and is kept."""
     items: tuple[str, ...] = ()
-    """The list items that the edit added, without those that were there before."""
+    """The list items that the edit added, without those that were already there."""
 
 
 class ConfigEditor(Protocol):
@@ -83,7 +83,7 @@ LIST_EDITORS: dict[ConfigFormat, ListConfigEditor] = {"json": jsonc_edit, "yaml"
 def apply_edits(
     shape: ConfigFormat, text: str, edits: Sequence[ConfigEdit]
 ) -> tuple[str, list[AppliedEdit]]:
-    """Apply edits to a config text. Returns the new text and, for each edit, what is needed to revert it."""
+    """Apply edits to a config text. Returns the new text and the data needed to revert each edit."""
     form = CONFIG_EDITORS[shape]
     applied: list[AppliedEdit] = []
 
@@ -105,7 +105,7 @@ def apply_edits(
 
 
 def revert_edits(shape: ConfigFormat, text: str, applied: Sequence[AppliedEdit]) -> str:
-    """Remove applied edits from a config text, last one first; what people changed since is kept."""
+    """Revert applied edits in a config text, last one first. Later changes by the user are kept."""
     form = CONFIG_EDITORS[shape]
 
     def changed(plain: str) -> str:
@@ -130,9 +130,9 @@ def config_value_text(shape: ConfigFormat, text: str, keys: Sequence[str]) -> st
 
 
 def config_edits_present(shape: ConfigFormat, text: str, edits: Sequence[ConfigEdit]) -> list[AppliedEdit]:
-    """Which of the edits a config text already contains, in a form that can be reverted.
+    """The edits that a config text already contains, in a form that can be reverted.
 
-    For files that have no install record.
+    For files without an install record.
     """
     form, plain = CONFIG_EDITORS[shape], _plain_lines(text)
     found: list[AppliedEdit] = []
@@ -156,7 +156,7 @@ def config_edits_present(shape: ConfigFormat, text: str, edits: Sequence[ConfigE
 def _without_items(form: ListConfigEditor, text: str, edit: AppliedEdit) -> str:
     left = form.remove_list_items(text, edit.keys, edit.items)
     there = form.find_value_text(left, edit.keys)
-    # A list that we made goes when nothing else is in it.
+    # Remove a list that we created if it is empty now.
     if edit.before is None and there is not None and not there.strip("[] \n"):
         return form.remove_value(left, edit.keys)
     return left
@@ -167,7 +167,7 @@ def _plain_lines(text: str) -> str:
 
 
 def _change_plain_lines(text: str, change: Callable[[str], str]) -> str:
-    """Change a text whose CRLF line ends and byte order mark are hidden from `change` and put back afterwards."""
+    """Apply `change` to a text without its CRLF line ends and byte order mark, then restore them."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     returns = "\r\n" in text and text.count("\r\n") == text.count("\n")
     plain = text.removeprefix(mark)
@@ -182,7 +182,7 @@ INSTALL_RECORD_NAME = "clients.json"
 class InstalledFile:
     """The record of one config file that install changed.
 
-    It keeps the replaced part of the text, not a copy of the person's settings.
+    It stores the replaced part of the text, not a copy of the user's settings.
     """
 
     workspace: str
@@ -204,7 +204,7 @@ class InstalledFile:
         *,
         made_folder: bool,
     ) -> "InstalledFile":
-        """Record a change from `before` to `after`: where they differ, and what was there."""
+        """Record a change from `before` to `after`: where they differ, and the old text there."""
         old = before or ""
         start = common_prefix_length(old, after)
         end = common_suffix_length(old[start:], after[start:])
@@ -215,9 +215,9 @@ class InstalledFile:
         )  # fmt: skip
 
     def restored(self, shape: ConfigFormat, text: str) -> str | None:
-        """The config text as before the install; None if the file did not exist then.
+        """The config text as it was before the install; None if the file did not exist then.
 
-        It is exact if nobody changed the file since; else our edits are reverted in the present text.
+        It is exact if the file has not changed since. Otherwise our edits are reverted in the current text.
         """
         if _text_digest(text) == self.after_digest:
             before = text[: self.start] + self.old + text[len(text) - self.end :]
@@ -227,7 +227,7 @@ class InstalledFile:
 
 
 class InstallRecord:
-    """The JSON file, in a user's state folder, that lists the config files that install changed, by path."""
+    """The JSON file in the user's state folder that lists the config files that install changed."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / INSTALL_RECORD_NAME
@@ -245,7 +245,7 @@ class InstallRecord:
         return InstalledFile(**{**found, "edits": edits})
 
     def keep(self, file: Path, installed: InstalledFile | None) -> None:
-        """Record the change of a config file, or remove it from the record with None, and save."""
+        """Record the change of a config file, or delete its record if None, and save."""
         self._files.pop(str(file), None)
         if installed is not None:
             self._files[str(file)] = asdict(installed)
@@ -262,7 +262,7 @@ class InstallRecord:
         try:
             found: dict[str, Any] = json.loads(self._file.read_bytes())
         except (OSError, ValueError):
-            # Without it `uninstall` still takes out what is ours; it only can't tell what was there before.
+            # Without it `uninstall` still removes our entries, but can't restore what they replaced.
             return {}
         return found
 

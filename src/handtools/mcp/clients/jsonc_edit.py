@@ -1,4 +1,4 @@
-"""Edit JSON with comments as text: get, set and remove values and list items; the rest stays byte for byte."""
+"""Edit JSON with comments as text: get, set and remove values and list items, leaving the rest as is."""
 
 import json
 import re
@@ -12,12 +12,12 @@ _SPACE_OR_COMMENT = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _PLAIN = re.compile(r"[^\s,\]}/]+")
 _MOST_DEPTH = 100
-"""How deep objects and lists are followed; no client's settings are nearly as deep."""
+"""Maximum nesting depth of objects and lists. No client's settings come close to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonMemberSpan:
-    """Offsets of one object member in the JSON text: where its key starts, where its value starts and ends."""
+    """Offsets of an object member in the JSON text: start of its key, start and end of its value."""
 
     key: str
     start: int
@@ -41,7 +41,7 @@ def find_value_text(text: str, path: Sequence[str]) -> str | None:
 
 
 def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
-    """Set the value at a path of keys to given JSON source text; returns the new config text."""
+    """Set the value at a path of keys to the given JSON source text. Returns the new config text."""
     if _member(text, path) is None:
         text = set_value(text, path, None)
     member = _member(text, path)
@@ -50,14 +50,14 @@ def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
 
 
 def missing_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
-    """Those of the items that the JSON list at a path of keys lacks."""
+    """The items that are missing from the JSON list at a path of keys."""
     member = _member(text, path)
     there = [] if member is None else [_parsed(text[start:end]) for start, end in _items(text, member)]
     return [item for item in items if item not in there]
 
 
 def add_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
-    """Add items at the front of the JSON list at a path of keys, in its layout; returns the new config text."""
+    """Prepend items to the JSON list at a path of keys, keeping its layout. Returns the new config text."""
     member = _member(text, path)
     if member is None:
         return set_value(text, path, list(items))
@@ -68,14 +68,14 @@ def add_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
         return (
             f"{text[:place]}{', '.join(written)}{inside if inside.strip() else ''}{text[member.end - 1 :]}"
         )
-    # Each item takes the space that stands before the first one, so that the list looks as it did.
+    # Give each item the whitespace of the first one, to keep the list's layout.
     lead = text[place : there[0][0]]
     gap = "" if lead.strip() else lead
     return text[:place] + "".join(f"{gap}{item}," for item in written) + text[place:]
 
 
 def remove_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
-    """Remove items, each with its comma, from the JSON list at a path of keys; returns the new config text."""
+    """Remove items and their commas from the JSON list at a path of keys. Returns the new config text."""
     for item in items:
         member = _member(text, path)
         if member is None:
@@ -87,7 +87,7 @@ def remove_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> s
         start, end = there[at]
         after = _skip(text, end)
         if text[after] == ",":
-            # What stands before the item goes with it, so that the next one is where this one was.
+            # Also remove the whitespace before the item, so that the next one takes its place.
             lead = _space_before(text, start)
             text = text[:lead] + text[after + 1 :]
         elif at:
@@ -99,7 +99,7 @@ def remove_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> s
 
 
 def set_value(text: str, path: Sequence[str], value: Any) -> str:
-    """Set a value at a path of keys in JSON text, creating missing objects; returns the new config text."""
+    """Set a value at a path of keys in JSON text, creating missing objects. Returns the new config text."""
     if not text.strip():
         text = "{}\n"
     outer = _object(text, _skip(text, 0))
@@ -117,7 +117,7 @@ def set_value(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def remove_value(text: str, path: Sequence[str]) -> str:
-    """Remove the member at a path of keys from JSON text, with objects that become empty.
+    """Remove the member at a path of keys from JSON text, and any objects that become empty.
 
     Returns the text unchanged if the member does not exist.
     """
@@ -153,7 +153,7 @@ def _member(text: str, path: Sequence[str]) -> JsonMemberSpan | None:
 def _items(text: str, member: JsonMemberSpan) -> list[tuple[int, int]]:
     """The start and end offsets of each item of a JSON list."""
     if text[member.value] != "[":
-        raise UsageError("The configuration has something else where a list should be.")
+        raise UsageError("The configuration has another type of value where a list is expected.")
     items: list[tuple[int, int]] = []
     here = _skip(text, member.value + 1)
     while text[here] != "]":
@@ -201,16 +201,16 @@ def _written(value: Any, depth: int) -> str:
 
 def _object(text: str, at: int, depth: int = 0) -> JsonObjectSpan:
     if at >= len(text) or text[at] != "{":
-        raise UsageError("The configuration has something else where an object should be.")
+        raise UsageError("The configuration has another type of value where an object is expected.")
     members: list[JsonMemberSpan] = []
     here = _skip(text, at + 1)
     while here < len(text) and text[here] != "}":
         string = _STRING.match(text, here)
         if string is None:
-            raise UsageError("The configuration is no JSON that can be changed safely.")
+            raise UsageError("The configuration is not JSON that can be changed safely.")
         colon = _skip(text, string.end())
         if text[colon : colon + 1] != ":":
-            raise UsageError("The configuration is no JSON that can be changed safely.")
+            raise UsageError("The configuration is not JSON that can be changed safely.")
         value = _skip(text, colon + 1)
         end = _end(text, value, depth + 1)
         members.append(JsonMemberSpan(_parsed(string[0]), here, value, end))
@@ -218,7 +218,7 @@ def _object(text: str, at: int, depth: int = 0) -> JsonObjectSpan:
         if text[here : here + 1] == ",":
             here = _skip(text, here + 1)
     if here >= len(text):
-        raise UsageError("The configuration ends in the middle.")
+        raise UsageError("The configuration is incomplete: a closing brace is missing.")
     return JsonObjectSpan(at, here, tuple(members))
 
 
@@ -226,13 +226,13 @@ def _parsed(written: str) -> Any:
     try:
         return json.loads(written)
     except ValueError as problem:
-        raise UsageError("The configuration is no JSON that can be changed safely.") from problem
+        raise UsageError("The configuration is not JSON that can be changed safely.") from problem
 
 
 def _end(text: str, at: int, depth: int = 0) -> int:
     """The end offset of the JSON value that starts at an offset."""
     if depth > _MOST_DEPTH:
-        raise UsageError("The configuration is nested too deep to be changed safely.")
+        raise UsageError("The configuration is nested too deeply to be changed safely.")
     if text[at : at + 1] == "{":
         return _object(text, at, depth).end + 1
     if text[at : at + 1] == "[":
@@ -244,7 +244,7 @@ def _end(text: str, at: int, depth: int = 0) -> int:
         return here + 1
     found = _STRING.match(text, at) or _PLAIN.match(text, at)
     if found is None:
-        raise UsageError("The configuration is no JSON that can be changed safely.")
+        raise UsageError("The configuration is not JSON that can be changed safely.")
     return found.end()
 
 

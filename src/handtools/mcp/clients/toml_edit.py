@@ -1,4 +1,4 @@
-"""Edit TOML as text: get, set and remove whole tables and single values; the rest stays as it was."""
+"""Edit TOML as text: get, set and remove tables and single values, leaving the rest unchanged."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _VALUE = r"(\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s#,\[\]{}\"']+)"
 
 
 def find_value_text(text: str, path: Sequence[str]) -> str | None:
-    """The TOML source text at a path of keys: a table with its header, or a value; None if there is neither."""
+    """The TOML source at a path of keys: a table with its header, or a value; None if neither exists."""
     block = _table(path).search(text)
     if block is not None:
         return block[0].strip("\n") + "\n"
@@ -22,29 +22,29 @@ def find_value_text(text: str, path: Sequence[str]) -> str | None:
 
 
 def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
-    """Put given TOML source text (a table or a value) at a path of keys; returns the new config text."""
+    """Put the given TOML source text (a table or value) at a path of keys. Returns the new config text."""
     if written.lstrip().startswith("["):
         return _appended(remove_value(text, path), written)
     return _set(text, path, written)
 
 
 def set_value(text: str, path: Sequence[str], value: Any) -> str:
-    """Set a value at a path of keys in TOML text; a mapping becomes a table at the end of the file.
+    """Set a value at a path of keys in TOML text. A mapping becomes a table at the end of the file.
 
-    Returns the new config text; raises `UsageError` if parsing it does not give the value back.
+    Returns the new config text. Raises `UsageError` if parsing it does not return the value.
     """
     _understood(text)
     if not isinstance(value, Mapping):
         return _checked(_set(text, path, json.dumps(value)), path, value)
-    # JSON's strings, lists and booleans are TOML's, too.
+    # JSON strings, lists and booleans are also valid TOML.
     lines = [f"[{'.'.join(path)}]", *(f"{key} = {json.dumps(item)}" for key, item in value.items())]
     return _checked(_appended(remove_value(text, path), "\n".join(lines) + "\n"), path, dict(value))
 
 
 def remove_value(text: str, path: Sequence[str]) -> str:
-    """Remove the table, with its subtables, or the value at a path of keys from TOML text.
+    """Remove the value, or the table and its subtables, at a path of keys from TOML text.
 
-    A table that becomes empty is removed too; returns the new config text.
+    A table that becomes empty is also removed. Returns the new config text.
     """
     _understood(text)
     block = _table(path)
@@ -106,7 +106,7 @@ def _set(text: str, path: Sequence[str], written: str) -> str:
     if start < 0:
         return _appended(text, f"[{'.'.join(path[:-1])}]\n{line}")
     gap = "\n" if start and not text[:start].endswith("\n") else ""
-    # Keys at the top stand apart from the first table.
+    # Separate top-level keys from the first table with a blank line.
     line += "\n" if not start and text.startswith("[") else ""
     return text[:start] + gap + line + text[start:]
 
@@ -117,7 +117,7 @@ def _appended(text: str, block: str) -> str:
 
 
 def _checked(text: str, path: Sequence[str], value: Any) -> str:
-    """Return the TOML text if parsing it gives the value at the path; else raise `UsageError`."""
+    """Return the TOML text, or raise `UsageError` if parsing it does not give the value at the path."""
     found: Any = _understood(text)
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -132,4 +132,4 @@ def _understood(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise UsageError(f"The configuration is no TOML: {problem}.") from problem
+        raise UsageError(f"The configuration is not valid TOML: {problem}.") from problem

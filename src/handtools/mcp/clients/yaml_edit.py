@@ -1,4 +1,4 @@
-"""Edit YAML as lines of text: get, set and remove a mapping or list items in a top-level section."""
+"""Edit YAML as lines of text: get, set and remove a mapping or list items of a top-level section."""
 
 import json
 import re
@@ -8,11 +8,11 @@ from typing import Any
 from handtools.core.errors import UsageError
 
 NAMED_ITEM_KEY = "[name=]"
-"""Key in a path which says that the section is a list of mappings, chosen by the `name` that follows."""
+"""Path key for a section that is a list of mappings. The next key is the `name` of the mapping."""
 
 
 def find_value_text(text: str, path: Sequence[str]) -> str | None:
-    """The YAML source lines at a path of keys: a top-level section, or our mapping in it; None if missing."""
+    """The YAML lines at a path of keys: a top-level section or our mapping in it; None if missing."""
     if len(path) == 1:
         section = re.search(
             rf"^{re.escape(path[0])}:[^\n]*\n((?:[ \t]+[^\n]*\n|- [^\n]*\n)*)", text, re.MULTILINE
@@ -23,12 +23,12 @@ def find_value_text(text: str, path: Sequence[str]) -> str | None:
 
 
 def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
-    """Put given YAML source lines at a path of keys, in place of what is there; returns the new config text."""
+    """Replace the lines at a path of keys with the given YAML source lines. Returns the new config text."""
     return _inserted(remove_value(text, path), path[0], written)
 
 
 def set_value(text: str, path: Sequence[str], value: Any) -> str:
-    """Write a mapping as the first entry of its top-level YAML section; returns the new config text."""
+    """Write a mapping as the first entry of its top-level YAML section. Returns the new config text."""
     lines = [f"{key}: {json.dumps(item)}" for key, item in value.items()]
     if NAMED_ITEM_KEY in path:
         block = "  - " + "\n    ".join(lines) + "\n"
@@ -47,19 +47,19 @@ def remove_value(text: str, path: Sequence[str]) -> str:
 
 
 def missing_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
-    """Those of the items that the YAML list at a path of keys lacks."""
+    """The items that are missing from the YAML list at a path of keys."""
     return [item for item in items if _word(path[0], item).search(text) is None]
 
 
 def add_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
-    """Add items at the front of the YAML list at a path of keys; returns the new config text."""
+    """Prepend items to the YAML list at a path of keys. Returns the new config text."""
     there = re.search(rf"^{re.escape(path[0])}:[ \t]*\n([ \t]*)- ", text, re.MULTILINE)
     indent = there[1] if there else "  "
     return _inserted(text, path[0], "".join(f"{indent}- {item}\n" for item in items))
 
 
 def remove_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
-    """Remove items from the YAML list at a path of keys; returns the new config text."""
+    """Remove items from the YAML list at a path of keys. Returns the new config text."""
     for item in items:
         found = _word(path[0], item).search(text)
         if found is not None:
@@ -83,7 +83,7 @@ def _word(section: str, item: str) -> re.Pattern[str]:
 
 
 def _above(section: str) -> str:
-    """A regex for a YAML section's heading and the lines in it that come before the entry looked for."""
+    """A regex for a YAML section's heading and its lines before the entry being searched for."""
     return rf"(^{re.escape(section)}:[ \t]*\n(?:[ \t]+[^\n]*\n|[ \t]*- [^\n]*\n|[ \t]*#[^\n]*\n|\n)*?)"
 
 

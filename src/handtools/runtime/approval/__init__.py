@@ -1,1 +1,1 @@
-"""Approval by a person: the gate that checks every effect, and the preview shown. Start with `gate`."""
+"""User approval: the gate that checks every effect, and the preview of a request. Start with `gate`."""

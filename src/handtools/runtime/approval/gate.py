@@ -1,7 +1,4 @@
-"""The approval gate: judges each effect by policy, asks a person if required, and stores lasting grants.
-
-ADR 1, 121.
-"""
+"""The approval gate: checks effects against the policy, asks the user if required, and stores grants."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -28,7 +25,7 @@ SHOWN_COMMAND_CHARS = 60
 
 
 def approval_grant_lines(effect: Effect, decisions: Iterable[Decision]) -> list[str]:
-    """Return one grant line for each target that needs approval; all must be stored to skip the question."""
+    """Return a grant line for each target that needs approval; the request is skipped if all are stored."""
     asked = [decision for decision in decisions if decision.verdict == "ask"]
     lines = (
         f"{effect.kind} {granted} ({each.rule})"
@@ -48,7 +45,7 @@ def _grant_targets(effect: Effect, target: str) -> list[str]:
 def _grant_command(run: CommandRun, target: str) -> list[str]:
     """Describe a command for a grant: its prefix and each option, or exactly this command by its digest.
 
-    A later command is covered if its own prefix and options are among those that were granted.
+    A later command is covered if its prefix and options were all granted.
     """
     parts = read_script(target).parts
     short = always_allow_prefix(parts[0]) if parts else None
@@ -58,13 +55,14 @@ def _grant_command(run: CommandRun, target: str) -> list[str]:
         options = map(quote_words, ((option,) for option in remembered_options(parts[0])))
         return [prefix, *(f"{prefix} with {_name_with_digest(each, each)}" for each in options)]
     first = with_visible_characters(target.strip().partition("\n")[0])[:SHOWN_COMMAND_CHARS]
-    # A lasting yes is to the words: agents change what they run, and it was chosen so that nobody is asked again.
+    # A lasting grant covers the words only, not the content of files: agents edit the programs they run,
+    # and the user chose not to be asked again.
     words_alone = replace(run, files=(), home_files=())
     return [f"exactly `{first}` [{_digest(effect_fingerprint(words_alone) + target)}]"]
 
 
 def _name_with_digest(name: str, target: str) -> str:
-    """Return a printable form of a name, with a digest appended if characters had to be escaped."""
+    """Return a printable form of a name, with a digest if characters had to be escaped."""
     flat = with_visible_characters(name.replace("\n", "\\n"))
     return flat if flat == target else f"{flat} [{_digest(target)}]"
 
@@ -74,20 +72,18 @@ def _digest(text: str) -> str:
 
 
 class ApprovalPending(HandtoolsError):
-    """Raised when no answer to an approval request came yet; the call ends as pending and is rerun on the
-    answer.
-    """
+    """Raised when an approval request is unanswered; the call ends as pending and reruns on the answer."""
 
     def __init__(self, approval: Approval) -> None:
         super().__init__(approval.title)
         self.approval = approval
         self.so_far = ""
-        """What the model is told of what has been done already, such as the output of a command that ended."""
+        """Text for the model about work already done, such as the output of a finished command."""
 
 
 @dataclass(slots=True)
 class ApprovalGate:
-    """Checks every effect of one call against the policy and, if required, asks a person."""
+    """Checks every effect of one call against the policy and asks the user if required."""
 
     call: Call
     policy: Policy
@@ -95,18 +91,18 @@ class ApprovalGate:
     journal: Journal
     announce: Callable[[Event], None]
     granted: frozenset[str] = field(default_factory=frozenset)
-    """Fingerprints of the effects that a person approved for this call."""
+    """Fingerprints of the effects that the user approved for this call."""
     used: set[str] = field(default_factory=set)
-    """The approved fingerprints that occurred in this run of the call."""
+    """The approved fingerprints that were used in this run of the call."""
     in_hand: Reply | None = None
-    """A person's answer that came with the call, for the first question that it is an answer to."""
+    """A reply sent with the call, for the first approval request that it matches."""
     strictest: Decision | None = None
     """The strictest policy decision on an effect of this run of the call, for the log."""
 
     def judge(self, effect: Effect) -> Decision:
-        """Judge an effect by policy and return the decision; raises `Denied`.
+        """Check an effect against the policy and return the decision; raises `Denied`.
 
-        A verdict of "ask" is only returned.
+        Does not ask the user: a verdict of "ask" is only returned.
         """
         decision = self.policy.decide(effect, self.call.tool)
         self._tell(effect, decision)
@@ -115,7 +111,7 @@ class ApprovalGate:
         return decision
 
     def allows(self, effect: Effect) -> bool:
-        """Whether the policy allows an effect; one that it does not allow is still to be admitted."""
+        """Whether the policy allows an effect; otherwise the caller must `admit` it."""
         decision = self.policy.decide(effect, self.call.tool)
         if decision.verdict == "allow":
             self._tell(effect, decision)
@@ -127,16 +123,16 @@ class ApprovalGate:
             self.announce(Decided(self.call.id, decision.verdict, decision.rule, effect_targets(effect)))
 
     async def admit(self, effect: Effect, *, question: str = "") -> None:
-        """Return if the effect is allowed or approved; raise `Denied` or `ApprovalPending` if not.
+        """Return if the effect is allowed or approved; otherwise raise `Denied` or `ApprovalPending`.
 
-        With a `question`, a person is asked even if the policy allows the effect.
+        With a `question`, the user is asked even if the policy allows the effect.
         """
         decision = self.judge(effect)
         if decision.verdict == "allow":
             if not question:
                 return
             decision = Decision("ask", "review", question, decision.target)
-        # In a thread: the diff of a large file takes a while, and others go on meanwhile.
+        # In a thread: the diff of a large file takes long and would block other calls.
         approval = await to_thread.run_sync(self.question, effect, decision)
         if approval.fingerprint in self.granted:
             self.used.add(approval.fingerprint)
@@ -162,16 +158,16 @@ class ApprovalGate:
             return await self.approver(approval)
         if self.policy.unattended == "ask":
             return None
-        message = "Nobody is there to ask; the policy answers for them."
+        message = "No user is available to approve this; the policy's `unattended` setting decided."
         return Reply(self.policy.unattended == "allow", message=message)
 
     def question(self, effect: Effect, decision: Decision) -> Approval:
-        """Build the approval request for an effect and the decision on it."""
+        """Build the approval request for an effect and its decision."""
         shown, again = effect_preview(effect), not self.granted <= self.used
         wanted = approval_title(effect, self.call.tool)
         return Approval(
             call_id=self.call.id,
-            title=f"Asked again, it has changed: {wanted}" if again else wanted,
+            title=f"Asked again because it changed: {wanted}" if again else wanted,
             preview=shown.text,
             rule=with_visible_characters(str(decision)),
             fingerprint=effect_fingerprint(effect),
@@ -188,24 +184,24 @@ class ApprovalGate:
 
 
 def answers_request(reply: Reply, approval: Approval) -> bool:
-    """Whether a reply is an answer to this request, and not to an earlier one of the same call."""
+    """Whether a reply is for this request and not for an earlier one of the same call."""
     if reply.fingerprint:
         return reply.fingerprint == approval.fingerprint
     return not approval.again
 
 
 def settle_reply(journal: Journal, call: Call, approval: Approval, reply: Reply) -> None:
-    """Process a person's reply: record it, store a lasting grant, or raise `Denied`."""
-    with suppress(HostError):  # a report without it is no reason to stop
+    """Process a reply: record it, store lasting grants, or raise `Denied`."""
+    with suppress(HostError):  # only session reports need it
         journal.calls.note_answer(approval, reply)
     if not reply.allow:
-        hint = reply.message or "Do something else, or ask what is wanted."
-        raise Denied("This was declined.", hint=hint)
+        hint = reply.message or "Do something else, or ask the user what they want."
+        raise Denied("This was denied.", hint=hint)
     if reply.remember != "once":
         for kept in _grant_lines(approval):
             journal.calls.grant(call, kept, lasts=reply.remember)
 
 
 def _grant_lines(approval: Approval) -> list[str]:
-    r"""Split the remembered text into grant lines at "\n" only, since paths may contain other line separators."""
+    r"""Split the remembered text into grant lines at "\n" only: paths may contain other line separators."""
     return [line for line in approval.remembered.split("\n") if line]

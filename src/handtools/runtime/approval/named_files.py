@@ -1,4 +1,4 @@
-"""The files of the workspace that a command names, as they are when a person is asked about it. ADR 121."""
+"""The workspace files that a command names, as they are when its approval is requested."""
 
 import hashlib
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from handtools.text.shell.named_files import words_that_may_name_programs
 MAX_NAMED_FILES = 40
 MAX_NAMED_FOLDERS = 8
 MAX_HASHED_BYTES = 64 << 20
-"""Most bytes that are read of the files of one command; of further ones size and time are taken."""
+"""Most bytes hashed for one command; for further files, size and time are used."""
 _PIECE_BYTES = 1 << 20
 
 
 def read_named_files(
     files: HostFiles, run: CommandRun, is_private: Callable[[str], bool]
 ) -> tuple[NamedFile, ...]:
-    """Find the regular files that words of a command name, with a digest of each; blocks.
+    """Find the regular files that a command's words name, with a digest of each. Blocking.
 
-    A word is looked up in the folder that the command starts in, and in folders that other words name: it may
-    come after a `cd`. The bytes of a private file are not read: its size and time stand for them.
+    A word is looked up in the folder that the command starts in, and in folders that other words name,
+    because it may follow a `cd`. A private file is not read: its size and time are used instead.
     """
     start = run.facts[0][1]
     words = words_that_may_name_programs(run.script)
@@ -43,7 +43,7 @@ def read_named_files(
 def _facts(files: HostFiles, folder: str, word: str) -> FileFacts | None:
     try:
         return files.facts(files.locate(word if word.startswith("/") else f"{folder}/{word}"))
-    except ToolError:  # it is outside, is no path, or may not be looked at
+    except ToolError:  # outside the workspace, not a path, or not accessible
         return None
 
 

@@ -1,7 +1,4 @@
-"""The preview for an approval request: title, notes, diff or script; a cut says how much is hidden.
-
-ADR 121.
-"""
+"""The preview of an approval request: title, notes, diff or script; a cut states how much is hidden."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,15 +15,15 @@ from handtools.text.visible_text import visible_line, with_visible_characters, w
 MAX_PREVIEW_LINES = 400
 MAX_PREVIEW_BYTES = 40_000
 TITLE_NAME_CHARS = 60
-"""Most characters of a path or command in a title."""
+"""Most characters of a path or command in the title."""
 MAX_TITLE_NAMES = 3
 MAX_PREVIEW_PATHS = 60
 """Most paths listed before the diffs."""
 MAX_PREVIEW_NOTE_LINES = 40
-"""Most lines of one note, such as the functions that a session has defined."""
+"""Most lines of one note, such as the functions defined in a session."""
 MIN_FILE_DIFF_LINES = 24
-"""Fewest diff lines shown for each file of a change."""
-PUBLISHED_PORT_BROWSER_WARNING = "Its pages run in your browser, which reaches what the job does not."
+"""Minimum number of diff lines shown for each file of a change."""
+PUBLISHED_PORT_BROWSER_WARNING = "Its pages run in your browser, which can reach more than the job can."
 
 
 def approval_title(effect: Effect, tool: str) -> str:
@@ -48,7 +45,7 @@ def approval_title(effect: Effect, tool: str) -> str:
 
 
 def effect_preview(effect: Effect) -> ClippedText:
-    """Return the text a person needs to approve an effect (diff, URL, prompt or script), cut to the limits."""
+    """Return the text to approve (diff, URL, prompt or script), cut to the limits."""
     shown = _PreviewText()
     text = shown.text_of_effect(effect)
     lines, size = (
@@ -63,7 +60,7 @@ def effect_preview(effect: Effect) -> ClippedText:
 
 @dataclass(slots=True)
 class _PreviewText:
-    """Builder of a preview that counts how much was cut."""
+    """Builds a preview and counts how much was cut."""
 
     hidden_lines: int = 0
     hidden_bytes: int = 0
@@ -87,16 +84,16 @@ class _PreviewText:
         return without_long_blanks(with_visible_characters(text))
 
     def _command(self, run: CommandRun) -> str:
-        """Describe a command: folder, environment and network, hazards found in the script, then the script."""
+        """Describe a command: folder, environment, network, hazards in the script, then the script."""
         *facts, (_, script) = run.facts
         notes = [fact for fact in facts if fact != ("folder", ".")]
         notes += [("not plain", run.script.opaque)] if run.script.opaque else []
-        notes += [("look", danger) for danger in run.script.dangers]
+        notes += [("warning", danger) for danger in run.script.dangers]
         rows = [row for name, text in notes for row in self._note(name, text)]
         return "\n".join([*rows, without_long_blanks(with_visible_characters(script))])
 
     def _note(self, name: str, text: str) -> Iterator[str]:
-        """Yield a note as comment lines; a long one stands below its name."""
+        """Yield a note as comment lines; one with several lines is put below its name."""
         rows = self._cut(text, MAX_PREVIEW_NOTE_LINES)
         if "\n" not in rows:
             yield f"# {name}: {rows}"
@@ -105,7 +102,7 @@ class _PreviewText:
         yield from (f"#   {row}" for row in rows.split("\n"))
 
     def _changes(self, changes: ChangeSet) -> str:
-        """List all paths with their actions, then the diffs, sharing the space among files."""
+        """List all paths with their actions, then the diffs; the space is shared among the files."""
         every = list(changes)
         if len(every) == 1:
             return without_long_blanks(with_visible_characters(_read_by_a_person(every[0])))
@@ -116,7 +113,7 @@ class _PreviewText:
         if len(every) > MAX_PREVIEW_PATHS:
             rows.append(f"# [… {len(every) - MAX_PREVIEW_PATHS} more paths …]")
         room = max(MIN_FILE_DIFF_LINES, MAX_PREVIEW_LINES // len(every))
-        # What is one line was said above.
+        # One-line descriptions are in the list above already.
         diffs = [piece for change in every if "\n" in (piece := _read_by_a_person(change)).rstrip("\n")]
         return "\n".join([*rows, "", *(self._cut(piece, room) for piece in diffs)])
 
@@ -134,7 +131,7 @@ class _PreviewText:
 
 def _change_in_words(change: Change) -> str:
     before, after = change.before, change.after
-    word = "new" if before is None else "gone" if after is None else "changed"
+    word = "new" if before is None else "deleted" if after is None else "changed"
     return f"{word}: {change.path} ({node_in_words(before if after is None else after)})"
 
 
@@ -144,7 +141,7 @@ def changes_diff(changes: ChangeSet) -> str:
 
 
 def _read_by_a_person(change: Change) -> str:
-    """Return a diff without the carriage returns of CRLF files; newly added ones stay visible."""
+    """Return a diff without the carriage returns of CRLF files; new ones stay visible."""
     is_edit = change.before is not None and change.after is not None
     return diff_without_carriage_returns(_change_diff(change)) if is_edit else _change_diff(change)
 
@@ -164,13 +161,13 @@ def _change_diff(change: Change) -> str:
 
 
 def node_in_words(node: Node | None) -> str:
-    """Say in a few words what is at a path."""
+    """Describe a node in a few words."""
     if node is None:
         return "nothing"
     if node.kind == "link":
-        return f"a link to {node.data.decode(errors='replace')}"
+        return f"a symlink to {node.data.decode(errors='replace')}"
     if is_folder_moved_as_one(node):
-        return f"a folder with {len(unpack_folder(node.data)):,} things in it, {node.bytes:,} bytes"
+        return f"a folder with {len(unpack_folder(node.data)):,} entries, {node.bytes:,} bytes"
     if node.kind == "folder":
         return "a folder"
     shown = node.known and not is_binary(node.data)
@@ -178,4 +175,4 @@ def node_in_words(node: Node | None) -> str:
 
 
 def _mode_in_words(node: Node | None) -> str:
-    return "as it is" if node is None or node.mode is None else f"{node.mode:04o}"
+    return "unchanged" if node is None or node.mode is None else f"{node.mode:04o}"

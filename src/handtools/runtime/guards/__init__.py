@@ -1,1 +1,1 @@
-"""Guarded ports: wrappers around the machine's ports that enforce the policy for tools. Start with `files`."""
+"""Guarded ports: wrap the machine's ports and enforce the policy for tools. Start with `files`."""

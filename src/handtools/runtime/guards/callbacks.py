@@ -1,7 +1,4 @@
-"""Guarded callbacks: judged by policy, run once per call; failures and stray cancellations become tool errors.
-
-ADR 95.
-"""
+"""Guarded callbacks: checked by policy, run once per call; failures become tool errors."""
 
 import asyncio
 import logging
@@ -30,15 +27,15 @@ from handtools.text.encoding import without_surrogates
 
 
 class StrayCancellation(Exception):
-    """A callback raised a cancellation although the call was not cancelled."""
+    """Raised when a callback was cancelled although the call was not."""
 
 
 @contextmanager
 def only_own_cancellation() -> Iterator[None]:
-    """Context manager that passes on a cancellation only if the current task itself was cancelled.
+    """Context manager that re-raises a cancellation only if the current task itself was cancelled.
 
-    Awaiting a cancelled task raises the same exception as being cancelled; the task's own count of cancellation
-    requests tells them apart.
+    Awaiting a cancelled task raises the same exception as being cancelled; the task's count of cancellation
+    requests distinguishes the two.
     """
     before = _cancellations()
     try:
@@ -53,7 +50,7 @@ def _cancellations() -> int:
     try:
         task = asyncio.current_task()
     except RuntimeError:
-        # Another event loop than asyncio's: it raises its cancellations itself, and no one else can.
+        # Not asyncio (trio): only the event loop itself can raise its cancellation exception.
         return 0
     return task.cancelling() if task else 0
 
@@ -62,11 +59,11 @@ MAX_ERRAND_DEPTH = 3
 """Most levels of nested delegation."""
 DELIVERY_RECEIPT_CHARS = 1_000
 logger = logging.getLogger("handtools")
-_depth: ContextVar[int] = ContextVar("errands around this call", default=0)
+_depth: ContextVar[int] = ContextVar("delegation depth of this call", default=0)
 
 
 def guarded_callbacks(callbacks: Callbacks, files: GuardedFiles) -> Callbacks:
-    """Wrap the callbacks for one call: judged by policy, run at most once, failures reported as tool errors."""
+    """Wrap the callbacks for one call: checked by policy, run at most once, failures become tool errors."""
     if callbacks == Callbacks():
         return callbacks
     return replace(
@@ -88,7 +85,7 @@ async def _deliver(deliver: DeliverCallback, files: GuardedFiles, attachment: At
         title="" if attachment.title == attachment.name else attachment.title,
     )
     await files.gate.admit(effect)
-    said = f"`{attachment.path}` could not be delivered, or nobody can tell whether it was"
+    said = f"`{attachment.path}` was not delivered, or it is unknown whether it was"
     receipt = await _once(
         files, f"deliver {effect.path} {effect.digest}", lambda: deliver(attachment), said
     )
@@ -100,51 +97,51 @@ async def _delegate(delegate: DelegateCallback, files: GuardedFiles, errand: Err
     if depth > MAX_ERRAND_DEPTH:
         hint = "Do this one yourself."
         raise InvalidInput(
-            f"This would be errand {depth} inside of others; {MAX_ERRAND_DEPTH} are the most.", hint=hint
+            f"This subtask would be nested {depth} levels deep; the limit is {MAX_ERRAND_DEPTH}.", hint=hint
         )
     await files.gate.admit(Delegation(title=errand.title, prompt=errand.prompt))
     await to_thread.run_sync(files.workspace.journal.callback_runs.note_delegation, files.call.id, depth)
     around = _depth.set(depth)
     try:
         sent = replace(errand, depth=depth, metadata=files.call.metadata)
-        said = f"The other agent did not come to an end with {errand.title!r}"
+        said = f"The other agent did not finish {errand.title!r}"
         return await _once(files, "delegate", lambda: delegate(sent), said)
     finally:
         _depth.reset(around)
 
 
 async def _model(model: ModelCallback, prompt: str) -> AsyncIterator[str]:
-    """Stream the model's answer; its errors are reported without their text, which may hold an API key."""
-    with _callback_failure_told("The model that carries out edits failed", quoted=False):
+    """Stream the model's output; errors are reported without their text, which may contain an API key."""
+    with _callback_failure_told("The model that applies edits failed", quoted=False):
         answer = model(prompt)
         async with closing_stream(answer):
             async for text in answer:
                 if not isinstance(text, str):
-                    raise TypeError(f"the model wrote a {type(text).__name__}, not text")
+                    raise TypeError(f"the model returned a {type(text).__name__}, not text")
                 yield text
 
 
 def _depth_of(files: GuardedFiles) -> int:
-    """Return the delegation depth of a call, found through its parent call, also from another process."""
+    """Return the delegation depth of a call's parent, even if that ran in another process."""
     parent = files.call.parent
     return files.workspace.journal.callback_runs.delegation_depth(parent) if parent else 0
 
 
 async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]], said: str) -> str:
-    """Run a callback unless this call ran it before (a call resumed after approval or a crash runs again)."""
+    """Run a callback unless this call already did: a call resumed after approval or a crash runs again."""
     runs, call_id = files.workspace.journal.callback_runs, files.call.id
     if not await to_thread.run_sync(runs.begin, call_id, name):
         known = await to_thread.run_sync(runs.result, call_id, name)
         if known is None:
-            hint = "Ask the person before you call again."
+            hint = "Ask the user before you call again."
             raise CallbackFailed(
-                f"This call has begun before, and how it ended is not known. {said}.", hint=hint
+                f"This call was started before, and its outcome is unknown. {said}.", hint=hint
             )
         return known
     with _callback_failure_told(said):
         answer = await act()
         if not isinstance(answer, str):
-            raise TypeError(f"the callback answered with a {type(answer).__name__}, not with text")
+            raise TypeError(f"the callback returned a {type(answer).__name__}, not text")
     told = without_surrogates(answer)
     await to_thread.run_sync(runs.finish, call_id, name, told or "(Done.)")
     return told
@@ -152,7 +149,7 @@ async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]
 
 @contextmanager
 def _callback_failure_told(said: str, *, quoted: bool = True) -> Iterator[None]:
-    """Context manager that turns an exception of a callback into `CallbackFailed` and logs it."""
+    """Context manager that logs a callback's exception and converts it to `CallbackFailed`."""
     try:
         with only_own_cancellation():
             yield
@@ -162,5 +159,5 @@ def _callback_failure_told(said: str, *, quoted: bool = True) -> Iterator[None]:
         logger.warning("%s", said, exc_info=failure)
         words = f": {failure}" if quoted else ""
         reason = " ".join(f"{type(failure).__name__}{words}".split())[:300]
-        hint = "Tell the person, and go on without it."
+        hint = "Tell the user, and continue without it."
         raise CallbackFailed(f"{said}: {reason}.", hint=hint) from failure

@@ -1,7 +1,4 @@
-"""Guarded commands: judged by policy before they run; their file changes are judged, applied and recorded.
-
-ADR 61.
-"""
+"""Guarded commands: checked by policy before they run; their changes are checked, applied and recorded."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,18 +33,18 @@ from handtools.text.search.glob import PathGlobs, glob_of_path
 from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.truncation import clip_text
 
-NO_UNDO_NOTE = "What it changed was not captured and can't be undone."
+NO_UNDO_NOTE = "Its changes were not captured and can't be undone."
 COMMAND_CHANGE_NOTE = "by a command"
 HELD_OUTPUT_LINES, HELD_OUTPUT_BYTES = 400, 15_000
-"""Most output that is shown of a command whose changes wait for an approval."""
+"""Most output shown for a command whose changes are pending approval."""
 MAX_TIMES_ASKED = 5
-"""How often a command is asked about whose files change while somebody answers."""
-HELD_CHANGES_QUESTION = "Its changes are held until a person has seen them."
+"""Most approval requests for a command whose files change while the user answers."""
+HELD_CHANGES_QUESTION = "Its changes are not applied until the user has approved them."
 
 
 @dataclass(slots=True)
 class GuardedCommands:
-    """The commands port for one call: judges each command by policy, runs it, applies its file changes."""
+    """The commands port for one call: checks each command, runs it, and applies its file changes."""
 
     call: Call
     workspace: Workspace
@@ -55,9 +52,7 @@ class GuardedCommands:
     announce: Callable[[Event], None]
 
     async def run(self, command: Command) -> CommandExit:
-        """Judge and run a command, then apply its changes; after an approval of the changes it is not run
-        again.
-        """
+        """Check and run a command, then apply its changes; it is not rerun when they are approved."""
         ran = await to_thread.run_sync(held_command, self.workspace, self.call)
         if ran is None:
             command = await self._admitted(command)
@@ -83,7 +78,7 @@ class GuardedCommands:
         return replace(end, output=_output_with_path(end.output))
 
     async def start(self, command: Command, description: str) -> Job:
-        """Judge a command and start it in the background."""
+        """Check a command and start it in the background."""
         command = await self._admitted(command)
         policy = self.files.gate.policy
         job = await self.workspace.commands.start(
@@ -105,7 +100,7 @@ class GuardedCommands:
         ]
 
     async def job(self, job_id: str, *, timeout: float = 0.0) -> Job:  # noqa: ASYNC109
-        """Return a job after waiting at most `timeout` seconds; asks for approval of its changes if needed."""
+        """Return a job after at most `timeout` seconds; requests approval of its changes if needed."""
         found = await self.workspace.commands.job(job_id, self.call.session_key, timeout=timeout)
         if found.waiting is not None:
             found = replace(found, exit=await self._asked(found, found.waiting), waiting=None)
@@ -116,7 +111,7 @@ class GuardedCommands:
         return await self.workspace.commands.page(job_id, self.call.session_key, start, size)
 
     async def send(self, job_id: str, data: bytes) -> None:
-        """Write to a job's input, without another approval, as the running job was approved."""
+        """Write to a job's input; needs no approval, because the running job was approved."""
         await self.workspace.commands.send(job_id, self.call.session_key, data)
 
     async def kill(self, job_id: str) -> Job:
@@ -124,7 +119,7 @@ class GuardedCommands:
         return _job_with_output_path(await self.workspace.commands.kill(job_id, self.call.session_key))
 
     async def publish(self, job_id: str, port: int) -> Job:
-        """Judge where the person is to reach a port of a job, then publish it there."""
+        """Check the address where a job's port would be published, then publish it."""
         key, host = self.call.session_key, self.workspace.commands
         where = await host.publishable(job_id, key, port)
         job = await host.job(job_id, key, timeout=0.0)
@@ -134,22 +129,22 @@ class GuardedCommands:
         return _job_with_output_path(job)
 
     async def unpublish(self, job_id: str, port: int | None) -> Job:
-        """Close a published port of a job, or all of them; nobody needs to be asked for that."""
+        """Close a published port of a job, or all of them; needs no approval."""
         job = await self.workspace.commands.unpublish(job_id, self.call.session_key, port)
         return _job_with_output_path(job)
 
     def _read_only(self) -> tuple[PathGlobs, ...]:
-        """The paths that a command which writes in place must not change, as a change of them would ask."""
+        """The paths that a command without overlay must not change, because that needs approval."""
         named = tuple(glob_of_path(each.path) for each in self.files.named_by_git(()))
         return (*self.files.gate.policy.read_only_globs, *([PathGlobs(named)] if named else []))
 
     @property
     def _as_kept(self) -> Call:
-        """The call with the owner's session key as its session, for the machine's port."""
+        """The call with the owner's session key as its session, for the host port."""
         return replace(self.call, session=self.call.session_key)
 
     def _settled(self, ran: FinishedCommand, *, review: bool) -> CommandExit | None:
-        """Apply a finished job's changes in its thread; return None if a person must be asked first."""
+        """Apply a finished job's changes in its thread; return None if the user must approve them first."""
         gate = self.files.gate
         attended = gate.approver is not None or gate.policy.unattended == "ask"
         try:
@@ -159,12 +154,12 @@ class GuardedCommands:
         except Denied as denied:
             end = _exit_without_changes(ran, denied)
         except (ToolError, HostError):
-            return None  # who looks at the job is told
+            return None  # reported when the job is queried
         ran.discard()
         return end
 
     async def _asked(self, job: Job, ran: FinishedCommand) -> CommandExit:
-        """Apply the changes of a finished job after asking; a refusal becomes a note in the exit."""
+        """Apply the changes of a finished job after approval; a denial becomes a note in the exit."""
         landing = self._as_job(replace(self.call, id=job.call_id))
         try:
             end = await landing.landed(ran, review=job.review)
@@ -180,7 +175,7 @@ class GuardedCommands:
         return replace(self, call=call, files=files)
 
     def _asks(self, delta: tuple[Change, ...], *, review: bool) -> bool:
-        """Whether a person must approve changes before they are applied."""
+        """Whether the user must approve changes before they are applied."""
         ruled = self._ruled(delta)
         if not ruled.changes:
             return False
@@ -189,13 +184,13 @@ class GuardedCommands:
         return review or bool(ruled.question) or verdict == "ask"
 
     async def _admitted(self, command: Command) -> Command:
-        # What the session is like now is what is judged, shown and run, whatever becomes of the session meanwhile.
+        # Check, show and run this snapshot of the shell state, even if the session changes in the meantime.
         inherited = await to_thread.run_sync(
             self.workspace.commands.inherited_shell_state, self.call.session_key
         )
         folder = command.cwd and await to_thread.run_sync(self._folder, command.cwd)
         env = {**command.env, **self.call.env}
-        # The caller's word goes before what a script of the session exported.
+        # The caller's variables override those exported by the session's scripts.
         exports = {name: value for name, value in inherited.exports.items() if name not in env}
         inherited = replace(inherited, exports=exports)
         command = replace(command, cwd=folder or inherited.cwd, inherited=inherited, env=env)
@@ -211,9 +206,9 @@ class GuardedCommands:
         return command
 
     async def _ask(self, run: CommandRun) -> None:
-        """Return if a person or a grant allows a command with the files that it names as they are now.
+        """Return if the user or a grant allows a command with the current content of the files it names.
 
-        Whoever answers takes time: a yes is void if a file has changed meanwhile, and it is asked again.
+        If a file changed while the user answered, the approval is void and is requested again.
         """
         seen = await to_thread.run_sync(self._with_named_files, run)
         for _ in range(MAX_TIMES_ASKED):
@@ -223,8 +218,8 @@ class GuardedCommands:
                 return
             seen = now
         raise Stale(
-            "The files that the command names change all the time, so no approval of it stays valid.",
-            hint="Stop what changes them, then run it again.",
+            "The files that the command names keep changing, so no approval stays valid.",
+            hint="Stop the process that changes them, then run it again.",
         )
 
     def _with_named_files(self, run: CommandRun) -> CommandRun:
@@ -245,11 +240,11 @@ class GuardedCommands:
 
         located, facts = retry_while_links_change(look)
         if facts is None or facts.kind != "folder":
-            raise WrongKind(f"`{path}` is not a folder.", hint="Give a folder of the workspace as `cwd`.")
+            raise WrongKind(f"`{path}` is not a folder.", hint="Set `cwd` to a folder in the workspace.")
         return located
 
     async def landed(self, ran: FinishedCommand, *, review: bool) -> CommandExit:
-        """Judge and apply the file changes of a finished command; return its exit with the changes."""
+        """Check and apply the file changes of a finished command; return its exit with the changes."""
         end = ran.exit
         if ran.delta is None:
             return replace(end, notes=(*end.notes, NO_UNDO_NOTE))
@@ -286,28 +281,28 @@ class GuardedCommands:
 
 
 def held_command_text(end: CommandExit) -> str:
-    """Return what a model is told of a command that ended and whose changes wait: output, exit code, notes."""
+    """Return the text for the model about a command with pending changes: output, exit code, notes."""
     whole = plain_output(decode_output(end.output.head, ends=not end.output.tail)).rstrip("\n")
     shown = clip_text(whole, max_lines=HELD_OUTPUT_LINES, max_bytes=HELD_OUTPUT_BYTES, keep="both")
     cut = shown.clipped or end.output.tail
-    kept = f"(The whole output is `{OUTPUT_SCHEME}{end.output.kept}`.)" if cut and end.output.kept else ""
+    kept = f"(Full output: `{OUTPUT_SCHEME}{end.output.kept}`.)" if cut and end.output.kept else ""
     status = f"exit code {end.code}" if end.code is not None else f"signal {end.signal}"
-    ended = f"It ran and ended with {status}; what it changed has not landed yet."
+    ended = f"The command ended with {status}; its changes are not applied yet."
     return "\n".join(filter(None, (shown.text, kept, ended, *(f"({note})" for note in end.notes))))
 
 
 def _exit_without_changes(ran: FinishedCommand, denied: Denied) -> CommandExit:
-    return replace(ran.exit, notes=(*ran.exit.notes, f"Nothing of what it changed was kept: {denied}"))
+    return replace(ran.exit, notes=(*ran.exit.notes, f"None of its changes were applied: {denied}"))
 
 
 def held_command(workspace: Workspace, call: Call) -> FinishedCommand | None:
-    """Return the finished command whose changes a call asked approval for, or None."""
+    """Return the finished command whose changes are pending approval for a call, or None."""
     ran = workspace.journal.pending_commands.find(call.id)
     return ran and replace(ran, discard=lambda: drop_held_command(workspace, call.id))
 
 
 def drop_held_command(workspace: Workspace, call_id: str) -> None:
-    """Delete the stored command of a call and its captured changes; applied changes stay."""
+    """Delete the stored command of a call and its captured changes; applied changes remain."""
     for item in workspace.journal.pending_commands.drop(call_id):
         if workspace.files.vault is not None:
             workspace.files.vault.delete_item_leftovers(item)

@@ -1,6 +1,4 @@
-"""Guarded files and skills: resolve paths, judge effects by policy, then lock, apply, record and announce
-changes. ADR 114.
-"""
+"""Guarded files and skills: resolve paths, check the policy, then lock, apply and record changes."""
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -58,7 +56,7 @@ class GuardedSkills:
         return [skill for skill in skills if not skill.is_hidden(self.gate.policy.hides)]
 
     async def bundle(self, skill: Skill) -> SkillFileList:
-        """List the files of a skill that rules don't hide, dot files included."""
+        """List the files of a skill that rules don't hide, including dot files."""
         return await to_thread.run_sync(self._bundle, skill)
 
     def _bundle(self, skill: Skill) -> SkillFileList:
@@ -68,7 +66,7 @@ class GuardedSkills:
         )
 
     def _shows(self, path: str) -> bool:
-        """Whether policy rules show a skill's file: neither its path nor its link target is hidden."""
+        """Whether a skill's file is visible: neither its path nor its symlink target is hidden."""
         hides = self.gate.policy.hides
         try:
             return not hides(path) and (
@@ -82,46 +80,46 @@ def split_skill_path(path: str) -> tuple[str, str]:
     """Split `skill:NAME/path` into the skill's name and the path in its folder."""
     name, _, inner = path.removeprefix(SKILL_SCHEME).partition("/")
     if not name:
-        raise NotFound(f"`{path}` names no skill.", hint="Write `skill:NAME/path`.")
+        raise NotFound(f"`{path}` has no skill name.", hint="Use `skill:NAME/path`.")
     return name, inner or "."
 
 
 OUTPUT_SCHEME = "output:"
 """Path prefix of stored command outputs, which are read-only."""
 READ_ONLY_SCHEMES = (OUTPUT_SCHEME, SKILL_SCHEME)
-"""Prefixes of paths outside the workspace that can be read only."""
+"""Prefixes of read-only paths outside the workspace."""
 LOCK_TIMEOUT_SECONDS = 30.0
 SIMILAR_PATH_SEARCH_SECONDS = 2.0
-"""Time limit in seconds of the search for a missing file's new place."""
+"""Time limit for the search for a missing file's new path, in seconds."""
 MOST_NEAR_HINTS = 2
-"""Most missing paths of one call for which near names are looked up."""
+"""Most missing paths of one call for which similar names are looked up."""
 _GLOB_CHARACTERS = frozenset("*?[]{}!\\")
 MAX_PATH_OPEN_TRIES = 16
-"""Most attempts to open a path whose links keep changing; more in a row mean an attack."""
+"""Most attempts to open a path whose symlinks keep changing; more indicate an attack."""
 T = TypeVar("T")
 UNTHREADED_READ_BYTES = 256 << 10
-"""Files up to this size are read without a thread where the machine is quick."""
+"""Files up to this size are read without a thread if reading is fast."""
 
 
 @dataclass(slots=True)
 class GuardedFiles:
-    """The files port for one call: locates paths, judges effects, and locks and records changes."""
+    """The files port for one call: resolves paths, checks effects, and locks and records changes."""
 
     call: Call
     workspace: Workspace
     gate: ApprovalGate
     announce: Callable[[Event], None]
     held: frozenset[str] = frozenset()
-    """Located paths that the call has locked since its start."""
+    """Located paths that the call has locked from its start."""
     landed: list[RecordedChanges] = field(default_factory=list)
     changed: list[Transaction] = field(default_factory=list)
-    """What `landed` names, with the bytes: for the steps after a change."""
+    """The transactions of `landed`, with the bytes, for the after-change steps."""
     linked: dict[str, int] = field(default_factory=dict)
-    """Number of other hard links of each replaced file; they keep the old content."""
+    """Number of other hard links to each replaced file; they keep the old content."""
     sights: dict[str, Node] = field(default_factory=dict)
-    """Files that the agent read in this call, by located path; recorded at its end."""
+    """Files that the agent read in this call, by located path; recorded when the call ends."""
     hints: dict[str, str] = field(default_factory=dict)
-    """What was found out about missing paths: a tool and the executor both ask, and it takes a search."""
+    """Cached hints for missing paths: a tool and the executor both ask, and it takes a search."""
 
     async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """Return the bytes of a regular file, or `size` of them from offset `start`."""
@@ -159,11 +157,11 @@ class GuardedFiles:
 
     @property
     def _is_near(self) -> bool:
-        """Whether a look at one path waits for nothing: then a thread would cost more than the look."""
+        """Whether file access is so fast that a thread would cost more."""
         return self.workspace.files.is_fast_to_read
 
     async def _looked(self, path: str, look: Callable[[str], T], *, threaded: bool) -> T:
-        """Locate and judge a path, then run `look` on it; start again if a link appeared in between."""
+        """Resolve and check a path, then run `look` on it; retry if a symlink appeared in between."""
         tries = MAX_PATH_OPEN_TRIES
         locate = self.workspace.files.locate
         while True:
@@ -177,8 +175,8 @@ class GuardedFiles:
                     raise
 
     def shown_path(self, path: str) -> str:
-        """Return a path as results and diffs show it: relative to the workspace, links resolved."""
-        # What is held was located when the call began, and is its own name.
+        """Return a path as shown in results and diffs: relative to the workspace, symlinks resolved."""
+        # Locked paths were already resolved when the call began.
         return (
             path
             if path in self.held or path.startswith(READ_ONLY_SCHEMES)
@@ -186,7 +184,7 @@ class GuardedFiles:
         )
 
     async def renamed_path(self, path: str) -> str | None:
-        """Return the new path of a missing file that git history shows as renamed; None if unknown."""
+        """Return the new path of a missing file that was renamed in git's history; None if unknown."""
         return None if path.startswith(READ_ONLY_SCHEMES) else await to_thread.run_sync(self._moved, path)
 
     def _moved(self, path: str) -> str | None:
@@ -197,7 +195,7 @@ class GuardedFiles:
         return now
 
     async def missing_path_hint(self, path: str) -> str:
-        """Return a sentence on where a missing path went, or on names near it; empty if nothing is known."""
+        """Return a hint where a missing path went, or similar names; empty if nothing was found."""
         if path.startswith(READ_ONLY_SCHEMES):
             return ""
         if path not in self.hints:
@@ -206,16 +204,16 @@ class GuardedFiles:
 
     async def _look_for_missing_path(self, path: str) -> str:
         if (now := await self.renamed_path(path)) is not None:
-            return f"It moved to {now}."
+            return f"It was moved to {now}."
         folder, _, name = path.rpartition("/")
         facts = await self.facts(folder or ".")
         entries = await self.names(folder or ".") if facts is not None and facts.kind == "folder" else []
         names = {entry.path.rpartition("/")[2]: entry.kind for entry in entries}
         if names.get(name) == "link":
-            return "It is a link whose target is not there. List its folder."
+            return "It is a symlink whose target does not exist. List its folder."
         close = [f"{folder}/{found}" if folder else found for found in similar_names(name, list(names))]
         close = close or await self._same_name_elsewhere(name)
-        return f"Near it: {', '.join(close)}." if close else ""
+        return f"Did you mean {' or '.join(close)}?" if close else ""
 
     async def _same_name_elsewhere(self, name: str) -> list[str]:
         if not name or _GLOB_CHARACTERS.intersection(name):
@@ -234,7 +232,7 @@ class GuardedFiles:
         return [entry.path for entry in found.found]
 
     async def with_near_names(self, missing: NotFound, paths: Iterable[str]) -> NotFound:
-        """Return the error of a call with what is near those of its paths that are not there."""
+        """Return the error with hints for the call's paths that don't exist."""
         told: dict[str, None] = {}
         for path in dict.fromkeys(parse_path_spec(path).path for path in paths):
             if len(told) < MOST_NEAR_HINTS and await to_thread.run_sync(self._is_gone, path):
@@ -251,22 +249,22 @@ class GuardedFiles:
             return False
 
     async def last_read_bytes(self, path: str) -> bytes | None:
-        """Return the bytes of a file as this agent last read them, or None if they were not kept."""
+        """Return the bytes of a file as this agent last read them, or None if they are not stored."""
         return None if path.startswith(READ_ONLY_SCHEMES) else await to_thread.run_sync(self._seen, path)
 
     async def apply(self, changes: ChangeSet) -> RecordedChanges:
-        """Apply changes: judge, ask if needed, compare with the content read, write, record, announce."""
+        """Apply changes: check the policy, ask if needed, compare with the content read, write, record."""
         return await self.apply_transaction(Transaction(changes))
 
     async def apply_transaction(self, transaction: Transaction) -> RecordedChanges:
-        """Apply changes as `apply` does, with more known about them."""
+        """Apply a transaction like `apply`."""
         done = await to_thread.run_sync(self._apply_if_plain, transaction)
         if isinstance(done, Transaction):
             return await self.land(done, question=await to_thread.run_sync(self.question, done.changes))
         return self._announced(done)
 
     async def land(self, transaction: Transaction, *, question: str = "") -> RecordedChanges:
-        """Land changes whose paths are located already; with a `question`, only when a person says yes."""
+        """Apply changes with resolved paths; with a `question`, only if the user approves."""
         changes = transaction.changes
         await self.gate.admit(changes, question=question)
         async with AsyncExitStack() as stack:
@@ -279,12 +277,12 @@ class GuardedFiles:
                 await recover_transactions(
                     self.workspace, held={*self.held, *changes.paths}, only_held=True
                 )
-            # A thread that has begun is never abandoned: a cancelled call still ends with the entry closed.
+            # The thread is never abandoned: even if the call is cancelled, the journal entry is closed.
             done = await to_thread.run_sync(self._commit, transaction)
         return self._announced(done)
 
     async def record_landed_changes(self, transaction: Transaction) -> RecordedChanges:
-        """Record changes that have happened already."""
+        """Record changes that were already made."""
         return self._announced(await to_thread.run_sync(self._commit, transaction))
 
     def _announced(self, done: RecordedChanges) -> RecordedChanges:
@@ -292,7 +290,7 @@ class GuardedFiles:
         return done
 
     def _apply_if_plain(self, transaction: Transaction) -> RecordedChanges | Transaction:
-        """Land at once what is allowed and locked; hand back, completed, what needs a question or a wait."""
+        """Apply changes that are allowed and locked; otherwise return the completed transaction."""
         full = self._complete(transaction.changes)
         plain = (
             self.held.issuperset(full.paths)
@@ -304,20 +302,20 @@ class GuardedFiles:
         return self._commit(completed) if plain else completed
 
     def question(self, changes: ChangeSet) -> str:
-        """Return why changes need approval although rules allow them (such as links that lead out), or empty."""
+        """Return why changes need approval although rules allow them, e.g. symlinks to outside."""
         asked = reason_to_ask(changes.changes, self.view)
-        return f"It would make {asked}." if asked else ""
+        return f"It would create {asked}." if asked else ""
 
     def is_there(self, path: str) -> bool:
-        """Whether a file, folder or link exists at a located path."""
+        """Whether a file, folder or symlink exists at a located path."""
         try:
             return self.workspace.files.facts(path) is not None
         except ToolError:
-            return True  # a link, or nothing that we may look at
+            return True  # a symlink in the path, or not accessible
 
     @property
     def view(self) -> WorkspaceView:
-        """What the rules about content ask of the workspace."""
+        """The view of the workspace for rules about content."""
         files = self.workspace.files
         return WorkspaceView(
             self.is_there,
@@ -330,13 +328,13 @@ class GuardedFiles:
         )
 
     def named_by_git(self, paths: Collection[str]) -> Sequence[GitNamedPath]:
-        """List the paths that git's settings name in the repositories that some paths lie in."""
+        """List the paths named by git settings in the repositories that contain some paths."""
         return self.workspace.files.git_named_paths(paths, has_plain_value)
 
     def is_open(self, path: str) -> bool:
-        """Whether a file with a private name holds no secret: git tracks this content, or a call wrote it.
+        """Whether a file with a private name has no secrets: git tracks its content, or a call wrote it.
 
-        Only the built-in rule gives way, which knows nothing but names.
+        Overrides only the built-in rule, which is based on names alone.
         """
         if not self.gate.policy.hides_by_name(path):
             return False
@@ -346,7 +344,7 @@ class GuardedFiles:
             return False
 
     def _is_own(self, path: str) -> bool:
-        """Whether a file is as a call of this owner made it."""
+        """Whether a file is unchanged since a call of this owner wrote it."""
         entries = self.workspace.journal.entries
         left = entries.left_at(path)
         if left is None or left.kind != "file":
@@ -358,7 +356,7 @@ class GuardedFiles:
         return node is not None and node.same(node_at(self.workspace, path, like=node))
 
     def is_within(self, target: str) -> bool:
-        """Whether a path resolves to a place inside the workspace."""
+        """Whether a path resolves to a path inside the workspace."""
         try:
             self.workspace.files.locate(target)
         except ToolError:
@@ -370,14 +368,14 @@ class GuardedFiles:
         self.landed.append(done)
         self.changed.append(transaction)
         for change in transaction.changes:
-            # What a command wrote was not seen by the agent.
+            # The agent has not seen files that a command wrote.
             if change.after is not None and change.after.kind == "file" and not change.after.held:
                 self.sights[change.path] = change.after
                 self.workspace.recent.keep(change.path, change.after)
         return done
 
     def _read_if_allowed(self, path: str, start: int, size: int | None) -> bytes | str:
-        """Return the bytes; or the located path if reading needs approval first."""
+        """Return the bytes, or the located path if reading needs approval first."""
 
         def look() -> bytes | str:
             located = self.workspace.files.locate(path)
@@ -419,16 +417,16 @@ class GuardedFiles:
             raise output_not_found(path) from None
 
     def _complete(self, changes: ChangeSet) -> ChangeSet:
-        """Locate the paths of changes and add the parent folders to be created, to be judged and recorded too."""
+        """Resolve the paths of changes and add missing parent folders, to check and record them, too."""
         full: dict[str, Change] = {}
         for change in changes:
             if change.path.startswith(READ_ONLY_SCHEMES):
-                words = "Kept outputs, and skills outside of the workspace, can't be changed."
-                raise WrongKind(words, hint="Write to a file of the workspace.")
+                words = "Stored outputs and skills outside the workspace can't be changed."
+                raise WrongKind(words, hint="Write to a file in the workspace.")
             located = self.workspace.files.locate(change.path)
             if change.before is not None and not self.workspace.files.writable(located):
-                hint = "Ask a person to make it writable, or write another file."
-                raise StorageFault(f"`{change.path}` is read-only for this user.", hint=hint)
+                hint = "Ask the user to make it writable, or write another file."
+                raise StorageFault(f"`{change.path}` is not writable by this process.", hint=hint)
             if change.before is not None and change.after is not None:
                 facts = self.workspace.files.facts(located)
                 if facts is not None and facts.kind == "file" and facts.links > 1:
@@ -448,18 +446,18 @@ class GuardedFiles:
         return missing[::-1]
 
     def _with_mode(self, located: str, change: Change) -> Node | None:
-        """Return the node before a change, with its mode if the change removes it, so that undo can restore it."""
+        """Return the node before a change, with its mode if that changes, so that undo can restore it."""
         before, after = change.before, change.after
         if before is None or (after is not None and after.mode is None):
             seen = self.sights.get(located)
-            # What was read in this call may know its digest already.
+            # A node read in this call may have its digest already.
             return seen if seen == before else before
         facts = self.workspace.files.facts(located)
         return Node(before.kind, before.data, facts.mode if facts else None)
 
 
 def retry_while_links_change(look: Callable[[], T]) -> T:
-    """Run a function that locates, judges and opens a path; repeat it when a link appeared in between."""
+    """Run a function that resolves, checks and opens a path; retry if a symlink appeared in between."""
     for _ in range(MAX_PATH_OPEN_TRIES - 1):
         with contextlib.suppress(SymlinkInPath):
             return look()
@@ -469,4 +467,4 @@ def retry_while_links_change(look: Callable[[], T]) -> T:
 def output_not_found(path: str) -> NotFound:
     """Return the error for an output that is no longer stored."""
     hint = "Run the command again, or read another output."
-    return NotFound(f"The output `{path}` is no longer kept.", hint=hint)
+    return NotFound(f"The output `{path}` is no longer stored.", hint=hint)

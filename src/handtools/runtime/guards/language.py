@@ -1,4 +1,4 @@
-"""Guarded language servers: questions are judged as reads, and answers leave out files that rules hide."""
+"""Guarded language servers: questions are judged as reads, and hidden files are removed from answers."""
 
 from dataclasses import dataclass, replace
 
@@ -14,19 +14,17 @@ from handtools.runtime.workspace import Workspace
 
 @dataclass(slots=True)
 class GuardedLanguage:
-    """The language server port for one call: judges questions as reads and filters hidden files from answers."""
+    """The language server port for one call: judges questions as reads and removes hidden files."""
 
     workspace: Workspace
     gate: ApprovalGate
 
     def missing_server_sentence(self, path: str) -> str:
-        """Return why no language server can answer about a file; empty if one can."""
         return self.workspace.language.missing_server_sentence(
             self.workspace.files.locate(path) if path else path
         )
 
     async def ask(self, question: LanguageQuestion) -> LanguageAnswer:
-        """Judge the question as a read, ask the language server and filter its answer."""
         policy = self.gate.policy
         if question.path:
             located = await to_thread.run_sync(self.workspace.files.locate, question.path)
@@ -35,7 +33,7 @@ class GuardedLanguage:
         answer = await self.workspace.language.ask(question, private=policy.hidden_globs)
         closed = [file.path for file in answer.files if policy.hides(file.path)]
         if closed:
-            raise Denied(f"It would change {len(closed)} files that rules hide.", hint="Ask a person.")
+            raise Denied(f"This would change {len(closed)} hidden files.", hint="Ask the user.")
         return replace(
             answer,
             places=tuple(place for place in answer.places if not policy.hides(place.path)),

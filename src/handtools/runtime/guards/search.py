@@ -1,7 +1,4 @@
-"""Guarded search: judges the searched folder, and filters paths that policy rules hide from results.
-
-ADR 10.
-"""
+"""Guarded search: checks the searched folder and removes paths that policy rules hide from results."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -30,23 +27,23 @@ from handtools.runtime.workspace import Workspace
 from handtools.text.search.glob import BadGlob, GlobPrefilter, GlobSet
 
 HIT_CONTEXT_FILE_BYTES = 4 << 20
-"""Larger files are not read for what is around a hit."""
+"""Larger files are not read for context lines."""
 HIT_CONTEXT_TOTAL_BYTES = 64 << 20
-"""Most bytes of files read together for context lines."""
+"""Most bytes read in total for context lines."""
 _NAME = re.compile(r"[\w.-]+")
-"""A glob that is a plain file name, so that an exception to its rule can't lie below it."""
+"""A glob that is a plain file name, so that no exception to its rule can be below it."""
 _SIMPLE = re.compile(r"[\w.*?/ -]+")
-"""Globs with simple syntax that every program reads alike; others are matched by our own code."""
+"""Globs with simple syntax that all programs interpret the same; our own code matches the others."""
 
 
 @dataclass
 class GuardedSearch:
-    """The search port for one call: locates and judges the root, and filters hidden paths from results."""
+    """The search port for one call: checks the root and removes hidden paths from results."""
 
     workspace: Workspace
     gate: ApprovalGate
     admitted: set[str] = field(default_factory=set)
-    """Located roots of this call's searches: a file that a person let be searched is among them by name."""
+    """Located roots of this call's searches, including files the user approved by name."""
 
     async def hits(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> Hits:
         """Search file contents and return up to `most` hits, sorted by path."""
@@ -86,11 +83,11 @@ class GuardedSearch:
         return replace(found, gaps=sieve.with_withheld_count(found.gaps))
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        """Return those of some located paths that the project's ignore files exclude."""
+        """Return the located paths that the project's ignore files exclude."""
         return await self.workspace.search.find_ignored_paths(paths)
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
+        """The bytes of files with hits, without files that are gone, no longer regular, or very large."""
         return await to_thread.run_sync(self._read, paths)
 
     def _kept(self, scope: SearchScope) -> SearchScope:
@@ -103,7 +100,7 @@ class GuardedSearch:
     async def _enter(
         self, scope: SearchScope, *, folder: bool = False
     ) -> tuple[SearchScope, "SearchResultFilter"]:
-        """Locate and judge the root; return the scope with it, and the filter for results."""
+        """Resolve and check the root; return the scope with it, and the filter for results."""
         _check_globs(scope.include)
         if scope.root in {"", "."}:
             await self.gate.admit(ReadEffect((".",)))
@@ -113,10 +110,10 @@ class GuardedSearch:
         located, facts = look() if near else await to_thread.run_sync(look)
         await self.gate.admit(ReadEffect((located,)))
         if facts is None:
-            hint = "List the folder above it, or search from `.`."
+            hint = "List its parent folder, or search from `.`."
             raise NotFound(f"There is nothing at `{scope.root}`.", hint=hint)
         if folder and facts.kind != "folder":
-            raise WrongKind(f"`{scope.root}` is not a folder.", hint="Give the folder it is in.")
+            raise WrongKind(f"`{scope.root}` is not a folder.", hint="Use the folder that contains it.")
         if facts.kind == "other":
             hint = "Search a file or a folder."
             raise WrongKind(f"`{scope.root}` is a pipe, a socket or a device.", hint=hint)
@@ -168,14 +165,14 @@ class PolicyHiddenPaths:
         denied = [rule for rule in rules if rule.verdict == "deny"]
         hidden = [path for rule in denied for path in rule.paths if not rule.but or _NAME.fullmatch(path)]
         self.globs = tuple(glob for glob in (*hidden, *policy.excluded) if _SIMPLE.fullmatch(glob))
-        """Globs that cover only hidden paths, so that the search can skip them entirely."""
+        """Globs that cover only hidden paths, so the search can skip them."""
         everything = policy.default_verdict("read") != "allow" or any(not rule.paths for rule in rules)
         about = [""] if everything else [glob for rule in rules for glob in rule.paths]
         self.screen = GlobPrefilter([*about, *policy.excluded])
 
     @classmethod
     def of(cls, policy: Policy, tool: str) -> "PolicyHiddenPaths":
-        """Return the hidden paths of a policy for a tool, from its cache."""
+        """Return the cached hidden paths of a policy for a tool."""
         known: PolicyHiddenPaths | None = policy.read_once.get(tool)
         if known is None:
             known = policy.read_once[tool] = cls(policy, tool)
@@ -183,7 +180,7 @@ class PolicyHiddenPaths:
 
 
 class SearchResultFilter:
-    """Filter for search results: hides denied paths, and counts as withheld those that need approval."""
+    """Filter for search results: removes denied paths, and counts those that need approval as withheld."""
 
     def __init__(self, policy: Policy, tool: str, admitted: Collection[str]) -> None:
         self._policy = policy
@@ -212,7 +209,7 @@ class SearchResultFilter:
 
 
 def _admit_everything(paths: Sequence[str]) -> Sequence[str]:
-    """Filter that passes all paths, for searches in stored outputs."""
+    """Admit all paths, for searches in stored outputs."""
     return paths
 
 
@@ -223,4 +220,4 @@ def _check_globs(globs: Sequence[str]) -> None:
         GlobSet([glob.removeprefix("!") for glob in globs])
     except BadGlob as problem:
         hint = "Use `*`, `**`, `?`, `[abc]` and `{a,b}`."
-        raise InvalidInput(f"The glob can't be read: {problem}.", hint=hint) from None
+        raise InvalidInput(f"Invalid glob: {problem}.", hint=hint) from None

@@ -1,7 +1,4 @@
-"""Guarded web access: every host, also of redirects, is judged before it is resolved; robots.txt is respected.
-
-ADR 90.
-"""
+"""Guarded web access: checks every host, including redirects, before DNS lookup; respects robots.txt."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -34,7 +31,7 @@ _OTHER_SOURCE_HINT = "Try another page, or another source."
 
 @dataclass(slots=True)
 class GuardedWeb:
-    """The web port for one call: judges each host by policy before DNS lookup, also those of redirects."""
+    """The web port for one call: checks each host, including redirects, before DNS lookup."""
 
     call: Call
     web: HostWeb
@@ -42,7 +39,7 @@ class GuardedWeb:
     announce: Callable[[Event], None]
 
     async def fetch(self, url: str, form: PageForm, *, kept: bool = False) -> WebPage:
-        """Fetch a page: judge the host, send the request, follow redirects; return the final page."""
+        """Fetch a page: check the host, send the request, follow redirects; returns the final page."""
         place, hops = _url_or_error(url), list[str]()
         while True:
             if self._unattended:
@@ -63,10 +60,10 @@ class GuardedWeb:
         )
 
     async def search(self, query: WebQuery) -> WebSearchHits:
-        """Search the web after judging the engine's host; the approval shows the query."""
+        """Search the web after checking the engine's host; the approval request shows the query."""
         engine = self.web.engine
         if engine is None:
-            raise NotFound("No search engine is set up here.", hint=NO_ENGINE_HINT)
+            raise NotFound("No search engine is configured.", hint=NO_ENGINE_HINT)
         visit = Visit(
             host=engine.url.host,
             port=engine.url.port,
@@ -96,7 +93,7 @@ class GuardedWeb:
         return answer
 
     async def _admit(self, visit: Visit) -> None:
-        """Judge a visit by its URL, before any DNS lookup."""
+        """Check a visit by its URL, before any DNS lookup."""
         try:
             self._check_place(visit)
         except Denied as no:
@@ -110,16 +107,16 @@ class GuardedWeb:
         address = ip_literal(visit.host)
         reason = ip_address_refusal(address) if address is not None else ""
         if visit.port not in WEB_PORTS:
-            reason = reason or f"Port {visit.port} of {visit.host} is not one of the web."
+            reason = reason or f"Port {visit.port} of {visit.host} is not a web port."
         if reason:
-            raise Denied(reason, hint=f"A person can list `{visit.place}` in the policy's hosts.")
+            raise Denied(reason, hint=f"The user can add `{visit.place}` to the policy's hosts.")
 
     def _opens(self, host: str, port: int) -> bool:
         return self.gate.policy.opens(host, port, self.call.tool)
 
     @property
     def _unattended(self) -> bool:
-        """Whether the policy allows visits without any person to ask, so that robots.txt applies."""
+        """Whether visits are allowed without a user to ask; then robots.txt applies."""
         return self.gate.approver is None and self.gate.policy.unattended == "allow"
 
     async def _heed_robots(self, place: Url) -> None:
@@ -128,15 +125,15 @@ class GuardedWeb:
         answer = await self._visit(WebRequest(url=place.at("/robots.txt"), form="text"))
         rules = answer.data.decode("utf-8", "replace") if answer.status == 200 else ""
         if answer.status >= 500 or not robots_allow(rules, ROBOTS_USER_AGENT, place.rest):
-            hint = "A person may fetch it, or allow it by being asked."
-            raise Denied(f"{place.host} does not want programs at this address (robots.txt).", hint=hint)
+            hint = "Ask the user to fetch it, or to run with approvals."
+            raise Denied(f"robots.txt of {place.host} disallows this address for programs.", hint=hint)
 
 
 def _url_or_error(text: str) -> Url:
     try:
         return parse_url(text)
     except BadUrl as problem:
-        hint = "Give an address like https://host/path."
+        hint = "Use a URL like https://host/path."
         raise InvalidInput(f"This URL can't be visited. {problem}", hint=hint) from None
 
 
@@ -145,13 +142,13 @@ def _redirect_target(place: Url, location: str, hops: list[str]) -> Url:
     try:
         target = place.joined(location)
     except BadUrl as problem:
-        message = f"{place.host} sends us on to what can't be visited. {problem}"
+        message = f"{place.host} redirects to a URL that can't be visited. {problem}"
         raise Denied(message, hint=_OTHER_SOURCE_HINT) from None
     if str(target) in hops:
-        message = f"{place.host} sends us round in a circle: {str(target)[:_TOLD_CHARS]} again."
+        message = f"{place.host} redirects in a loop: {str(target)[:_TOLD_CHARS]} again."
         raise Unreachable(message, hint=_OTHER_SOURCE_HINT)
     if len(hops) > MAX_WEB_REDIRECTS:
-        message = f"It sends us on and on: {MAX_WEB_REDIRECTS} addresses, and none is the last."
+        message = f"Too many redirects: stopped after {MAX_WEB_REDIRECTS}."
         raise Unreachable(message, hint=_OTHER_SOURCE_HINT)
     return target
 
@@ -162,10 +159,10 @@ def _refuse_failed_response(answer: WebResponse) -> None:
     if answer.status == 429 or (answer.status == 503 and answer.retry_after is not None):
         when = "later" if answer.retry_after is None else f"in {answer.retry_after:.0f} s"
         raise RateLimited(
-            f"{answer.url.host} answers {answer.status}: it wants us to wait.", hint=f"Try {when}."
+            f"{answer.url.host} returned {answer.status}: rate limited.", hint=f"Try again {when}."
         )
     if answer.status in {404, 410}:
-        hint = "Check the address, or try another source."
-        raise NotFound(f"{url} answers {answer.status}: there is no such page.", hint=hint)
+        hint = "Check the URL, or try another source."
+        raise NotFound(f"{url} returned {answer.status}: page not found.", hint=hint)
     if answer.status >= 300 or answer.status < 200:
-        raise Unreachable(f"{url} answers {answer.status}.", hint=_OTHER_SOURCE_HINT)
+        raise Unreachable(f"{url} returned {answer.status}.", hint=_OTHER_SOURCE_HINT)

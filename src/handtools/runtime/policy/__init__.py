@@ -1,7 +1,8 @@
-"""The `Policy`: rules that allow, deny or ask about effects; deny beats ask beats allow.
+"""The `Policy`: rules that allow effects, deny them or require approval; deny beats ask beats allow.
 
-`rules` has the rule type, `command_rules` how scripts and their changes are judged, `private_paths` and
-`protected_paths` the built-in tables, `project_policy` how a project's file tightens one.
+`rules` defines the rule type, `command_rules` and `change_rules` check scripts and their changes,
+`private_paths` and `protected_paths` are the built-in tables, and `project_policy` tightens a policy by a
+project's file.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -46,41 +47,41 @@ DEFAULTS: dict[EffectKind, Verdict] = {
     "read": "allow", "change": "allow", "run": "ask", "visit": "ask", "deliver": "allow", "delegate": "allow",
     "publish": "ask",
 }  # fmt: skip
-"""Verdict for each kind of effect where neither a rule nor the policy's own `defaults` say one.
+"""Verdict for each kind of effect if neither a rule nor the policy's `defaults` gives one.
 
-Deliver and delegate are allowed, as the embedding program supplies them. Commands that the kernel confines run
-without a question: see `Policy.defaults`.
+Deliver and delegate are allowed, because the embedding program supplies them. Confined commands run without
+approval: see `Policy.defaults`.
 """
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Rules and settings that decide which tools are offered and which effects are allowed; immutable."""
+    """Rules and settings that decide which tools are offered and which effects are allowed. Immutable."""
 
     __pydantic_config__: ClassVar = REFUSES_UNKNOWN_KEYS
 
     rules: tuple[Rule, ...] = BUILT_IN_RULES
     tools: ToolSet = "all"
     allow: tuple[str, ...] | None = None
-    """Names of the only tools offered; None means no such restriction."""
+    """Names of the only tools offered; None means no restriction."""
     block: tuple[str, ...] = ()
     """Names of tools that are never offered; overrides `allow`."""
     excluded: tuple[str, ...] = ()
-    """Globs of paths hidden from all tools, in addition to the private ones."""
+    """Globs of paths hidden from all tools, in addition to private paths."""
     hosts: tuple[str, ...] = ()
     """Hosts that commands may reach and web tools may visit without approval.
 
     Written as `name`, `*.name`, `name:port`, an IP address or a network.
     """
     ports: tuple[str, ...] = ()
-    """Ports of background jobs that may be published to the person without approval: `3000`, `8000-8999`."""
+    """Ports of background jobs that may be published to the user without approval: `3000`, `8000-8999`."""
     unattended: Verdict = "ask"
-    """Verdict in place of "ask" when no approver exists; "ask" leaves the call pending."""
+    """Verdict used instead of "ask" if there is no approver; "ask" leaves the call pending."""
     defaults: dict[EffectKind, Verdict] = field(default_factory=dict)
-    """Verdicts where no rule speaks; those of `DEFAULTS` for kinds that are not named here.
+    """Verdicts if no rule matches; kinds that are not listed here use `DEFAULTS`.
 
-    A verdict for `run` that is named here also holds for commands that the kernel confines. Without one they run
-    unasked, unless reading is denied by default: they would read what tools may not.
+    A verdict for `run` given here also applies to confined commands. Without one they run without approval,
+    unless reading is denied by default, because they could read files that tools may not.
     """
 
     def __post_init__(self) -> None:
@@ -112,13 +113,13 @@ class Policy:
         return named and tool.name not in self.block
 
     def decide(self, effect: Effect, tool: str) -> Decision:
-        """Judge an effect and return the strictest decision over its targets."""
+        """Return the strictest decision on the targets of an effect."""
         return strictest_decision(self.decisions(effect, tool) or [self._default(effect.kind)])
 
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:
         """Return one decision for each target of an effect."""
         if isinstance(effect, CommandRun):
-            # No mask can hide what is hidden by default alone, so such a command is not confined enough.
+            # The sandbox hides globs, but not everything that no rule allows: confinement is not enough.
             usual, stated = self._default("run"), "run" in self.defaults or self._hides_by_default
             parts = command_decisions(effect, self.all_rules, tool, usual, stated=stated)
             return [*self._reached(effect.command), *parts]
@@ -135,9 +136,9 @@ class Policy:
         ]
 
     def _reached(self, command: Command) -> Iterator[Decision]:
-        """Judge the unlisted hosts that a command wants to reach, as visits."""
+        """Judge the unlisted hosts that a command requests, as visits."""
         wanted = ("every host",) if command.network == "on" else command.hosts
-        reason = "It wants to reach what is not on the list of hosts."
+        reason = "The host is not in the policy's `hosts`."
         for host in wanted if command.network != "off" else ():
             if host not in self.hosts:
                 yield Decision(self.default_verdict("visit"), "hosts", reason, host)
@@ -147,7 +148,7 @@ class Policy:
         found = [Decision(rule.verdict, rule.name, rule.reason, visit.place) for rule in hits]
         listed = self._listed.lists(visit.host, visit.port)
         if listed:
-            found.append(Decision("allow", "hosts", "It is on the list of hosts.", visit.place))
+            found.append(Decision("allow", "hosts", "The host is in the policy's `hosts`.", visit.place))
         decided = listed or not all(rule.only_tightens for rule in hits)
         return self._strictest(found, "visit", visit.place, decided=decided)
 
@@ -157,20 +158,18 @@ class Policy:
         found = [Decision(rule.verdict, rule.name, rule.reason, target) for rule in hits]
         listed = self._listed_ports.contain(effect.where.port)
         if listed:
-            found.append(Decision("allow", "ports", "It is on the list of ports.", target))
+            found.append(Decision("allow", "ports", "The port is in the policy's `ports`.", target))
         decided = listed or not all(rule.only_tightens for rule in hits)
         return self._strictest(found, "publish", target, decided=decided)
 
     def opens(self, host: str, port: int, tool: str) -> bool:
-        """Whether a host and port are explicitly listed, so that local addresses and unusual ports are
-        permitted.
-        """
+        """Whether a host and port are listed, so that local addresses and unusual ports are allowed."""
         rules = (rule for rule in self.rules if rule.verdict == "allow" and rule.hosts)
         listed = (rule.host_list for rule in rules if rule.speaks("visit", tool))
         return any(hosts.lists(host, port) for hosts in (self._listed, *listed))
 
     def forbidding(self, path: str, tool: str, *, link: bool = False) -> list[Rule]:
-        """List the rules that deny changing a path, or making it a link."""
+        """List the rules that deny changing a path, or making it a symlink."""
         if not link and self._path_rules and not self._path_rules.matches(path):
             return []
         return [rule for rule in self.all_rules if rule.judge("change", path, tool, link=link) == "deny"]
@@ -180,7 +179,7 @@ class Policy:
         return self._judge("read", path, "").verdict == "deny"
 
     def hides_by_name(self, path: str) -> bool:
-        """Whether the only rule that hides a path is the built-in one, which knows nothing but its name."""
+        """Whether a path is hidden only by the built-in rule, which is based on names alone."""
         hiding = [rule for rule in self.all_rules if rule.hides and rule.covers(path)]
         return bool(hiding) and all(rule == PRIVATE_RULE for rule in hiding)
 
@@ -206,18 +205,18 @@ class Policy:
             if (verdict := rule.judge(kind, target, tool, link=link))
             and not ((target, rule.name) in exempt and rule in BUILT_IN_RULES)
         ]
-        # What a rule says of a link for what may be below it is no word on the link itself.
+        # A rule about paths below a symlink does not decide about the symlink itself.
         decided = any(not rule.only_tightens and (not link or rule.covers(target)) for rule, _ in hits)
         return self._strictest([decision for _, decision in hits], kind, target, decided=decided)
 
     def _strictest(
         self, found: list[Decision], kind: EffectKind, target: str, *, decided: bool
     ) -> Decision:
-        """Return the strictest of the decisions found, and of the default unless one of them is in its place."""
+        """Return the strictest of the given decisions and, unless `decided`, of the default."""
         return strictest_decision(found if decided else [*found, self._default(kind, target)])
 
     def default_verdict(self, kind: EffectKind) -> Verdict:
-        """Return the verdict on a kind of effect where no rule speaks."""
+        """Return the verdict on a kind of effect if no rule matches."""
         return self.defaults.get(kind, DEFAULTS[kind])
 
     @property
@@ -229,7 +228,7 @@ class Policy:
         return Decision(
             self.default_verdict(kind),
             f"default for {kind}",
-            "No other rule speaks about it.",
+            "No other rule matches.",
             target,
         )
 
@@ -243,15 +242,15 @@ class Policy:
 
     @cached_property
     def all_rules(self) -> Sequence[Rule]:
-        """All rules, with one for the excluded paths."""
+        """All rules, including one for the excluded paths."""
         if not self.excluded:
             return self.rules
-        reason = "It is excluded from this workspace."
+        reason = "The path is excluded from this workspace."
         return (*self.rules, Rule("excluded", "deny", reason, paths=self.excluded))
 
     @cached_property
     def _path_rules(self) -> GlobSet | None:
-        """All paths that any rule names, for a first look at very many paths; None if a rule names no path."""
+        """All globs of path rules, to prefilter many paths; None if a rule has no globs."""
         rules = [rule for rule in self.all_rules if rule.is_about_paths]
         if not all(rule.paths for rule in rules):
             return None
@@ -259,15 +258,15 @@ class Policy:
 
     @cached_property
     def hidden_globs(self) -> tuple[PathGlobs, ...]:
-        """The paths that no tool may read: one value for each rule that denies it."""
+        """The paths that no tool may read, one value for each rule that denies reading."""
         return tuple(rule.path_globs for rule in self.all_rules if rule.hides)
 
     @cached_property
     def read_only_globs(self) -> tuple[PathGlobs, ...]:
-        """The paths that may not be changed without approval: one value for each rule that says so.
+        """The paths that may not be changed without approval, one value for each rule.
 
-        A rule that asks about every path is not among them: a command that writes to the workspace directly
-        was asked about itself.
+        Rules that require approval for every path are left out, because a command that writes to the
+        workspace directly was itself approved.
         """
         strict = (rule for rule in self.rules if rule.verdict != "allow" and "change" in rule.effects)
         return tuple(
@@ -278,7 +277,7 @@ class Policy:
 
     @cached_property
     def read_once(self) -> dict[str, Any]:
-        """Cache for values derived from this policy, by tool name."""
+        """Cache of values derived from this policy, by tool name."""
         return {}
 
     def with_rules(self, rules: Iterable[Rule]) -> "Policy":
@@ -286,10 +285,10 @@ class Policy:
         return replace(self, rules=(*self.rules, *rules))
 
     def in_each_folder(self) -> "Policy":
-        """Return the policy with what it says of a workspace said of each folder at its top, too.
+        """Return the policy with its anchored globs also applied in each top-level folder.
 
-        For a workspace of several folders: a glob with a slash is about the top, and there are only its folders.
-        Nothing is allowed this way: a rule that allows means the path that it names.
+        For a workspace with several folders: a glob with a slash is anchored at the top, which contains
+        only the folders. Allow rules are not extended: they apply only to the paths they name.
         """
         more = [
             replace(

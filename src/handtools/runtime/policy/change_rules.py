@@ -1,7 +1,4 @@
-"""Policy for file changes: of commands, links out of the workspace, new git repositories, our own settings.
-
-ADR 59.
-"""
+"""Policy for file changes: commands, symlinks to outside, git repositories, handtools settings."""
 
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,10 +30,10 @@ from handtools.text.paths import folders_above, inherited_value
 from handtools.text.pyproject_table import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
 
 SYSTEM_PREFIXES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
-"""System folders to which links may point from the workspace."""
+"""System folders that symlinks in the workspace may point to."""
 NULL_DEVICE = "/dev/null"
 GIT_REPOSITORY_MARKERS = frozenset({"commondir", "objects", "refs", "config", "packed-refs"})
-"""Names that, beside a HEAD file, make git take a folder for a repository."""
+"""Names that, next to a HEAD file, make git treat a folder as a repository."""
 
 
 REPOSITORY_CONFIG_PARTS = frozenset(
@@ -49,17 +46,17 @@ _GIT_NAMES = GIT_REPOSITORY_MARKERS | REPOSITORY_CONFIG_PARTS | {"HEAD"}
 MAX_NAMED_PATHS = 5
 MAX_HELD_BACK_PATHS = 50
 DenyingRulesLookup = Callable[[str, bool], Sequence[Rule]]
-"""Returns the rules that deny changing a path, as a link if the second argument is true."""
+"""Returns the rules that deny changing a path; the second argument says whether it is a symlink."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuledChanges:
-    """File changes of a command after the rules: the permitted ones, notes, and a reason to ask."""
+    """File changes of a command after the rules: permitted changes, notes, and a reason for approval."""
 
     changes: tuple[Change, ...]
     notes: tuple[str, ...] = ()
     question: str = ""
-    """Why a person must approve the changes; empty if not needed."""
+    """Why the user must approve the changes; empty if not needed."""
     exempt: frozenset[tuple[str, str]] = frozenset()
     """As in `ChangeSet`."""
 
@@ -71,19 +68,19 @@ def apply_rules_to_changes(
     view: WorkspaceView,
     open_private: PathPredicate,
 ) -> RuledChanges:
-    """Drop forbidden changes of a command, and say why the others need approval, if they do.
+    """Drop forbidden changes of a command, and determine whether and why the others need approval.
 
-    `open_private` tells of a private name whether what is there now is no secret.
+    `open_private` returns whether a path with a private name currently has no secrets.
     """
     git = judge_git_changes(delta, view)
     judged = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
     kept = _without_outdated(delta, git.outdated)
     rules_of: dict[str, str] = {}
     private: dict[str, str | None] = {"": None}
-    """For each path the outermost private folder or file that it is or lies in."""
+    """For each path, the outermost private folder or file at or above it."""
 
     def may_be_made(path: str) -> bool:
-        """Whether nothing private was at a path before: what a command makes itself is no secret to it."""
+        """Whether nothing private was at a path before: files a command creates are not secret from it."""
         first = inherited_value(path, private, _outermost_private) or path
         return not view.there(first) or open_private(path)
 
@@ -101,19 +98,19 @@ def apply_rules_to_changes(
     changes, left_out = without_forbidden(kept, is_forbidden)
     notes = [
         *(
-            f"Held back by rule `{rule}`, and left as it was: {names}."
+            f"Not applied because of rule `{rule}`: {names}."
             for rule, names in _by_rule(left_out, rules_of)
         ),
-        *(f"Left out, {reason}: {names}." for reason, names in _by_rule(git.left_out, git.left_out)),
+        *(f"Not applied, {reason}: {names}." for reason, names in _by_rule(git.left_out, git.left_out)),
         *([f"Removed, {CACHE_REASON}: {_few(_quoted(sorted(git.outdated)))}."] if git.outdated else []),
     ]
     asked = _reason_to_ask(changes, git, view)
-    question = f"The command made {asked}." if asked else ""
+    question = f"The command created {asked}." if asked else ""
     return RuledChanges(tuple(changes), tuple(notes), question, frozenset(judged))
 
 
 def _without_outdated(delta: Sequence[Change], outdated: Collection[str]) -> list[Change]:
-    """Turn the changes of some files into their removal."""
+    """Replace the changes of outdated files by their removal."""
     above = folders_above(outdated)
     parts = [
         part
@@ -124,22 +121,22 @@ def _without_outdated(delta: Sequence[Change], outdated: Collection[str]) -> lis
 
 
 def judge_reversal(changes: ChangeSet, view: WorkspaceView) -> tuple[ChangeSet, str]:
-    """Return recorded changes that are taken back, with what the rules about names need not judge, and a question.
+    """Return the changes of an undo with exemptions from rules about names, and a reason for approval.
 
-    What was recorded had landed: a private name among it is one that a call had made or was allowed to change.
+    The undone changes had been applied, so a call had created, or was allowed to change, each private path.
     """
-    # What a call had made may go again, whatever it is.
+    # Removing what a call created needs no check.
     coming = [change for change in changes if change.after is not None]
     git = judge_git_changes(coming, view, is_recorded=True)
     git.judged |= {path for path in effect_targets(changes) if enclosing_git_folder(path)}
     exempt = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
     exempt |= {(path, PRIVATE_RULE.name) for path in effect_targets(changes)}
     asked = _reason_to_ask(coming, git, view)
-    return replace(changes, exempt=frozenset(exempt)), f"It would make {asked}." if asked else ""
+    return replace(changes, exempt=frozenset(exempt)), f"It would create {asked}." if asked else ""
 
 
 def _by_rule(paths: Iterable[str], rules_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each rule with the paths that it held back, those at the top first."""
+    """Yield each rule with the paths it excluded, top-level paths first."""
     ordered = sorted((path for path in paths if path in rules_of), key=lambda path: (path.count("/"), path))
     for rule in dict.fromkeys(rules_of[path] for path in ordered):
         named = _quoted(path for path in ordered if rules_of[path] == rule)
@@ -155,10 +152,9 @@ def _outermost_private(outer: str | None, path: str) -> str | None:
 
 
 def reason_to_ask(changes: Sequence[Change], view: WorkspaceView) -> str:
-    """Return what in the changes needs approval: links out of the workspace, what git runs, our own
-    settings; else empty.
+    """Return what needs approval: symlinks out of the workspace, what git runs, handtools settings.
 
-    Changes in a folder `.git` are left to the rule about protected paths.
+    Empty if nothing does. Changes in a `.git` folder are left to the rule about protected paths.
     """
     others = [change for change in changes if enclosing_git_folder(change.path) is None]
     bare = judge_git_changes(others, view)
@@ -177,23 +173,23 @@ def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: Workspace
     lookalikes = {*filter(is_git_folder_lookalike, set[str]().union(*parts.values()))}
     aliases = [f"`{path}`" for path, names in parts.items() if not lookalikes.isdisjoint(names)]
     reasons = [
-        (leaving, "links that lead out of the workspace"),
-        (made, "what git would take for a repository, and run programs from"),
-        (aliases, "names that other systems take for `.git`"),
+        (leaving, "symlinks that point outside the workspace"),
+        (made, "folders that git would treat as a repository and run programs from"),
+        (aliases, "names that other systems treat as `.git`"),
         (
             [f"`{path}`" for path in _altered_project_tables(changes, view)],
-            "other settings of handtools, in the table `[tool.handtools]`",
+            "different handtools settings in the table `[tool.handtools]`",
         ),
-        (changes_of_named_paths(changes, view.named_by_git), "changes of what git's settings name"),
+        (changes_of_named_paths(changes, view.named_by_git), "changes to files named by git settings"),
     ]
     told = [f"{what} ({_few(names)})" for names, what in reasons if names]
     return " and ".join([*git_question_phrases(git, _few), *told])
 
 
 def _altered_project_tables(changes: Iterable[Change], view: WorkspaceView) -> Iterator[str]:
-    """Yield each pyproject.toml whose table for handtools is another one after the changes, or may be.
+    """Yield each pyproject.toml whose handtools table differs after the changes, or may differ.
 
-    It is compared as it is read: a file that can't be read for its size or mode, or that is a link, has no table.
+    As when it is loaded, a file that is too large, unreadable or a symlink has no table.
     """
     for change in changes:
         packed = [node for node in (change.before, change.after) if node and is_folder_moved_as_one(node)]
@@ -207,7 +203,7 @@ def _altered_project_tables(changes: Iterable[Change], view: WorkspaceView) -> I
 
 
 def _project_table(path: str, node: Node | None, view: WorkspaceView) -> str | None:
-    """The table for handtools in a pyproject.toml; None if it is not known."""
+    """The handtools table in a pyproject.toml; None if unknown."""
     unread = node is None or node.kind != "file" or node.bytes > MAX_PYPROJECT_BYTES
     if node is None or unread or (node.mode is not None and not node.mode & stat.S_IRUSR):
         return ""
@@ -218,9 +214,9 @@ def _project_table(path: str, node: Node | None, view: WorkspaceView) -> str | N
 def changes_of_named_paths(
     changes: Sequence[Change], named_by_git: Callable[[Collection[str]], Sequence[GitNamedPath]]
 ) -> list[str]:
-    """List the changed paths that a setting of git names, each with the setting.
+    """List the changed paths that a git setting names, with the setting.
 
-    Those that the rule about protected paths speaks for are left out: they ask by that rule.
+    Protected paths are left out, because the rule about them already requires approval.
     """
     named = named_by_git([change.path for change in changes])
     found: dict[str, str] = {}
@@ -234,7 +230,7 @@ def changes_of_named_paths(
 
 
 def _paths_changed_at(change: Change, place: str, *, is_whole_folder: bool) -> list[str]:
-    """List the paths of a change that are at a place, below it if that counts, or around it and not a folder."""
+    """List a change's paths at a place, below it if it is a whole folder, or above it and not a folder."""
     own = change.path.casefold()
     if own == place or (is_whole_folder and own.startswith(f"{place}/")):
         return [change.path]
@@ -242,7 +238,7 @@ def _paths_changed_at(change: Change, place: str, *, is_whole_folder: bool) -> l
         return []
     nodes = [node for node in (change.before, change.after) if node is not None]
     if not any(map(is_folder_moved_as_one, nodes)):
-        # A folder around the place that comes, or gets another mode, changes nothing at the place.
+        # Creating a parent folder or changing its mode does not change the named path.
         return [] if all(node.kind == "folder" for node in nodes) else [change.path]
     return [
         path
@@ -254,7 +250,7 @@ def _paths_changed_at(change: Change, place: str, *, is_whole_folder: bool) -> l
 def without_forbidden(
     delta: Sequence[Change], forbidden: Callable[[str, bool], bool]
 ) -> tuple[list[Change], list[str]]:
-    """Split changes into permitted ones and forbidden paths, splitting folders that hold some."""
+    """Split changes into permitted ones and forbidden paths; splits moved folders that contain some."""
     links = links_created(delta)
     touched_paths = (path for change in delta for path in (change.path, *paths_in_moved_folders(change)))
     refused = [path for path in touched_paths if forbidden(path, path in links)]
@@ -269,17 +265,17 @@ def without_forbidden(
         change
         for change in kept
         if not inherited_value(change.path, below, lambda above, path: above or path in names)
-        # A folder can't go, or give way to a file, while something stays in it.
+        # A folder can't be removed or replaced by a file while something remains in it.
         and not (change.path in staying and (change.after is None or change.after.kind != "folder"))
     ]
     return sorted(landing, key=change_apply_order), refused
 
 
 def link_leaves_workspace(path: str, target: str, within: PathPredicate) -> bool:
-    """Whether a link's target is outside the workspace and the system folders, or can't be determined."""
+    """Whether a symlink's target is outside the workspace and the system folders, or unknown."""
     parts = [part for part in target.split("/") if part not in {"", "."}]
     up = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
-    # After a name, `..` is above whatever that name stands for: a link may take it anywhere.
+    # After a name, `..` can lead anywhere if that name is a symlink.
     if ".." in parts[up:]:
         return True
     if not target.startswith("/"):
@@ -292,7 +288,7 @@ def git_repositories_created(
 ) -> list[str]:
     """List folders that changes turn into git repositories, and repositories whose configuration changes.
 
-    Paths that were judged already are left out.
+    Paths in `judged` are left out.
     """
     made = _paths_made(changes).difference(judged)
     touched: dict[str, set[str]] = {}
@@ -306,7 +302,7 @@ def git_repositories_created(
 
 
 def _paths_made(changes: Iterable[Change]) -> set[str]:
-    """The paths at which something is after the changes, also inside of folders that move as one."""
+    """The paths that exist after the changes, including those in folders moved as one."""
     return {
         path
         for change in changes

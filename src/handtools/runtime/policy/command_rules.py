@@ -1,7 +1,4 @@
-"""Policy for commands: judges a script part by part before it runs. This does not confine it.
-
-ADR 59.
-"""
+"""Policy for commands: checks a script part by part before it runs. It does not confine the script."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,16 +7,15 @@ from handtools.core.effects import CommandRun
 from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision, Rule, strictest_decision
 from handtools.text.shell import CommandWords, quote_words
 
-_CONFINED = "The kernel keeps it in the workspace, and off all hosts but those that are listed."
+_CONFINED = "The sandbox confines it to the workspace and the listed hosts."
 
 
 def command_decisions(
     run: CommandRun, rules: Iterable[Rule], tool: str, usual: Decision, *, stated: bool
 ) -> list[Decision]:
-    """Judge a shell script: decisions of deny and ask rules on any part, then one decision for each simple
-    command.
+    """Judge a script: decisions of deny and ask rules on any part, then one for each simple command.
 
-    A `usual` verdict that the policy states holds for confined commands too; the built-in one does not.
+    A `usual` verdict that the policy states also applies to confined commands; the default does not.
     """
     spoken = [rule for rule in rules if rule.speaks("run", tool)]
     general = [rule for rule in spoken if not rule.commands and not rule.paths]
@@ -35,7 +31,7 @@ def command_decisions(
 
 
 def _could_look_at_all(run: CommandRun, rules: Sequence[Rule]) -> bool:
-    """Whether the script could be parsed completely, if there are deny or ask rules to apply."""
+    """Whether the script was parsed completely, or there are no deny or ask rules to apply."""
     return run.script.seen or all(rule.verdict == "allow" for rule in rules)
 
 
@@ -62,9 +58,7 @@ def _part_decisions(run: CommandRun, allowing: Sequence[Rule], usual: Decision) 
     script = run.script
     if not script.parts:
         asks = usual.verdict == "ask" and script.opaque
-        reason = (
-            f"Rules can't speak for a script that is not plain: {script.opaque}" if asks else usual.reason
-        )
+        reason = f"Rules can't match a script that is not plain: {script.opaque}" if asks else usual.reason
         yield replace(usual, rule="not plain" if asks else usual.rule, reason=reason, target=script.text)
     for words in script.parts:
         target = quote_words(words)
@@ -77,15 +71,15 @@ def _part_decisions(run: CommandRun, allowing: Sequence[Rule], usual: Decision) 
             yield _decision_of(reasons[""], target)
         elif reasons and usual.verdict == "ask":
             excess, rule = next(iter(reasons.items()))
-            yield replace(usual, reason=f"Rule `{rule.name}` does not go so far: {excess}.", target=target)
+            yield replace(usual, reason=f"Rule `{rule.name}` does not cover this: {excess}.", target=target)
         else:
             yield replace(usual, target=target)
 
 
 def _other_program(run: CommandRun, words: CommandWords) -> str:
-    """Return why a command name may not run the program that a rule means (alias, changed PATH), or empty."""
+    """Return why a command may not run the program a rule means (alias, changed PATH), or empty."""
     if words[0] in run.defined:
-        return f"`{words[0]}` is a function or an alias of this session"
+        return f"`{words[0]}` is a function or alias in this session"
     if run.steering:
         by = "the caller" if set(run.steering) <= run.command.env.keys() else "this session"
         return f"{by} has set {', '.join(run.steering)}"

@@ -1,9 +1,9 @@
-"""What changes do to git repositories, judged by what git takes each file for.
+"""Check changes in git repositories by the role that each file has for git.
 
-Refs, the index, logs and the state of a merge, rebase or bisect are data. Objects and packs land if their content
-is what their names say. Hooks, settings, attributes, links, and files that say where a repository is can make git
-run a program, or read one elsewhere: a person sees them, with the setting's key. What `text.git_layout` does not
-know asks, too. ADR 163.
+Refs, the index, logs and the state of a merge, rebase or bisect are data. Objects and packs are applied if
+their content matches their names. Hooks, settings, attributes, symlinks, and files that locate a repository
+can make git run a program or read another repository, so they need approval, which shows the setting's key.
+Files that `text.git_layout` does not know need approval, too.
 """
 
 import hashlib
@@ -29,20 +29,20 @@ from handtools.text.git_objects import BadGitObject, loose_object_digest
 from handtools.text.paths import folders_above, inherited_value
 
 MAX_JUDGED_GIT_FILE_BYTES = 1 << 20
-"""A larger file whose whole content has to be judged asks."""
+"""A larger file whose full content must be checked needs approval."""
 MAX_JUDGED_REFS_BYTES = 64 << 20
 MAX_INFLATED_BYTES = 1 << 30
-"""The most bytes of loose objects that are inflated to judge one command; with more it asks."""
+"""Most bytes of loose objects inflated to check one command; beyond that, approval is needed."""
 GIT_HOOKS_RISK = "hooks, which git runs"
-GIT_SETTINGS_RISK = "settings by which git may run, trust or redirect something"
-GIT_REDIRECTION_RISK = "what has git look elsewhere"
-GIT_UNKNOWN_FILE_RISK = "files of git that can make it run, hide or trust something"
+GIT_SETTINGS_RISK = "settings that may make git run, trust or redirect something"
+GIT_REDIRECTION_RISK = "files that make git read from somewhere else"
+GIT_UNKNOWN_FILE_RISK = "git files that can make it run, hide or trust something"
 GIT_REMOVAL_RISK = "the removal of a whole repository"
-GIT_COMMANDS_RISK = "commands that git runs as it goes on"
-GIT_FILE_MODE_RISK = "files of git that are programs, or that everybody may write"
-GIT_HISTORY_RISK = "what has git show another history or content under the same names"
-LEFTOVER_REASON = "as nobody holds this lock or finishes this file any more"
-CACHE_REASON = "as git makes it again itself"
+GIT_COMMANDS_RISK = "commands that git runs when it continues"
+GIT_FILE_MODE_RISK = "git files that are executable or world-writable"
+GIT_HISTORY_RISK = "files that make git show a different history or content under the same names"
+LEFTOVER_REASON = "because git left this lock or unfinished file behind"
+CACHE_REASON = "because git recreates it"
 
 _OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _REFLOG_START = re.compile(rb"(?:[0-9a-f]{40} [0-9a-f]{40}|[0-9a-f]{64} [0-9a-f]{64}) ")
@@ -60,49 +60,49 @@ _BARE_MARKERS = ("HEAD", "objects", "refs")
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceView:
-    """What is asked about the workspace while changes are judged."""
+    """Queries about the workspace that are needed to check changes."""
 
     there: PathPredicate
     """Whether a path exists now."""
     within: PathPredicate
-    """Whether a path, relative to the workspace or absolute, resolves to a place inside of it."""
+    """Whether a path, absolute or relative to the workspace, resolves to a path inside it."""
     pieces_of: Callable[[str, Node | None], Iterable[bytes]]
-    """The bytes of the file that a node stands for, piece by piece; without a node, of the file that is there now.
+    """The bytes of a node's file in pieces; without a node, the current file's bytes.
 
-    Nothing comes if they can't be read."""
+    Empty if they can't be read."""
     verifies_pack: Callable[[str, Mapping[str, Node]], bool]
-    """Whether the indexes of a pack say what is in it; given are its path without suffix, and its new files."""
+    """Whether the indexes of a pack match its content, given its path without suffix and its new files."""
     named_by_git: Callable[[Collection[str]], Sequence[GitNamedPath]]
-    """The paths that git's settings name in the repositories that some paths lie in."""
+    """The paths named by git settings in the repositories that contain some paths."""
 
 
 @dataclass(slots=True)
 class GitJudgement:
-    """The paths in git repositories that were judged, and what of them a person must see."""
+    """The paths in git repositories that were checked, and what needs approval."""
 
     judged: set[str] = field(default_factory=set)
     repositories: set[str] = field(default_factory=set)
-    """The git folders that were judged whole: each has its change in `judged` or was one before."""
+    """The git folders that were checked, new or existing."""
     questions: dict[str, list[str]] = field(default_factory=dict)
-    """What asks, by its kind."""
+    """What needs approval, by kind of risk."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """New files that do not land, with the reason: locks, unfinished files, and caches, which could be forged."""
+    """New files that are not applied, with the reason: locks, unfinished files, and forgeable caches."""
     outdated: set[str] = field(default_factory=set)
-    """Caches that the command wrote anew: the old ones are removed, and the new ones do not land."""
+    """Caches that the command rewrote: the old ones are removed, and the new ones are not applied."""
     inflated_bytes: int = 0
-    """Size of the loose objects that were inflated so far."""
+    """Total size of the loose objects inflated so far."""
 
     def add_question(self, kind: str, what: str) -> None:
-        """Note something that a person must see."""
         self.questions.setdefault(kind, []).append(what)
 
 
 def judge_git_changes(
     delta: Sequence[Change], view: WorkspaceView, *, is_recorded: bool = False
 ) -> GitJudgement:
-    """Judge all changes inside of git folders: those named `.git`, and bare repositories that are new or known.
+    """Check all changes in git folders: folders named `.git`, and new or existing bare repositories.
 
-    What `is_recorded` was in the workspace before: then objects are not checked again, and caches come back.
+    With `is_recorded`, the content was in the workspace before: objects are not checked again, and caches
+    are kept.
     """
     found = GitJudgement()
     leaves = {leaf.path: leaf for change in delta for leaf in _leaves(change)}
@@ -128,7 +128,7 @@ def judge_git_changes(
 
 
 def _leaves(change: Change) -> list[Change]:
-    """The change, or the changes of a folder that moves as one, if a repository may be in it."""
+    """The change itself, or its parts if it is a folder moved as one that may contain a repository."""
     packed = [node.data for node in (change.before, change.after) if node and is_folder_moved_as_one(node)]
     inside = GIT_FOLDER in change.path.split("/")
     if packed and not inside and not any(b".git" in data or b'HEAD"' in data for data in packed):
@@ -137,16 +137,16 @@ def _leaves(change: Change) -> list[Change]:
 
 
 def _outer_git_folder(outer: str | None, path: str, bare: set[str]) -> str | None:
-    """The outermost git folder that a path is or lies in, given that of the folder above it.
+    """The outermost git folder at or above a path, given its parent folder's result.
 
-    It is empty if the workspace itself is a bare repository.
+    An empty string means that the workspace itself is a bare repository.
     """
     is_own = path in bare or path.rpartition("/")[2] == GIT_FOLDER
     return path if outer is None and is_own else outer
 
 
 def _bare_repositories(leaves: dict[str, Change], view: WorkspaceView) -> Iterator[str]:
-    """Yield the folders that are bare repositories: made here as a whole, or repositories before."""
+    """Yield the folders that are bare repositories, created by these changes or existing."""
     inner = [path for path in leaves if not RESERVED_NAMES.isdisjoint(path.casefold().split("/"))]
     above = {*folders_above(inner), ""} if inner else set[str]()
     candidates = {folder for folder in above if folder.rpartition("/")[2].casefold() not in RESERVED_NAMES}
@@ -163,7 +163,7 @@ def _bare_repositories(leaves: dict[str, Change], view: WorkspaceView) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class _Repository:
-    """One git folder, with those of its worktrees and submodules, while its changes are judged."""
+    """One git folder, including its worktrees and submodules, while its changes are checked."""
 
     folder: str
     leaves: dict[str, Change]
@@ -171,17 +171,17 @@ class _Repository:
     found: GitJudgement
     is_recorded: bool
     packs: dict[str, dict[str, Change]] = field(default_factory=dict)
-    """The new files of packs and of their indexes, by the path without its suffix, then by suffix."""
+    """The new files of packs and their indexes, by path without suffix, then by suffix."""
 
     def judge_itself(self, change: Change) -> None:
-        """Judge the change of the git folder itself, or of the file that stands for one."""
+        """Check the change of the git folder itself, or of a `.git` file."""
         before, after = change.before, change.after
         if before is not None and before.kind == "folder" and (after is None or after.kind != "folder"):
             self.found.add_question(GIT_REMOVAL_RISK, f"`{self.folder}`")
         if after is None:
             return
         if after.kind == "link":
-            self.found.add_question(GIT_REDIRECTION_RISK, f"`{self.folder}`, a link")
+            self.found.add_question(GIT_REDIRECTION_RISK, f"`{self.folder}`, a symlink")
         elif after.kind == "file":
             target = (self._text(change.path, after) or "").removeprefix("gitdir:").strip()
             if not self._is_own_git_folder(target):
@@ -190,7 +190,7 @@ class _Repository:
             self.found.add_question(GIT_FILE_MODE_RISK, f"`{self.folder}`")
 
     def judge(self, inner: str, change: Change) -> None:
-        """Judge a change below the git folder."""
+        """Check a change below the git folder."""
         before, after = change.before, change.after
         kinds = {node.kind for node in (before, after) if node is not None}
         place = read_git_path(inner, is_folder=kinds == {"folder"})
@@ -214,20 +214,20 @@ class _Repository:
             self.found.add_question(GIT_FILE_MODE_RISK, f"`{change.path}`")
 
     def _drop_cache(self, change: Change) -> None:
-        """Leave a cache out: what git keeps in it for speed would be believed in place of the objects."""
+        """Leave a cache out, because git would trust it instead of the objects."""
         if change.before is None:
             self.found.left_out[change.path] = CACHE_REASON
         elif change.after is not None:
             self.found.outdated.add(change.path)
 
     def _risk(self, place: GitPath, change: Change) -> str:
-        """Why a change asks; empty if it lands."""
+        """The risk for which a change needs approval; empty if it does not."""
         before, after, path = change.before, change.after, change.path
         if after is not None and after.kind == "link":
             return GIT_REDIRECTION_RISK
         if place.kind is None:
             return GIT_HOOKS_RISK if place.path.split("/")[0] == "hooks" else GIT_UNKNOWN_FILE_RISK
-        # What is taken away leads nowhere; what is data may go as it came.
+        # Removed files can't redirect git, and data may be removed freely: check only new content.
         content = after if after is not None and after.kind == "file" else None
         match place.kind:
             case "settings":
@@ -267,7 +267,7 @@ class _Repository:
                 return self._risk_of_state(place, path, node)
 
     def _risk_of_state(self, place: GitPath, path: str, node: Node) -> str:
-        """Why the state of a rebase, cherry-pick, am or bisect asks: it says what runs when the person goes on."""
+        """The risk of rebase, cherry-pick, am or bisect state: commands that run on `--continue`."""
         match place.kind:
             case "todo":
                 text = self._text(path, node)
@@ -290,12 +290,12 @@ class _Repository:
         return "" if is_plain else GIT_COMMANDS_RISK
 
     def _is_new(self, place: GitPath) -> bool:
-        """Whether the git folder of a path is made by these changes."""
+        """Whether the git folder of a path is created by these changes."""
         own = self.leaves.get("/".join(filter(None, (self.folder, place.folder))))
         return own is not None and own.before is None
 
     def _is_true_object(self, place: GitPath, path: str, before: Node | None, node: Node) -> bool:
-        """Whether a loose object is as it was before, or new and its content is what its name says."""
+        """Whether a loose object is unchanged, or new with content that matches its name."""
         if self.is_recorded:
             return True
         if before is not None:
@@ -313,7 +313,7 @@ class _Repository:
         return digest == name
 
     def _is_new_or_same(self, path: str, before: Node | None, node: Node) -> bool:
-        """Whether a file of a pack is new, to be judged with the others, or as it was before."""
+        """Whether a pack file is unchanged, or new and then checked by `judge_packs`."""
         if self.is_recorded:
             return True
         if before is not None:
@@ -323,7 +323,7 @@ class _Repository:
         return True
 
     def judge_packs(self) -> None:
-        """Judge the packs that are new, or have a new index: an index must say what is in its pack."""
+        """Check packs that are new or have a new index: an index must match its pack."""
         for stem, files in self.packs.items():
             nodes = {suffix: change.after for suffix, change in files.items() if change.after}
             is_alone = nodes.keys() == {"pack"} and not self.view.there(f"{stem}.idx")
@@ -331,14 +331,14 @@ class _Repository:
                 self.found.add_question(GIT_HISTORY_RISK, f"`{stem}.{next(iter(files))}`")
 
     def _has_same_bytes(self, path: str, before: Node, after: Node) -> bool:
-        """Whether two nodes are files with the same bytes: git touches what it finds in place, for its time."""
+        """Whether two file nodes have the same bytes: git updates the mtime of existing objects."""
         if before.kind != after.kind or before.bytes != after.bytes:
             return False
         one, other = (_sha256_and_size(self.view.pieces_of(path, node)) for node in (before, after))
         return one == other and one[1] == after.bytes
 
     def _keeps_replacements(self, change: Change) -> bool:
-        """Whether the list of packed refs has the same replacements of objects as before."""
+        """Whether packed-refs has the same `refs/replace/` entries as before."""
         lists = []
         for node in (change.before, change.after):
             data = b"" if node is None else self._bytes(change.path, node, MAX_JUDGED_REFS_BYTES)
@@ -353,7 +353,7 @@ class _Repository:
             for node in (change.before, change.after)
         )
         if after is None or (before is None and after):
-            self.found.add_question(GIT_SETTINGS_RISK, f"`{change.path}`, which can't be read")
+            self.found.add_question(GIT_SETTINGS_RISK, f"`{change.path}`, which can't be parsed")
             return
         above, _, name = self.folder.rpartition("/")
         own = change.path.rpartition("/")[0]
@@ -400,7 +400,7 @@ class _Repository:
         return target.endswith(f"/{GIT_FOLDER}") and self._is_inside(target, base)
 
     def _is_object_folder(self, target: str, base: str) -> bool:
-        """Whether a path is the folder of objects in a git folder of the workspace, where objects are judged."""
+        """Whether a path is the objects folder of a workspace repository, where objects are checked."""
         inner = _inside_git_folder(target.rstrip("/"))
         is_objects = inner == "objects" or (
             inner.endswith("/objects") and is_nested_git_folder(inner.removesuffix("/objects"))
@@ -408,18 +408,18 @@ class _Repository:
         return is_objects and self._is_inside(target, base)
 
     def _is_own_git_folder(self, target: str) -> bool:
-        """Whether a `.git` file names a submodule's or a worktree's folder in a repository of the workspace."""
+        """Whether a `.git` file points to a submodule's or worktree's folder in a workspace repository."""
         inner = _inside_git_folder(target)
         base = self.folder.rpartition("/")[0]
         return bool(inner) and is_nested_git_folder(inner) and self._is_inside(target, base)
 
     def _is_inside(self, written: str, base: str) -> bool:
-        """Whether a path that git reads relative to a folder is inside of the workspace."""
+        """Whether a path that git resolves relative to a folder is inside the workspace."""
         if not written.isprintable() or written.startswith(("~", '"')):
             return False
         parts = [part for part in written.split("/") if part not in {"", "."}]
         up = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
-        # After a name, `..` is above whatever that name stands for.
+        # After a name, `..` depends on where that name leads.
         if ".." in parts[up:]:
             return False
         if written.startswith("/"):
@@ -447,13 +447,13 @@ class _Repository:
 
 
 def _inside_git_folder(target: str) -> str:
-    """The part of a path that is below a folder `.git`; empty if there is none."""
+    """The part of a path below a `.git` folder; empty if there is none."""
     above, found, inner = target.rpartition(f"{GIT_FOLDER}/")
     return inner if found and (not above or above.endswith("/")) else ""
 
 
 def _is_ref_content(text: str | None) -> bool:
-    """Whether a text is that of a ref: an object's name, or the name of another ref."""
+    """Whether a text is valid as a ref: an object id, or the name of another ref."""
     line = (text or "").removesuffix("\n")
     target = line.removeprefix("ref:").removeprefix(" ")
     is_name = target.startswith("refs/") and is_ref_name(target)
@@ -461,7 +461,7 @@ def _is_ref_content(text: str | None) -> bool:
 
 
 def _is_leftover(place: GitPath, change: Change) -> bool:
-    """Whether a file was left by a git that ended early: a lock, or a file that it did not finish."""
+    """Whether a new file was left behind by an interrupted git: a lock or an unfinished file."""
     is_new_file = change.before is None and change.after is not None and change.after.kind == "file"
     return is_new_file and (place.kind == "leftover" or place.path.endswith(".lock"))
 
@@ -482,6 +482,6 @@ def _is_world_writable(before: Node | None, after: Node) -> bool:
 
 
 def git_question_phrases(judgement: GitJudgement, few: Callable[[Sequence[str]], str]) -> Iterable[str]:
-    """Yield what asks as parts of a sentence, with the paths and keys."""
+    """Yield what needs approval as parts of a sentence, with paths and keys."""
     for kind, names in judgement.questions.items():
         yield f"{kind} ({few(names)})"

@@ -1,10 +1,10 @@
-"""Table of git's settings that a command may make without a question.
+"""Table of git settings that a command may change without approval.
 
-A row has to pass two questions. Does git run or trust anything because of the setting? And does it say where data
-goes, what is deleted, or what a word does that the person types (an alias, `push`, `fetch`)? Git has hundreds of
-settings, and each version brings more. So the rows here are those that land, each with what its value may be; a
-key that has no row asks. Keys that are as they were are not judged, and one that asks asks also when it is taken
-away: it may have been there for protection. ADR 163.
+A setting is listed only if git does not run or trust anything because of it, and if it does not control
+where data goes, what is deleted, or what a command does that the user types (an alias, `push`, `fetch`).
+Git has hundreds of settings and adds more in each version, so this is an allowlist with the permitted
+values; any other key needs approval. Unchanged keys are not checked. Removing a key that needs approval
+needs approval, too, because the key may be there for protection.
 """
 
 import re
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from handtools.text.git_config import GitConfig, GitConfigKey
 
 LocalPathTest = Callable[[str, str], bool]
-"""Predicate on a key and its value: whether the path, as git reads it for this key, is in the workspace."""
+"""Whether the path in a value, as git resolves it for a key, is in the workspace."""
 BranchTest = Callable[[str], bool]
 ValueTest = Callable[[str], bool]
 MAX_SHOWN_VALUE_CHARS = 60
@@ -40,7 +40,7 @@ def _plain(value: str) -> bool:
 
 
 def _text(value: str) -> bool:
-    """Whether a value is one line that git only writes down or shows."""
+    """Whether a value is one line that git only stores or shows."""
     return value.isprintable()
 
 
@@ -91,15 +91,15 @@ PLAIN_KEYS: dict[str, ValueTest] = {
     "push.default": lambda value: value in {"simple", "current", "nothing"},
     "advice.*": _flag,
 }  # fmt: skip
-"""Keys that land if the test of their value passes; `*` stands for a subsection or for every name of a section."""
+"""Keys that need no approval if their value passes the test; `*` is any subsection or name."""
 
 
 def git_config_keys_to_ask(
     before: GitConfig, after: GitConfig, *, local: LocalPathTest, is_new_branch: BranchTest
 ) -> list[str]:
-    """List the keys, with their new values, that a person must see: of those that were added, changed or taken.
+    """List the added, changed and removed keys that need approval, with their new values.
 
-    `is_new_branch` tells whether a branch was not there before the command.
+    `is_new_branch` returns whether a branch did not exist before the command.
     """
     change = _ConfigChange(before, after, local, is_new_branch)
     asked = []
@@ -108,12 +108,12 @@ def git_config_keys_to_ask(
             continue
         values = [value if value is not None else "true" for value in after.get(key, ())]
         if not change.lands(key, values):
-            asked.append(f"{key} = {_shown(values[-1])}" if values else f"{key} (taken away)")
+            asked.append(f"{key} = {_shown(values[-1])}" if values else f"{key} (removed)")
     return asked
 
 
 def has_plain_value(key: str, value: str) -> bool:
-    """Whether the value of a key is no program, and no file that git runs or trusts."""
+    """Whether the value of a key is neither a program nor a file that git runs or trusts."""
     parts = GitConfigKey.of(key)
     if (parts.section, parts.name) in _ROUTING_KEYS:
         return "::" not in value  # `ext::` is followed by a command
@@ -133,7 +133,7 @@ _ROUTING_KEYS = {
     ("branch", "merge"),
     ("submodule", "url"),
 }
-"""Section and name of keys that say where data comes from and where it goes."""
+"""Section and name of keys that control where data comes from and where it goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class _ConfigChange:
     is_new_branch: BranchTest
 
     def lands(self, key: str, values: list[str]) -> bool:
-        """Whether a key that was added, changed or taken away needs no question."""
+        """Whether a key that was added, changed or removed needs no approval."""
         parts = GitConfigKey.of(key)
         for row in _rows(key, parts):
             if row in PLAIN_KEYS:
@@ -156,12 +156,12 @@ class _ConfigChange:
         if (parts.section, parts.name) not in _ROUTING_KEYS:
             return False
         if not values:
-            # Without one of them the others would be used, so only all together may go.
+            # If one is removed, git falls back to the others, so only the whole section may be removed.
             return parts.subsection is None or not _has_section(self.after, parts)
         return self._routes_as_before(key, parts, values)
 
     def _routes_as_before(self, key: str, parts: GitConfigKey, values: list[str]) -> bool:
-        """Whether nothing that the person fetches, pushes or keeps goes another way with the values of a key."""
+        """Whether the values don't redirect or delete anything that the user fetches, pushes or keeps."""
         name = parts.subsection or ""
         is_first = key not in self.before
         match parts.section, parts.name:
@@ -186,7 +186,7 @@ class _ConfigChange:
                 return False
 
     def _may_track(self, branch: str, remote: str) -> bool:
-        """Whether a branch without a remote may get this one: git's default, or for a new branch any known one."""
+        """Whether a branch without a remote may get this one: git's default, or any if it is new."""
         remotes = _remotes(self.after)
         if remote == ".":
             return True
@@ -195,14 +195,14 @@ class _ConfigChange:
         return remote == "origin" or remotes == {remote} or self.is_new_branch(branch)
 
     def _fetches_plainly(self) -> bool:
-        """Whether all that is fetched goes below `refs/remotes`, so that pruning deletes no branch or tag."""
+        """Whether everything is fetched to `refs/remotes`, so that pruning deletes no branch or tag."""
         rows = ((GitConfigKey.of(key), values) for key, values in self.after.items())
         fetched = (values for key, values in rows if (key.section, key.name) == ("remote", "fetch"))
         return all(_fetches_into(value or "", "refs/remotes/") for values in fetched for value in values)
 
 
 def _rows(key: str, parts: GitConfigKey) -> Iterator[str]:
-    """Yield the rows of the table that can speak for a key."""
+    """Yield the rows of the table that can match a key."""
     yield key if parts.subsection is None else f"{parts.section}.*.{parts.name}"
     if parts.subsection is None:
         yield f"{parts.section}.*"
@@ -214,13 +214,13 @@ def _remotes(config: GitConfig) -> set[str]:
 
 
 def _fetches_into(refspec: str, folder: str) -> bool:
-    """Whether a refspec of a fetch writes no ref outside of a folder."""
+    """Whether a fetch refspec writes only refs in a folder."""
     found = _FETCHED_BRANCHES.fullmatch(refspec)
     return found is not None and (found["target"] is None or found["target"].startswith(folder))
 
 
 def _fetches_under_same_name(refspec: str, folder: str) -> bool:
-    """Whether a refspec writes each branch to a folder under its own name, so that none poses as another."""
+    """Whether a refspec writes each branch under its own name, so that none can pose as another."""
     found = _FETCHED_BRANCHES.fullmatch(refspec)
     return found is not None and found["target"] in {None, f"{folder}{found['name']}"}
 
@@ -235,9 +235,9 @@ def _has_section(config: GitConfig, parts: GitConfigKey) -> bool:
 
 
 def _is_plain_place(key: str, value: str, local: LocalPathTest) -> bool:
-    """Whether a value names a host in a usual way, a remote by its name, or a folder of the workspace.
+    """Whether a value is an ordinary URL, the name of a remote, or a folder in the workspace.
 
-    `ext::` and other helpers, options, and words with a password in them are not plain.
+    `ext::` and other helpers, options, and URLs with a password are not plain.
     """
     if not value.isprintable() or value.startswith("-") or "::" in value:
         return False

@@ -1,34 +1,34 @@
-"""Table of private paths: files with secrets, such as keys, passwords, tokens; and names of their backup copies.
+"""Table of private paths: files with secrets such as keys, passwords or tokens; and names of backup copies.
 
-Each row has a glob and what the file holds. A glob covers files, links and all below it. Where ordinary projects
-use the same folder name (`.docker`, `.cargo`, `.config`), only the file in it is listed. ADR 126.
+Each row has a glob and the content of the file. A glob covers files, symlinks and all paths below it. If
+ordinary projects use the same folder name (`.docker`, `.cargo`, `.config`), only the file in it is listed.
 """
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 KEY_FILES = {
-    "*.pem": "a private key, often",
+    "*.pem": "often a private key",
     "*.key": "a private key",
     "*.p8": "a private key",
     "*.p12": "a private key with its certificate",
     "*.pfx": "a private key with its certificate",
-    "*.ppk": "PuTTY's private keys",
-    "*.jks": "Java's private keys",
-    "*.keystore": "Java's private keys",
-    "*.kdbx": "KeePass's passwords",
-    "*.keychain-db": "macOS's passwords",
-    "id_rsa*": "a private key for SSH",
-    "id_dsa*": "a private key for SSH",
-    "id_ecdsa*": "a private key for SSH",
-    "id_ed25519*": "a private key for SSH",
-    ".ssh": "private keys for SSH",
-    ".gnupg": "private keys of GnuPG",
-    ".password-store": "pass's passwords",
+    "*.ppk": "PuTTY private keys",
+    "*.jks": "Java private keys",
+    "*.keystore": "Java private keys",
+    "*.kdbx": "KeePass passwords",
+    "*.keychain-db": "macOS passwords",
+    "id_rsa*": "an SSH private key",
+    "id_dsa*": "an SSH private key",
+    "id_ecdsa*": "an SSH private key",
+    "id_ed25519*": "an SSH private key",
+    ".ssh": "SSH private keys",
+    ".gnupg": "GnuPG private keys",
+    ".password-store": "passwords of `pass`",
 }
 PASSWORD_FILES = {
-    ".env": "secrets of the program",
-    ".env.*": "secrets of the program",
+    ".env": "the program's secrets",
+    ".env.*": "the program's secrets",
     ".htpasswd": "a web server's passwords",
     ".netrc": "passwords for hosts",
     ".authinfo": "passwords for hosts",
@@ -36,7 +36,7 @@ PASSWORD_FILES = {
     ".my.cnf": "MySQL's passwords",
     ".mylogin.cnf": "MySQL's passwords",
     ".git-credentials": "git's passwords",
-    ".npmrc": "npm's token, often",
+    ".npmrc": "often an npm token",
     ".pypirc": "passwords for package indexes",
     "**/.cargo/credentials": "cargo's token",
     "**/.cargo/credentials.toml": "cargo's token",
@@ -44,7 +44,7 @@ PASSWORD_FILES = {
     "**/.composer/auth.json": "Composer's passwords",
     "**/.config/composer/auth.json": "Composer's passwords",
     "**/.m2/settings-security.xml": "Maven's master password",
-    "**/.gradle/gradle.properties": "the user's passwords for repositories, and for signing",
+    "**/.gradle/gradle.properties": "the user's passwords for repositories and signing",
     "**/.subversion/auth": "Subversion's passwords",
     "**/.config/gh/hosts.yml": "GitHub's token",
     "**/.config/glab-cli/config.yml": "GitLab's token",
@@ -55,26 +55,26 @@ PASSWORD_FILES = {
     "**/.kaggle/kaggle.json": "Kaggle's token",
 }
 CLOUD_CREDENTIAL_FILES = {
-    ".aws": "keys of AWS",
-    ".oci": "keys of Oracle's cloud",
-    ".kube": "keys of clusters",
-    ".s3cfg": "keys of storage",
-    ".boto": "keys of storage",
-    "rclone.conf": "keys of storage",
+    ".aws": "AWS credentials",
+    ".oci": "Oracle Cloud credentials",
+    ".kube": "Kubernetes credentials",
+    ".s3cfg": "storage credentials",
+    ".boto": "storage credentials",
+    "rclone.conf": "storage credentials",
     ".vault-token": "Vault's token",
     ".dockercfg": "passwords for registries",
     "**/.docker/config.json": "passwords for registries",
     "**/.config/containers/auth.json": "passwords for registries",
     "**/.config/helm/registry": "passwords for registries",
-    "**/.config/gcloud": "keys of Google's cloud",
-    "application_default_credentials.json": "keys of Google's cloud",
+    "**/.config/gcloud": "Google Cloud credentials",
+    "application_default_credentials.json": "Google Cloud credentials",
     "**/.config/doctl/config.yaml": "DigitalOcean's token",
-    "**/.azure/accessTokens.json": "keys of Azure",
-    "**/.azure/msal_token_cache.bin": "keys of Azure",
-    "**/.azure/msal_token_cache.json": "keys of Azure",
-    "**/.azure/service_principal_entries.bin": "keys of Azure",
-    "**/.azure/service_principal_entries.json": "keys of Azure",
-    "*.tfstate": "Terraform's state, which holds the secrets of what it made",
+    "**/.azure/accessTokens.json": "Azure credentials",
+    "**/.azure/msal_token_cache.bin": "Azure credentials",
+    "**/.azure/msal_token_cache.json": "Azure credentials",
+    "**/.azure/service_principal_entries.bin": "Azure credentials",
+    "**/.azure/service_principal_entries.json": "Azure credentials",
+    "*.tfstate": "Terraform's state, which contains secrets",
     "credentials.tfrc.json": "Terraform's token",
     ".databrickscfg": "Databricks' token",
     "**/.snowflake/connections.toml": "Snowflake's passwords",
@@ -92,7 +92,7 @@ PRIVATE_PATHS: dict[str, str] = dict(
     )
 )
 PUBLIC_EXAMPLE_FILES = ("*.pub", ".env.example", ".env.sample", ".env.template", ".env.dist")
-"""Globs of example and public files that are exempt."""
+"""Globs of public and example files, which are exempt."""
 
 _COPIES = (
     "{}~",
@@ -108,7 +108,7 @@ _COPIES = (
     ".{}.swp",
     ".{}.swo",
 )
-"""Name patterns of backup copies that Emacs, nano, vim and people make."""
+"""Name patterns of backup copies made by Emacs, nano, vim and people."""
 
 
 def with_backup_copy_globs(globs: Iterable[str]) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def _copies(glob: str) -> Iterator[str]:
     folder, slash, name = glob.rpartition("/")
     for form in _COPIES:
         copy = form.format(name)
-        # A star is for whatever is put before or behind a name.
+        # A star at the start or end of a name also covers what the copy's name adds there.
         copy = "*" + copy.partition("*")[2] if name.startswith("*") else copy
         copy = copy.rpartition("*")[0] + "*" if name.endswith("*") else copy
         yield f"{folder}{slash}{copy}"

@@ -1,7 +1,4 @@
-"""The policy of a project's own file: it may be hostile, so it may only tighten the person's policy.
-
-ADR 166.
-"""
+"""The policy in a project's file: it is untrusted, so it can only tighten the user's policy."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +9,12 @@ from handtools.runtime.policy.rules import VERDICT_STRENGTH, Rule, Verdict
 from handtools.text.search.glob import glob_in_folder
 
 PROJECT_RULE_PREFIX = "project: "
-"""What the names of a project's rules begin with, so that none passes for a rule of the person's."""
+"""Prefix of the names of a project's rules, so that none looks like one of the user's rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class TightenedPolicy:
-    """A policy with what a project's file adds to it, and a sentence for each key that would have widened it."""
+    """A policy tightened by a project's file, and a sentence for each key that would have weakened it."""
 
     policy: Policy
     ignored: Mapping[str, str]
@@ -27,9 +24,9 @@ class TightenedPolicy:
 def tightened_policy(
     policy: Policy, project: Policy, rules: Sequence[Rule], *, said: Collection[str], folder: str = ""
 ) -> TightenedPolicy:
-    """Tighten a policy by that of a project's file, whose own rules are `rules` and whose keys are `said`.
+    """Tighten a policy by a project's file, which contains the rules `rules` and the keys `said`.
 
-    With `folder`, the name of a folder in the workspace, the file's globs are about paths in that folder.
+    With `folder`, the name of a folder in the workspace, the file's globs apply to paths in that folder.
     """
     ignored: dict[str, str] = {}
     unattended = policy.unattended
@@ -57,7 +54,7 @@ def tightened_policy(
 
 
 def _in_folder(rule: Rule, folder: str) -> Rule:
-    """A project's rule about paths as a rule about paths in its folder."""
+    """Return a project's rule limited to paths in its folder."""
     if not folder or rule.commands or rule.hosts:
         return rule
     paths = tuple(glob_in_folder(glob, folder) for glob in rule.paths or ("**",))
@@ -66,7 +63,7 @@ def _in_folder(rule: Rule, folder: str) -> Rule:
 
 
 def _tightening_rules(policy: Policy, rules: Sequence[Rule], ignored: dict[str, str]) -> Iterator[Rule]:
-    """Yield a project's rules as far as they tighten: a rule is heard before a default, also before a stricter."""
+    """Yield a project's rules without weakening effects: a rule would override even a stricter default."""
     for number, rule in enumerate(rules):
         effects = frozenset(kind for kind in rule.effects if not _undercuts(policy, rule, kind))
         if effects:

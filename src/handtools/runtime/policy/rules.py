@@ -1,7 +1,4 @@
-"""Policy rules about paths, commands and hosts, the decisions they give, and the two built-in rules.
-
-ADR 91.
-"""
+"""Policy rules about paths, commands and hosts, their decisions, and the two built-in rules."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,13 +25,13 @@ from handtools.text.web.host_access import BadHostEntry, HostList, parse_host_li
 Verdict = Literal["deny", "ask", "allow"]
 
 REFUSES_UNKNOWN_KEYS = {"extra": "forbid"}
-"""How pydantic parses a policy from JSON: a misspelt key would allow what it was to forbid."""
+"""Pydantic configuration: reject unknown keys, because a misspelt key would disable a restriction."""
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 VERDICT_STRENGTH: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 
 def check_words(where: str, what: str, words: Iterable[object], known: Iterable[str]) -> None:
-    """Raise `UsageError` for the first of some words that is not a known one, with the one that is near it."""
+    """Raise `UsageError` for the first unknown word, with a similar known one."""
     names = sorted(known)
     for word in words:
         if word in names:
@@ -45,10 +42,10 @@ def check_words(where: str, what: str, words: Iterable[object], known: Iterable[
 
 
 def text_tuple(where: str, value: Iterable[str]) -> tuple[str, ...]:
-    """Return texts as a tuple; raises `UsageError` for one text in place of a list, which is a list of letters."""
+    """Return strings as a tuple; raises `UsageError` for a single string, which would become letters."""
     texts = () if isinstance(value, str) else tuple(value)
     if isinstance(value, str) or not all(isinstance(text, str) for text in texts):
-        raise UsageError(f"{where} is a list of texts, and not {value!r}.")
+        raise UsageError(f"{where} must be a list of strings, not {value!r}.")
     return texts
 
 
@@ -76,21 +73,21 @@ class CommandPrefixes:
 
     written: tuple[str, ...]
     narrow: bool
-    """Whether to match strictly, for allow rules: no options before the prefix, no hazardous words after it."""
+    """Match strictly, for allow rules: no options before the prefix, no hazardous words after it."""
 
     def match(self, words: CommandWords) -> bool:
         """Whether a command starts with one of the prefixes."""
         return any(self._begins(words, each) for each in self._read)
 
     def hazard_beyond_prefix(self, words: CommandWords) -> str:
-        """Return the hazard in a command beyond the matched prefix, or empty if there is none."""
+        """Return the first hazard in a command beyond the matched prefix, or an empty string."""
         lengths = [len(each) for each in self._read if self._begins(words, each)]
         spoken_for = words[: max(lengths, default=0)]
         left = [hazard for hazard in find_hazards(words) if hazard.word not in spoken_for]
         return str(left[0]) if left else ""
 
     def cover(self, text: str) -> bool:
-        """Whether a whole script matches: any command, or for allow rules every command."""
+        """Whether a script matches: any of its commands or, for allow rules, all of them."""
         script = read_script(text)
         if not self.narrow:
             return any(self.match(words) for words in script.found)
@@ -107,7 +104,7 @@ class CommandPrefixes:
     def _read(self) -> tuple[tuple[frozenset[str], ...], ...]:
         read = tuple(tuple(frozenset(word.split("|")) for word in each.split()) for each in self.written)
         if not all(read):
-            raise UsageError("A rule names an empty command.")
+            raise UsageError("A rule has an empty command.")
         return read
 
 
@@ -116,7 +113,7 @@ def _word_matches(word: str, some: frozenset[str]) -> bool:
 
 
 def _begins_after_options(words: CommandWords, beginning: Sequence[frozenset[str]]) -> bool:
-    """Whether a command starts with a prefix when options (and their values) before subcommands are skipped."""
+    """Whether a command starts with a prefix, skipping options and their values before subcommands."""
     if not beginning:
         return True
     if not words:
@@ -130,7 +127,7 @@ def _begins_after_options(words: CommandWords, beginning: Sequence[frozenset[str
 
 @dataclass(frozen=True)
 class Rule:
-    """A policy rule: a verdict with reason for effects on certain paths, commands or hosts."""
+    """A policy rule: a verdict with a reason for effects on certain paths, commands or hosts."""
 
     __pydantic_config__: ClassVar = REFUSES_UNKNOWN_KEYS
 
@@ -139,27 +136,26 @@ class Rule:
     reason: str
     effects: frozenset[EffectKind] = EFFECT_KINDS
     paths: tuple[str, ...] = ()
-    """Globs of paths, case-insensitive; empty means every path. Each covers a file, link or folder and all below
-    it.
+    """Case-insensitive globs; empty means every path. Each also covers all paths below a match.
 
     Rules that deny reading also cover backup copies: `x~`, `#x#`, `.x.swp`, `x.bak`, `x.old`.
     """
     commands: tuple[str, ...] = ()
-    """Command prefixes with alternatives, such as `git log|diff` or `npm run *`; limits the rule to commands."""
+    """Command prefixes, such as `git log|diff` or `npm run *`; limits the rule to commands."""
     hosts: tuple[str, ...] = ()
     """Hosts, written as in `Policy.hosts`; limits the rule to visits."""
     but: tuple[str, ...] = ()
-    """Globs of paths exempt from the rule: see `PathGlobs.exceptions`."""
+    """Globs of paths that are exempt from the rule: see `PathGlobs.exceptions`."""
     tools: tuple[str, ...] = ()
-    """Names of tools to which the rule applies; empty means all."""
+    """Names of the tools that the rule applies to; empty means all."""
     match: tuple[str, ...] = ()
-    """Examples that the rule must match; checked when the policy is made."""
+    """Examples that the rule must match; checked when the policy is created."""
     not_match: tuple[str, ...] = ()
-    """Examples that the rule must not match; checked when the policy is made."""
+    """Examples that the rule must not match; checked when the policy is created."""
     only_tightens: bool = False
-    """Whether the default for the kind of effect holds beside the rule, so that the rule can't weaken it.
+    """Whether the default for the kind of effect still applies, so that the rule can't weaken it.
 
-    True for the built-in rules and for all rules that somebody else adds to a person's policy.
+    True for the built-in rules and for rules that others add to the user's policy.
     """
 
     def __post_init__(self) -> None:
@@ -167,29 +163,27 @@ class Rule:
         check_words(where, "verdict", [self.verdict], VERDICTS)
         check_words(where, "kind of effect", self.effects, EFFECT_KINDS)
         if not self.effects:
-            raise UsageError(
-                f"{where} is about no kind of effect. Known: {', '.join(sorted(EFFECT_KINDS))}."
-            )
+            raise UsageError(f"{where} has no kind of effect. Known: {', '.join(sorted(EFFECT_KINDS))}.")
         for name in ("paths", "but", "commands", "hosts", "tools", "match", "not_match"):
             object.__setattr__(self, name, text_tuple(f"{where}: `{name}`", getattr(self, name)))
         object.__setattr__(self, "effects", frozenset(self.effects))
         try:
-            # Without trailing slashes they match files and links, too.
+            # Without a trailing slash they match files and symlinks, too.
             paths = tuple(each.rstrip("/") or each for each in plain_globs(self.paths))
             object.__setattr__(self, "paths", paths)
             object.__setattr__(self, "but", plain_globs(self.but))
         except BadGlob as problem:
-            raise UsageError(f"{where}: a glob can't be read: {problem}.") from problem
+            raise UsageError(f"{where}: invalid glob: {problem}.") from problem
 
     def judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Verdict | None:
-        """Return the rule's verdict on a target, or None; a link is also judged by what would be below it."""
+        """Return the rule's verdict on a target, or None; a symlink is also judged by paths below it."""
         if self.commands or not self.speaks(kind, tool):
             return None
         if self.covers(target):
             return self.verdict
         if not link or self.verdict == "allow" or not self._above.matches(target):
             return None
-        # What a link leads to is judged again where it is: to hide nothing, it is enough that a person sees it.
+        # The symlink's target is judged again at its own path, so approval is enough for hidden paths.
         return "ask" if self.hides else self.verdict
 
     @property
@@ -199,7 +193,7 @@ class Rule:
 
     @property
     def is_about_paths(self) -> bool:
-        """Whether the rule is about paths: those that it names, or all."""
+        """Whether the rule is about paths: certain ones, or all."""
         return not self.commands and not self.hosts
 
     def speaks(self, kind: EffectKind, tool: str) -> bool:
@@ -215,7 +209,6 @@ class Rule:
         return not self.hosts or self.host_list.lists(visit.host, visit.port)
 
     def covers(self, target: str) -> bool:
-        """Whether the rule applies to a path."""
         return self.path_globs.covers(target)
 
     @cached_property
@@ -230,13 +223,13 @@ class Rule:
 
     @cached_property
     def path_globs(self) -> PathGlobs:
-        """The paths that the rule is about, with backup copies if it denies reading."""
+        """The rule's paths, including backup copies if it denies reading."""
         globs = private_paths.with_backup_copy_globs(self.paths) if self.hides else self.paths
         return PathGlobs(globs, self.but)
 
     @cached_property
     def _above(self) -> GlobsWithoutDescendants:
-        """Matcher of parent folders of the rule's paths; a link in their place could bring all of them in."""
+        """Matches parent folders of the rule's paths; a symlink there could bring in all of them."""
         split = [path.split("/") for path in self.paths]
         heads = [
             parts[:depth] for parts in split for depth in range(1, len(parts)) if parts[depth - 1] != "**"
@@ -247,7 +240,7 @@ class Rule:
         """Check the rule for errors and against its own examples; raises `UsageError`."""
         if sum(map(bool, (self.commands, self.hosts, self.paths or self.but))) > 1:
             raise UsageError(
-                f"Rule `{self.name}` is about paths and commands, or about hosts too: make it two rules."
+                f"Rule `{self.name}` mixes paths, commands or hosts: split it into separate rules."
             )
         try:
             covers = (
@@ -259,27 +252,27 @@ class Rule:
             )
             wrong = [example for example in self.match if not covers(example)]
             wrong += [example for example in self.not_match if covers(example)]
-            covers("x")  # a list that can't be parsed is found now
+            covers("x")  # report an invalid list now
             self.path_globs.check()
         except BadHostEntry as error:
             raise UsageError(f"Rule `{self.name}`: {error}") from error
         except BadGlob as problem:
-            raise UsageError(f"Rule `{self.name}`: a glob can't be read: {problem}.") from problem
+            raise UsageError(f"Rule `{self.name}`: invalid glob: {problem}.") from problem
         if wrong:
-            raise UsageError(f"Rule `{self.name}` does not do what its examples say: {', '.join(wrong)}.")
+            raise UsageError(f"Rule `{self.name}` contradicts its examples: {', '.join(wrong)}.")
 
     def _covered(self, written: str) -> bool:
         return self.host_list.lists(*split_host_port(written))
 
 
 def globs_below_folders(globs: Iterable[str]) -> tuple[str, ...]:
-    """Those of some globs that match from the top on, as globs that do so in every folder at the top."""
+    """Return the anchored globs, changed to match in every top-level folder."""
     anchored = (glob for glob in globs if "/" in glob.rstrip("/") and not glob.startswith(("**/", "*/")))
     return tuple(glob_in_folder(glob, "*") for glob in anchored)
 
 
 def plain_globs(globs: Iterable[str]) -> tuple[str, ...]:
-    """Return globs without braces that match the same; raises `BadGlob`."""
+    """Return equivalent globs without braces; raises `BadGlob`."""
     return tuple(
         each
         for glob in globs
@@ -288,12 +281,12 @@ def plain_globs(globs: Iterable[str]) -> tuple[str, ...]:
 
 
 VENDOR_FOLDERS = ("node_modules", "site-packages", "dist-packages", "vendor", ".tox", ".nox", "__pycache__")
-"""Folders with other people's files: private-looking names there (certificates, samples) are no secrets."""
+"""Folders with third-party files: private-looking names there (certificates, samples) are not secrets."""
 
 PRIVATE_RULE = Rule(
     name="private",
     verdict="deny",
-    reason="It may hold secrets. A person can open it up with a rule in the policy.",
+    reason="It may contain secrets. The user can allow it with a rule in the policy.",
     paths=tuple(private_paths.PRIVATE_PATHS),
     but=(*private_paths.PUBLIC_EXAMPLE_FILES, *(f"**/{folder}/**" for folder in VENDOR_FOLDERS)),
     match=(
@@ -311,7 +304,7 @@ PRIVATE_RULE = Rule(
 PROTECTED_RULE = Rule(
     name="protected",
     verdict="ask",
-    reason="Programs run or trust what is in it.",
+    reason="Other programs execute or trust this file.",
     effects=frozenset({"change"}),
     paths=tuple(protected_paths.PROTECTED_PATHS),
     match=(
@@ -323,4 +316,4 @@ PROTECTED_RULE = Rule(
 )  # fmt: skip
 
 BUILT_IN_RULES = (PRIVATE_RULE, PROTECTED_RULE)
-"""Rules about names. What is known of a file's content can exempt it from these, and from no other rule."""
+"""Rules based on names. A file's content can exempt it from these rules, but from no others."""

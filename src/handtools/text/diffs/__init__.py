@@ -1,1 +1,1 @@
-"""Line diffs between texts: minimal alignment, unified diffs, three-way merges. Start with `unified_diff`."""
+"""Line diffs of texts: minimal alignment, unified diffs, three-way merges. Start with `unified_diff`."""

@@ -1,10 +1,10 @@
-"""Alignment of two texts: common prefix and suffix, the minimal line diff (longest common subsequence).
+"""Alignment of two texts: common prefix and suffix, and the minimal line diff (longest common subsequence).
 
 Also maps a line number through a diff (`line_after_edits`).
 
-Three exact searches share the work, because each is fast where the others are slow: `_sparse` when few pairs of
-lines are equal, `_near` when few lines changed, and bit rows when neither holds, as in repetitive text. None of
-them has a quadratic memory need. ADR 4.
+Three exact searches are combined, because each is fast where the others are slow: `_sparse` if few pairs of
+lines are equal, `_near` if few lines changed, and bit rows otherwise, for example in repetitive text. None
+of them needs quadratic memory.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,7 +24,7 @@ Sliceable = str | bytes | SplicedText
 
 
 def common_prefix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
-    """Give the length of the common prefix of two texts; the first `known` characters are not compared."""
+    """Return the length of the common prefix of two texts; the first `known` characters are skipped."""
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = _FIRST_STEP
     while at < most:
@@ -36,7 +36,7 @@ def common_prefix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
 
 
 def common_suffix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
-    """Give the length of the common suffix of two texts; the last `known` characters are not compared."""
+    """Return the length of the common suffix of two texts; the last `known` characters are skipped."""
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = _FIRST_STEP
     while at < most:
@@ -49,13 +49,13 @@ def common_suffix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
 
 
 def common_ends(a: Sliceable, b: Sliceable) -> tuple[int, int]:
-    """Give the lengths of the common prefix of two texts and of the common suffix of what follows that prefix."""
+    """Return the lengths of the common prefix of two texts and of the common suffix of the rest."""
     head = common_prefix_length(a, b)
     return head, min(common_suffix_length(a, b), min(len(a), len(b)) - head)
 
 
 def _equal(a: str | bytes, b: str | bytes) -> int:
-    """Give the length of the common prefix of two unequal strings of the same length, by bisection."""
+    """Return the length of the common prefix of two unequal strings of the same length, by bisection."""
     low, high = 0, len(a)
     while high - low > 1:
         middle = (low + high) // 2
@@ -66,17 +66,20 @@ def _equal(a: str | bytes, b: str | bytes) -> int:
     return low
 
 
-# `_sparse` costs a step for each pair of equal lines; beyond this many per line others are cheaper.
+# `_sparse` takes one step for each pair of equal lines; beyond this many pairs per line, the others are
+# cheaper.
 _SPARSE_PAIRS = 4
-# `_near` costs the square of the distance; beyond this the bit rows are cheaper.
+# The cost of `_near` grows with the square of the edit distance; beyond this, bit rows are cheaper.
 _NEAR_DISTANCE = 96
-# Below this many cells the bit rows take a few milliseconds, whatever the distance.
+# Below this many cells, bit rows take a few milliseconds regardless of the distance.
 _SMALL_CELLS = 1 << 21
 # Bits of table kept at once (4 MiB); a larger problem is split in two first.
 _TABLE_CELLS = 1 << 25
-# Beyond this (32,768 lines against as many) the diff stays correct but may not be minimal: it would take seconds.
+# Beyond this (32,768 by 32,768 lines), the diff is correct but may not be minimal, which would take
+# seconds.
 _MINIMAL_CELLS = 1 << 30
-# Lines up to this frequent get their bit mask on demand: one for each would not fit.
+# Lines that occur at most this often get their bit mask on demand: storing one for each would need too much
+# memory.
 _RARE = 4
 _FLIPPED_DIGITS = bytes.maketrans(b"01", b"\x01\x00")
 
@@ -85,7 +88,7 @@ IndexPairs: TypeAlias = list[tuple[int, int]]
 
 
 class LineEdit(NamedTuple):
-    """One changed region of a line diff: lines `start_a:end_a` of one text became `start_b:end_b` of the other."""
+    """One changed region of a line diff: lines `start_a:end_a` became `start_b:end_b` in the other text."""
 
     start_a: int
     end_a: int
@@ -94,7 +97,7 @@ class LineEdit(NamedTuple):
 
 
 def align_lines(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
-    """Align two lists of lines by a longest common subsequence and give the changed regions, in order."""
+    """Align two lists of lines by a longest common subsequence and return the changed regions, in order."""
     a, b = list(a), list(b)
     head, tail = _shared_ends(a, b)
     ids: dict[str, int] = {}
@@ -110,9 +113,9 @@ def align_lines(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
 
 
 def _shared(a: LineIds, b: LineIds) -> IndexPairs:
-    """Give the index pairs of a longest common subsequence of two lists of line ids."""
+    """Return the index pairs of a longest common subsequence of two lists of line ids."""
     in_a, in_b = set(a), set(b)
-    # A line that the other side lacks is in no solution; without it, most edits vanish.
+    # A line that the other side lacks can't be in a solution; dropping such lines removes most edits.
     places_a = [i for i, line in enumerate(a) if line in in_b]
     places_b = [j for j, line in enumerate(b) if line in in_a]
     pairs = _longest([a[i] for i in places_a], [b[j] for j in places_b], _anchored)
@@ -120,7 +123,7 @@ def _shared(a: LineIds, b: LineIds) -> IndexPairs:
 
 
 def _longest(a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs]) -> IndexPairs:
-    """Match the common prefix and suffix of two lists directly, and search only the middle for common lines."""
+    """Match the common prefix and suffix of two lists directly; search only the middle for common lines."""
     head, tail = _shared_ends(a, b)
     size_a, size_b = len(a) - tail, len(b) - tail
     middle = _search(a[head:size_a], b[head:size_b], cut)
@@ -146,7 +149,7 @@ def _search(a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs
 
 
 def _shared_ends(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
-    """Give the length of the common prefix of two sequences, and of the common suffix of what follows it."""
+    """Return the lengths of the common prefix of two sequences and of the common suffix of the rest."""
     head = _run(a, b, 0, 0)
     return head, _run(a[head:][::-1], b[head:][::-1], 0, 0)
 
@@ -166,7 +169,7 @@ def _run(a: Sequence[object], b: Sequence[object], i: int, j: int) -> int:
 
 
 def _sparse(a: LineIds, b: LineIds) -> IndexPairs:
-    """Find a longest common subsequence by the algorithm of Hunt and Szymanski: fast when few lines are equal."""
+    """Find a longest common subsequence by the Hunt–Szymanski algorithm: fast if few lines are equal."""
     places = defaultdict(list)
     for j in range(len(b) - 1, -1, -1):
         places[b[j]].append(j)
@@ -197,7 +200,7 @@ def _unchained(chains: list[tuple[int, int, object]]) -> IndexPairs:
 def _near(a: LineIds, b: LineIds) -> IndexPairs | None:
     """Find a longest common subsequence by Myers' algorithm.
 
-    Gives None when the edit distance exceeds `_NEAR_DISTANCE`.
+    Returns None if the edit distance exceeds `_NEAR_DISTANCE`.
     """
     goal = len(a) - len(b)
     reach = [0] * (2 * _NEAR_DISTANCE + 3)  # negative diagonals count from the list's end
@@ -214,7 +217,7 @@ def _near(a: LineIds, b: LineIds) -> IndexPairs | None:
 
 
 def _origin(reach: list[int], diagonal: int, distance: int) -> int:
-    """Give the neighbouring diagonal from which Myers' path of this edit distance enters the diagonal."""
+    """Return the neighbouring diagonal from which Myers' path of this edit distance enters the diagonal."""
     if diagonal == -distance:
         return diagonal + 1
     if diagonal == distance or reach[diagonal - 1] >= reach[diagonal + 1]:
@@ -223,7 +226,10 @@ def _origin(reach: list[int], diagonal: int, distance: int) -> int:
 
 
 def _retraced(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
-    """Walk Myers' path back from its end through the stored reaches, and give the pairs of equal lines on it."""
+    """Trace Myers' path back from its end through the stored reaches.
+
+    Returns the pairs of equal lines on it.
+    """
     pairs: IndexPairs = []
     for distance in range(len(history) - 1, -1, -1):
         reach = history[distance]
@@ -235,7 +241,7 @@ def _retraced(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
 
 
 def _halved(a: LineIds, b: LineIds) -> IndexPairs:
-    """Find a longest common subsequence by Hirschberg's halving, down to parts small enough for a table."""
+    """Find a longest common subsequence by Hirschberg's algorithm, split until the parts fit a table."""
     if len(a) * len(b) <= _TABLE_CELLS or len(b) < 2:
         return _tabled(a, b)
     half = len(b) // 2
@@ -246,7 +252,7 @@ def _halved(a: LineIds, b: LineIds) -> IndexPairs:
 
 
 def _kept(a: LineIds, b: LineIds) -> list[int]:
-    """Give for each prefix of `a` the length of its longest common subsequence with `b`."""
+    """Return for each prefix of `a` the length of its longest common subsequence with `b`."""
     row = 0
     for row in _bit_rows(a, b):  # noqa: B007 - only the last row counts
         pass
@@ -255,7 +261,7 @@ def _kept(a: LineIds, b: LineIds) -> list[int]:
 
 
 def _tabled(a: LineIds, b: LineIds) -> IndexPairs:
-    """Find a longest common subsequence by keeping all bit rows of the table and walking back through them."""
+    """Find a longest common subsequence by storing all bit rows of the table and tracing back in them."""
     rows = [(1 << len(a)) - 1, *_bit_rows(a, b)]
     pairs: IndexPairs = []
     i, j = len(a), len(b)
@@ -271,10 +277,10 @@ def _tabled(a: LineIds, b: LineIds) -> IndexPairs:
 
 
 def _bit_rows(a: LineIds, b: LineIds) -> Iterator[int]:
-    """Yield, for each line of `b`, a row of the table as an integer whose zero bits mark one more common line.
+    """Yield, for each line of `b`, a table row as an integer whose zero bits mark one more common line.
 
-    The bit-parallel recurrence of Crochemore and Hyyrö; Python's integers make a whole row of the dynamic
-    programme one addition, and their arithmetic runs in C.
+    Uses the bit-parallel recurrence of Crochemore and Hyyrö: with Python's integers, a whole row of the
+    dynamic programming table is one addition in C.
     """
     places = defaultdict(list)
     for i, line in enumerate(a):
@@ -300,7 +306,7 @@ def _mask(places: list[int]) -> int:
 def _cut(
     a: LineIds, b: LineIds, cuts: IndexPairs, solve: Callable[[LineIds, LineIds], IndexPairs]
 ) -> IndexPairs:
-    """Align the pieces between given cut points separately, and give the index pairs of all of them."""
+    """Align the pieces between given cut points separately, and return the index pairs of all of them."""
     pairs: IndexPairs = []
     for (i, j), (end_i, end_j) in pairwise([(0, 0), *cuts, (len(a), len(b))]):
         pairs += [(i + x, j + y) for x, y in solve(a[i:end_i], b[j:end_j])]
@@ -308,7 +314,7 @@ def _cut(
 
 
 def _anchored(a: LineIds, b: LineIds) -> IndexPairs:
-    """Give cut points before the lines that occur exactly once in both texts and in the same order."""
+    """Return cut points before the lines that occur exactly once in both texts and in the same order."""
     in_a, in_b = Counter(a), Counter(b)
     places_a = [i for i, line in enumerate(a) if in_a[line] == in_b[line] == 1]
     places_b = [j for j, line in enumerate(b) if in_a[line] == in_b[line] == 1]
@@ -317,15 +323,15 @@ def _anchored(a: LineIds, b: LineIds) -> IndexPairs:
 
 
 def _evenly(a: LineIds, b: LineIds) -> IndexPairs:
-    """Give cut points that divide both texts into equal parts, each small enough for an exact search."""
+    """Return cut points that divide both texts into equal parts, each small enough for an exact search."""
     parts = len(a) * len(b) // _MINIMAL_CELLS + 1
     return [(len(a) * part // parts, len(b) * part // parts) for part in range(1, parts)]
 
 
 def line_after_edits(edits: Sequence[LineEdit], line: int) -> int | None:
-    """Give the number that a line has after the edits of a line diff; None when the line was replaced."""
+    """Return the number of a line after the edits of a line diff; None if the line was replaced."""
     at = bisect_right(edits, line - 1, key=itemgetter(0)) - 1
-    # Of an insertion and a replacement at one place, the later one decides: it reaches further.
+    # If an insertion and a replacement start at the same line, use the later one, which reaches further.
     if at < 0:
         return line
     edit = edits[at]

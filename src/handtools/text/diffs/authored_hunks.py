@@ -1,8 +1,8 @@
-"""Hunks with authors: what certain authors changed in a text, with everybody else's edits folded into the base.
+"""Hunks with authors: certain authors' changes to a text, with everyone else's edits folded into the base.
 
-The base is the text before the first version. Each version then changes either the text alone (an author's) or
-base and text together (anybody else's), so that the difference of the two is what the authors did. Where others
-edited in the same place that can't be told apart: such a hunk is mixed. ADR 228.
+The base starts as the text before the first version. An author's version changes only the text; any other
+version changes base and text together, so their difference is the authors' changes. If others edited the
+same place, the changes can't be separated: such a hunk is mixed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
 class TextVersion(NamedTuple):
-    """A text as it was after a change, and who made the change; `OTHERS` for work that is not looked at."""
+    """The text after a change, and the author of the change; `OTHERS` if the change is not under review."""
 
     author: str
     text: str
@@ -26,35 +26,36 @@ class TextVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuthoredHunk:
-    """A changed region: rows of the base that became rows of the text, and who changed them, in order of name."""
+    """A changed region: base rows that became rows of the text, and their authors, sorted by name."""
 
     edit: LineEdit
     authors: tuple[str, ...]
     mixed: bool = False
-    """Whether others edited in the same place, so that taking it back would take back their work."""
+    """Whether others edited the same place, so that rejecting the hunk would revert their work too."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthoredDiff:
-    """What authors changed: the rows of base and text, each with its line end, and the hunks between them."""
+    """The authors' changes: the rows of base and text with line endings, and the hunks between them."""
 
     base: Sequence[str]
     rows: Sequence[str]
     hunks: Sequence[AuthoredHunk]
 
     def base_text(self, hunk: AuthoredHunk) -> str:
-        """What stood in the place of a hunk before it."""
+        """The text that a hunk replaced."""
         return "".join(self.base[hunk.edit.start_a : hunk.edit.end_a])
 
     def text(self, hunk: AuthoredHunk) -> str:
-        """What stands in the place of a hunk now."""
+        """The current text of a hunk."""
         return "".join(self.rows[hunk.edit.start_b : hunk.edit.end_b])
 
 
 def authored_diff(base: str, versions: Iterable[TextVersion]) -> AuthoredDiff:
-    """Tell what authors changed in a text, from its state before and each version after it, oldest first."""
+    """Compute the authors' changes to a text from its original state and all versions, oldest first."""
     blame = _Blame(split_rows(base))
-    # An undo returns to a state that is known: lines compared anew could be found equal to other ones.
+    # An undo returns to a known state: reuse its blame, since a new diff could pair equal lines
+    # differently.
     known, since_others = {base: blame}, {base: blame}
     for author, text in versions:
         found = (known if author == OTHERS else since_others).get(text)
@@ -66,7 +67,7 @@ def authored_diff(base: str, versions: Iterable[TextVersion]) -> AuthoredDiff:
 
 
 def replace_hunks(diff: AuthoredDiff, replaced: Mapping[int, str]) -> str:
-    """Give the text with other text in the place of some hunks, by their index; all others stay as they are."""
+    """Return the text with some hunks, by index, replaced with other text."""
     parts: list[str] = []
     place = 0
     for index in sorted(replaced):
@@ -77,12 +78,12 @@ def replace_hunks(diff: AuthoredDiff, replaced: Mapping[int, str]) -> str:
 
 
 def reject_hunks(diff: AuthoredDiff, rejected: Collection[int]) -> str:
-    """Give the text without some hunks, by their index: what was there before stands in their place."""
+    """Return the text with some hunks, by index, reverted to the base."""
     return replace_hunks(diff, {index: diff.base_text(diff.hunks[index]) for index in rejected})
 
 
 def group_hunks(hunks: Sequence[AuthoredHunk], context: int = CONTEXT_ROWS) -> list[list[int]]:
-    """Group hunks of the same authors whose context lines meet, by index, as a unified diff does."""
+    """Group hunks of the same authors whose context lines touch, by index, as a unified diff does."""
     groups: list[list[int]] = []
     for index, hunk in enumerate(hunks):
         before = hunks[groups[-1][-1]] if groups else None
@@ -116,31 +117,34 @@ def render_hunks(diff: AuthoredDiff, group: Sequence[int], context: int = CONTEX
 
 
 def split_rows(text: str) -> list[str]:
-    """Split a text into rows that keep their line feed, as `patch` reads them: a carriage return is content."""
+    """Split a text into rows that keep their line feed, as for `patch`: a carriage return is content."""
     rows = [f"{row}\n" for row in text.split("\n")]
     last = rows.pop()[:-1]
     return [*rows, last] if last else rows
 
 
 class _Blame:
-    """Base and text side by side, and for each row that only one of them has, who removed or added it."""
+    """Base and text, with the author who removed or added each row that only one of them has."""
 
     def __init__(self, base: list[str]) -> None:
         self.base, self.rows = base, base
         self.removed_by: list[str | None] = [None] * len(base)
-        """For each row of the base, who removed it from the text."""
+        """For each row of the base, the author who removed it from the text."""
         self.added_by: list[str | None] = [None] * len(base)
-        """For each row of the text, who added it to what the base has."""
+        """For each row of the text, the author who added it relative to the base."""
         self.hunks: list[tuple[LineEdit, bool]] = []
         """The regions in which base and text differ, and whether others edited there too."""
 
     def authors(self, edit: LineEdit) -> tuple[str, ...]:
-        """Who changed rows of a region, others left out."""
+        """The authors who changed rows of a region, without `OTHERS`."""
         named = {*self.removed_by[edit.start_a : edit.end_a], *self.added_by[edit.start_b : edit.end_b]}
         return tuple(sorted(author for author in named if author))
 
     def after(self, author: str, rows: list[str]) -> "_Blame":
-        """Base and text after a version; the base follows where others changed what no author had."""
+        """Return the blame after a version.
+
+        Changes by others to rows that no author changed go into the base too.
+        """
         changes = diff_line_edits(self.rows, rows)
         made = _Blame([])
         made.rows = rows
@@ -160,9 +164,9 @@ class _Blame:
     def _compose(
         self, made: "_Blame", author: str, region: "_Region", changes: Sequence[LineEdit], *, mixed: bool
     ) -> None:
-        """Put together what a region was changed to before and by this version, and compare it with the base anew.
+        """Combine a region's earlier changes with this version's, and diff the result with the base again.
 
-        Rows that are as in the base again are nobody's change any more.
+        Rows that equal the base again no longer count as a change.
         """
         old = self.base[region.base.start : region.base.stop]
         new = made.rows[region.new.start : region.new.stop]
@@ -196,7 +200,7 @@ class _Blame:
 
 
 class _Region(NamedTuple):
-    """A region that hunks or changes touch: its rows in base, text and new text, and the indexes of both."""
+    """A region that hunks or changes touch: its rows in base, text and new text, and their indexes."""
 
     base: range
     rows: range

@@ -1,7 +1,4 @@
-"""Formatting limited to an edit: of a formatter's changes, only those on the lines that the edit touched.
-
-ADR 89.
-"""
+"""Formatting limited to an edit: keep only a formatter's changes to the lines that the edit touched."""
 
 import re
 from collections import Counter
@@ -15,7 +12,7 @@ _SPARE_SHARE = 0.02
 
 
 def limit_formatting_to_edit(before: str, after: str, formatted: str) -> str:
-    """Give the edited text with the formatter's changes kept only on lines that the edit touched."""
+    """Return the edited text with the formatter's changes only on lines that the edit touched."""
     was, now, tidy = split_lines(before), split_lines(after), split_lines(formatted)
     touched = [(edit.start_b, edit.end_b) for edit in align_lines(was, now)]
     lines: list[str] = []
@@ -40,8 +37,8 @@ def _near(lines: list[str], edit: LineEdit, start: int, end: int) -> bool:
 
 
 def has_same_words(before: str, after: str) -> bool:
-    """Whether two texts consist of nearly the same words: tells a formatter's output from a rewritten file."""
+    """Whether two texts have nearly the same words; true for a formatter's output, not for a rewrite."""
     one, two = (Counter(word.lower() for word in _WORD.findall(text)) for text in (before, after))
     different = (one - two).total() + (two - one).total()
-    # Of a file of a few words, most must stay: nothing is no formatting of something.
+    # In a very short file most words must stay: emptying a file is not formatting.
     return different <= min(_SPARE_WORDS, one.total() // 2) + _SPARE_SHARE * one.total()

@@ -9,7 +9,7 @@ from handtools.text.diffs.unified_diff import LineEdit, diff_line_edits
 
 @dataclass(frozen=True, slots=True)
 class MergeConflict:
-    """One conflict of a three-way merge: its lines in the merged text, with markers, and the three versions."""
+    """One conflict of a three-way merge: its lines in the merged text, with markers, and three versions."""
 
     line: int
     end_line: int
@@ -20,7 +20,7 @@ class MergeConflict:
 
 @dataclass(frozen=True, slots=True)
 class MergedText:
-    """The result of a three-way merge: the text, with markers around each conflict, and the list of conflicts."""
+    """The result of a three-way merge: the text with conflict markers, and the list of conflicts."""
 
     text: str
     conflicts: list[MergeConflict]
@@ -28,7 +28,7 @@ class MergedText:
 
 @dataclass(frozen=True, slots=True)
 class MergeRegion:
-    """A run of lines of the base text with the lines that each side has in its place."""
+    """A run of lines of the base text with the lines that each side has instead."""
 
     base: str
     ours: str
@@ -59,9 +59,9 @@ def three_way_merge(base: str, ours: str, theirs: str) -> MergedText:
 
 
 def agreed_text(region: MergeRegion) -> str | None:
-    """Give the merged text of a region that at most one side changed or both changed alike.
+    """Return the merged text of a region that at most one side changed or both changed alike.
 
-    Gives None for a conflict.
+    Returns None for a conflict.
     """
     if region.ours in (region.base, region.theirs):
         return region.theirs
@@ -77,7 +77,7 @@ def _marked(region: MergeRegion, end: str) -> str:
 
 
 def split_into_merge_regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[MergeRegion]:
-    """Divide three texts into consecutive regions: unchanged ones, and ones that one side or both changed."""
+    """Divide three texts into consecutive regions, unchanged or changed by one side or both."""
     place = 0
     shift_ours = shift_theirs = 0
     for start, end, grown_ours, grown_theirs in _gathered(
@@ -98,7 +98,7 @@ def split_into_merge_regions(base: list[str], ours: list[str], theirs: list[str]
 
 
 def _gathered(ours: list[LineEdit], theirs: list[LineEdit]) -> Iterator[tuple[int, int, int, int]]:
-    """Join edits of both sides that touch; yields start and end in the base, and how many lines each side grew."""
+    """Join touching edits of both sides; yield start and end in the base, and each side's line growth."""
     edits = sorted([(edit, 0) for edit in ours] + [(edit, 1) for edit in theirs])
     start = end = -1
     grown = [0, 0]
@@ -114,7 +114,10 @@ def _gathered(ours: list[LineEdit], theirs: list[LineEdit]) -> Iterator[tuple[in
 
 
 def edit_overlapping_theirs(base: list[str], ours: list[str], theirs: list[str]) -> LineEdit | None:
-    """Find an edit of ours which, slid along equal lines, could overlap an edit of theirs; None if no edit can."""
+    """Find an edit in `ours` that, slid along equal lines, could overlap an edit in `theirs`.
+
+    Returns None if there is none.
+    """
     made = [(edit, *_zone(base, theirs, edit)) for edit in diff_line_edits(base, theirs)]
     for edit in diff_line_edits(base, ours):
         start, end = _zone(base, ours, edit)
@@ -130,7 +133,7 @@ def _lines(rows: list[str], edit: LineEdit) -> list[str]:
 
 
 def _zone(base: list[str], other: list[str], edit: LineEdit) -> tuple[int, int]:
-    """Give the range of base lines over which an insertion or deletion can slide along equal lines."""
+    """Return the range of base lines over which an insertion or deletion can slide along equal lines."""
     if edit.start_b == edit.end_b:
         found = [
             outside < edit.start_a for outside, _ in shifts_of_equal_rows(base, edit.start_a, edit.end_a)
@@ -145,7 +148,7 @@ def _zone(base: list[str], other: list[str], edit: LineEdit) -> tuple[int, int]:
 
 
 def shifts_of_equal_rows(rows: list[str], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of equal lines, one outside and one inside a run, by which the run can slide up or down."""
+    """Yield pairs of equal lines, one outside and one inside a run, along which the run can slide."""
     up = 1
     while start - up >= 0 and rows[start - up] == rows[end - up]:
         yield start - up, end - up

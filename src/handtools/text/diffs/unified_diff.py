@@ -1,7 +1,8 @@
-"""Minimal line diffs, rendered as unified diffs that `git apply` and `patch` accept; line counts of a change.
+"""Minimal line diffs as unified diffs that `git apply` and `patch` accept; line counts of a change.
 
-A line added after an equal line might as well have been added before it. Of all such places `slide_edits` takes
-the one where the text begins something: little indented, not closing a block, after a blank. ADR 4.
+A line added after an equal line could as well have been added before it. Of all such places, `slide_edits`
+chooses the one that reads like a beginning: little indentation, not at the end of a block, after a blank
+line.
 """
 
 import re
@@ -13,12 +14,12 @@ from handtools.text.diffs.alignment import LineEdit, align_lines, common_prefix_
 from handtools.text.lazy_splice import SplicedText
 
 _MOST_PLACES = 100
-# How many blank lines are passed to see how deep the text goes on.
+# How many lines are searched for a non-blank one that shows the indentation of the following text.
 _LOOK_AHEAD = 20
 
 
 def slide_edits(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
-    """Slide insertions and deletions of a diff along equal lines to where they read best; join those that meet."""
+    """Slide insertions and deletions along equal lines to where they read best; join adjacent ones."""
     settled: list[LineEdit] = []
     waiting = edits[::-1]
     while waiting:
@@ -43,7 +44,7 @@ def slide_edits(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> li
 
 
 def _slack_up(rows: Sequence[str], start: int, end: int, room: int) -> int:
-    """Count the lines by which an insertion or deletion can slide up without changing what the diff says."""
+    """Count the lines by which an insertion or deletion can slide up without changing its meaning."""
     slack = 0
     while slack < room and rows[start - 1 - slack] == rows[end - 1 - slack]:
         slack += 1
@@ -66,8 +67,8 @@ def _moved(edit: LineEdit, by: int) -> LineEdit:
 
 
 def _best_shift(rows: Sequence[str], start: int, end: int, lowest: int, highest: int) -> int:
-    """Give the slide distance with the best borders (least `_awkwardness`); the furthest down of equals."""
-    # Further up the same text comes round again.
+    """Return the slide distance with the least `_awkwardness` of borders; on a tie, the furthest down."""
+    # Further up, the same borders repeat.
     lowest = max(lowest, highest - min(end - start + 1, _MOST_PLACES))
     shifts = range(highest, lowest - 1, -1)
     return min(shifts, key=lambda shift: _awkwardness(rows, start + shift, end + shift))
@@ -79,7 +80,7 @@ def _awkwardness(rows: Sequence[str], start: int, end: int) -> tuple[int, ...]:
 
 
 def _border(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
-    """Rate one border of an edit by its indentation, whether it closes a block, and whether no blank is above."""
+    """Rate one border of an edit: its indentation, if it ends a block, if no blank line precedes it."""
     above, below = rows[max(at - 1, 0) : at], rows[at : at + _LOOK_AHEAD]
     depth = _indent(next((row for row in below if row.strip()), ""))
     if not above or not below:
@@ -111,26 +112,26 @@ _HUNK = re.compile(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@")
 _QUOTED = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f"}
 _QUOTED |= {"\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _ODD = re.compile(r'[\x00-\x1f"\\\x7f]')
-# How far around a change its lines may be moved to a more readable place.
+# How many lines around a change it may be moved to a more readable place.
 _MARGIN_LINES = 100
 
 
 class KnownCommonEnds(NamedTuple):
-    """How many characters at the start and at the end of two texts are known to be equal: saves comparing them."""
+    """How many characters at the start and end of two texts are known to be equal, to skip comparison."""
 
     head: int = 0
     tail: int = 0
     feeds: int | None = None
-    """How many line feeds are in the equal head; None if they were not counted."""
+    """The number of line feeds in the equal head; None if they were not counted."""
 
 
 _NOTHING = KnownCommonEnds()
 
 
 class ChangedRows(NamedTuple):
-    """The rows of both texts between their equal head and tail, with the numbers of equal rows above and below.
+    """The rows of both texts between their equal head and tail, and the sizes of that head and tail.
 
-    Rows end in a line feed alone, as `patch` reads them, so a carriage return is content.
+    Rows end at line feeds only, as for `patch`, so a carriage return is content.
     """
 
     above: int
@@ -140,7 +141,7 @@ class ChangedRows(NamedTuple):
 
 
 def diff_line_edits(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
-    """Give the changed regions of a minimal line diff, in order, slid to where they read best."""
+    """Return the changed regions of a minimal line diff, in order, slid to where they read best."""
     return slide_edits(align_lines(a, b), a, b)
 
 
@@ -153,7 +154,7 @@ def unified_diff(
     before_path: str | None = None,
     same: KnownCommonEnds = _NOTHING,
 ) -> str:
-    """Render the unified diff of a file's old and new text; None stands for a file that does not exist."""
+    """Render the unified diff of a file's old and new text; None means that the file does not exist."""
     header = _header(path, before, after, before_path)
     if before == after:
         return "" if before_path in (None, path) else header
@@ -166,7 +167,7 @@ def unified_diff(
 
 
 def count_changed_lines(before: str, after: str) -> tuple[int, int]:
-    """Count the added and the removed lines between two texts, as (added, removed)."""
+    """Count the added and removed lines between two texts, as (added, removed)."""
     window = changed_rows(before, after)
     edits = diff_line_edits(window.old, window.new)
     added = sum(edit.end_b - edit.start_b for edit in edits)
@@ -177,9 +178,9 @@ def count_changed_lines(before: str, after: str) -> tuple[int, int]:
 def first_changed_line(
     before: str, after: str | SplicedText, *, same: KnownCommonEnds = _NOTHING
 ) -> int | None:
-    """Give the number of the first line of `after` that differs from `before`; None when the texts are equal.
+    """Return the number of the first line of `after` that differs from `before`; None if they are equal.
 
-    Where the end was removed, that is the last line left.
+    If the end was removed, that is the last remaining line.
     """
     if before == after:
         return None
@@ -209,7 +210,7 @@ def dedent_diff_content(diff: str) -> str:
 
 
 def diff_without_carriage_returns(diff: str) -> str:
-    """Drop the carriage returns from a unified diff in which all lines end in CRLF; any other is unchanged."""
+    """Drop the carriage returns from a unified diff if all of its content lines end in CRLF."""
     if "\r" not in diff:
         return diff
     rows = diff.split("\n")
@@ -222,7 +223,7 @@ def diff_without_carriage_returns(diff: str) -> str:
 
 
 def _content_rows(rows: list[str]) -> Iterator[int]:
-    """Yield the indexes of the rows inside the hunks of a diff, counted by the sizes in the hunk headers."""
+    """Yield the indexes of the rows inside the hunks of a diff, by the sizes in the hunk headers."""
     old = new = 0
     for index, row in enumerate(rows):
         if old > 0 or new > 0:
@@ -237,7 +238,7 @@ def _content_rows(rows: list[str]) -> Iterator[int]:
 
 
 def _header(path: str, before: str | None, after: str | SplicedText | None, before_path: str | None) -> str:
-    """Give git's extended header lines for empty, created, deleted or renamed files; else the empty text."""
+    """Return git's extended header for created or deleted empty files and for renames; otherwise empty."""
     old = before_path or path
     title = f"diff --git {_quoted(f'a/{old}')} {_quoted(f'b/{path}')}\n"
     if before is None and after == "":
@@ -250,7 +251,7 @@ def _header(path: str, before: str | None, after: str | SplicedText | None, befo
 
 
 def _quoted(path: str, *, tab: bool = False) -> str:
-    """Quote a path as git does in a diff header: odd characters escaped, a tab after a path with spaces."""
+    """Quote a path as git does in a diff header: escape special characters, add a tab if it has spaces."""
     if _ODD.search(path):
         inner = _ODD.sub(lambda odd: _QUOTED.get(odd[0]) or f"\\{ord(odd[0]):03o}", path)
         return f'"{inner}"'
@@ -260,7 +261,7 @@ def _quoted(path: str, *, tab: bool = False) -> str:
 def _hunks(before: str, after: str | SplicedText, context: int, same: KnownCommonEnds) -> Iterator[str]:
     window = changed_rows(before, after, context, same)
     edits = align_lines(window.old, window.new)
-    # In a file that is new or gone there is nothing to slide along.
+    # A created or deleted file has no equal lines to slide along.
     if len(before) and len(after) and not all(map(_replaces, edits)):
         window, edits = _slid(before, after, context, same)
     for group in _grouped(edits, context):
@@ -275,11 +276,11 @@ def _replaces(edit: LineEdit) -> bool:
 def _slid(
     before: str, after: str | SplicedText, context: int, same: KnownCommonEnds
 ) -> tuple[ChangedRows, list[LineEdit]]:
-    """Give the rows around a change and its edits, with room around them for insertions and deletions to slide."""
+    """Return the rows around a change and its edits, with room for insertions and deletions to slide."""
     margin = context + _MARGIN_LINES
     window = changed_rows(before, after, margin, same)
     edits = diff_line_edits(window.old, window.new)
-    # A change may have moved so far that its context lies outside; then look at more.
+    # A change may have slid so far that its context lies outside the window: widen it.
     while edits and not _has_context(window, edits, context):
         margin *= 8
         window = changed_rows(before, after, margin, same)
@@ -293,7 +294,7 @@ def _has_context(window: ChangedRows, edits: list[LineEdit], context: int) -> bo
 
 
 def _grouped(edits: list[LineEdit], context: int) -> Iterator[list[LineEdit]]:
-    """Group the edits whose context lines meet: each group becomes one hunk."""
+    """Group the edits whose context lines touch; each group becomes one hunk."""
     group: list[LineEdit] = []
     for edit in edits:
         if group and edit.start_a - group[-1].end_a > 2 * context:
@@ -324,12 +325,12 @@ def _render(group: list[LineEdit], window: ChangedRows, context: int) -> str:
 
 
 def hunk_header(start_a: int, size_a: int, start_b: int, size_b: int) -> str:
-    """Write the header of a hunk, from the indexes of its first rows and their numbers."""
+    """Render the header of a hunk from the index of its first row and its number of rows, in both texts."""
     return f"@@ -{_range(start_a, size_a)} +{_range(start_b, size_b)} @@"
 
 
 def _range(start: int, size: int) -> str:
-    """Write the range of a hunk header (`start,size`); an empty range names the line before it."""
+    """Render the range of a hunk header (`start,size`); an empty range names the line before it."""
     if size == 1:
         return str(start + 1)
     return f"{start + 1 if size else start},{size}"
@@ -338,9 +339,9 @@ def _range(start: int, size: int) -> str:
 def changed_rows(
     before: str, after: str | SplicedText, margin: int = 0, same: KnownCommonEnds = _NOTHING
 ) -> ChangedRows:
-    """Cut out of two texts the rows around all changes, with `margin` equal rows on either side.
+    """Return the rows of two texts around all changes, with `margin` equal rows on either side.
 
-    Comparing the texts before they are split keeps a small edit of a large file cheap.
+    Comparing the texts before splitting them keeps a small edit of a large file cheap.
     """
     start = before.rfind("\n", 0, common_prefix_length(before, after, same.head)) + 1
     for _ in range(margin):
@@ -363,7 +364,7 @@ def changed_rows(
 
 
 def _feeds(text: str, end: int, same: KnownCommonEnds) -> int:
-    """Count the line feeds up to an offset, starting from the count that is already known."""
+    """Count the line feeds up to an offset, starting from the known count."""
     if same.feeds is None:
         return text.count("\n", 0, end)
     if end < same.head:

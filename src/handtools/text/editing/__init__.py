@@ -1,7 +1,8 @@
-"""String replacement for edits by a model: `old_string` becomes `new_string` in the one place that can be meant.
+"""String replacement for a model's edits: `old_string` becomes `new_string` in the only possible place.
 
-If no place or several fit, the edit is refused with a hint what to send. Start with `replacement.replace_text`,
-which tries its rules one after another: exact, loose, with elided lines, with a typo, merged.
+If no place or several places fit, the edit is refused with a hint on what to send. Start with
+`replacement.replace_text`, which tries its rules in order: exact, loose, with elided lines, with a typo,
+merged.
 """
 
 from handtools.text.editing.edit_outcome import (

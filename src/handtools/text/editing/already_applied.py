@@ -1,7 +1,4 @@
-"""Detection of edits that are already applied: the file has the new text in place of the old one, or around it.
-
-ADR 180.
-"""
+"""Detection of already applied edits: the file has the new text instead of the old one, or around it."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -19,7 +16,8 @@ from handtools.text.editing.normalized_lines import (
 )
 from handtools.text.editing.normalized_matches import LineMatch
 
-# So many letters and digits of new text are no coincidence where its lines stand; so many anywhere.
+# The fewest letters and digits of new text that are not a coincidence at the edited lines, and anywhere in
+# the file.
 _FEWEST_LETTERS = 16
 _FEWEST_LETTERS_ANYWHERE = 24
 _FEWEST_LETTERS_BESIDE = 8
@@ -28,9 +26,9 @@ _FEWEST_LETTERS_BESIDE = 8
 def find_applied_around_text(
     page: LineIndex, text: str, at: int, old: str, new: str
 ) -> AlreadyApplied | None:
-    """Detect that the old text, found at offset `at`, already has the rest of the new text around it in the file.
+    """Detect that the old text, found at offset `at`, already has the rest of the new text around it.
 
-    Gives None when the edit is still to be made.
+    Returns None if the edit has not been made yet.
     """
     for skipped in substring_offsets(new, old, most=len(new)):
         start = at - skipped
@@ -43,7 +41,10 @@ def find_applied_around_text(
 def find_applied_around_lines(
     page: LineIndex, match: LineMatch, old: list[str], new: list[str]
 ) -> AlreadyApplied | None:
-    """Detect that the file has the other lines of `new` around loosely matched old lines; None if it does not."""
+    """Detect that the file has the other lines of `new` around loosely matched old lines.
+
+    Returns None if it does not.
+    """
     mine, wanted = (
         [normalize_for_matching(line) for line in side if not is_blank(line)] for side in (old, new)
     )
@@ -58,13 +59,13 @@ def find_applied_around_lines(
 
 
 def _adds(text: str) -> bool:
-    """Whether text has letters or digits, or is one line of signs: blank lines and brackets alone add nothing."""
+    """Whether text has letters or digits, or is one non-blank line; lines of only brackets don't count."""
     return any(map(str.isalnum, text)) or ("\n" not in text and bool(text.strip()))
 
 
 @dataclass(frozen=True, slots=True)
 class WidenedEdit:
-    """An edit extended by neighbouring lines of the file in both arguments, with the lines that it replaces."""
+    """An edit with both arguments extended by neighbouring lines of the file, and the lines it replaces."""
 
     first: int
     last: int
@@ -75,9 +76,9 @@ class WidenedEdit:
 def widen_edit_by_present_lines(
     page: LineIndex, first: int, last: int, old: list[str], new: list[str]
 ) -> WidenedEdit | None:
-    """Extend an edit by lines that `new` adds at an edge and the file already has there; None if there are none.
+    """Extend an edit by lines that `new` adds at an edge and the file already has there; None if none.
 
-    A model that leaves lines out of `old` and writes them into `new` means them once.
+    A model that leaves out lines of `old` but includes them in `new` does not mean to duplicate them.
     """
     above = _at_edge(page.lines_without_ends[:first][::-1], old, new)
     below = _at_edge(page.lines_without_ends[last:], old[::-1], new[::-1])
@@ -94,12 +95,12 @@ def widen_edit_by_present_lines(
 
 
 def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int] | None:
-    """Count the file's rows next to the edited lines that `new` adds there, and the lines of `new` that they are.
+    """Count the file's rows next to the edited lines that `new` also adds there, and those lines of `new`.
 
-    All lists run from the outer edge of the arguments, and `rows` from the edited lines outwards.
+    `old` and `new` start at the outer edge of the arguments; `rows` goes from the edited lines outwards.
     """
     edits = diff_line_edits(old, new)
-    # A line that comes in the place of another, or that `old` has elsewhere, was not left out.
+    # A line that replaces another one, or that `old` has elsewhere, was not left out.
     if not edits or edits[0].end_a:
         return None
     known = {normalize_for_matching(line) for line in old if not is_blank(line)}
@@ -118,7 +119,10 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
 
 
 def find_applied_new_text(page: LineIndex, old: str, new: str) -> AlreadyApplied | None:
-    """Detect that the file has the new text instead of the old one; None if it does not, or may by chance."""
+    """Detect that the file has the new text instead of the old one.
+
+    Returns None if it does not, or if it may be a coincidence.
+    """
     wanted = lines.convert_line_ends(new, "\n").strip("\n")
     letters = sum(map(str.isalnum, wanted))
     if letters < _FEWEST_LETTERS or wanted in lines.convert_line_ends(old, "\n"):
@@ -135,19 +139,20 @@ def find_applied_new_text(page: LineIndex, old: str, new: str) -> AlreadyApplied
         and _goes_on(near, there)
     ):
         return None
-    # Nothing like the old text is left, or it is just here, or the new one is too long to be here by chance.
+    # Nothing like the old text is left, or it is right here, or the new text is too long to be a
+    # coincidence.
     is_made = near is None or _overlap(near, there) or letters >= _FEWEST_LETTERS_ANYWHERE
     return _done(page, there) if is_made else None
 
 
 def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
-    """Whether the text at an offset fills whole lines: only blanks stand beside it on its first and last line."""
+    """Whether the text at an offset fills whole lines, except for blanks before and after it."""
     before, after = text[:at].rpartition("\n")[2], text[at + len(wanted) :].partition("\n")[0]
     return not before.strip() and not after.strip()
 
 
 def _goes_on(near: Excerpt, there: Excerpt) -> bool:
-    """Whether the new text lies inside a longer run of lines like the old text, of which some are yet to go."""
+    """Whether the new text is inside a longer run of lines like the old text: some are not removed yet."""
     inside = near.line <= there.line and there.end_line <= near.end_line
     return inside and len(there.lines) < len(near.lines)
 

@@ -1,7 +1,4 @@
-"""The prompt by which the `edit_agent` tool asks a model for edits, and the parser of the answer streamed back.
-
-ADR 97.
-"""
+"""The prompt with which `edit_agent` asks a model for edits, and the parser of the streamed response."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -21,20 +18,20 @@ class AnswerTags:
 
     @classmethod
     def absent_from(cls, *texts: str) -> "AnswerTags":
-        """Choose tags for a conversation with the edit model whose suffix occurs in none of the texts."""
+        """Choose tags whose suffix occurs in none of the texts."""
         number = 1
         while any(f"_{number}>" in text or f"_{number} " in text for text in texts):
             number += 1
         return cls(f"_{number}")
 
     def render_edit(self, old: str, new: str) -> str:
-        """Render one edit, old text and new text, in the tags in which the model must write it."""
+        """Render one edit, old text and new text, in the tags that the model must use."""
         s = self.suffix
         return f"<old{s}>\n{old}\n</old{s}>\n<new{s}>\n{new}\n</new{s}>"
 
     @property
     def done(self) -> str:
-        """The tag with which the edit model ends a complete answer."""
+        """The tag with which the edit model ends a complete response."""
         return f"<done{self.suffix}/>"
 
     def show(self, first: int | str, last: int | str) -> str:
@@ -63,7 +60,7 @@ class OldNewPair:
 
 @dataclass(frozen=True, slots=True)
 class ShowLines:
-    """Parser event: the model asks to see a range of lines before it goes on."""
+    """Parser event: the model asks to see a range of lines before it continues."""
 
     first: int
     last: int
@@ -71,21 +68,21 @@ class ShowLines:
 
 @dataclass(frozen=True, slots=True)
 class EditDeclined:
-    """Parser event: the model declines to make the edit, and says why."""
+    """Parser event: the model declines to make the edit, with a reason."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class MalformedAnswer:
-    """Parser event: the tags of the answer are in an order that is not allowed."""
+    """Parser event: the tags of the response are in an invalid order."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerComplete:
-    """Parser event: the model has ended its answer."""
+    """Parser event: the model has ended its response."""
 
 
 EditAnswerEvent = OldTextComplete | OldNewPair | ShowLines | EditDeclined | MalformedAnswer | AnswerComplete
@@ -94,7 +91,7 @@ _Inside = Literal["", "old", "new", "cannot"]
 
 @dataclass(slots=True)
 class EditStreamParser:
-    """Streaming parser of the edit model's answer: takes pieces of text, gives events.
+    """Streaming parser of the edit model's response: takes pieces of text, returns events.
 
     Text outside tags is skipped.
     """
@@ -103,7 +100,7 @@ class EditStreamParser:
     _buffer: str = ""
     _inside: _Inside = ""
     _searched: int = 0
-    """How much of the buffer was searched for the closing tag in vain, so that it is not searched again."""
+    """How much of the buffer was already searched for the closing tag, to avoid searching it again."""
     _old: str | None = None
     _ended: bool = False
     _tag: re.Pattern[str] = field(init=False)
@@ -116,7 +113,7 @@ class EditStreamParser:
         )
 
     def feed(self, text: str) -> list[EditAnswerEvent]:
-        """Take the next piece of the streamed answer, and give the parser events that it completes."""
+        """Take the next piece of the streamed response, and return the parser events that it completes."""
         self._buffer += text
         found: list[EditAnswerEvent] = []
         while not self._ended and (step := self._step()) is not None:
@@ -124,7 +121,7 @@ class EditStreamParser:
         return found
 
     def why_incomplete(self) -> str:
-        """Say, after the end of the stream, why the answer is incomplete; empty when it is complete."""
+        """Return, after the end of the stream, why the response is incomplete; empty if it is complete."""
         if self._ended:
             return ""
         if self._inside:
@@ -134,7 +131,7 @@ class EditStreamParser:
         return f"your answer did not end with {self.marks.done}"
 
     def _step(self) -> list[EditAnswerEvent] | None:
-        """Parse the next tag of the buffer into events; None when more text is needed."""
+        """Parse the next tag of the buffer into events; None if more text is needed."""
         return self._content() if self._inside else self._between()
 
     def _between(self) -> list[EditAnswerEvent] | None:
@@ -173,7 +170,8 @@ class EditStreamParser:
     def _closed(self, inside: _Inside, held: str) -> list[EditAnswerEvent]:
         nested = self._tag.search(held)
         if nested is not None:
-            # No file holds such a tag, so the model forgot an end: what belongs where would be a guess.
+            # The file does not contain such a tag, so the model forgot a closing tag: any repair would be a
+            # guess.
             self._old = None
             return [MalformedAnswer(f"{nested[0]} inside <{inside}{self.marks.suffix}>")]
         text = _framed(held)
@@ -192,37 +190,37 @@ class EditStreamParser:
 
 
 def _framed(held: str) -> str:
-    """Remove one line end after the opening tag and one before the closing tag."""
+    """Remove one line ending after the opening tag and one before the closing tag."""
     end = "\r\n" if held.startswith("\r\n") else "\n"
     return held.removeprefix(end).removesuffix(end)
 
 
 INSTRUCTION_WORD = re.compile(r"[^\W\d]\w{2,}")
 PROMPT_CONTEXT_LINES = 25
-"""Lines shown on either side of a line that the instructions seem to mean."""
+"""Lines shown on either side of a line that the instructions seem to refer to."""
 MOST_LINES_OF_A_WORD = 40
-"""A word of the instructions that occurs on more lines than this is not used to choose the lines to show."""
+"""A word of the instructions on more lines than this is not used to choose the lines to show."""
 
 
 EDIT_PROMPT_TEMPLATE = """\
-Carry out the instructions on the file by writing edits. Each edit is a piece of the file, copied letter for
-letter, with enough lines to occur only once, and the text to put in its place:
+Carry out the instructions on the file by writing edits. Each edit is a piece of the file, copied exactly,
+with enough lines to occur only once, and the text to replace it with:
 
 {pair}
 
-Edits are made in order, each on what the ones before it left. After the last one write {done}
+Edits are applied in order, each to the result of the previous ones. After the last one write {done}
 If it can't be done, write {cannot} instead. Leave nothing out of the new text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileShownInPrompt:
-    """The part of the file that the prompt shows to the edit model: all, or an outline and ranges of lines."""
+    """The part of the file that the prompt shows to the edit model: all, or an outline and line ranges."""
 
     path: str
     lines: Sequence[str]
     outline: str = ""
     windows: tuple[LineRange, ...] = ()
-    """The ranges of lines that are shown; empty for the whole file."""
+    """The line ranges that are shown; empty for the whole file."""
 
     def text(self, marks: AnswerTags) -> str:
         """Render the shown lines for the prompt, without line numbers, so that the model can copy them."""
@@ -244,11 +242,11 @@ class FileShownInPrompt:
 def edit_prompt(
     sight: FileShownInPrompt, instructions: str, marks: AnswerTags, *, before: Iterable[str] = ()
 ) -> str:
-    """Build the prompt that asks for edits; `before` tells what became of the model's earlier answers."""
+    """Build the prompt that asks for edits; `before` has the outcomes of the model's earlier responses."""
     pair = marks.render_edit("text as it is in the file", "text to put there")
     parts = [EDIT_PROMPT_TEMPLATE.format(pair=pair, done=marks.done, cannot=marks.cannot("why"))]
     if not sight.lines:
-        parts.append("The file is empty: write one edit, with nothing in the place of the old text.")
+        parts.append("The file is empty: write one edit, with an empty old text.")
     if sight.windows:
         parts.append(f"To see other lines first, write {marks.show('FIRST', 'LAST')} and nothing else.")
     parts += [sight.text(marks), f"Instructions:\n{instructions}"]
@@ -259,7 +257,7 @@ def edit_prompt(
 
 
 def lines_for_edit_prompt(lines: Sequence[str], instructions: str, *, most: int) -> tuple[LineRange, ...]:
-    """Choose ranges of a long file around the rarest words of the instructions, or else the file's start."""
+    """Choose ranges of a long file around the rarest words of the instructions, or the file's start."""
     wanted = set(INSTRUCTION_WORD.findall(instructions))
     places: dict[str, list[int]] = {}
     for number, line in enumerate(lines, 1):

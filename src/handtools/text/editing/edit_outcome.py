@@ -89,7 +89,7 @@ class AlreadyApplied:
 
 @dataclass(frozen=True, slots=True)
 class EditCandidate:
-    """One place where an ambiguous edit could apply: its line, and an `old_string` unique to it, or None."""
+    """One place where an ambiguous edit could apply: its line, and an `old_string` unique to it if any."""
 
     line: int
     text: str
@@ -111,7 +111,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRefused:
-    """Outcome of a refused edit: a code, why nothing was changed, and what to send instead."""
+    """Outcome of a refused edit: a code, the reason, and what to send instead. Nothing was changed."""
 
     code: RefusalCode
     message: str
@@ -126,10 +126,10 @@ EditOutcome: TypeAlias = EditApplied | AlreadyApplied | EditRefused
 
 
 class UnclearEdit(Exception):
-    """Raised when the place of an edit is known but not what to write there, such as how deep to indent."""
+    """Raised if the place of an edit is known but the result is unclear, for example how deep to indent."""
 
     def __init__(self, code: RefusalCode, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.code: RefusalCode = code
         self.hint = hint
-        """What to do, where other text in the arguments would not help."""
+        """What to do if sending other arguments would not help."""

@@ -1,7 +1,4 @@
-"""Exact replacement: `old_string` stands in the file letter for letter, and is replaced once or everywhere.
-
-ADR 180, 293.
-"""
+"""Exact replacement: `old_string` occurs verbatim in the file, and is replaced once or everywhere."""
 
 import re
 import unicodedata
@@ -26,18 +23,18 @@ MOST_OCCURRENCES = 20
 _HEAD = re.compile(r"\.?\w+|.", re.DOTALL)
 _TAIL = re.compile(r"\w+\.?\Z|.\Z", re.DOTALL)
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
-# After these the rest of a line is another statement.
+# The text after one of these on a line is a separate statement.
 _CLOSED = ("\n", "\r", ";", "{", "}", ">", ",")
 _TRAILING = re.compile(r"[ \t]+(?![^\r\n])")
 _MORE = re.compile(r"[^\w\r\n]*\w")
 _JOINER = "\u200d"
 _SKIN_COLOURS = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-# From Thai on most scripts set no blanks between words; Latin and Greek go on between these two.
+# From Thai on, most scripts don't separate words by spaces, except Latin and Greek between the other two.
 _FIRST_UNSPACED, _LATIN_AGAIN, _SIGNS = "\u0e00", "\u1e00", "\u2000"
 
 
 def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -> EditOutcome | None:
-    """Replace the only exact occurrence of `old`, or refuse if there are several; None when there is none."""
+    """Replace the only exact occurrence of `old`, or refuse if there are several; None if there is none."""
     body = page.text
     end = uniform_ending(body)
     if ("\r" in old or "\r" in new) and lines.convert_line_ends(old, "\n") == lines.convert_line_ends(
@@ -65,7 +62,7 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
 
 
 def _offsets_near(text: str, needle: str, hint: MatchHint) -> list[int]:
-    """Give the offsets of a substring at the line of a hint; if it is not there, within the hint's reach."""
+    """Return the offsets of a substring at the hint's line; if it is not there, within the hint's range."""
     for within in (0, hint.within):
         start, stop = (
             lines.offset_of_line(text, max(line, 1))
@@ -78,7 +75,10 @@ def _offsets_near(text: str, needle: str, hint: MatchHint) -> list[int]:
 
 
 def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -> EditOutcome | None:
-    """Replace the occurrence at an offset, or refuse if that cuts a word or line; None where lines must match."""
+    """Replace the occurrence at an offset, or refuse if that splits a word or line.
+
+    Returns None if the edit must be matched by whole lines instead.
+    """
     body = page.text
     if refusal := _cut_word(page, text, at, needle, wanted):
         return refusal
@@ -102,7 +102,7 @@ def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -
 
 
 def replace_all_exact(page: LineIndex, old: str, new: str) -> EditApplied | EditRefused | None:
-    """Replace all exact occurrences; refuse if other line ends hide some, None when there is none."""
+    """Replace all exact occurrences; refuse if different line endings hide some; None if there are none."""
     body = page.text
     mixed = uniform_ending(body) is None
     end = page.dominant_line_end
@@ -117,7 +117,7 @@ def replace_all_exact(page: LineIndex, old: str, new: str) -> EditApplied | Edit
     if mixed and not _reads_as_replaced(page, result.whole, old, new):
         return EditRefused(
             code="unclear",
-            message="Not all places have the same line ends.",
+            message="Not all occurrences have the same line endings.",
             hint="Replace them one by one.",
         )
     if not spans:
@@ -128,13 +128,13 @@ def replace_all_exact(page: LineIndex, old: str, new: str) -> EditApplied | Edit
 
 
 def _reads_as_replaced(page: LineIndex, after: str, old: str, new: str) -> bool:
-    """Whether a text has the lines that it should: no occurrence left out, no line end cut in two or joined."""
+    """Whether a text has the expected lines: no occurrence missed, no line ending split or joined."""
     mine, theirs = (lines.convert_line_ends(text, "\n") for text in (old, new))
     return lines.convert_line_ends(after, "\n") == page.text_with_line_feeds.replace(mine, theirs)
 
 
 def uniform_ending(text: str) -> str | None:
-    """Give the line end that all lines of a text have; None when they are mixed."""
+    """Return the line ending that all lines of a text have; None if they are mixed."""
     if "\r" not in text:
         return "\n"
     returns, feeds, pairs = text.count("\r"), text.count("\n"), text.count("\r\n")
@@ -161,19 +161,19 @@ def _joins(text: str, at: int) -> bool:
 
 
 def _is_letter(char: str) -> bool:
-    """Whether a character belongs to a word; not in scripts that write words without spaces between them."""
+    """Whether a character belongs to a word; False in scripts without spaces between words."""
     return char == "_" or (char.isalnum() and (char < _FIRST_UNSPACED or _LATIN_AGAIN <= char < _SIGNS))
 
 
 def _continues(char: str) -> bool:
-    """Whether a character is combined with the one before: an accent, a skin colour, a joiner."""
+    """Whether a character combines with the preceding one: an accent, a skin tone, a joiner."""
     return not char.isascii() and (
         char == _JOINER or char in _SKIN_COLOURS or unicodedata.category(char)[0] == "M"
     )
 
 
 def _cut_word(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
-    """Refuse an edit that starts or ends inside a word and changes that word; None when it does not."""
+    """Refuse an edit that starts or ends inside a word and changes that word; None if it does not."""
     for edge, part in ((at, _HEAD.match), (at + len(old), _TAIL.search)):
         if not _joins(text, edge):
             continue
@@ -184,7 +184,10 @@ def _cut_word(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRe
 
 
 def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
-    """Refuse an edit that adds lines below one quoted without its indentation; None where their depth is clear."""
+    """Refuse an edit that adds lines below one quoted without its indentation.
+
+    Returns None if their depth is clear.
+    """
     start = lines.line_start_offset(text, at)
     lost = text[start:at]
     first, *below = lines.split_lines(new) or [""]
@@ -192,9 +195,9 @@ def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> Edit
     if not lost or lost.strip(" \t") or not added or len(lines.split_lines(old)) > 1:
         return None
     if leading_blanks(old):
-        # The line was seen, less deep than it is: so were the lines to be added.
+        # The old line has too little indentation, so the added lines do too, by the same amount.
         return None
-    # Blanks in a file of tabs, or the reverse, are not counted as the file counts.
+    # Spaces in a file that indents with tabs, or the reverse, say nothing about depth.
     deep = all(blanks.startswith(lost) for blanks in added)
     opened = (upper.rstrip().endswith(BLOCK_OPENERS) for upper in (old, first))
     if deep and first.strip() and not (lost in added and any(opened)):
@@ -203,7 +206,7 @@ def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> Edit
 
 
 def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:
-    """Whether an edit deletes whole lines but the first one's indentation, which would move to the next line."""
+    """Whether an edit deletes whole lines except the first one's indentation, which the next would get."""
     return (
         not new
         and old.endswith(("\n", "\r"))
@@ -212,13 +215,13 @@ def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:
 
 
 def _joins_lines(text: str, at: int, old: str, new: str) -> bool:
-    """Whether an edit deletes the end of a line and its line end, so that the next line would be joined to it."""
+    """Whether an edit deletes the end of a line with its line ending, which would join the next line."""
     kept = text[lines.line_start_offset(text, at) : at].strip(" \t")
     return not new and bool(kept) and bool(old.strip()) and old.endswith(("\n", "\r"))
 
 
 def _forgets_line_end(text: str, at: int, old: str, new: str) -> bool:
-    """Whether `new` lacks the line end of whole old lines, and no blank at its end shows that lines are joined."""
+    """Whether `new` lacks the line ending of whole old lines, without a final blank to join lines."""
     if not new or new[-1] in "\r\n \t" or not old.strip() or old[-1] not in "\r\n":
         return False
     kept = text[lines.line_start_offset(text, at) : at].strip(" \t")
@@ -226,10 +229,10 @@ def _forgets_line_end(text: str, at: int, old: str, new: str) -> bool:
 
 
 def _cuts_edge_blanks(text: str, at: int, old: str, new: str) -> bool:
-    """Whether `old` leaves out indentation or trailing blanks of its outer lines, so that whole lines must match.
+    """Whether `old` leaves out indentation or trailing blanks at its edges, so that whole lines must match.
 
-    The text is there letter for letter, but its first line without all of its indentation, or its last without its
-    trailing blanks; and that line goes, or others come.
+    The text occurs verbatim, but `old` lacks some indentation of its first line or trailing blanks of its
+    last line, and the edit removes that line or adds others.
     """
     mine, theirs = lines.split_lines(old), lines.split_lines(new)
     if len(mine) < 2 and len(theirs) < 2:
@@ -251,9 +254,9 @@ def _cuts_indentation(text: str, at: int, mine: list[str], theirs: list[str]) ->
         return True
     deep = lost + leading_blanks(mine[0])
     if any(line.strip() == first.strip() and leading_blanks(line) != deep for line in mine[1:]):
-        # The first line goes, and one of those below it lost its indentation by coming first.
+        # The edit removes the first line, so a lower line comes first and lost its indentation.
         return first.strip() != mine[0].strip()
-    # Only the depths that the other old lines show are sure to be counted as the file counts them.
+    # Only depths that occur in the other old lines are known to match the file's.
     sure = {leading_blanks(line) for line in mine[1:] if line.strip()}
     added = [leading_blanks(line) for line in theirs[1:] if line.strip()]
     return any(depth not in sure and not depth.startswith(deep) for depth in added)
@@ -266,7 +269,7 @@ def _cuts_trailing_blanks(text: str, stop: int, mine: list[str], theirs: list[st
 
 
 def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
-    """Whether lines would be added in the middle of a line, because the last line of `old` goes on in the file."""
+    """Whether lines would be added in the middle of a line, since the last line of `old` continues."""
     mine, theirs = (
         [lines.without_line_ending(line) for line in lines.split_lines(each)] for each in (old, new)
     )
@@ -276,7 +279,7 @@ def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
 
 
 def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied | EditRefused:
-    """Replace an exact match in a file of mixed line ends, so that every kept line keeps its own line end."""
+    """Replace an exact match in a file with mixed line endings; every kept line keeps its line ending."""
     view = page.text_with_line_feeds
     start = lines.line_start_offset(view, at)
     stop = at + len(old)
@@ -300,7 +303,7 @@ def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied 
     except UnclearEdit as why:
         return refusals.refuse_unclear(page, why, first, match.last, old)
     if ended and not closed:
-        # The last line end goes, for old has it and new has not.
+        # Remove the last line ending, since `old` has one and `new` does not.
         written = written.removesuffix(lines.line_ending_of(written))
     return EditApplied(
         result=SplicedText(page.text, span.start, span.end, written), tier="exact", spans=(span,)

@@ -1,4 +1,4 @@
-"""The lines of a file that are most similar to an `old_string` which the file does not contain. ADR 180."""
+"""Search for the lines of a file that are most similar to an `old_string` that it does not contain."""
 
 import re
 from collections import Counter, defaultdict
@@ -18,9 +18,9 @@ _MOST_COMPARED_STARTS = 8
 _MOST_VOTERS = 400
 _LONGEST_COMPARED = 4000
 _MOST_COMPARED = 20_000
-# A line of so many signs that stands once in the file is a landmark.
+# A line with at least this many characters that occurs once in the file is an anchor.
 _SHORTEST_ANCHOR = 8
-# By so many lines a block may have grown between two of them.
+# How many lines a block may have grown between two anchors.
 _MOST_GROWN = 40
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
@@ -34,7 +34,7 @@ class _Reach:
 
 
 def find_nearest_lines(page: LineIndex, old: str) -> Excerpt | None:
-    """Find the lines of the file that share most with the old text; None when nothing is similar."""
+    """Find the lines of the file that are most similar to the old text; None if nothing is similar."""
     if old not in page.nearest:
         page.nearest[old] = _nearest(page, old)
     return page.nearest[old]
@@ -55,7 +55,7 @@ def _nearest(page: LineIndex, old: str) -> Excerpt | None:
 
 
 def _by_anchors(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
-    """Find the range from the first to the last line that is unique in the file, where most of those are."""
+    """Find the range of the largest group of anchors: old lines that occur exactly once in the file."""
     wanted = {key for key in keys if len(key) >= _SHORTEST_ANCHOR and key in known}
     if not wanted:
         return None
@@ -104,7 +104,7 @@ def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | Non
 
 
 def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
-    """For the longest old lines that the file lacks, give the file's line of which each may be a misspelling."""
+    """Map the longest old lines that the file lacks to the file's lines that they may misspell."""
     unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
     if not unknown or len(known) > _MOST_COMPARED:
         return {}
@@ -125,7 +125,7 @@ def _likeness(keys: list[str], rows: list[str], start: int) -> float:
 
 
 def _by_words(page: LineIndex, old: str, keys: list[str], rows: list[str]) -> _Reach | None:
-    """Find the range by the most similar line, when no line is equal: a misspelling, or one with shared words."""
+    """Find the range by the most similar line if none is equal: a misspelling, or one with shared words."""
     offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
     heads = [row[:_LONGEST_COMPARED] for row in rows[:_MOST_COMPARED]]
     best = process.extractOne(key[:_LONGEST_COMPARED], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)
@@ -157,7 +157,7 @@ def _fitted(keys: list[str], rows: list[str], reach: _Reach) -> tuple[int, int]:
     low = max(0, start - 4)
     near = rows[low : max(start, 0) + stop - start + 4]
     if start >= 0 and len(there) == len(keys):
-        # A line that is not where it should be, and nowhere near, says nothing about the window.
+        # An old line that does not occur in or near the window gives no reason to move it.
         known = set(near)
         if (there[0], there[-1]) == (keys[0], keys[-1]) or all(
             key == row or key not in known for key, row in zip(keys, there, strict=True)

@@ -1,7 +1,4 @@
-"""Edits without fuzzy matching: lines inserted at a line number, text replaced letter for letter.
-
-ADR 30.
-"""
+"""Edits without fuzzy matching: inserting lines at a line number, replacing text verbatim."""
 
 from handtools.text import lines
 from handtools.text.editing import AlreadyApplied, CharSpan, EditApplied, EditRefused, Excerpt, replace_text
@@ -9,7 +6,7 @@ from handtools.text.lazy_splice import SplicedText
 
 
 def insert_lines(body: str, line: int, text: str) -> str:
-    """Insert `text` so that it begins at line `line`; one past the last line appends. Gives the new text."""
+    """Return `body` with `text` inserted to begin at line `line`; one past the last line appends."""
     if not body:
         return text
     at = lines.offset_of_line(body, line)
@@ -17,13 +14,13 @@ def insert_lines(body: str, line: int, text: str) -> str:
     wanted = lines.convert_line_ends(text, end)
     closed = wanted if wanted.endswith(end) else wanted + end
     if at == len(body) and body[-1] not in "\r\n":
-        # A file without a final line end stays one.
+        # A file without a final line ending stays without one.
         return body + end + closed.removesuffix(end)
     return SplicedText(body, at, at, closed).whole
 
 
 def _ending_near(body: str, at: int) -> str:
-    """Give the line end of the line before an offset, or of the first line of the text."""
+    """Return the line ending of the line before an offset, or of the first line of the text."""
     before = lines.line_ending_of(body[max(at - 2, 0) : at])
     if before:
         return before
@@ -33,7 +30,7 @@ def _ending_near(body: str, at: int) -> str:
 
 
 def replace_verbatim(body: str, old: str, new: str) -> EditApplied | EditRefused:
-    """Replace text that occurs exactly once, letter for letter but for line ends; otherwise refuse the edit."""
+    """Replace text that occurs exactly once, verbatim except for line endings; otherwise refuse."""
     end = lines.dominant_ending(body)
     for needle, wanted in (
         (lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)),
@@ -53,28 +50,28 @@ def _there_already(found: AlreadyApplied) -> EditRefused:
     return EditRefused(
         code="not_found",
         message=f"old_string did not appear verbatim; new_string is already there, at {found.where}.",
-        hint="Nothing needs to be done if that is what you wanted.",
+        hint="If that is what you wanted, nothing needs to be done.",
         nearest=found.window,
     )
 
 
 def _nearly(body: str, found: EditApplied) -> EditRefused:
-    """Make a refusal that quotes the lines which looser matching would have found, to be sent as they are."""
+    """Refuse the edit, quoting the lines that looser matching found, for the model to send instead."""
     span = found.spans[0]
     text = body[span.start : span.end]
     line = lines.line_number_at(body, span.start)
     rows = tuple(lines.without_line_ending(row) for row in lines.split_lines(text))
     return EditRefused(
         code="not_found",
-        message=f"old_string did not appear verbatim; line {line} comes nearest, except for {found.tier}.",
-        hint="If those lines are meant, send the old_string above.",
+        message=f"old_string did not appear verbatim; line {line} matches except for {found.tier}.",
+        hint="If you mean those lines, send the old_string above.",
         nearest=Excerpt(line, rows),
         suggestion="\n".join(rows),
     )
 
 
 def old_string_with_line_end(body: str, old: str, new: str) -> str:
-    """Extend an `old_string` of whole lines by its line end when `new` is empty, so that no blank line is left."""
+    """Extend an `old_string` of whole lines by its line ending if `new` is empty, to avoid a blank line."""
     if new or not old or old.endswith("\n"):
         return old
     text, lone = (lines.convert_line_ends(each, "\n") for each in (body, old))

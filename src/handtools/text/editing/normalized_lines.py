@@ -1,7 +1,7 @@
-"""Normalized lines: lines compared without regard to white space, look-alike characters or quotes.
+"""Normalized lines, for comparing lines regardless of white space, look-alike characters or quotes.
 
-`MatchLoss` names what is ignored for two lines to be equal; `LineIndex` holds a text's lines and their normalized
-forms, computed when needed. ADR 108.
+`MatchLoss` names what is ignored for two lines to be equal; `LineIndex` has a text's lines and their
+normalized forms, computed lazily.
 """
 
 import re
@@ -40,10 +40,10 @@ _SQUASH = str.maketrans(
         **dict.fromkeys(map(ord, "'`\uff40" + _SINGLE_QUOTES), '"'),
     }
 )
-# One blank stays between words, and before a sign that holds to the next word alone: `rm -f`, `.menu .item`.
+# Keep one space between words, and before punctuation attached to the next word: `rm -f`, `.menu .item`.
 _BLANK_RUN = re.compile(r"[ \t\f\v]+")
 _NEEDLESS_BLANK = re.compile(r"(?<!\w) | (?!\w|[-.:#@]{1,2}\w)")
-# A string that nothing closes goes to the end of the line, so that no part of it is looked at twice.
+# An unclosed string extends to the end of the line, so that no part of it is matched again.
 _QUOTED = re.compile(
     r'"(?:[^"\\]|\\.)*+(?:"|\\?$)'
     r"|`(?:[^`\\]|\\.)*+(?:`|\\?$)"
@@ -52,7 +52,7 @@ _QUOTED = re.compile(
 
 
 class MatchLoss(IntEnum):
-    """What must be ignored for two lines to be equal, from nothing to quote style, in ascending order."""
+    """The difference to ignore for two lines to be equal, from none to quote style, in ascending order."""
 
     NOTHING = 0
     TRAILING = 1
@@ -67,7 +67,7 @@ _SUBSETS = [frozenset(kinds) for count in range(len(_WITHIN) + 1) for kinds in c
 
 
 def normalize_for_matching(text: str) -> str:
-    """Normalize text as far as possible: white space removed, look-alikes and quotes made plain.
+    """Normalize text as far as possible: remove white space, make look-alikes and quotes plain.
 
     Lines that are equal under any `MatchLoss` are equal here, but not the other way round.
     """
@@ -75,9 +75,9 @@ def normalize_for_matching(text: str) -> str:
 
 
 def normalize_lines(text: str) -> list[str]:
-    """Normalize every line of a text and give them as a list.
+    """Normalize every line of a text; return them as a list.
 
-    Lines in ASCII are done together, which is faster.
+    ASCII lines are processed together, which is faster.
     """
     if text.isascii():
         return normalize_for_matching(text).split("\n")
@@ -87,7 +87,7 @@ def normalize_lines(text: str) -> list[str]:
 
 
 def line_match_loss(one: str, other: str) -> MatchLoss | None:
-    """Give the least that must be ignored for two lines to be equal; None when they differ in content."""
+    """Return the least that must be ignored for two lines to be equal; None if they differ in content."""
     if one == other:
         return MatchLoss.NOTHING
     if one.rstrip(BLANKS) == other.rstrip(BLANKS):
@@ -105,7 +105,7 @@ def line_match_loss(one: str, other: str) -> MatchLoss | None:
 
 
 def all_line_match_losses(one: str, other: str) -> frozenset[MatchLoss]:
-    """Give all kinds of difference between two lines that are equal in content."""
+    """Return all kinds of difference between two lines with the same content."""
     if one == other:
         return frozenset()
     mine, theirs = one.strip(BLANKS), other.strip(BLANKS)
@@ -129,12 +129,12 @@ def _tail(line: str) -> str:
 
 
 def with_plain_typography(text: str) -> str:
-    """Replace typographic characters by their plain equivalents on a keyboard, and drop invisible ones."""
+    """Replace typographic characters with their plain ASCII equivalents, and drop invisible ones."""
     return text if text.isascii() else _composed(text).translate(LOOK_ALIKES)
 
 
 def without_needless_blanks(line: str) -> str:
-    """Remove white space that has no meaning from a line of code; that inside quotes stays."""
+    """Remove insignificant white space from a line of code; white space inside quotes stays."""
     quoted = [piece for piece in _QUOTED.findall(line) if " " in piece or "\t" in piece]
     bare = _NEEDLESS_BLANK.sub("", _BLANK_RUN.sub(" ", line.strip(BLANKS)))
     return "\0".join([bare, *quoted]) if quoted else bare
@@ -155,21 +155,21 @@ class LineIndex:
     def __init__(self, text: str) -> None:
         self.text = text
         self.nearest: dict[str, Excerpt | None] = {}
-        """Excerpts that were found as nearest to a text, by that text: a cache for `nearest_lines`."""
+        """Cache for `nearest_lines`: the excerpt nearest to each text."""
 
     @cached_property
     def text_with_line_feeds(self) -> str:
-        r"""The indexed text with every line end converted to `\n`."""
+        r"""The indexed text with every line ending converted to `\n`."""
         return lines.convert_line_ends(self.text, "\n")
 
     @cached_property
     def rows(self) -> list[str]:
-        """The lines of the indexed text, with their line ends."""
+        """The lines of the indexed text, with their line endings."""
         return lines.split_lines(self.text)
 
     @cached_property
     def lines_without_ends(self) -> list[str]:
-        """The lines of the indexed text, without their line ends."""
+        """The lines of the indexed text, without their line endings."""
         rows = self.text_with_line_feeds.split("\n")
         return rows[:-1] if rows[-1] == "" else rows
 
@@ -189,22 +189,22 @@ class LineIndex:
 
     @cached_property
     def dominant_line_end(self) -> str:
-        """The line end that most lines of the indexed text have."""
+        """The line ending that most lines of the indexed text have."""
         return lines.dominant_ending(self.text)
 
     def span(self, first: int, last: int) -> CharSpan:
-        """Give the character offsets of lines `first` up to, not including, `last`; indexes from 0."""
+        """Return the character offsets of lines `first` up to, not including, `last`; indexes from 0."""
         start = sum(map(len, self.rows[:first]))
         return CharSpan(start, start + sum(map(len, self.rows[first:last])))
 
     def excerpt_of_lines(self, first: int, last: int) -> Excerpt:
-        """Give lines `first` up to, not including, `last` as an excerpt to show; indexes from 0."""
+        """Return lines `first` up to, not including, `last` as an excerpt to show; indexes from 0."""
         first, last = max(first, 0), min(last, len(self.lines_without_ends))
         return Excerpt(first + 1, tuple(self.lines_without_ends[first:last]))
 
 
 def substring_offsets(text: str, needle: str, *, most: int) -> list[int]:
-    """Give the offsets of a substring, overlapping occurrences included, up to `most` of them."""
+    """Return the offsets of a substring, including overlapping occurrences, up to `most` of them."""
     found: list[int] = []
     at = text.find(needle)
     while at >= 0 and len(found) < most:

@@ -1,6 +1,6 @@
 """Candidate places of an edit: where the old lines match the file with the least normalization.
 
-A line number as a hint narrows them. ADR 108.
+A line number as a hint narrows them down.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ TIER_NAMES: dict[MatchLoss, MatchTier] = {
     MatchLoss.LOOK: "look-alike characters",
     MatchLoss.QUOTES: "quote style",
 }
-# Fewer letters and digits than this are too little to recognise a block by once anything is forgotten.
+# With fewer letters and digits than this, a block that matches only loosely can't be recognised reliably.
 FEWEST_LETTERS_OF_A_BLOCK = 8
 FEWEST_LETTERS_ACROSS_BLANKS = 24
 
@@ -35,8 +35,8 @@ FEWEST_LETTERS_ACROSS_BLANKS = 24
 class LineMatch:
     """A match of old lines with file lines.
 
-    `places[i]` is the file line of old line `i`, None for a blank line that the file has not; `first` to `last`
-    (exclusive) are the matched lines of the file.
+    `places[i]` is the file line of old line `i`, None for a blank line that the file does not have; `first`
+    to `last` (exclusive) are the matched lines of the file.
     """
 
     places: tuple[int | None, ...]
@@ -49,11 +49,11 @@ class LineMatch:
 
     @property
     def rank(self) -> tuple[bool, bool, MatchLoss]:
-        """Sort key of a match: smaller means that fewer differences to the file were ignored."""
+        """Sort key of a match: smaller means that fewer differences from the file were ignored."""
         return self.blanks_differ, self.edges_differ, self.loss
 
     def is_closer_to_file(self, other: "LineMatch") -> bool:
-        """Whether this match differs from the file in fewer ways than the other, and in no additional way."""
+        """Whether this match differs from the file in fewer ways than the other, and in no other way."""
         return (self.rank != other.rank or self.losses != other.losses) and (
             self.losses <= other.losses
             and self.blanks_differ <= other.blanks_differ
@@ -62,7 +62,7 @@ class LineMatch:
 
     @property
     def tier(self) -> MatchTier:
-        """The name of the match tier, such as `indentation`: in what the old lines differ from the file."""
+        """The name of the match tier, such as `indentation`: how the old lines differ from the file."""
         at_its_ends = self.edges_differ and self.loss == MatchLoss.NOTHING
         return "blank lines" if self.blanks_differ or at_its_ends else TIER_NAMES[self.loss]
 
@@ -72,7 +72,7 @@ def find_match_candidates(
 ) -> list[LineMatch]:
     """Find the places where the non-blank old lines follow each other in the file, however loosely.
 
-    The first thousand, or all that a hint allows.
+    Returns the first thousand, or all that a hint allows.
     """
     filled = [index for index, line in enumerate(old) if not is_blank(line)]
     if not filled:
@@ -85,7 +85,7 @@ def find_match_candidates(
         count += page.normalized_text.count("\n", at, hit)
         at = hit
         rows = page.filled[count : count + len(filled)]
-        # Blank old lines before the first filled one may match above it.
+        # Blank old lines before the first non-blank one may match above it.
         if hint is not None and not -hint.within <= rows[0] + 1 - hint.line <= hint.within + filled[0]:
             continue
         if (match := _laid(page, old, filled, rows)) is not None:
@@ -94,13 +94,13 @@ def find_match_candidates(
 
 
 def _nearest_to_hint(found: list[LineMatch], hint: MatchHint) -> list[LineMatch]:
-    """Give the matches within reach of the hint's line; the one at that line alone, if there is one."""
+    """Return only the match at the hint's line if there is one; otherwise the matches within its range."""
     at_line = [match for match in found if match.first + 1 == hint.line]
     return at_line or [match for match in found if abs(match.first + 1 - hint.line) <= hint.within]
 
 
 def least_lossy_matches(found: list[LineMatch]) -> list[LineMatch]:
-    """Give the matches that no other match beats; different kinds of difference are not comparable."""
+    """Return the matches that no other match beats; different kinds of difference are not comparable."""
     of_each_kind = list({(match.rank, match.losses): match for match in found}.values())
     return [match for match in found if not any(other.is_closer_to_file(match) for other in of_each_kind)]
 
@@ -134,7 +134,10 @@ def _laid(page: LineIndex, old: list[str], filled: list[int], rows: list[int]) -
 
 
 def _lay_inner(filled: list[int], places: list[int | None]) -> bool:
-    """Match blank lines between non-blank ones with the file's; True if their numbers differ anywhere."""
+    """Match blank lines between non-blank ones with the file's.
+
+    Returns whether their numbers differ anywhere.
+    """
     differ = False
     for index, after in pairwise(filled):
         row, next_row = places[index], places[after]
@@ -148,7 +151,10 @@ def _lay_inner(filled: list[int], places: list[int | None]) -> bool:
 
 
 def _lay_edges(page: LineIndex, old: list[str], filled: list[int], places: list[int | None]) -> bool:
-    """Match blank lines before and after the old lines with the file's; True if some have no counterpart."""
+    """Match blank lines before and after the old lines with the file's.
+
+    Returns whether some have no counterpart.
+    """
     for start, direction, stop in ((filled[0], -1, -1), (filled[-1], 1, len(old))):
         row = places[start]
         for index in range(start + direction, stop, direction):

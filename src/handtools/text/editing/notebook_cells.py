@@ -1,4 +1,4 @@
-"""Edits of Jupyter notebooks: in the source of a cell, as a reader sees it, not in the JSON around it. ADR 165."""
+"""Edits of Jupyter notebooks: in the source of a cell, as a reader sees it, not in its JSON encoding."""
 
 import json
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ _INDENTS = (1, 2, 4, None)
 
 
 def is_notebook(body: str) -> bool:
-    """Whether a text is the JSON of a notebook with its cells where they belong."""
+    """Whether a text is the JSON of a notebook with a valid list of cells."""
     return _book(body) is not None
 
 
 def replace_in_cells(body: str, old: str, new: str, *, every: bool = False) -> EditOutcome:
-    """Replace text in the one cell that has it, or with `every` in all that have it.
+    """Replace text in the only cell that contains it, or with `every` in all cells that contain it.
 
-    Text that is in no cell is looked for in the JSON itself, which must stay one.
+    Text that is in no cell is replaced in the JSON itself, which must remain a valid notebook.
     """
     book = _book(body)
     if book is None:
@@ -42,7 +42,7 @@ def replace_in_cells(body: str, old: str, new: str, *, every: bool = False) -> E
         return EditRefused(
             code="ambiguous",
             message=f"`old_string` is in cells {numbers}.",
-            hint="Send more of the lines around it in the cell that you mean.",
+            hint="Add surrounding lines from the cell you mean.",
         )
     if not chosen:
         there = [each for each in found.values() if isinstance(each, AlreadyApplied)]
@@ -52,7 +52,7 @@ def replace_in_cells(body: str, old: str, new: str, *, every: bool = False) -> E
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Cell:
-    """One cell, by its number and the object that holds its source."""
+    """One cell: its number and its JSON object."""
 
     number: int
     content: dict[str, Any]
@@ -93,8 +93,8 @@ def _rewritten(body: str, book: dict[str, Any], made: dict[_Cell, EditApplied]) 
     if layout is None:
         return EditRefused(
             code="unclear",
-            message="This notebook is not laid out as Jupyter writes it, so a cell can't be written alone.",
-            hint="Save it from Jupyter first, or change it by a script.",
+            message="This notebook is not formatted as Jupyter does, so a single cell can't be changed.",
+            hint="Save it from Jupyter first, or change it with a script.",
         )
     for cell, outcome in made.items():
         text, was = outcome.text, cell.content["source"]
@@ -111,7 +111,7 @@ def _rewritten(body: str, book: dict[str, Any], made: dict[_Cell, EditApplied]) 
     first = next(iter(made.values()))
     span = CharSpan(start, len(body) - tail)
     numbers = ", ".join(str(cell.number) for cell in made)
-    note = f"in the source of cell {numbers}; its outputs are as they were"
+    note = f"in the source of cell {numbers}; its outputs are unchanged"
     return EditApplied(result=spliced, tier=first.tier, spans=(span,), notes=(*first.notes, note))
 
 
@@ -135,6 +135,6 @@ def _replace_in_json(body: str, old: str, new: str, *, every: bool) -> EditOutco
         return EditRefused(
             code="not_found",
             message="`old_string` is in no cell of this notebook.",
-            hint="Read it again: cells are edited as their source reads, and outputs are not edited.",
+            hint="Read it again, and copy from a cell's source; outputs can't be edited.",
         )
     return outcome

@@ -1,9 +1,8 @@
 """Repair of `old_string` and `new_string` as a model may have sent them: readings to try against the file.
 
-Undone are code fences, line numbers, escapes, entities, diff signs, foreign typography and typos. What is undone
-in `old_string` is undone in `new_string` too. A typo is corrected only where it can be no other word.
-
-ADR 108.
+Repairs undo code fences, line numbers, escapes, entities, diff markers, typographic characters and typos.
+Each repair of `old_string` is applied to `new_string` too. A typo is corrected only if it can't be a
+different word.
 """
 
 import html
@@ -87,11 +86,12 @@ _MOST_LOOKED_FOR = 50
 
 
 def typo_corrections(body: str, old: str) -> Iterator[dict[str, str]]:
-    """Yield spelling corrections (wrong word: right word) after which every word of `old` occurs in the file."""
+    """Yield spelling corrections (wrong: right) after which every word of `old` occurs in the file."""
     words = set(_WORD.findall(old))
     lines = len([line for line in old.split("\n") if line.strip()])
     most = 2 if lines >= LONG_BLOCK_LINES else 1
-    # Most text that is not there has many such words: a few are told without taking the file apart.
+    # Most text that is not in the file has many unknown words: detect that before splitting the file into
+    # words.
     absent = (word for word in islice(words, _MOST_LOOKED_FOR) if word not in body)
     if len(list(islice(absent, most + 1))) > most:
         return
@@ -109,7 +109,7 @@ def typo_corrections(body: str, old: str) -> Iterator[dict[str, str]]:
 
 
 def with_typos_corrected(text: str, spelling: dict[str, str]) -> str:
-    """Replace misspelt words in a text by their corrections."""
+    """Replace misspelt words in a text with their corrections."""
     return _WORD.sub(lambda word: spelling.get(word[0], word[0]), text)
 
 
@@ -126,7 +126,7 @@ def is_typo_of(bad: str, word: str) -> bool:
     head = _shared(bad, word)
     tail = min(_shared(bad[::-1], word[::-1]), len(bad) - head, len(word) - head)
     changed = bad[head : len(bad) - tail] + word[head : len(word) - tail]
-    # Another digit is another number, and `a__b` in place of `a_b` another name.
+    # A different digit makes a different number, and `a__b` is a different name from `a_b`.
     if not changed.isalpha():
         return False
     if bad.lower() == word.lower() or _differ_at_edge(bad, word) or _differ_at_edge(word, bad):
@@ -137,19 +137,19 @@ def is_typo_of(bad: str, word: str) -> bool:
 
 
 def _part_at(text: str, at: int) -> str:
-    """Give, in lower case, the part of a camelCase or snake_case name that holds the character at an index."""
+    """Return, in lower case, the part of a camelCase or snake_case name at a character index."""
     return next((part[0].lower() for part in _PART.finditer(text) if part.start() <= at < part.end()), "")
 
 
 def _differ_at_edge(longer: str, shorter: str) -> bool:
-    """Whether two words differ by the last letter of a name part only, as `user` and `users` do."""
+    """Whether two words differ only by the last letter of a name part, as `user` and `users` do."""
     return any(
         longer[: part.end() - 1] + longer[part.end() :] == shorter for part in _PART.finditer(longer)
     )
 
 
 def _is_clumsy(bad: str, word: str, head: int) -> bool:
-    """Whether two words differ by two swapped letters or a doubled one: a typing error, not another name."""
+    """Whether two words differ by swapped letters or a doubled one: a typing error, not another name."""
     if len(bad) == len(word):
         pair = bad[head : head + 2]
         return pair == word[head : head + 2][::-1] and (head + 2 < len(word) or _ends_long(word))
@@ -158,14 +158,15 @@ def _is_clumsy(bad: str, word: str, head: int) -> bool:
 
 
 def _ends_long(word: str) -> bool:
-    """Whether the last part of a name is long enough to be a word: a short `xy` and `yx` may both be names."""
+    """Whether the last part of a name is long enough to be a word; `xy` and `yx` may both be names."""
     return len([*_PART.finditer(word)][-1][0]) >= FEWEST_LETTERS_OF_A_WORD
 
 
 def _inside(word: str, start: int, end: int) -> bool:
     """Whether a difference lies between the first and the last letter of a part of a name.
 
-    At the edge of a part it makes another word: `user` and `users`, `parse` and `parser`, `row_a` and `row_b`.
+    At the edge of a part it makes a different word: `user` and `users`, `parse` and `parser`, `row_a` and
+    `row_b`.
     """
     return any(
         part.start() < start and end < part.end()
@@ -185,7 +186,7 @@ def _shared(one: str, other: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentReading:
-    """One reading of an edit's arguments: `old_string` and `new_string` after repairs, with notes on those."""
+    """One reading of an edit's arguments: `old_string` and `new_string` after repairs, with notes."""
 
     old: str
     new: str
@@ -198,9 +199,11 @@ ArgumentRepairRule = Callable[[str, str, str], ArgumentReading | None]
 
 def argument_readings(body: str, old: str, new: str) -> Iterator[ArgumentReading]:
     """Yield the arguments of an edit as sent, then with one repair, then with two."""
-    # Characters that the file nowhere has can only be forgotten; without them less is.
+    # Normalize characters that never occur in the file first: they can't match, and looser matching ignores
+    # more.
     plain = repair_typography(body, old, new) or ArgumentReading(old, new)
-    # Kept lines of a diff look like lines of the file one blank deeper; the signs of added ones would be written.
+    # Context lines of a diff look like lines of the file indented by one more space, so loose matching
+    # would accept them and write the `+` of the added lines into the file.
     unsigned = repair_diff_signs(body, old, new)
     layer = [plain] if unsigned is None or unsigned.old not in body else [unsigned, plain]
     yield from layer
@@ -222,11 +225,14 @@ def _cleaned(body: str, reading: ArgumentReading) -> Iterator[ArgumentReading]:
             yield ArgumentReading(found.old, found.new, (*reading.notes, *found.notes), line)
 
 
-# --- characters that the file nowhere has ---------------------------------------------------------
+# --- characters that never occur in the file ------------------------------------------------------
 
 
 def repair_typography(body: str, old: str, new: str) -> ArgumentReading | None:
-    """Replace typographic characters of `old_string` that the file lacks by plain ones; None without any."""
+    """Replace typographic characters of `old_string` that the file lacks with plain ones.
+
+    Returns None if there are none.
+    """
     table = {
         code: plain for code, plain in LOOK_ALIKES.items() if chr(code) in old and chr(code) not in body
     }
@@ -245,7 +251,7 @@ _FENCE = re.compile(r"[ \t]*(```+|~~~+)[\w+.#-]*[ \t]*")
 def repair_code_fence(body: str, old: str, new: str) -> ArgumentReading | None:
     """Remove a Markdown code fence around both arguments of an edit.
 
-    Gives None when there is none or the file has it too.
+    Returns None if there is no fence or the file contains it too.
     """
     inside = _fenced(old)
     if inside is None or any(edge in body for edge in _edges(old)):
@@ -266,14 +272,14 @@ def _fenced(text: str) -> str | None:
     opening = _FENCE.fullmatch(rows[0])
     if opening is None or len(rows) < 2 or rows[-1].strip() != opening[1]:
         return None
-    # With an odd number of fences within, the last row closes one of those.
+    # If the number of inner fences is odd, the last row closes an inner one.
     if sum(row.lstrip(" \t").startswith(opening[1]) for row in rows[1:-1]) % 2:
         return None
     return "\n".join(rows[1:-1])
 
 
 def _edges(text: str) -> list[str]:
-    """Give the first two and the last two rows of a text, which hold a fence and the line next to it."""
+    """Return the first two and last two rows of a text, each pair a fence and the line next to it."""
     rows = text.strip("\n").split("\n")
     return ["\n".join(rows[:2]), "\n".join(rows[-2:])] if len(rows) > 2 else []
 
@@ -287,7 +293,7 @@ _STRONG = ("\t", "→", "|", "│")
 def repair_line_numbers(body: str, old: str, new: str) -> ArgumentReading | None:
     """Remove ascending line numbers in front of every line of an edit's arguments.
 
-    Gives None when not all lines have one.
+    Returns None if some lines have no number.
     """
     found = [_NUMBERED.fullmatch(row) for row in old.rstrip("\n").split("\n")]
     rows = [match for match in found if match]
@@ -303,7 +309,8 @@ def repair_line_numbers(body: str, old: str, new: str) -> ArgumentReading | None
     if theirs is None:
         return None
     if theirs == new.split("\n"):
-        # The file, or else the new text, shows whether a blank after the sign belongs to the line.
+        # The file, or otherwise the new text, shows whether a space after the separator belongs to the
+        # line.
         with_blank, without = (int("\n".join(text[cut:] for text in mine) in body) for cut in (0, 1))
         if with_blank == without:
             with_blank, without = (
@@ -313,7 +320,7 @@ def repair_line_numbers(body: str, old: str, new: str) -> ArgumentReading | None
             return None
         blank = without > with_blank
     else:
-        # A blank that the file has there is the line's own.
+        # If the file has the space there too, it belongs to the line.
         blank = "\n".join(mine) not in body and all(not text or text[0] == " " for text in (*mine, *theirs))
         theirs = [text[blank:] for text in theirs]
     if blank and any(text and text[0] != " " for text in mine):
@@ -324,7 +331,7 @@ def repair_line_numbers(body: str, old: str, new: str) -> ArgumentReading | None
 
 
 def _numbered_new(new: str, signs: set[str]) -> list[str] | None:
-    """Give the lines of `new_string` without line numbers, if all or none have them; else None."""
+    """Return the lines of `new_string` without line numbers; None if only some lines have them."""
     rows = new.split("\n")
     found = [_NUMBERED.fullmatch(row) for row in rows]
     having = [
@@ -347,10 +354,10 @@ _OPEN_PATTERN = re.compile(r"(?<![*/])/$|\[\^?$")
 
 
 def repair_json_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
-    """Decode edit arguments that are the inside of a JSON string, escaped once too often; None if they are not."""
+    """Decode edit arguments that were JSON-escaped once too often; None if they were not."""
     if "\\" not in old:
         return None
-    # Real line ends show that line ends were not escaped; then nor would `\n` stand for one.
+    # Real line endings show that line endings were not escaped, so `\n` does not stand for one either.
     if "\n" in old.strip("\n") and "\\n" in old:
         return None
     if "\n" not in old and "\n" in new:
@@ -358,29 +365,31 @@ def repair_json_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
     mine, theirs = (_from_json(text) for text in (old, new))
     if mine is None or theirs is None:
         return None
-    # An escaped backslash shows that the program's own escapes were escaped as well.
+    # An escaped backslash shows that escapes in the source code were escaped as well.
     if "\\\\" not in old and (_has_more_escapes(old, new) or _cuts_strings(mine, theirs)):
         return None
     return ArgumentReading(mine, theirs, ("escaping undone",))
 
 
 def repair_newline_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
-    r"""Turn `\n` and `\t` written out in edit arguments into line feeds and tabs; None where that is not safe."""
+    r"""Turn `\n` and `\t` written out in edit arguments into line feeds and tabs.
+
+    Returns None if that is not safe.
+    """
     if "\\n" not in old or "\n" in old or "\n" in new or "\\\\" in old + new:
         return None
-    # Where it could be the inside of a JSON string too, both readings must write the same.
+    # The arguments could also be JSON-escaped, and decoding those escapes would give a different text:
+    # ambiguous.
     if _has_more_escapes(old, new) and _from_json(new) is not None:
         return None
     mine, theirs = (re.sub(r"\\(?:r\\n|n)", "\n", text).replace("\\t", "\t") for text in (old, new))
     return (
-        None
-        if _cuts_strings(mine, theirs)
-        else ArgumentReading(mine, theirs, ("escaped line ends undone",))
+        None if _cuts_strings(mine, theirs) else ArgumentReading(mine, theirs, ("escaped newlines undone",))
     )
 
 
 def repair_quote_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
-    """Remove the backslash before every quote of edit arguments; None when not every quote has one."""
+    """Remove the backslash before every quote of edit arguments; None if some quote has no backslash."""
     for quote in ('"', "'"):
         escaped = "\\" + quote
         if escaped not in old or old.count(quote) != old.count(escaped):
@@ -402,15 +411,15 @@ def _from_json(text: str) -> str | None:
 
 
 def _has_more_escapes(old: str, new: str) -> bool:
-    """Whether `new` has escape sequences, other than of quotes and blanks, that do not occur in `old`."""
+    r"""Whether `new` has escape sequences, other than `\n`, `\t` and `\"`, that do not occur in `old`."""
     return not set(_OTHER_ESCAPE.findall(new)) <= set(_OTHER_ESCAPE.findall(old))
 
 
 def _cuts_strings(old: str, new: str) -> bool:
-    r"""Whether a `\n` or `\t` that was decoded in the new text may belong into a string literal of the program."""
+    r"""Whether a `\n` or `\t` decoded in the new text may belong inside a string literal of the program."""
     known = set(old.split("\n"))
     rows = [row for row in new.split("\n") if row not in known]
-    # A string that was cut leaves a quote open, and one more where it ends.
+    # A string literal split by a line feed has an unbalanced quote on each of its two lines.
     if any(map(_open_quotes, rows)) and sum(map(bool, map(_open_quotes, new.split("\n")))) > 1:
         return True
     return any(_OPEN_PATTERN.search(row) or any(map(_open_quotes, _before_tabs(row))) for row in rows)
@@ -421,7 +430,7 @@ def _before_tabs(row: str) -> Iterator[str]:
 
 
 def _open_quotes(row: str) -> str:
-    """Give the quote characters that are still open at the end of a row of code."""
+    """Return the quote characters that are still open at the end of a row of code."""
     bare = _APOSTROPHE.sub("", _LONG_QUOTE.sub("", row))
     return "".join(quote for quote in "\"'`" if bare.count(quote) % 2)
 
@@ -430,7 +439,7 @@ _ANY_NUMBER = re.compile(r"[ \t]*\[?L?\d{1,9}(?:\t|→|\]? ?[|│] ?|[:)\]-] ?|\
 
 
 def without_numbers_and_escapes(old: str) -> str:
-    """Strip line numbers and escapes from `old_string` by guess, for finding the nearest lines of the file."""
+    """Strip apparent line numbers and escapes from `old_string`, to find the nearest lines of the file."""
     if "\n" not in old and "\\n" in old:
         old = old.replace("\\n", "\n").replace('\\"', '"')
     rows = old.split("\n")
@@ -447,13 +456,16 @@ _RAW_AND = re.compile(rf"(?!{_ENTITY.pattern})&")
 
 
 def repair_xml_entities(_: str, old: str, new: str) -> ArgumentReading | None:
-    """Decode XML entities such as `&lt;` in edit arguments; None when there are none or they may be meant."""
+    """Decode XML entities such as `&lt;` in edit arguments.
+
+    Returns None if there are none or they may be intended.
+    """
     if not _ENTITY.search(old):
         return None
-    # A sign that stands raw beside its entity shows that the entity was meant.
+    # If a text has both the raw character and its entity, the entity is intended.
     if any(raw in text and entity in text for raw, entity in _RAW.items() for text in (old, new)):
         return None
-    # Raw signs for "and" show that those were not escaped; then `&amp;` would be the text's own.
+    # A raw `&` shows that ampersands were not escaped, so `&amp;` belongs to the text.
     if _RAW_AND.search(old + new) and "&amp;" in old + new:
         return None
     mine, theirs = (_ENTITY.sub(lambda entity: html.unescape(entity[0]), text) for text in (old, new))
@@ -464,7 +476,10 @@ def repair_xml_entities(_: str, old: str, new: str) -> ArgumentReading | None:
 
 
 def repair_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
-    """Remove the signs of a diff from the first column of edit arguments; None if they are no diff that adds."""
+    """Remove diff markers from the first column of edit arguments.
+
+    Returns None if they are not a diff that adds lines.
+    """
     removed, added = old.split("\n"), new.split("\n")
     if not _is_signed(removed, "-") or not _is_signed(added, "+"):
         return None

@@ -1,6 +1,6 @@
-"""Elided code in edits (`# ... rest unchanged`): refused in `new_string`, matched piece by piece in `old_string`.
+"""Elided code in edits (`# ... rest unchanged`): refused in `new_string`, matched by piece in `old_string`.
 
-Empty and unchanged arguments are refused too, before anything is looked for. ADR 180.
+Empty and unchanged arguments are refused too, before searching the file.
 """
 
 import re
@@ -22,8 +22,8 @@ _SAYS = (
     r"|other \w+ here|more \w+ here|goes here)\b"
 )
 _SAME = r"\b(?:unchanged|remains? (?:the same|unchanged|as is))\b"
-# Dots alone; or dots and any words, but then in a comment: `...opts,` is code. A sentence that goes on right after
-# the dots (`# ...minus the border`) is a comment of the file's.
+# Only dots; or dots with any words if it is a comment, since `...opts,` is code. A comment whose sentence
+# continues right after the dots (`# ...minus the border`) belongs to the file.
 _ELISION = re.compile(
     rf"{_OPENING}?\s*[(\[]?{_DOTS}[)\]]?\s*{_CLOSING}?"
     rf"|{_OPENING}\s*[(\[]?{_DOTS}(?: [\w ,'’()-]{{0,80}}|[\w ,'’()-]{{0,80}}{_DOTS})[)\]]?\s*{_CLOSING}?"
@@ -41,7 +41,10 @@ _WORDS_OF_A_LABEL = 4
 
 
 def check_edit_arguments(old: str, new: str) -> EditRefused | None:
-    """Refuse an edit with an empty or unchanged `old_string`, or with code left out of `new_string`; else None."""
+    """Refuse an edit with an empty `old_string`, equal arguments, or code left out of `new_string`.
+
+    Returns None if the arguments are valid.
+    """
     if not old:
         return EditRefused(code="empty", message="old_string is empty.", hint="To create a file, write it.")
     if old == new:
@@ -49,14 +52,14 @@ def check_edit_arguments(old: str, new: str) -> EditRefused | None:
     if (note := find_omission_line(old, new)) is not None:
         return EditRefused(
             code="omission",
-            message=f"new_string leaves code out ({note!r}); that note would be written into the file.",
-            hint="Send the whole new text, or a smaller old_string.",
+            message=f"new_string leaves out code ({note!r}); that note would be written into the file.",
+            hint="Send the complete new text, or a smaller old_string.",
         )
     return None
 
 
 def find_omission_line(old: str, new: str) -> str | None:
-    """Find a line of `new` such as `# ... rest unchanged`, which stands for code left out and is not in `old`."""
+    """Find a line of `new`, not in `old`, that stands for omitted code, such as `# ... rest unchanged`."""
     known = {line.strip() for line in old.split("\n")}
     for line in new.split("\n"):
         text = line.strip()
@@ -68,7 +71,7 @@ def find_omission_line(old: str, new: str) -> str | None:
 
 
 def _is_sentence(text: str) -> bool:
-    """Whether such a note may be an ordinary comment on the code: a whole sentence without dots."""
+    """Whether such a note may be an ordinary code comment: a complete sentence without dots."""
     return _NOTE.fullmatch(text) is not None and len(text.split()) > _WORDS_OF_A_LABEL
 
 
@@ -78,7 +81,7 @@ def _drops_lines(old: str, new: str) -> bool:
 
 
 def is_elision(line: str) -> bool:
-    """Whether a line only says, with dots, that lines were left out: `...` or `# ... existing code`."""
+    """Whether a line is only an elision mark with dots: `...` or `# ... existing code`."""
     text = line.strip()
     return 0 < len(text) <= _LONGEST_NOTE and any(form.fullmatch(text) for form in (_ELISION, _DOTTED))
 
@@ -101,13 +104,13 @@ class ElidedPiece:
 
 
 def elided_pieces(old: str, new: str) -> list[ElidedPiece] | None:
-    """Split both arguments at their elision marks into pairs; None without marks or when the marks disagree."""
+    """Split both arguments at their elision marks into pairs; None if there are no marks or they differ."""
     mine, my_marks = _cut(old)
     theirs, their_marks = _cut(new)
     if not my_marks or my_marks != their_marks:
         return None
     found = [ElidedPiece(a, b) for a, b in zip(mine, theirs, strict=True)]
-    # A piece that is new, or gone, has no place between lines that nobody named.
+    # An added or removed piece between omitted lines has no definite place.
     if any(bool(piece.old.strip()) != bool(piece.new.strip()) for piece in found):
         return None
     return [piece for piece in found if piece.old.strip()]
@@ -127,7 +130,7 @@ def pieces_stand_in_order(page: LineIndex, found: list[list[LineMatch]]) -> bool
 
 
 def _follows(page: LineIndex, above: list[LineMatch], match: LineMatch) -> bool:
-    """Whether a match follows one of the matches above it without a line between that leaves their block."""
+    """Whether a match follows one of the matches above, and no line in between leaves their block."""
     nearest = next((before for before in reversed(above) if before.last < match.first), None)
     if nearest is None:
         return False
@@ -142,7 +145,7 @@ def _follows(page: LineIndex, above: list[LineMatch], match: LineMatch) -> bool:
 
 
 def _is_inner(line: str, least: int) -> bool:
-    """Whether a line is indented at least that far, or is blank or begins with `#`, which may stand anywhere."""
+    """Whether a line is indented at least that far; blank lines and lines starting with `#` always pass."""
     return _depth(line) >= least or is_blank(line) or line.lstrip().startswith("#")
 
 

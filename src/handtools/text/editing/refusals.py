@@ -1,7 +1,4 @@
-"""Refusals of an edit: why, where, and the `old_string` to send instead; rendered as text for the model.
-
-ADR 107.
-"""
+"""Refusals of an edit: why, where, and the `old_string` to send instead; rendered as text for the model."""
 
 from collections import Counter
 from itertools import pairwise
@@ -25,12 +22,12 @@ from handtools.text.editing.normalized_lines import LineIndex, is_blank, normali
 _MOST_SHOWN = 5
 _MOST_AROUND = 8
 _FEWEST_LETTERS_PRESENT = 16
-# Other widths are of lines that hang below what they go on with.
+# Other widths come from continuation lines that are aligned with the line above.
 _LEVELS = (1, 2, 3, 4, 8)
 
 
 def refuse_not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
-    """Refuse an edit whose old text is not in the file, showing the nearest lines; `olds` are its readings."""
+    """Refuse an edit whose old text is not in the file; show the nearest lines. `olds` has its readings."""
     old = reading_most_like_file(page, olds)
     window = find_nearest_lines(page, old)
     present = _present(page, old, new)
@@ -38,13 +35,13 @@ def refuse_not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
         return EditRefused(
             code="not_found",
             message=f"old_string does not occur in the file, nor does anything like it.{present}",
-            hint="Read the file again; is it the right one?",
+            hint="Read the file again, and check that it is the right one.",
         )
     return EditRefused(
         code="not_found",
         message=f"old_string does not occur in the file.{present} Nearest: "
         f"lines {window.line}-{window.end_line}.",
-        hint="If those lines are meant, send old_string as above.",
+        hint="If you mean those lines, send old_string as above.",
         nearest=window,
         differences=difference_rows(old, window),
         suggestion=_unique(page, window.line - 1, window.end_line),
@@ -52,7 +49,7 @@ def refuse_not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
 
 
 def _present(page: LineIndex, old: str, new: str) -> str:
-    """Give a sentence that says where the new text already occurs in the file; empty when it does not."""
+    """Return a sentence that says where the new text already occurs in the file; empty if it does not."""
     wanted = lines.convert_line_ends(new, "\n").strip("\n")
     if sum(map(str.isalnum, wanted)) < _FEWEST_LETTERS_PRESENT or wanted in lines.convert_line_ends(
         old, "\n"
@@ -60,14 +57,14 @@ def _present(page: LineIndex, old: str, new: str) -> str:
         return ""
     at = page.text_with_line_feeds.find(wanted)
     return (
-        f" new_string is there, at line {lines.line_number_at(page.text_with_line_feeds, at)}."
+        f" new_string is already there, at line {lines.line_number_at(page.text_with_line_feeds, at)}."
         if at >= 0
         else ""
     )
 
 
 def reading_most_like_file(page: LineIndex, olds: list[str]) -> str:
-    """Give the reading of `old_string` that has the most lines in common with the file."""
+    """Return the reading of `old_string` that has the most lines in common with the file."""
     known = set(page.normalized_text.split("\n"))
     readings = dict.fromkeys([*olds, old_string_repair.without_numbers_and_escapes(olds[0])])
 
@@ -79,7 +76,7 @@ def reading_most_like_file(page: LineIndex, olds: list[str]) -> str:
 
 
 def refuse_unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old: str) -> EditRefused:
-    """Refuse an edit whose place is known but not what to write there, quoting the lines at that place."""
+    """Refuse an edit whose place is known but whose result is unclear, quoting the lines at that place."""
     window = page.excerpt_of_lines(first, last)
     message = f"{why} (lines {window.line}-{window.end_line})"
     if why.hint:
@@ -88,7 +85,7 @@ def refuse_unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old
     return EditRefused(
         code=why.code,
         message=message,
-        hint=f"Send old_string as above, and new_string in the same form.{form}",
+        hint=f"Send old_string as above, and format new_string the same way.{form}",
         nearest=window,
         differences=difference_rows(old, window),
         suggestion=_unique(page, first, last),
@@ -96,7 +93,7 @@ def refuse_unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old
 
 
 def _form(page: LineIndex, first: int, last: int) -> str:
-    """What one level of indentation is here."""
+    """Return a sentence that says what one level of indentation is here; empty if unknown."""
     depths = {
         lines.leading_blanks(row) for row in page.lines_without_ends[first:last] if not is_blank(row)
     } - {""}
@@ -104,14 +101,14 @@ def _form(page: LineIndex, first: int, last: int) -> str:
     signs = set("".join(depths)) or set(indent_step(near) or "")
     if signs == {TAB}:
         return " One level here is a tab."
-    # Where tabs and blanks are mixed no width is right for every line.
+    # If tabs and spaces are mixed, no width is right for every line.
     unit = 0 if TAB in signs else _usual_width(near) or _usual_width(page.lines_without_ends)
     return f" One level here is {unit} space{'s' * (unit > 1)}." if unit else ""
 
 
 def _usual_width(rows: list[str]) -> int:
-    """Give the most frequent increase of indentation between neighbouring lines, in blanks, or 0."""
-    # What begins with a star goes on with a comment, one blank deeper than it began.
+    """Return the most frequent increase of indentation between neighbouring lines, in spaces, or 0."""
+    # Lines that begin with `*` continue a block comment, indented by one more space than its start.
     depths = [
         lines.leading_blanks(row) for row in rows if not is_blank(row) and not row.lstrip().startswith("*")
     ]
@@ -125,9 +122,9 @@ def _usual_width(rows: list[str]) -> int:
 
 
 def refuse_ambiguous(page: LineIndex, found: list[int], old: str, *, or_more: bool = False) -> EditRefused:
-    """Refuse an edit that fits several places, giving for each an `old_string` that is unique to it.
+    """Refuse an edit that fits several places, with an `old_string` for each that is unique to it.
 
-    `or_more` says that there may be places which were not looked for.
+    `or_more` means that the search stopped early, so there may be more places.
     """
     height = lines.count_lines(old.rstrip("\r\n"))
     rows = list(dict.fromkeys(found))
@@ -142,7 +139,7 @@ def refuse_ambiguous(page: LineIndex, found: list[int], old: str, *, or_more: bo
     return EditRefused(
         code="ambiguous",
         message=f"old_string fits {count} places: line{'s' * (len(rows) > 1)} {where}{dots}.",
-        hint="Add text around it so that only one fits, or replace all.",
+        hint="Add surrounding text so that only one place fits, or replace all.",
         places=places,
     )
 
@@ -152,29 +149,27 @@ def _times(line: int, count: int) -> str:
 
 
 def refuse_ambiguous_elision(page: LineIndex, spans: list[tuple[int, int]]) -> EditRefused:
-    """Refuse an edit with elided lines that fits several places, giving each in full, the shortest first."""
+    """Refuse an edit with elided lines that fits several places; show each in full, the shortest first."""
     likely = sorted(spans, key=lambda span: (span[1] - span[0], span))[:_MOST_SHOWN]
     places = tuple(
         EditCandidate(first + 1, page.lines_without_ends[first].strip(), _unique(page, first, last))
         for first, last in likely
     )
-    why = (
-        f"old_string fits {len(spans)} places" if len(spans) > 1 else "it is unclear what old_string means"
-    )
+    why = f"old_string fits {len(spans)} places" if len(spans) > 1 else "old_string is ambiguous"
     return EditRefused(
         code="ambiguous",
         message=f"With lines left out, {why}.",
-        hint="Send every line of the place you mean, as above.",
+        hint="Send all lines of the place you mean, as above.",
         places=places,
     )
 
 
 def refuse_elsewhere(page: LineIndex, found: list[int], hint: MatchHint) -> EditRefused:
-    """Refuse an edit whose old text occurs, but not near the line that the hint names."""
+    """Refuse an edit whose old text occurs, but not near the hint's line."""
     where = ", ".join(map(str, found[:_MOST_SHOWN]))
     return EditRefused(
         code="not_found",
-        message=f"old_string is not within reach of line {hint.line}; it occurs at line {where}.",
+        message=f"old_string does not occur near line {hint.line}; it occurs at line {where}.",
         places=tuple(EditCandidate(line, _title(page, line)) for line in found[:_MOST_SHOWN]),
     )
 
@@ -186,24 +181,24 @@ def refuse_inside_word(page: LineIndex, line: int, old: str) -> EditRefused:
 
 
 def refuse_line_cut_in_two(page: LineIndex, line: int, old: str) -> EditRefused:
-    """Refuse an edit that adds lines below a line which goes on in the file, and so would cut it in two."""
-    why = "The last line of old_string goes on in the file, and the added lines would cut it in two."
+    """Refuse an edit whose last old line continues in the file, so that added lines would split it."""
+    why = "The last line of old_string continues in the file, and the added lines would split it."
     return _whole_lines(page, line, old, "unclear", why)
 
 
 def refuse_forgotten_line_end(page: LineIndex, line: int) -> EditRefused:
-    """Refuse an edit whose `new_string` lacks the line end of `old_string`, so that two lines would be joined."""
+    """Refuse an edit whose `new_string` lacks `old_string`'s line ending, which would join two lines."""
     return EditRefused(
         code="unclear",
-        message=f"old_string ends with a line end and new_string does not: line {line} would be joined to it.",
-        hint="End both or neither with a line end; to join the lines, send both of them in old_string.",
+        message=f"old_string ends with a newline but new_string does not, so line {line} would be joined.",
+        hint="End both or neither with a newline. To join the lines, send both of them in old_string.",
         nearest=page.excerpt_of_lines(line - 1, line),
     )
 
 
 def refuse_old_without_indentation(page: LineIndex, line: int, old: str) -> EditRefused:
-    """Refuse an edit whose `old_string` lacks a line's indentation, on which the depth of added lines depends."""
-    why = f"old_string leaves out the indentation of line {line}, so that of the added lines is unclear."
+    """Refuse an edit whose `old_string` lacks the indentation that the depth of added lines depends on."""
+    why = f"old_string leaves out the indentation of line {line}, so the depth of added lines is unclear."
     return _whole_lines(page, line, old, "indent_conflict", why)
 
 
@@ -212,17 +207,17 @@ def refuse_stale(page: LineIndex, first: int, last: int) -> EditRefused:
     window = page.excerpt_of_lines(first, last)
     return EditRefused(
         code="stale",
-        message=f"Lines {window.line}-{window.end_line} were changed by someone since you read them.",
-        hint="Look at the lines above and edit them as they are now.",
+        message=f"Lines {window.line}-{window.end_line} have changed since you read them.",
+        hint="Check the lines above and edit their current text.",
         nearest=window,
         suggestion=_unique(page, first, last),
     )
 
 
 def render_refusal(refusal: EditRefused | AlreadyApplied) -> str:
-    """Render a refusal as text for the model; lines that it can send stand between code fences."""
+    """Render a refusal as text for the model; lines that it can send are in code fences."""
     if isinstance(refusal, AlreadyApplied):
-        return f"The change is already there, at {refusal.where}."
+        return f"The change is already in the file, at {refusal.where}."
     parts = [refusal.message]
     if refusal.nearest and refusal.suggestion is None:
         parts.append(lines.number_lines(refusal.nearest.lines, refusal.nearest.line))
@@ -237,12 +232,12 @@ def render_refusal(refusal: EditRefused | AlreadyApplied) -> str:
 
 
 def _title(page: LineIndex, line: int) -> str:
-    """Give the text of a line, stripped; empty beyond the end of the file."""
+    """Return the text of a line, stripped; empty beyond the end of the file."""
     return page.lines_without_ends[line - 1].strip() if line <= len(page.lines_without_ends) else ""
 
 
 def difference_rows(old: str, window: Excerpt) -> tuple[str, ...]:
-    """List the lines that differ between `old` and the file, with visible blanks where only those differ."""
+    """List the lines that differ between `old` and the file, with tabs and edge blanks made visible."""
     mine, theirs = old.rstrip("\n").split("\n"), list(window.lines)
     shown: list[str] = []
     for edit in diff_line_edits(mine, theirs):
@@ -253,11 +248,11 @@ def difference_rows(old: str, window: Excerpt) -> tuple[str, ...]:
             shown += [sign + with_visible_blanks(row) for row in rows[:4]]
         if len(shown) >= 8:
             break
-    return ("difference (- old_string, + file; → tab, · blank at an edge):", *shown) if shown else ()
+    return ("difference (- old_string, + file; → tab, · leading/trailing space):", *shown) if shown else ()
 
 
 def with_visible_blanks(line: str) -> str:
-    """Show tabs and leading and trailing blanks as signs, and unprintable characters by their code."""
+    """Show tabs and leading and trailing spaces as symbols, and unprintable characters by their code."""
     body = line.strip(" \t")
     head = line[: len(line) - len(line.lstrip(" \t"))]
     tail = line[len(head) + len(body) :]
@@ -278,7 +273,10 @@ def _whole_lines(page: LineIndex, line: int, old: str, code: RefusalCode, why: s
 
 
 def _unique(page: LineIndex, first: int, last: int, *, widen: bool = False) -> str | None:
-    """Give those lines, with as many around them as make the text unique in the file; None when none do."""
+    """Return the lines with enough lines around them to be unique in the file.
+
+    Returns None if that is not possible.
+    """
     for around in range(1 if widen else 0, _MOST_AROUND + 1):
         for low, high in ((first - around, last), (first - around, last + around)):
             text = "\n".join(page.lines_without_ends[max(0, low) : high])

@@ -1,7 +1,4 @@
-"""String replacement for edits: rules from exact to merged are tried in turn, the first that matches decides.
-
-ADR 180.
-"""
+"""String replacement for edits: try rules from exact to merged; the first one that matches decides."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace as replaced
@@ -47,9 +44,9 @@ def replace_text(
     hint: MatchHint | None = None,
     seen: str | None = None,
 ) -> EditOutcome:
-    """Replace `old` by `new` in the only place that can be meant, or refuse and say why.
+    """Replace `old` with `new` in the only place that can be meant, or refuse and say why.
 
-    With `every`, all occurrences are replaced. `seen` is the text as the agent last read it, when that is known.
+    With `every`, all occurrences are replaced. `seen` is the text as the agent last read it, if known.
     """
     if refusal := omitted_code.check_edit_arguments(old, new):
         return refusal
@@ -65,7 +62,7 @@ def replace_text(
 
 
 def refuse_missing_old_string(body: str, old: str) -> EditRefused:
-    """Give the refusal for an `old_string` that is not in the text, with the lines nearest to it."""
+    """Return the refusal for an `old_string` that is not in the text, with the lines nearest to it."""
     return refusals.refuse_not_found(LineIndex(body), [old], "")
 
 
@@ -97,13 +94,16 @@ def _decide(page: LineIndex, old: str, new: str, hint: MatchHint | None, seen: s
 def _first(
     page: LineIndex, readings: list[ArgumentReading], hint: MatchHint | None, rules: tuple[MatchRule, ...]
 ) -> EditOutcome | None:
-    """Give the outcome of the first rule that decides for any reading of the arguments; None when none does."""
+    """Return the outcome of the first rule that decides for any reading of the arguments.
+
+    Returns None if none does.
+    """
     found = (rule(page, reading, hint) for rule in rules for reading in readings)
     return next((outcome for outcome in found if outcome is not None), None)
 
 
 def _made_before(page: LineIndex, readings: list[ArgumentReading]) -> EditOutcome | None:
-    """Give the outcome that the change is already in the file, by any reading of the arguments; else None."""
+    """Detect that the change is already in the file, by any reading of the arguments; None if it is not."""
     found = (already_applied.find_applied_new_text(page, reading.old, reading.new) for reading in readings)
     return next((done for done in found if done is not None), None)
 
@@ -111,7 +111,7 @@ def _made_before(page: LineIndex, readings: list[ArgumentReading]) -> EditOutcom
 def _remembered(page: LineIndex, old: str, new: str, seen: str) -> EditOutcome | None:
     """Apply an edit to the text as the agent last read it, and merge that with the file.
 
-    Gives None if it fits neither.
+    Returns None if it doesn't apply.
     """
     edited = replace_text(seen, old, new)
     if isinstance(edited, EditApplied):
@@ -144,7 +144,7 @@ def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> 
         return None
     done = already_applied.find_applied_around_lines(page, best[0], old, new)
     if done is None and (best[0].blanks_differ or _keeps_lines_of_another_depth(best[0], old, new)):
-        # A twin that is not even laid out alike is no reason to make a change again that is there.
+        # Only a loosely similar block matched: if the new text is already present, don't apply it twice.
         done = already_applied.find_applied_new_text(page, reading.old, reading.new)
     if done is not None:
         return done
@@ -155,7 +155,7 @@ def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> 
 
 
 def _keeps_lines_of_another_depth(match: LineMatch, old: list[str], new: list[str]) -> bool:
-    """Whether old lines match only at another indentation, while the edit keeps some of them as they are."""
+    """Whether old lines match only at another indentation, while the edit keeps some of them."""
     kept = {line for line in old if not is_blank(line)}.intersection(new)
     return match.loss >= MatchLoss.INDENTATION and bool(kept)
 
@@ -173,7 +173,7 @@ def split_argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:
 def _replayed(
     page: LineIndex, parts: Iterable[tuple[LineMatch, list[str], list[str]]], reading: ArgumentReading
 ) -> EditOutcome:
-    """Write the change of each matched part on the file's own lines; refuses where that is unclear."""
+    """Apply the change of each matched part to the file's lines; refuse if a part is unclear."""
     parts = list(parts)
     spans: list[CharSpan] = []
     pieces: list[str] = []
@@ -196,9 +196,9 @@ def _replayed(
 def _with_typography_of(
     filed: str, old: list[str], new: list[str]
 ) -> tuple[list[str], list[str], tuple[str, ...]]:
-    """Make typographic characters plain that the matched lines have plain: words that are new get them, too.
+    """Replace typographic characters that the matched lines write plain, in new words too.
 
-    Left as sent if nothing of the change would remain.
+    The arguments stay as sent if this would leave no change.
     """
     found = old_string_repair.repair_typography(filed, "\n".join(old), "\n".join(new))
     if found is None or found.old == found.new:
@@ -207,7 +207,7 @@ def _with_typography_of(
 
 
 def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> EditOutcome | None:
-    """Match an edit with elided lines: the changed pieces must be unique, the others in order around them."""
+    """Match an edit with elided lines: changed pieces must be unique, the others in order around them."""
     if not omitted_code.is_elided(reading.old):
         return None
     pieces = omitted_code.elided_pieces(reading.old, reading.new)
@@ -227,13 +227,16 @@ def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> E
                 return None
             laid.append((places[0], old, new))
     if not laid:
-        return None  # they differ by blanks around the omitted lines alone
+        return None  # they differ only in blank lines around the omitted lines
     outcome = _replayed(page, laid, reading)
     return replaced(outcome, tier="omitted lines") if isinstance(outcome, EditApplied) else outcome
 
 
 def _spans(found: list[list[LineMatch]]) -> list[tuple[int, int]]:
-    """Give the line ranges from each match of the first piece to the next of the last; from an only one to all."""
+    """Return line ranges from each match of the first piece to the next match of the last piece.
+
+    If the first piece matches once, return ranges to all later matches of the last piece.
+    """
     ends = 1 if len(found[0]) > 1 else None
     return [
         (start.first, end.last)
@@ -243,7 +246,7 @@ def _spans(found: list[list[LineMatch]]) -> list[tuple[int, int]]:
 
 
 def _respelt(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
-    """Match an edit with its misspelt words corrected; all possible corrections must give the same result."""
+    """Match an edit with misspelt words corrected; only one possible correction may match."""
     outcomes: list[EditOutcome] = []
     for spelling in old_string_repair.typo_corrections(page.text_with_line_feeds, reading.old):
         note = ", ".join(f"{bad} read as {word}" for bad, word in spelling.items())
@@ -260,8 +263,8 @@ def _respelt(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) 
 
 
 def _near(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
-    """Match an edit whose old text is almost in the file, in one place only, by a three-way merge there."""
-    # Arguments that had to be cleaned first are two guesses away from what was meant.
+    """Match an edit whose old text is almost in the file, in only one place, by a three-way merge there."""
+    # Skip repaired arguments: a repair and a near match would be two guesses in a row.
     if hint is not None or reading.notes:
         return None
     near = three_way_edit.replace_in_nearest_lines(page, *split_argument_lines(reading.old, reading.new))

@@ -1,7 +1,7 @@
-"""Loose replacement: the change from old to new lines is made on the file's own lines that match only loosely.
+"""Loose replacement: apply the change from old to new lines to the file's lines, which match only loosely.
 
-The change becomes steps over lines (`edit_script`); a changed line keeps the file's spelling by a three-way merge
-of its words (`merge_words`).
+The change becomes steps over lines (`edit_script`). A changed line keeps the file's spelling through a
+three-way merge of its words (`merge_words`).
 """
 
 import re
@@ -29,7 +29,7 @@ _LONGEST_COMPARED = 1000
 
 @dataclass(frozen=True, slots=True)
 class EditScriptStep:
-    """One line step of an edit script: `old` and `new` are line indexes in the arguments, -1 for no line."""
+    """One step of an edit script: `old` and `new` are line indexes in the arguments, -1 for no line."""
 
     kind: Literal["keep", "change", "drop", "add"]
     old: int = -1
@@ -37,12 +37,12 @@ class EditScriptStep:
 
 
 def edit_script(old: list[str], new: list[str]) -> list[EditScriptStep]:
-    """Give the steps that turn the old lines into the new ones.
+    """Return the steps that turn the old lines into the new ones.
 
     Similar lines of a replaced block become changes.
     """
     steps: list[EditScriptStep] = []
-    # A line that both have was moved, not changed, if the diff does not keep it.
+    # A line that is in both texts but that the diff does not keep was moved, not changed.
     common = set(old) & set(new)
     at = shift = 0
     for edit in diff_line_edits(old, new):
@@ -108,7 +108,7 @@ _LONGEST = 4000
 
 
 def merge_words(old: str, filed: str, new: str) -> str:
-    """Make the word changes from `old` to `new` on the file's version of a line; all without indentation."""
+    """Apply the word changes from `old` to `new` to the file's line; all three without indentation."""
     tail = _tail(old, filed, new)
     old, filed, new = (line.strip(BLANKS) for line in (old, filed, new))
     if old == filed or len(old) > _LONGEST or len(new) > _LONGEST:
@@ -121,7 +121,7 @@ def merge_words(old: str, filed: str, new: str) -> str:
 
 
 def _tail(old: str, filed: str, new: str) -> str:
-    """Give the trailing blanks of a changed line: those of `new`, or the file's if `new` only copies `old`'s."""
+    """Return the trailing blanks of a changed line: `new`'s, or the file's if `new` only copies `old`'s."""
     ours = new[len(new.rstrip(BLANKS)) :]
     if ours and ours == old[len(old.rstrip(BLANKS)) :]:
         return filed[len(filed.rstrip(BLANKS)) :]
@@ -133,10 +133,10 @@ _END: SpacedWord = ("", "")
 
 
 def _merged(mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[SpacedWord]) -> str | None:
-    """Merge three lists of words: the file's words and spacing wherever old and new agree.
+    """Merge three lists of words: use the file's words and spacing wherever old and new agree.
 
-    None when the spacing is ambiguous, or when the new words have a quote that would end the string in the file's
-    own quotes.
+    Returns None if the spacing is ambiguous, or if the new words contain a quote character that would end a
+    string that the file writes with that quote.
     """
     swapped = {filed for (_, word), (_, filed) in zip(mine, theirs, strict=True) if word != filed}
     pieces: list[str] = []
@@ -182,7 +182,7 @@ def _gap(mine: SpacedWord, theirs: SpacedWord, wanted: SpacedWord) -> str:
 def _gaps(
     mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[SpacedWord]
 ) -> tuple[str, str] | None:
-    """Give the white space before and after a changed run of words.
+    """Return the white space before and after a changed run of words.
 
     Each list ends with the token after the run.
     """
@@ -201,9 +201,9 @@ def _gaps(
 
 
 def replay_edit_on_lines(page: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> str:
-    """Write a loosely matched edit: give the new text of the matched lines; kept lines keep the file's bytes.
+    """Return the new text of loosely matched lines after an edit; kept lines keep the file's bytes.
 
-    Raises `UnclearEdit` where the new text could mean two things.
+    Raises `UnclearEdit` if the new text is ambiguous.
     """
     return _Replay(page, match, old, new).text()
 
@@ -212,11 +212,11 @@ class _WrittenLine(NamedTuple):
     text: str
     end: str
     is_kept: bool = False
-    """Whether it is a line of the file, with its own line end."""
+    """Whether it is a line of the file with its original line ending."""
 
 
 class _Replay:
-    """The state of writing one loosely matched edit: the position in the file, and the lines written so far."""
+    """The state of applying one loosely matched edit: the position in the file, and the written lines."""
 
     def __init__(self, page: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> None:
         self.page = page
@@ -226,14 +226,15 @@ class _Replay:
         self.ops = edit_script(old, new)
         counts = Counter(old)
         self.moved = {line for line, count in Counter(new).items() if count <= counts[line]}
-        # Depths are compared even when none is needed: the same lines nested otherwise are other code.
+        # Compare depths even if no line needs one: the same lines with different nesting are different
+        # code.
         self.indents = self._depths() if match.loss >= MatchLoss.INDENTATION else None
         self.at = match.first
         self.rows: list[_WrittenLine] = []
         self.freed: list[str] = []
 
     def text(self) -> str:
-        """Give the new text of all matched lines; a file without a final line end stays without."""
+        """Return the new text of all matched lines; a missing final line ending stays missing."""
         steps = {"keep": self._keep, "change": self._change, "drop": self._drop, "add": self._add}
         for number, op in enumerate(self.ops):
             if op.kind in ("keep", "change"):
@@ -245,7 +246,7 @@ class _Replay:
             self._check_moves()
         rows = self.page.rows
         if self.rows and not self.rows[-1].is_kept:
-            # What was sent ends before the line end of its last line.
+            # The arguments end before the line ending of their last line, so take the ending from the file.
             self.rows[-1] = self.rows[-1]._replace(end=lines.line_ending_of(rows[self.match.last - 1]))
         if self.rows and self.at == len(rows) and not lines.line_ending_of(rows[-1]):
             usual = self.page.dominant_line_end
@@ -255,9 +256,9 @@ class _Replay:
         return "".join(row.text + row.end for row in self.rows)
 
     def _keep_apart(self) -> None:
-        r"""Give a written line that ends in `\r`, above an empty one that ends in `\n`, a line end of its own.
+        r"""Change a written line's `\r` to `\n` before an empty line with `\n`, or both would form a CRLF.
 
-        Raises `UnclearEdit` if the line above is the file's own: nothing then is left to tell the two lines apart.
+        Raises `UnclearEdit` if the upper line is an unchanged line of the file, whose ending must stay.
         """
         above, below = self.page.rows[: self.match.first][-1:], self.page.rows[self.match.last :][:1]
         rows = [*map(_kept, above), *self.rows, *map(_kept, below)]
@@ -266,8 +267,8 @@ class _Replay:
                 if upper.is_kept:
                     raise UnclearEdit(
                         "unclear",
-                        "A line that ends in a carriage return alone would join the empty line below it",
-                        "Give the file one kind of line end first, with a command, and send the edit again.",
+                        "A line that ends in a lone carriage return would merge with the empty line below",
+                        "Convert the file to one kind of line ending first, then send the edit again.",
                     )
                 self.rows[number] = upper._replace(end="\n")
 
@@ -278,7 +279,7 @@ class _Replay:
         self._copy_to(place + 1)
         mine, wanted = self.old[op.old], self.new[op.new]
         if mine != wanted and mine == self.rows[-1].text:
-            # Blanks at its end alone change, and the file has them as they were sent.
+            # Only trailing blanks change, and the file has exactly those of old_string.
             self.rows[-1] = _WrittenLine(wanted, self.rows[-1].end)
 
     def _change(self, number: int, op: EditScriptStep) -> None:
@@ -301,8 +302,8 @@ class _Replay:
             self.freed.append(lines.line_ending_of(self.page.rows[place]))
             self.at = place + 1
         elif any(op.kind == "keep" and is_blank(self.old[op.old]) for op in self._beside(number)):
-            # Of two blank lines, one of which the file has not, it may be either that goes.
-            raise UnclearEdit("unclear", "old_string has a blank line here that the file has not.")
+            # old_string has two blank lines here and the file has one: either could be the removed one.
+            raise UnclearEdit("unclear", "old_string has a blank line here that the file does not have.")
 
     def _beside(self, number: int) -> list[EditScriptStep]:
         return self.ops[max(0, number - 1) : number] + self.ops[number + 1 : number + 2]
@@ -318,7 +319,7 @@ class _Replay:
         self.rows.append(_WrittenLine(text, self._near_end()))
 
     def _added(self, line: str) -> str:
-        """Give an added line with the file's indentation; a line that was only moved is copied from the file."""
+        """Return an added line with the file's indentation; a moved line is copied from the file."""
         if line in self.moved:
             filed = {self._filed(index) for index, text in enumerate(self.old) if text == line}
             if len(filed) != 1:
@@ -336,7 +337,7 @@ class _Replay:
             for place in self._places()
         ):
             raise UnclearEdit(
-                "indent_conflict", "The file indents with signs that are no plain blanks here."
+                "indent_conflict", "The file indents with characters other than spaces and tabs here."
             )
         pairs = [
             (leading_blanks(line), leading_blanks(self.page.lines_without_ends[place]))
@@ -354,7 +355,7 @@ class _Replay:
         return IndentationMap(pairs, [*self.old, *self.new], near, above[::-1])
 
     def _check_only_depth(self, pairs: list[tuple[str, str]]) -> None:
-        """Raise `UnclearEdit` if the only old line lost its indentation and added lines may be as deep as sent."""
+        """Raise `UnclearEdit` if the only old line lost its indentation but added lines may have theirs."""
         if len(pairs) > 1 or pairs[0][0] or not pairs[0][1]:
             return
         first, *below = [leading_blanks(line) for line in self.new if not is_blank(line)] or [""]
@@ -362,11 +363,11 @@ class _Replay:
         if below and all(depth.startswith(pairs[0][1]) for depth in below):
             raise UnclearEdit(
                 "indent_conflict",
-                "old_string leaves out the indentation, so that of the added lines is unclear.",
+                "old_string leaves out the indentation, so the indentation of the added lines is unclear.",
             )
 
     def _places(self) -> list[int]:
-        """Give the file's line numbers of the matched old lines if the edit adds lines; else none."""
+        """Return the file's row indexes of the matched old lines if the edit adds lines; otherwise none."""
         if not any(op.kind == "add" for op in self.ops):
             return []
         return [place for place in self.match.places if place is not None]
@@ -376,7 +377,7 @@ class _Replay:
         self.at = max(self.at, row)
 
     def _near_end(self) -> str:
-        """Give a line end for a new line: of the line it replaces, else of a neighbour, else the usual one."""
+        """Return a new line's line ending: from the line it replaces, a neighbour, or the dominant one."""
         if self.freed and self.freed[0]:
             return self.freed.pop(0)
         if self.rows and self.rows[-1].end:
@@ -385,24 +386,24 @@ class _Replay:
         return next(filter(None, map(lines.line_ending_of, near)), self.page.dominant_line_end)
 
     def _following(self, number: int) -> int | None:
-        """Give the index of the file line that matches the next old line, after a step.
+        """Return the index of the file line that matches the next old line after a step.
 
-        Gives None when there is none.
+        Returns None if there is none.
         """
         places = (self.match.places[op.old] for op in self.ops[number:] if op.old >= 0)
         return next((place for place in places if place is not None), None)
 
     def _pass_blanks(self, number: int, place: int) -> None:
-        """Keep blank lines of the file that `old_string` lacks, except between two lines that are both removed."""
+        """Keep blank lines of the file that `old_string` lacks, except between two removed lines."""
         before = next((op for op in reversed(self.ops[:number]) if op.old >= 0), None)
         if before is not None and before.kind == self.ops[number].kind == "drop":
             self.at = place
         self._copy_to(place)
 
     def _choose_side(self, number: int, text: str, following: int) -> None:
-        """Decide by indentation whether an added line goes above or below blank lines that `old_string` lacks.
+        """Decide by indentation whether an added line goes above or below blank lines not in `old_string`.
 
-        Raises `UnclearEdit` where the indentation does not tell.
+        Raises `UnclearEdit` if the indentation does not decide.
         """
         if self.ops[number - 1].kind == "add":
             return
@@ -418,21 +419,21 @@ class _Replay:
             self._copy_to(following)
 
     def _check_first_depth(self, op: EditScriptStep, line: str, text: str) -> None:
-        """Raise `UnclearEdit` if the first line, sent as deep as the first old one, would not stand as deep."""
+        """Raise `UnclearEdit` if the first new line has the first old one's depth, but not when written."""
         filed = self._filed(0) or ""
         if op.new or is_blank(line) or is_blank(filed) or not self.indents:
             return
         as_deep = leading_blanks(line) == leading_blanks(self.old[0])
         if as_deep and leading_blanks(text) != leading_blanks(filed):
             raise UnclearEdit(
-                "indent_conflict", "New lines at the margin may be as deep as the first old line."
+                "indent_conflict", "New lines at the margin may belong at the depth of the first old line."
             )
 
     def _check_phantoms(self, number: int, line: str) -> None:
-        """Raise `UnclearEdit` if a blank line is added beside a blank line of `old_string` that the file lacks."""
+        """Raise `UnclearEdit` if a blank line is added next to one of `old_string` that the file lacks."""
         near = self.ops[max(0, number - 2) : number + 3]
         if is_blank(line) and any(op.old >= 0 and self.match.places[op.old] is None for op in near):
-            raise UnclearEdit("unclear", "old_string has a blank line here that the file has not.")
+            raise UnclearEdit("unclear", "old_string has a blank line here that the file does not have.")
 
     def _check_slides(self) -> None:
         """Raise `UnclearEdit` if a removed line equals a kept one in `old_string` but not in the file."""
@@ -452,7 +453,7 @@ class _Replay:
                     self._added(self.new[inside]),
                 ):
                     raise UnclearEdit(
-                        "unclear", "An added line is the same as one beside it, but not as in the file."
+                        "unclear", "An added line equals its neighbour in new_string, but not in the file."
                     )
 
     def _check_moves(self) -> None:
@@ -480,7 +481,7 @@ def _kept(line: str) -> _WrittenLine:
 
 
 def _runs(ops: list[EditScriptStep], kind: str) -> list[tuple[int, int]]:
-    """Give the start and end index of each run of edit steps of one kind."""
+    """Return the start and end index of each run of edit steps of one kind."""
     runs: list[tuple[int, int]] = []
     for number, op in enumerate(ops):
         if op.kind == kind:

@@ -1,8 +1,8 @@
 """Edits of a text that differs from what the model remembers, by three-way merge.
 
-`merge_edit_of_seen_text` brings an edit of the text as last read to the text as it is now. An `old_string` that
-the file has almost, and in one place only, is itself taken as the base: the change is made if it lies beside
-what differs, or if what differs is an earlier version of this very change. ADR 180.
+`merge_edit_of_seen_text` applies an edit of the text as last read to the current text. If `old_string` is
+almost in the file, in only one place, it is used as the base of a merge: the change is made if it does not
+overlap the differences, or if the differences are an earlier version of the same change.
 """
 
 import re
@@ -31,7 +31,7 @@ from handtools.text.lines import BLANKS
 def checked_against_seen(
     page: LineIndex, old: str, outcome: EditApplied | AlreadyApplied | EditRefused, seen: str
 ) -> EditApplied | AlreadyApplied | EditRefused:
-    """Refuse an applied edit if its old text was ambiguous in the text that the agent read; else pass it on."""
+    """Refuse an applied edit if its old text was ambiguous in the text that the agent read."""
     if not isinstance(outcome, EditApplied):
         return outcome
     if (
@@ -50,7 +50,7 @@ def checked_against_seen(
 def merge_edit_of_seen_text(
     page: LineIndex, seen: str, edited: EditApplied
 ) -> EditApplied | AlreadyApplied | EditRefused:
-    """Merge an edit of the text that the agent read with the file's present text, or refuse on a conflict."""
+    """Merge an edit of the text that the agent read into the current text, or refuse on a conflict."""
     merge = three_way_merge.three_way_merge(seen, page.text, edited.text)
     if merge.conflicts:
         first = merge.conflicts[0]
@@ -73,18 +73,19 @@ def merge_edit_of_seen_text(
 
 
 def _changed(before: str, after: str) -> CharSpan:
-    """Give the smallest range of `before` outside which both texts are equal."""
+    """Return the smallest range of `before` outside which both texts are equal."""
     head, tail = common_ends(before, after)
     return CharSpan(head, len(before) - tail)
 
 
-# More lines than this one after another no sibling of a block has: what differs was misremembered.
+# Two similar blocks share fewer equal lines than this, so with this many the model misremembered the rest.
 _FEWEST_SAME_LINES = 13
 _LEAST_SAME_SHARE = 0.75
-# Beside an earlier version of the change, which is a mark of its own, a few lines tell the place.
+# An earlier version of the change already identifies the place, so fewer equal lines are enough.
 _FEWEST_SAME_BESIDE_VERSION = 2
 _FEWEST_LETTERS_BESIDE_VERSION = 24
-# So many letters of added lines and words, and this part of all added words, make one text a version of the other.
+# One text is a version of the other if they share this many letters of added lines and words, and this
+# share of all added words.
 _FEWEST_SHARED_LETTERS = 12
 _LEAST_SHARED_PART = 0.75
 _LONGEST = 2000
@@ -100,9 +101,9 @@ class _Merged:
 def replace_in_nearest_lines(
     page: LineIndex, old: list[str], new: list[str]
 ) -> EditApplied | AlreadyApplied | None:
-    """Make the change on the file's nearly equal lines by a three-way merge.
+    """Apply the change to the file's nearly equal lines by a three-way merge.
 
-    Gives None where place or meaning is doubtful.
+    Returns None if place or meaning is unclear.
     """
     ending = uniform_ending(page.text)
     if ending is None or len(old) > _LONGEST or len(new) > _LONGEST:
@@ -135,9 +136,9 @@ def replace_in_nearest_lines(
 def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
     """Merge the change into the file's lines.
 
-    Gives None on a conflict, unless the file has an earlier version of the change.
+    Returns None on a conflict, unless the file has an earlier version of the change.
     """
-    # Blanks at the end of a line are no difference; the file keeps its own.
+    # Ignore trailing blanks; the file keeps its own.
     base, ours, theirs = ([f"{line.rstrip(BLANKS)}\n" for line in side] for side in (old, there, new))
     known = set(_WORD.findall("".join(base)))
     rows: list[str] = []
@@ -160,13 +161,13 @@ def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
 
 
 def _is_version(region: three_way_merge.MergeRegion, known: set[str]) -> bool:
-    """Whether the words that the file adds to the old text are mostly some of those that the new text adds.
+    """Whether most words that the file adds to the old text are also added by the new text.
 
-    Counted in whole lines: a few words any two texts about one thing share.
+    They must share whole added lines too, since any two texts about the same thing share a few words.
     """
     added, wanted = (set(_WORD.findall(side)) - known for side in (region.ours, region.theirs))
     shared = sum(map(len, added & wanted))
-    # An earlier version keeps what the change keeps; text of another kind does not.
+    # An earlier version keeps most of what the change keeps; unrelated text does not.
     base, ours, theirs = (set(_WORD.findall(side)) for side in (region.base, region.ours, region.theirs))
     if 2 * sum(map(len, base & theirs & ours)) < sum(map(len, base & theirs)):
         return False
@@ -181,7 +182,7 @@ def _filled(text: str) -> set[str]:
 
 
 def _is_only_place(page: LineIndex, old: list[str], window: Excerpt, tier: MatchTier) -> bool:
-    """Whether enough of the old text is in the excerpt, and nothing similar is anywhere else in the file."""
+    """Whether the excerpt contains enough of the old text, and nothing similar is elsewhere in the file."""
     same = _same(old, list(window.lines))
     filled = sum(not is_blank(line) for line in old)
     letters = sum(map(str.isalnum, "".join(same)))
@@ -197,7 +198,7 @@ def _is_only_place(page: LineIndex, old: list[str], window: Excerpt, tier: Match
 
 
 def _same(old: list[str], there: list[str]) -> list[str]:
-    """Give the non-blank lines that two lists have in common, in order."""
+    """Return the non-blank lines that two lists have in common, in order."""
     mine, theirs = ([line.rstrip(BLANKS) for line in side if not is_blank(line)] for side in (old, there))
     at, same = 0, []
     for edit in [*diff_line_edits(mine, theirs), None]:
@@ -223,10 +224,8 @@ def _note(old: list[str], window: Excerpt, tier: MatchTier) -> str:
     if tier == "misremembered context":
         missing = next((line for line in _missing(old, list(window.lines)) if not is_blank(line)), "")
         said = f", such as {missing.strip()[:60]!r}" if missing else ""
-        return (
-            f"{where} of the file are not all as in old_string{said}; what the edit does not touch stayed"
-        )
-    return f"{where} had a version of it that old_string does not show; it was replaced"
+        return f"{where} of the file differ from old_string{said}; lines outside the edit were kept"
+    return f"{where} had an earlier version of the change, not in old_string; it was replaced"
 
 
 def _missing(old: list[str], there: list[str]) -> list[str]:

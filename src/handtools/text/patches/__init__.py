@@ -1,6 +1,6 @@
-"""Patches in any format that models write: parsed, applied to a text or refused, and inverted.
+"""Patches in any format that models write: parsing, applying to a text or refusing, and inverting.
 
-Start with `patch_model`, the values that every format is parsed into.
+Start with `patch_model`, the data model for all formats.
 """
 
 from handtools.text.patches.hunk_placement import MOST_HUNK_DRIFT, HunkMisfit, PatchedText, apply_hunks

@@ -1,7 +1,7 @@
-"""Hunks of a patch applied to the text of one file, each in the one place that can be meant, or refused.
+"""Application of a patch's hunks to the text of one file: each in the only possible place, or refused.
 
-A place is found by the hunk's lines, by its line number, by the scopes named after `@@`, and by how many places
-are alike.
+A place is found by the hunk's lines, its line number, the scopes named after `@@`, and the number of equal
+places.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,24 +22,24 @@ from handtools.text.editing import (
 from handtools.text.patches.patch_model import Hunk, split_at_line_feeds
 
 MOST_HUNK_DRIFT = 3
-"""By how many lines a hunk may stand above or below the line number it gives."""
+"""How many lines above or below its stated line number a hunk may match."""
 MAX_LINES_COMPARED = 3_000_000
-"""How many lines of a file are compared with the hunks of a patch: a few seconds of work."""
+"""Most lines that are compared for one patch, which takes a few seconds."""
 _COST_OF_LOOSE_MATCHING = 4
-"""How many plain comparisons take as long as one line of loose matching."""
+"""How many plain comparisons take as long as loosely matching one line."""
 _MOST_SHOWN = 5
-# So many letters and digits of added lines are no coincidence, wherever they stand.
+# Added lines with at least this many letters and digits don't occur in a file by coincidence.
 _FEWEST_LETTERS = 24
 _OPENERS, _CLOSERS = ("{", "(", "[", ":"), ("}", ")", "]")
 RowNormalizer = Callable[[str], str]
 
 
 class TooManyComparisons(Exception):
-    """Raised while hunks are placed, if they fit too many places to look at them all."""
+    """Raised if the hunks fit too many places to compare them all."""
 
 
 class ScopeRows(NamedTuple):
-    """Rows of the file named as scope after `@@`: the hunk stands below row `stop`."""
+    """Rows of the file named as scope after `@@`: the hunk is at row `stop` or below."""
 
     start: int
     stop: int
@@ -53,16 +53,16 @@ class PatchingState:
     cursor: int = 0
     """The index of the first row below the last applied hunk."""
     shift: int = 0
-    """By how many rows the file below the cursor is off from the patch's line numbers."""
+    """Offset between the file's rows below the cursor and the patch's line numbers."""
     notes: list[str] = field(default_factory=list)
     there: int = 0
     """How many hunks were skipped because they were already applied."""
     reaches: list[ScopeRows] | None = None
-    """Scopes that hunks without changes have named for the next hunk; None after a hunk that changes lines."""
+    """Scopes that hunks without changes named for the next hunk; None after a hunk that changes lines."""
     lines_compared: int = 0
 
     def count_comparisons(self, count: int) -> None:
-        """Count lines that are compared with a hunk's, so that no patch keeps us busy for minutes."""
+        """Count compared lines, to limit the time a patch can take; raises `TooManyComparisons`."""
         self.lines_compared += count
         if self.lines_compared > MAX_LINES_COMPARED:
             raise TooManyComparisons
@@ -72,7 +72,7 @@ class PatchingState:
     ) -> list[int]:
         """Filter candidate rows to those below the scope or the last hunk.
 
-        When none is, gives all candidates, or none if `strictly`.
+        If there are none, returns all candidates, or none if `strictly`.
         """
         if reaches is None:
             return [at for at in found if at >= self.cursor] or ([] if strictly else found)
@@ -84,36 +84,34 @@ class PatchingState:
         return EditRefused(
             code="ambiguous",
             message=f"The hunk fits {len(found)} places: lines {where}.",
-            hint="Add kept lines around the change, or name the place after `@@`.",
+            hint="Add context lines around the change, or name the place after `@@`.",
             places=tuple(self.edit_candidate_at(at) for at in found[:_MOST_SHOWN]),
         )
 
     def refuse_hunk_elsewhere(self, hunk: Hunk, found: list[int]) -> EditRefused:
-        """Refuse a hunk whose lines occur in the file, but not where the hunk says."""
+        """Refuse a hunk whose lines occur in the file, but not at the stated place."""
         where = ", ".join(str(at + 1) for at in found[:_MOST_SHOWN])
         if hunk.line is None:
-            message = (
-                f"The hunk's lines stand at line {where}, above the lines that are to stand above them."
-            )
+            message = f"The hunk's lines are at line {where}, above the lines that should precede them."
             return EditRefused(
-                code="not_found", message=message, hint="Name a line above them after `@@`, or none."
+                code="not_found", message=message, hint="After `@@`, name a line above them or nothing."
             )
         expected = hunk.line + self.shift
         return EditRefused(
             code="not_found",
-            message=f"The hunk says line {expected}, but its lines stand at line {where}: "
+            message=f"The hunk says line {expected}, but its lines are at line {where}: "
             f"more than {MOST_HUNK_DRIFT} lines away.",
-            hint="If that is the place, put that number into the header, or leave the numbers out.",
+            hint="If that is the right place, put that number in the header, or leave the numbers out.",
             places=tuple(self.edit_candidate_at(at) for at in found[:_MOST_SHOWN]),
         )
 
     def edit_candidate_at(self, at: int) -> EditCandidate:
-        """Give a row of the file as a candidate to be shown in a refusal."""
+        """Return a row of the file as a candidate to show in a refusal."""
         return EditCandidate(at + 1, row_without_line_end(self.rows[at]).strip())
 
 
 def row_without_line_end(row: str) -> str:
-    """Give a row of a file without its line end."""
+    """Return a row of a file without its line ending."""
     return row.rstrip("\n").removesuffix("\r")
 
 
@@ -123,10 +121,10 @@ def is_locator_for_next_hunk(hunk: Hunk) -> bool:
 
 
 def find_hunk(sheet: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tuple[list[int], bool]:
-    """Find the rows where the old lines of a hunk occur, and whether they match exactly or but for line ends.
+    """Find the rows where the old lines of a hunk occur, and whether they match including line endings.
 
-    Lines at the row that the hunk names go before any elsewhere. Loosely, blanks around a line do not count:
-    lines that stay as they are need no more to be recognised.
+    Matches at the hunk's line number take precedence. With `loosely`, surrounding blanks are ignored, which
+    is enough to recognise lines that the hunk does not change.
     """
     keys: list[RowNormalizer] = (
         [str, row_without_line_end, str.strip] if loosely else [str, row_without_line_end]
@@ -153,7 +151,7 @@ def _find_in_rows(
             rows = [key(row) for row in rows]
         places = list(_places(sheet, rows, wanted))
         if hunk.at_end:
-            # Of blank lines at the end of a file a patch says nothing.
+            # A patch does not mention blank lines at the end of a file.
             places = [at for at in places if not any(map(str.strip, rows[at + len(wanted) :]))][-1:]
         elif hunk.is_open_ended:
             places = [at for at in places if at + len(wanted) == len(rows)]
@@ -186,7 +184,7 @@ def choose_hunk_row(
     reaches: list[ScopeRows] | None,
     rest: tuple[Hunk, ...],
 ) -> int | EditRefused:
-    """Choose the one row that a hunk means among those that match, by line number, scope and order, or refuse."""
+    """Choose a hunk's row among the matching ones by line number, scope and order, or refuse."""
     if hunk.line is not None:
         expected = hunk.line + sheet.shift - 1
         near = [at for at in found if at >= sheet.cursor and abs(at - expected) <= MOST_HUNK_DRIFT]
@@ -197,7 +195,7 @@ def choose_hunk_row(
         return left[0]
     if not left:
         return sheet.refuse_hunk_elsewhere(hunk, found)
-    # As many hunks as places, all alike: the first is for the first.
+    # As many equal hunks as places: the first hunk belongs to the first place.
     sheet.count_comparisons(len(rest))
     alike = 1 + sum(other.line is None and not other.scopes and other.old == hunk.old for other in rest)
     if reaches is None and hunk.line is None and alike == len(left):
@@ -206,7 +204,7 @@ def choose_hunk_row(
 
 
 def is_hunk_applied(sheet: PatchingState, hunk: Hunk, at: int) -> bool:
-    """Whether the rows around a match are already what the hunk would make of them."""
+    """Whether the rows around a match already are the result of the hunk."""
     mine, wanted = ([row.bare for row in rows] for rows in (hunk.old, hunk.new))
     added = "".join(row.text for row in hunk.rows if row.sign == "+")
     if len(wanted) <= len(mine) or not any(map(str.isalnum, added)):
@@ -222,7 +220,7 @@ def is_hunk_applied(sheet: PatchingState, hunk: Hunk, at: int) -> bool:
 def find_hunk_scope_rows(sheet: PatchingState, hunk: Hunk) -> list[ScopeRows] | EditRefused | None:
     """Find the rows of the innermost scope named after `@@`.
 
-    Gives None if none is named, a refusal if it is not found.
+    Returns None if no scope is named, a refusal if it is not found.
     """
     reaches = sheet.reaches
     for scope in hunk.scopes:
@@ -232,21 +230,21 @@ def find_hunk_scope_rows(sheet: PatchingState, hunk: Hunk) -> list[ScopeRows] | 
             return EditRefused(
                 code="not_found",
                 message=f"The line `{scope}` after `@@` does not occur.",
-                hint="Copy a line that stands above the hunk, or leave it out.",
+                hint="Copy a line from above the hunk, or leave it out.",
             )
         reaches = [ScopeRows(at, at + 1) for at in sheet.rows_below_scope(found, reaches)]
     return reaches
 
 
 def _scopes(rows: list[str], scope: str) -> list[int]:
-    """Find the rows of the line named after `@@`: whole lines, else lines that begin with it."""
+    """Find the rows of the line named after `@@`: equal lines, or otherwise lines that begin with it."""
     wanted = scope.strip()
     whole = [at for at, row in enumerate(rows) if row.strip() == wanted]
     return whole or [at for at, row in enumerate(rows) if row.strip().startswith(wanted)]
 
 
 def _in_reach(rows: list[str], found: list[int], reach: ScopeRows) -> list[int]:
-    """Filter candidate rows to those in the block that the scope opens, or that close it; all below if none is."""
+    """Filter candidates to rows in the scope's block, or else closing it, or else anywhere below."""
     below = [at for at in found if at >= reach.stop]
     if len(below) < 2:
         return below
@@ -256,7 +254,7 @@ def _in_reach(rows: list[str], found: list[int], reach: ScopeRows) -> list[int]:
 
 
 def _end_of_block(rows: list[str], reach: ScopeRows) -> int:
-    """Give the row after a scope's block: the end of a Markdown section, or of the deeper indented rows."""
+    """Return the row after a scope's block: the end of a Markdown section, or of deeper indented rows."""
     level = _level(rows[reach.start])
     if level:
         ends = (at for at in range(reach.stop, len(rows)) if 0 < _level(rows[at]) <= level)
@@ -267,7 +265,7 @@ def _end_of_block(rows: list[str], reach: ScopeRows) -> int:
 
 
 def _least_depth(rows: list[str], reach: ScopeRows) -> int:
-    """Give the least indentation of a scope's rows; blank rows open no block, so that no row below ends it."""
+    """Return the least indentation of a scope's rows; -1 if all are blank, so no row ends the block."""
     return min((_depth(row) for row in rows[reach.start : reach.stop] if row.strip()), default=-1)
 
 
@@ -284,7 +282,7 @@ def _closes(rows: list[str], reach: ScopeRows, at: int) -> bool:
 
 
 def _level(row: str) -> int:
-    """Give the level of a Markdown heading; 0 for any other row."""
+    """Return the level of a Markdown heading; 0 for any other row."""
     signs = len(row) - len(row.lstrip("#"))
     return signs if signs and row[signs : signs + 1] == " " else 0
 
@@ -294,7 +292,7 @@ def _depth(row: str) -> int:
 
 
 def insertion_row(sheet: PatchingState, hunk: Hunk) -> int | EditRefused:
-    """Give the row at which a hunk that only adds lines goes, by its scope or the end of the file; else refuse."""
+    """Return the row for a hunk that only adds lines, by scope or end of file; otherwise refuse."""
     if hunk.at_end or not sheet.rows:
         return len(sheet.rows)
     reaches = find_hunk_scope_rows(sheet, hunk)
@@ -321,21 +319,21 @@ def _is_beside(rows: list[str], reach: ScopeRows, hunk: Hunk) -> bool:
 
 
 def _beside(sheet: PatchingState, reach: ScopeRows) -> int | EditRefused:
-    """Give the end of the file if the scope's block is last there; refuse otherwise."""
+    """Return the end of the file if the scope's block is the last one; otherwise refuse."""
     last = _last_row(sheet.rows, reach)
     if not any(row.strip() for row in sheet.rows[last + 1 :]):
         return len(sheet.rows)
     named = row_without_line_end(sheet.rows[reach.start]).strip()
     return EditRefused(
         code="not_found",
-        message=f"The hunk only adds lines, and they are no part of what `{named}` opens.",
-        hint=f"To put them behind it, keep line {last + 1} in the hunk, with a space in front of it.",
+        message=f"The hunk only adds lines, and they don't belong to the block that `{named}` opens.",
+        hint=f"To put them after it, add line {last + 1} to the hunk as context, with a space before it.",
         places=(sheet.edit_candidate_at(last),),
     )
 
 
 def _last_row(rows: list[str], reach: ScopeRows) -> int:
-    """Give the last non-blank row of a scope's section, or of its block with the row that closes it."""
+    """Return the last non-blank row of a scope's section, or of its block with the closing row."""
     if _level(rows[reach.start]):
         stop = _end_of_block(rows, reach)
     else:
@@ -349,20 +347,20 @@ def _last_row(rows: list[str], reach: ScopeRows) -> int:
 
 def _nowhere(sheet: PatchingState, hunk: Hunk) -> EditRefused:
     last = max((at for at, row in enumerate(sheet.rows) if row.strip()), default=0)
-    how = "" if hunk.line is not None else ", or put `*** End of File` below them"
+    how = "" if hunk.line is not None else "; or put `*** End of File` below them"
     return EditRefused(
         code="not_found",
         message="The hunk only adds lines and names no line to put them after.",
-        hint="Keep the line before them in the hunk, with a space in front of it. "
-        f"For the end of the file keep line {last + 1}{how}.",
+        hint="Add the line before them to the hunk as context, with a space before it. "
+        f"For the end of the file that is line {last + 1}{how}.",
         places=(sheet.edit_candidate_at(last),),
     )
 
 
 def find_added_lines(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | None:
-    """Find the row where the lines that a hunk adds already stand: at its place, or anywhere if it names none.
+    """Find the row where a hunk's added lines already are: at its place, or anywhere if it names no place.
 
-    Gives None otherwise.
+    Returns None if they are not there.
     """
     added = [row.bare for row in hunk.rows]
     while added and not added[-1].strip():
@@ -385,7 +383,7 @@ def find_added_lines(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | 
 
 @dataclass(frozen=True, slots=True)
 class PatchedText:
-    """Result of applying hunks: the new text, notes on inexact matches, and how many were already applied."""
+    """Result of applying hunks: new text, notes on inexact matches, and how many were already applied."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -401,7 +399,7 @@ class HunkMisfit:
 
 
 def apply_hunks(text: str, hunks: tuple[Hunk, ...]) -> PatchedText | HunkMisfit:
-    """Apply all hunks to a text; gives the patched text, or the first hunk that does not fit and why."""
+    """Apply all hunks to a text; return the patched text, or the first hunk that does not fit and why."""
     sheet = PatchingState(split_at_line_feeds(text))
     for number, hunk in enumerate(hunks, 1):
         try:
@@ -409,7 +407,7 @@ def apply_hunks(text: str, hunks: tuple[Hunk, ...]) -> PatchedText | HunkMisfit:
         except TooManyComparisons:
             refused = EditRefused(
                 code="ambiguous",
-                message="The hunks of this patch fit too many places of the file.",
+                message="The hunks of this patch fit too many places in the file.",
                 hint="Send fewer hunks at a time, with the exact line numbers in their headers.",
             )
         if refused is not None:
@@ -422,7 +420,7 @@ def _lay(sheet: PatchingState, hunk: Hunk, number: int, rest: tuple[Hunk, ...]) 
         return _add(sheet, hunk, number)
     stated = _stated_row(sheet, hunk)
     if stated is not None:
-        # What git wrote fits where it says: no need to look at the rest of the file.
+        # Diffs made by git match exactly at their line number: skip searching the rest of the file.
         _write(sheet, stated, hunk, own_ends=True)
         return None
     reaches = find_hunk_scope_rows(sheet, hunk)
@@ -437,7 +435,7 @@ def _lay(sheet: PatchingState, hunk: Hunk, number: int, rest: tuple[Hunk, ...]) 
     if isinstance(at, EditRefused):
         return at
     if hunk.line is not None and at + 1 != hunk.line + sheet.shift:
-        sheet.notes.append(f"hunk {number} stood at line {at + 1}, not {hunk.line + sheet.shift}")
+        sheet.notes.append(f"hunk {number} matched at line {at + 1}, not {hunk.line + sheet.shift}")
     if is_hunk_applied(sheet, hunk, at):
         _pass_by(sheet, number, at, len(hunk.old))
     else:
@@ -446,13 +444,13 @@ def _lay(sheet: PatchingState, hunk: Hunk, number: int, rest: tuple[Hunk, ...]) 
 
 
 def _locate(sheet: PatchingState, hunk: Hunk, reaches: list[ScopeRows] | None) -> EditRefused | None:
-    """Apply a hunk that only keeps lines: it limits where the next hunk may stand, or is refused."""
+    """Process a hunk with context lines only: it limits where the next hunk may match, or is refused."""
     found, _ = find_hunk(sheet, hunk, loosely=True)
     if not found:
         refused = refuse_missing_old_string(
             "".join(sheet.rows), "".join(f"{row.bare}\n" for row in hunk.old)
         )
-        why = "The hunk changes nothing: it says where the next one is, but its lines are not there."
+        why = "The hunk changes nothing and only locates the next one, but its lines are not in the file."
         return dataclass_replace(refused, message=f"{why} {refused.message}")
     sheet.reaches = [ScopeRows(at, at + len(hunk.old)) for at in sheet.rows_below_scope(found, reaches)]
     return None
@@ -460,13 +458,13 @@ def _locate(sheet: PatchingState, hunk: Hunk, reaches: list[ScopeRows] | None) -
 
 def _pass_by(sheet: PatchingState, number: int, at: int, height: int) -> None:
     """Note that a hunk is already applied, and move the cursor below it."""
-    sheet.notes.append(f"hunk {number} has nothing to do: it is already there, at line {at + 1}")
+    sheet.notes.append(f"hunk {number} was already applied, at line {at + 1}")
     sheet.there += 1
     sheet.cursor, sheet.reaches = at + height, None
 
 
 def _stated_row(sheet: PatchingState, hunk: Hunk) -> int | None:
-    """Give the row that a hunk names by its line number alone, if its lines stand there."""
+    """Return the row that a hunk names only by line number, if its lines are there."""
     if hunk.line is None or hunk.scopes or hunk.at_end or hunk.is_open_ended:
         return None
     at, wanted = hunk.line + sheet.shift - 1, [row.full for row in hunk.old]
@@ -474,10 +472,7 @@ def _stated_row(sheet: PatchingState, hunk: Hunk) -> int | None:
 
 
 def _add(sheet: PatchingState, hunk: Hunk, number: int) -> EditRefused | None:
-    """Apply a hunk that only adds lines.
-
-    Skips it if they are there already, refuses it if its place is unclear.
-    """
+    """Apply a hunk that only adds lines; skip it if they exist, refuse it if its place is unclear."""
     at = insertion_row(sheet, hunk)
     there = find_added_lines(sheet, hunk, None if isinstance(at, EditRefused) else at)
     if there is not None:
@@ -490,7 +485,7 @@ def _add(sheet: PatchingState, hunk: Hunk, number: int) -> EditRefused | None:
 
 
 def _write(sheet: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None:
-    """Replace the hunk's old rows by the new ones; kept rows keep the file's bytes."""
+    """Replace the hunk's old rows with the new ones; context rows keep the file's bytes."""
     height = len(hunk.old)
     end = _ending(sheet.rows, at, height)
     there = iter(sheet.rows[at : at + height])
@@ -510,7 +505,7 @@ def _write(sheet: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None
             sheet.rows[index] += end
     silent = all(row.ended for row in hunk.rows)
     if was_open and silent and written and hunk.new[-1].sign == "+":
-        # The patch says nothing of the end of the file: one without a final line end stays so.
+        # The patch does not mention the missing final line ending, so the file stays without one.
         sheet.rows[-1] = row_without_line_end(sheet.rows[-1])
     if hunk.line is not None:
         start = hunk.line if hunk.old else hunk.line + 1
@@ -518,7 +513,7 @@ def _write(sheet: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None
 
 
 def _ending(rows: list[str], at: int, height: int) -> str:
-    """Give the line end of the rows of a hunk; of the row above it where it has none."""
+    """Return the line ending of a hunk's rows, or of the row above if the hunk has no old rows."""
     near = [*rows[at if height else max(at - 1, 0) : at + height], *rows[:1]]
     ended = next((row for row in near if row.endswith("\n")), "\n")
     return "\r\n" if ended.endswith("\r\n") else "\n"
@@ -527,12 +522,12 @@ def _ending(rows: list[str], at: int, height: int) -> str:
 def _lay_loosely(
     sheet: PatchingState, hunk: Hunk, number: int, reaches: list[ScopeRows] | None
 ) -> EditRefused | None:
-    """Apply a hunk that does not match exactly by loose matching, limited to whole lines below its scope."""
+    """Apply a hunk that does not match exactly by loose matching of whole lines below its scope."""
     if any("\r" in row.bare for row in hunk.rows):
-        # To loose matching it would be a line end.
+        # Loose matching would treat the carriage return as a line ending.
         return EditRefused(
             code="not_found",
-            message="The hunk's lines are not in the file as they are, and some have a carriage return within.",
+            message="The hunk's lines don't match the file exactly, and some contain a carriage return.",
             hint="Read the file again and copy its lines exactly, or change them with a command.",
         )
     sheet.count_comparisons(_COST_OF_LOOSE_MATCHING * len(sheet.rows))
@@ -552,16 +547,16 @@ def _lay_loosely(
         row = row_without_line_end(sheet.rows[first - 1])
         return EditRefused(
             code="not_found",
-            message=f"The hunk's first line is only a part of line {first}.",
-            hint="Hunks have whole lines.",
+            message=f"The hunk's first line is only part of line {first}.",
+            hint="Send whole lines in hunks.",
             places=(EditCandidate(first, row),),
         )
     last = lines.line_number_at(text, outcome.spans[-1].end - 1)
     if hunk.is_open_ended and last < lines.count_lines(text):
         return EditRefused(
             code="not_found",
-            message=f"The hunk says that the file ends with its lines, but they stand at line {first}.",
-            hint="Leave `\\ No newline at end of file` out if that is the place.",
+            message=f"The hunk says that the file ends with its lines, but they are at line {first}.",
+            hint="If that is the right place, leave out `\\ No newline at end of file`.",
             places=(sheet.edit_candidate_at(first - 1),),
         )
     if not sheet.rows_below_scope(

@@ -1,4 +1,4 @@
-"""The data model of a parsed patch: files, hunks and their rows; and the inverse of a patch. ADR 30."""
+"""The data model of a parsed patch: files, hunks and their rows; and the inverse of a patch."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, assert_never
@@ -8,7 +8,7 @@ PatchAction: TypeAlias = Literal["add", "update", "delete"]
 
 
 class MalformedPatch(ValueError):
-    """Raised for a patch that can't be parsed: the line of the patch, and what is wrong with it."""
+    """Raised for a patch that can't be parsed, with the line of the patch and the problem."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"Line {line} of the patch: {problem}")
@@ -16,66 +16,66 @@ class MalformedPatch(ValueError):
 
 
 class HunkRow(NamedTuple):
-    """One line of a hunk, without its line feed; a carriage return before that is part of the text."""
+    """One line of a hunk, without its line feed; a preceding carriage return is part of the text."""
 
     sign: RowSign
     text: str
     ended: bool = True
-    """False where the patch says that the file ends here without a line end."""
+    """False if the patch says that the file ends here without a line ending."""
 
     @property
     def full(self) -> str:
-        """The row with its line feed, as it stands in the file."""
+        """The row with its line feed, as in the file."""
         return self.text + "\n" if self.ended else self.text
 
     @property
     def bare(self) -> str:
-        """The row of the hunk without any line end."""
+        """The row without any line ending."""
         return self.text.removesuffix("\r")
 
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """One hunk of a patch: kept, removed and added lines, and what is known of their place."""
+    """One hunk of a patch: context, removed and added lines, and what is known about their place."""
 
     rows: tuple[HunkRow, ...]
     line: int | None = None
-    """The line number of the first old line; for a hunk without old lines, of the line before it."""
+    """The line number of the first old line; for a hunk without old lines, the line before it."""
     scopes: tuple[str, ...] = ()
-    """Lines named after `@@` that stand above the hunk, outermost first."""
+    """Lines above the hunk that are named after `@@`, outermost first."""
     at_end: bool = False
     """Whether the hunk's last line must be the end of the file."""
 
     @property
     def old(self) -> list[HunkRow]:
-        """The kept and removed rows of the hunk: what the file has before the patch."""
+        """The context and removed rows of the hunk: the file before the patch."""
         return [row for row in self.rows if row.sign != "+"]
 
     @property
     def new(self) -> list[HunkRow]:
-        """The kept and added rows of the hunk: what the file has after the patch."""
+        """The context and added rows of the hunk: the file after the patch."""
         return [row for row in self.rows if row.sign != "-"]
 
     @property
     def is_open_ended(self) -> bool:
-        """Whether the hunk says that the file ends with its lines, and without a line end."""
+        """Whether the hunk says that the file ends with its lines, without a final line ending."""
         return any(not row.ended for row in self.rows)
 
     @property
     def growth(self) -> int:
-        """How many lines the hunk adds minus how many it removes."""
+        """The number of added lines minus the number of removed lines."""
         return sum(row.sign == "+" for row in self.rows) - sum(row.sign == "-" for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePatch:
-    """What a patch does to one file: adds, updates, moves, copies or deletes it."""
+    """The part of a patch for one file: add, update, move, copy or delete it."""
 
     action: PatchAction
     path: str
     hunks: tuple[Hunk, ...] = ()
     origin: str | None = None
-    """The old path of a file that is moved or copied; else None."""
+    """The old path of a file that is moved or copied; otherwise None."""
     keeps_origin: bool = False
     """Whether the file is copied: it also stays at its old path."""
     executable: bool | None = None
@@ -89,14 +89,14 @@ class FilePatch:
 
 
 def split_at_line_feeds(text: str) -> list[str]:
-    """Split a text into rows that end in a line feed alone, as diffs count them."""
+    """Split a text into rows at line feeds only, as diffs count lines."""
     rows = text.split("\n")
     last = rows.pop()
     return [row + "\n" for row in rows] + ([last] if last else [])
 
 
 def text_to_hunk_rows(text: str, sign: RowSign) -> tuple[HunkRow, ...]:
-    """Turn a whole text into hunk rows of one sign, as for a file that is added or deleted."""
+    """Turn a whole text into hunk rows of one sign, for example for an added or deleted file."""
     return tuple(
         HunkRow(sign, row.removesuffix("\n"), row.endswith("\n")) for row in split_at_line_feeds(text)
     )
@@ -106,9 +106,9 @@ _OPPOSITE: dict[RowSign, RowSign] = {" ": " ", "-": "+", "+": "-"}
 
 
 def invert_patch(patch: FilePatch, content: str | None = None) -> FilePatch:
-    """Invert a patch, so that it undoes itself.
+    """Return the patch that undoes a patch.
 
-    `content` is the text of a deleted file that the patch does not quote.
+    `content` is the text of a deleted file if the patch does not contain it.
     """
     growth = 0
     hunks = []
@@ -141,7 +141,7 @@ def _inverted(hunk: Hunk, growth: int) -> Hunk:
     rows = tuple(HunkRow(_OPPOSITE[row.sign], row.text, row.ended) for row in hunk.rows)
     line = None
     if hunk.line is not None:
-        # A side without lines is named by the line before it.
+        # An empty range names the line before it.
         start = hunk.line if hunk.old else hunk.line + 1
         line = start + growth - (not hunk.new)
     return Hunk(rows, line, hunk.scopes, hunk.at_end)

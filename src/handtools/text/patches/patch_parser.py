@@ -1,4 +1,4 @@
-"""Parser of patches: unified diffs, with or without git's extended headers, and the `*** Begin Patch` format."""
+"""Parser of patches: unified diffs, optionally with git's extended headers, and `*** Begin Patch`."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from handtools.text.patches.patch_model import FilePatch, Hunk, HunkRow, MalformedPatch, PatchAction
 
-# Nine digits: no file has more lines, and Python reads no number of thousands of digits.
+# At most nine digits: no file has more lines, and `int` raises for numbers of thousands of digits.
 _RANGE = re.compile(r"@@+ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 
 
 class HunkRange(NamedTuple):
-    """The numbers of a hunk header: first line and number of lines, before and after."""
+    """The numbers of a hunk header: first line and number of lines, before and after the patch."""
 
     old_start: int
     old_size: int
@@ -20,7 +20,7 @@ class HunkRange(NamedTuple):
 
 
 def parse_hunk_range(row: str) -> HunkRange | None:
-    """Parse a hunk header such as `@@ -1,3 +1,4 @@`; None when it has no numbers."""
+    """Parse a hunk header such as `@@ -1,3 +1,4 @@`; None if it has no numbers."""
     match = _RANGE.match(row)
     if match is None:
         return None
@@ -36,7 +36,7 @@ _LONGEST_TITLE = 10_000
 
 
 def unquoted_name(name: str) -> str:
-    """Decode a file name of a git diff: quotes and escapes undone, a time stamp after a tab dropped."""
+    """Decode a file name of a git diff: undo quotes and escapes, drop a timestamp after a tab."""
     if not (match := _QUOTED.match(name)):
         return name.partition("\t")[0].rstrip("\r")
     inner = match[0][1:-1].encode("utf-8", "surrogateescape")
@@ -49,8 +49,8 @@ def _meant(escape: re.Match[bytes]) -> bytes:
 
 
 def without_diff_prefixes(old: str, new: str) -> tuple[str, str]:
-    """Strip the `a/` and `b/` prefixes of diffs from an old and a new name; only where both have one."""
-    # The same letter on both sides is a folder of that name.
+    """Strip the `a/` and `b/` prefixes of diffs from an old and a new name, only if both have one."""
+    # The same letter on both sides is a real folder, not a prefix.
     if _has_prefix(old) and _has_prefix(new) and old[0] != new[0]:
         return tuple(name if name == DEV_NULL else name[2:] for name in (old, new))  # type: ignore[return-value]
     return old, new
@@ -62,12 +62,12 @@ def _has_prefix(name: str) -> bool:
 
 
 def names_in_git_diff_header(rest: str) -> tuple[str, str] | None:
-    """Parse the two file names after `diff --git`; None when they can't be told apart."""
+    """Parse the two file names after `diff --git`; None if the split between them is ambiguous."""
     if match := re.fullmatch(rf"({_QUOTED.pattern}|\S+) ({_QUOTED.pattern}|\S+)", rest):
         return without_diff_prefixes(unquoted_name(match[1]), unquoted_name(match[2]))
     if len(rest) > _LONGEST_TITLE:
         return None
-    # Names with spaces: the line is cut where both halves name the same file.
+    # Names with spaces: split at the space where both halves name the same file.
     for cut in (at for at, character in enumerate(rest) if character == " "):
         old, new = without_diff_prefixes(unquoted_name(rest[:cut]), unquoted_name(rest[cut + 1 :]))
         if old == new:
@@ -82,13 +82,13 @@ _INDEX = re.compile(r"index [0-9a-f]+\.\.[0-9a-f]+ (\d{6})\s*")
 _MODE = re.compile(r"(old mode|new mode|new file mode|deleted file mode) (\d{6})\s*")
 _PLACE = re.compile(r"(rename|copy) (from|to) (.+)")
 _BINARY = re.compile(r"GIT binary patch|Binary files .* differ")
-# `git format-patch` ends a mail with its version.
+# `git format-patch` ends a mail with git's version.
 _MAIL_SIGNATURE = re.compile(r"-- ?\n\d+\.\d.*")
 _FILE_MODES = {"100644": False, "100755": True}
 
 
 def read_unified_diff(rows: list[str]) -> list[FilePatch]:
-    """Parse every file of a unified diff; text before the first file is skipped. Raises `MalformedPatch`."""
+    """Parse every file of a unified diff; skip text before the first file. Raises `MalformedPatch`."""
     reader = _UnifiedDiffReader(rows)
     files = []
     while (file := reader.file()) is not None:
@@ -98,7 +98,7 @@ def read_unified_diff(rows: list[str]) -> list[FilePatch]:
 
 @dataclass(slots=True)
 class _Header:
-    """The header of one file in a unified diff: names, modes, and moves, as they stand before the hunks."""
+    """The header of one file in a unified diff, before its hunks: names, modes and moves."""
 
     number: int
     old: str | None = None
@@ -118,7 +118,7 @@ class _UnifiedDiffReader:
         while self.at < len(self.rows) and not self._starts_file(self.at):
             if self.rows[self.at].startswith("@@ "):
                 raise MalformedPatch(
-                    self.at + 1, "a hunk without a file: put `--- a/path` and `+++ b/path` before it."
+                    self.at + 1, "a hunk without a file. Put `--- a/path` and `+++ b/path` before it."
                 )
             self.at += 1
         if self.at >= len(self.rows):
@@ -183,7 +183,10 @@ class _UnifiedDiffReader:
         return Hunk(tuple(rows), span.old_start)
 
     def _counted(self, span: HunkRange) -> list[HunkRow] | None:
-        """Take the rows that the hunk header counts; None where its counts are wrong, as models' often are."""
+        """Parse as many rows as the hunk header counts.
+
+        Returns None if its counts are wrong, as models' counts often are.
+        """
         old, new, at = span.old_size, span.new_size, self.at
         rows: list[HunkRow] = []
         while at < len(self.rows) and (old > 0 or new > 0 or self.rows[at].startswith(_NO_END)):
@@ -203,14 +206,14 @@ class _UnifiedDiffReader:
         return rows
 
     def _goes_on(self, at: int) -> bool:
-        """Whether rows of a hunk follow, perhaps below blank ones: then its header counts too few."""
+        """Whether more hunk rows follow, perhaps after blank ones, so that the header counts too few."""
         at = next((below for below in range(at, len(self.rows)) if self.rows[below].strip()), at)
         more = "\n".join(self.rows[at : at + 2])
         is_row = more[:1] in (" ", "+", "-") and bool(more.strip())
         return is_row and not self._starts_file(at) and not _MAIL_SIGNATURE.fullmatch(more)
 
     def _signed(self) -> list[HunkRow]:
-        """Take the rows that look like a hunk's, up to the next header, regardless of the header's counts."""
+        """Parse the rows that look like hunk rows up to the next header, ignoring the header's counts."""
         rows: list[HunkRow] = []
         while self.at < len(self.rows) and not self._starts_file(self.at):
             row = self._row()
@@ -222,7 +225,7 @@ class _UnifiedDiffReader:
                 break
             else:
                 raise MalformedPatch(
-                    self.at + 1, f"a line of a hunk begins with ` `, `-` or `+`, not {row[:60]!r}."
+                    self.at + 1, f"a hunk line must begin with ` `, `-` or `+`, not {row[:60]!r}."
                 )
             self.at += 1
         while rows and rows[-1] == (" ", "", True):
@@ -231,7 +234,7 @@ class _UnifiedDiffReader:
 
 
 def _signed_row(row: str) -> HunkRow | None:
-    """Parse one row of a hunk; a blank line without a sign is a kept line. None for anything else."""
+    """Parse one row of a hunk; a blank line without a sign is a context line. None for anything else."""
     if row[:1] in (" ", "-", "+"):
         return HunkRow(row[0], row[1:])  # type: ignore[arg-type]
     return HunkRow(" ", row) if not row.strip() else None
@@ -241,15 +244,15 @@ def _file(header: _Header, hunks: tuple[Hunk, ...]) -> FilePatch:
     old = header.moved.get("from", header.old)
     new = header.moved.get("to", header.new)
     if old is None or new is None:
-        raise MalformedPatch(header.number, "the names after `diff --git` can't be told apart.")
+        raise MalformedPatch(header.number, "can't tell where the first name after `diff --git` ends.")
     if not old or not new:
         raise MalformedPatch(header.number, "a file without a name.")
     odd = [mode for mode in header.modes.values() if mode not in _FILE_MODES]
     if odd:
-        what = "a symbolic link" if odd[0] == _LINK_MODE else f"no regular file (mode {odd[0]})"
+        what = "a symlink" if odd[0] == _LINK_MODE else f"not a regular file (mode {odd[0]})"
         name = old if new == DEV_NULL else new
         raise MalformedPatch(
-            header.number, f"{name} is {what}; only files can be patched. Use a command such as ln or rm."
+            header.number, f"{name} is {what}; only regular files can be patched. Use ln or rm instead."
         )
     made, gone = header.modes.get("new file mode"), header.modes.get("deleted file mode")
     if made or old == DEV_NULL:
@@ -284,7 +287,7 @@ def is_begin_patch_format(rows: list[str]) -> bool:
 
 def read_begin_patch_format(rows: list[str]) -> list[FilePatch]:
     """Parse every file of a `*** Begin Patch` patch; text around it is skipped. Raises `MalformedPatch`."""
-    # A marker has no indentation: what has is a line of the file.
+    # Markers are never indented: an indented one is a line of the file.
     marks = [row.rstrip() for row in rows]
     start = marks.index(_BEGIN) + 1 if _BEGIN in marks else 0
     stop = marks.index(_END, start) if _END in marks[start:] else len(rows)
@@ -326,11 +329,11 @@ class _Section:
         """Parse one more line of a file's section in a `*** Begin Patch` patch."""
         if match := _MOVE.fullmatch(row.rstrip()):
             if self.action != "update" or self.hunks or self.rows:
-                raise MalformedPatch(number, "`*** Move to:` stands right after `*** Update File:`.")
+                raise MalformedPatch(number, "`*** Move to:` must come right after `*** Update File:`.")
             self.target = match[1].strip()
         elif self.action == "delete":
             if row.strip():
-                raise MalformedPatch(number, f"nothing follows `*** Delete File:`, but here is {row!r}.")
+                raise MalformedPatch(number, f"nothing may follow `*** Delete File:`, but found {row!r}.")
         elif self.action == "add":
             self._add(number, row)
         elif row.rstrip() == _STOP:
@@ -343,10 +346,10 @@ class _Section:
         elif not row.strip():
             self.rows.append(HunkRow(" ", row))
         else:
-            raise MalformedPatch(number, f"a line of a hunk begins with ` `, `-` or `+`, not {row[:60]!r}.")
+            raise MalformedPatch(number, f"a hunk line must begin with ` `, `-` or `+`, not {row[:60]!r}.")
 
     def done(self) -> FilePatch:
-        """Finish the section and give the file's patch; raises `MalformedPatch` when it says nothing."""
+        """Finish the section and return the file's patch; raises `MalformedPatch` if it changes nothing."""
         while self.action == "update" and self.rows and self.rows[-1] == (" ", "", True):
             self.rows.pop()
         self._close()
@@ -358,17 +361,18 @@ class _Section:
 
     def _add(self, number: int, row: str) -> None:
         if row.startswith("+"):
-            # Between added lines it is a blank one that lost its sign; behind the last it is a gap in the patch.
+            # A blank row between added lines is an added line without its `+`; after the last one it is
+            # just a gap.
             self.rows += [HunkRow("+", "")] * self.unsigned_blanks
             self.rows.append(HunkRow("+", row[1:]))
             self.unsigned_blanks = 0
         elif not row.strip():
             self.unsigned_blanks += bool(self.rows)
         elif row.rstrip() != _STOP:
-            raise MalformedPatch(number, f"every line of an added file begins with `+`, not {row[:60]!r}.")
+            raise MalformedPatch(number, f"lines of an added file must begin with `+`, not {row[:60]!r}.")
 
     def _open(self, row: str) -> None:
-        """Parse a line with `@@`, which gives the hunk's line numbers or a scope line above it."""
+        """Parse a line with `@@`, which has the hunk's line numbers or names a scope line above it."""
         span = parse_hunk_range(row)
         if span is not None:
             self.line = span.old_start
@@ -390,15 +394,16 @@ def parse_patch(text: str) -> list[FilePatch]:
     rows = text.split("\n")
     while rows and rows[-1] in ("", "\r"):
         rows.pop()
-    # A transport that turned line ends did so everywhere; otherwise a carriage return is the file's own.
+    # If every line ends in CRLF, the transport converted line endings; otherwise a `\r` is part of the
+    # file.
     if all(row.endswith("\r") for row in rows[:-1]):
         rows = [row.removesuffix("\r") for row in rows]
     first = next((row.strip() for row in rows if row.strip()), "")
     if first.startswith(_FENCE) and rows[-1].strip() == _FENCE:
         start = next(index for index, row in enumerate(rows) if row.strip())
-        # What was cut away still counts, so that a message names the right line.
+        # Replace removed rows with empty ones, so that error messages name the right line.
         rows = [""] * (start + 1) + rows[start + 1 : -1]
     files = read_begin_patch_format(rows) if is_begin_patch_format(rows) else read_unified_diff(rows)
     if not files:
-        raise MalformedPatch(1, "it names no file. Begin with `*** Begin Patch` or `diff --git`.")
+        raise MalformedPatch(1, "no file is named. Begin with `*** Begin Patch` or `diff --git`.")
     return files

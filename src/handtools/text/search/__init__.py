@@ -1,1 +1,1 @@
-"""Search without file access: globs, ignore files, and how results are shown. Start with `glob`."""
+"""Search without file access: globs, ignore files, and the rendering of results. Start with `glob`."""

@@ -1,7 +1,7 @@
 """Ranking of found files: definitions first, source before tests and documents, then by path.
 
-Files that define what was looked for come before those that use it, source before tests and documents, and those
-before what somebody else wrote or a program made; the rest is the order of paths.
+Files that define the searched name come before files that use it; source files come before tests,
+documents, and vendored or generated files. Ties are in path order.
 """
 
 import re
@@ -13,7 +13,7 @@ FileCategory = Literal[0, 1, 2, 3]
 """Rank of a file in search results: 0 source, 1 tests, 2 documents, 3 vendored or generated."""
 MatchOffsets = Sequence[tuple[int, int]]
 MatchedLine = tuple[str, MatchOffsets]
-"""The text of a line with hits, and the start and end of each match in it."""
+"""The text of a matched line, and the start and end of each match in it."""
 _TEST_FOLDERS = {"test", "tests", "spec", "specs", "__tests__", "__mocks__", "testdata", "fixtures", "e2e"}
 _TEST_NAMES = re.compile(r"test_.*|conftest\.py|.*[._-](?:test|tests|spec)\.\w+|.*Tests?\.\w+")
 
@@ -38,7 +38,7 @@ _WORDS = (
 )
 
 
-# What may stand between the word and the name: a receiver in Go, generics in Rust, a type in C.
+# Allows a receiver (Go), generics (Rust) or a type (C) between the keyword and the name.
 _INTRODUCES = re.compile(
     rf"(?:^|[\s(#@;{{}}])(?:{_WORDS})(?:<[^>]*>)?\s+(?:\([^)]*\)\s*|<[^>]*>\s*|mut\s+|\w+[\s*&]+)?\Z"
 )
@@ -46,7 +46,7 @@ _INTRODUCES = re.compile(
 
 _WORD_LIST = tuple(_WORDS.split("|"))
 _CLOSING = frozenset("*&)>")
-"""Besides white space, the characters that can stand right before a defined name."""
+"""Characters other than white space that can come right before a defined name."""
 _BEGINS_WITH_WORD = re.compile(rf"\s*(?:\w+\s+)*(?:{_WORDS})\s")
 _ASSIGNS = re.compile(r"\s*(?::[^=]*)?(?::=|=(?!=))")
 
@@ -65,8 +65,9 @@ def file_category(path: str) -> FileCategory:
 def has_definition(lines: Sequence[MatchedLine]) -> bool:
     """Whether one of a file's matched lines seems to define what matched, as `def name` does.
 
-    A heuristic for ranking, not a parser. Most matches are plain names with a sign before them, most files hold
-    few of the words, and most lines none of those: it takes no regex to see that.
+    A heuristic for ranking, not a parser. Most matches are names after some other character, most files
+    contain few of the keywords, and most lines none of them, so cheap checks avoid most of the regex
+    matching.
     """
     open_ones = [
         (text, start, end)
@@ -95,5 +96,5 @@ def _defines(text: str, start: int, end: int, words: Sequence[str]) -> bool:
 
 
 def path_sort_key(path: str) -> tuple[str, ...]:
-    """Give a sort key that orders paths component by component, as a folder walk visits them."""
+    """Return a sort key that orders paths component by component, as a folder walk visits them."""
     return tuple(path.split("/"))

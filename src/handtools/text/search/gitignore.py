@@ -1,8 +1,8 @@
-"""Ignore files (`.gitignore`, `.ignore`, `.rgignore`): parsed, and asked which paths of a walk are ignored.
+"""Ignore files (`.gitignore`, `.ignore`, `.rgignore`): their parser, and which paths of a walk they ignore.
 
-As ripgrep has it: the last rule of a file that matches decides, a deeper file before a higher one, and `.ignore`
-files before `.gitignore` files. What is in an ignored folder is never reached, so nothing here looks at the
-folders above a name.
+Precedence is the same as in ripgrep: the last matching rule of a file decides, deeper files take precedence
+over higher ones, and `.ignore` files over `.gitignore` files. A walk never enters an ignored folder, so
+rules are matched against a path only, not against its parent folders.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,19 +17,19 @@ from handtools.text.search.glob import BadGlob, Glob, GlobPrefilter
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
 """Names of the ignore files that are read in each folder, in descending precedence."""
 _PLAIN = 2
-"""How many of `IGNORE_FILES`, from the first, are not git's own and hold in nested repositories too."""
+"""How many of `IGNORE_FILES`, from the first, are not git's own and so apply in nested repositories too."""
 _EVERYTHING = GlobPrefilter([""])
 IgnoreVerdict = Literal["ignore", "keep"]
 _MARK = "\x01"
 MAX_IGNORE_RULES = 1_000
-"""Most rules that are taken from one ignore file: each is compiled, and asked about every path."""
+"""Most rules used from one ignore file: each is compiled and matched against every path."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: str
     glob: Glob
-    """Matches a path with `_MARK` after it, so that the glob does not match what is below a folder."""
+    """Matches a path followed by `_MARK`, so that the glob does not match paths below a folder."""
     verdict: IgnoreVerdict
     by_name: bool
     """Whether the rule has no slash and so matches the base name at any depth."""
@@ -51,13 +51,14 @@ class IgnoreFile:
         self.folder = folder
         self._above = f"{above}/" if above else ""
         self._rules = _rules(text)
-        # What a rule says about the way down to the root is in no path below it.
+        # A rule may match components above the root, which are not in the paths: the prefilter would miss
+        # those.
         self.screen = _EVERYTHING if above else _screen(text)
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreVerdict | None:
-        """Give what the last matching rule of this file says about a path: ignore or keep.
+        """Return the verdict of the last matching rule of this file: ignore or keep.
 
-        Gives None if no rule matches.
+        Returns None if no rule matches.
         """
         below = self._above + (path[len(self.folder) + 1 :] if self.folder else path)
         name = below.rpartition("/")[2]
@@ -94,10 +95,10 @@ class IgnoreRules:
         above: str = "",
         top: bool = False,
     ) -> "IgnoreRules":
-        """Give the rules of a subfolder, with the ignore files that it has itself; `texts` are those, by name.
+        """Return the rules of a subfolder, including its ignore files; `texts` has their contents by name.
 
-        A folder that is a git repository of its own drops git's rules from outside. `above` is the way from a
-        folder outside down to this one. `top` is for a folder of several that make up the workspace.
+        In a nested git repository, git's rules from outside don't apply. `above` is the path from a folder
+        outside the root down to this one. `top` marks one of several folders that make up the workspace.
         """
         if not texts and not repository:
             return self
@@ -111,12 +112,12 @@ class IgnoreRules:
         return IgnoreRules(ranks, tracked=self._tracked or (repository and (top or not folder)))
 
     def possible_matches(self, paths: Sequence[str]) -> set[str]:
-        """Give the paths that some rule may match, by a fast prefilter; all others match none."""
+        """Return the paths that some rule may match, by a fast prefilter; all others match none."""
         found: set[str] = set()
         return found.union(*(file.screen.possible_matches(paths) for rank in self._ranks for file in rank))
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreVerdict | None:
-        """Give whether a path is ignored or explicitly kept; None when no rule matches."""
+        """Return whether a path is ignored or explicitly kept; None if no rule matches."""
         for rank in self._ranks:
             for file in rank:
                 if found := file.verdict(path, folder=folder):
@@ -125,7 +126,7 @@ class IgnoreRules:
 
 
 def is_skipped_by_walk(ignores: IgnoreRules, path: str, *, folder: bool, hidden: bool) -> bool:
-    """Whether a walk skips a path because it is ignored or hidden; a rule that keeps it overrides hidden."""
+    """Whether a walk skips a path as ignored or hidden; a rule that keeps it overrides hidden."""
     verdict = ignores.verdict(path, folder=folder)
     if verdict is None:
         return not hidden and path.rpartition("/")[2].startswith(".")
@@ -138,17 +139,18 @@ def ignored_paths(
     *,
     top: IgnoreRules | None = None,
 ) -> set[str]:
-    """Give those of some paths that ignore files exclude, by themselves or by a folder above them.
+    """Return the paths that ignore files exclude, directly or through a parent folder.
 
-    `enter` gives the rules inside a folder, from the rules outside of it; `top` are the rules above the root.
-    What a path is may be unknown, as of one that is gone: a rule for folders counts, too.
+    `enter` returns the rules inside a folder, given the rules outside; `top` has the rules above the root.
+    Rules for folders always apply, since it may be unknown whether a path (for example a deleted one) is a
+    folder.
     """
 
     def derive(rules: IgnoreRules | None, folder: str) -> IgnoreRules | None:
         return None if rules is None or _is_ignored(rules, folder) else enter(rules, folder)
 
     inside: dict[str, IgnoreRules | None] = {"": enter(top or IgnoreRules(), "")}
-    """The rules inside of each folder; None for a folder that is ignored."""
+    """The rules inside each folder; None for an ignored folder."""
     found = set()
     for path in paths:
         rules = inherited_value(path.rpartition("/")[0], inside, derive)
@@ -168,14 +170,14 @@ def _screen(text: str) -> GlobPrefilter:
 
 @lru_cache(maxsize=256)
 def _rules(text: str) -> tuple[_Rule, ...]:
-    """Parse the rules of an ignore file, in reverse order, since the last match decides."""
+    """Parse the rules of an ignore file; return them in reverse order, since the last match decides."""
     lines = (line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
     rules = (rule for line in lines if (rule := _rule(line)) is not None)
     return tuple(reversed(list(islice(rules, MAX_IGNORE_RULES))))
 
 
 def _without_trailing_blanks(line: str) -> str:
-    """Cut the blanks at the end of a line, but for one that a backslash stands before."""
+    """Remove the blanks at the end of a line, except one escaped by a backslash."""
     bare = line.rstrip(" \t")
     return line[: len(bare) + 1] if bare.endswith("\\") else bare
 
@@ -188,7 +190,7 @@ def _rule(line: str) -> _Rule | None:
     if line.startswith("!"):
         verdict, line = "keep", line[1:]
     bare = line.rstrip("/")
-    # `a/**` is all that is in `a`, not `a` itself.
+    # `a/**` matches everything in `a`, not `a` itself.
     inner = f"{bare}/*" if bare.endswith("/**") else bare
     try:
         glob = Glob(f"{inner}/{_MARK}")

@@ -1,16 +1,17 @@
-r"""Globs: path patterns as in `.gitignore`, matched in bounded time; a prefilter for many paths; path selections.
+r"""Globs: path patterns as in `.gitignore`, matched in bounded time; a prefilter and path selections.
 
-`*`, `?` and `[a-z]` stay within one component, `**` spans components, `{a,b}` are alternatives and `\` takes the
-next character literally. A pattern without a slash (a trailing one aside) matches at any depth, one with a slash
-from the root on. A trailing slash asks for a folder. What matches a folder matches everything below it. Two stars
-beside other characters are one star, and a leading `!` or `#` has no meaning of its own.
+`*`, `?` and `[a-z]` match within one component, `**` spans components, `{a,b}` are alternatives and `\`
+escapes the next character. A pattern without a slash (except a trailing one) matches at any depth; one with
+a slash is anchored at the root. A trailing slash matches only folders. A pattern that matches a folder
+matches everything below it. `**` next to other characters means `*`, and a leading `!` or `#` is an
+ordinary character.
 
-Why time is bounded: a wildcard takes the first place where the fixed text after it fits and is never tried again
-(atomic groups). For patterns of this kind the first place is as good as any later one, so nothing is lost, and the
-cost stays within the product of both lengths.
+Matching time is bounded because wildcards don't backtrack (atomic groups): each takes the first place where
+the fixed text after it fits. For such patterns the first place is as good as any later one, so no match is
+missed, and the cost is at most the product of both lengths.
 
-The prefilter: every glob has text that a path must contain to match it. One search for that text through all paths
-at once settles the usual case, that none of them has it.
+The prefilter uses that most globs have literal text that a path must contain to match. One search for that
+text through all paths at once settles the usual case that no path contains it.
 """
 
 import re
@@ -24,13 +25,13 @@ _MOST_ALTERNATIVES = 1000
 _MOST_CHARS = 1 << 15
 _MOST_EXPANDED_CHARS = 1 << 19
 _MAX_KEPT_FOLDERS = 1 << 10
-# Alternatives are regex text in which two signs keep a meaning of their own: a slash between
-# components and, as no path can hold one, NUL for a star.
+# Alternatives are regex text with two special characters: a slash between components, and NUL for a star,
+# because no path can contain NUL.
 _STAR = "\0"
 _STARS = re.compile("\0+")
 _ANY = r"[^\x2f]"
 _SET = r"[!^]?+(?:\\.|[^\\])(?:\\.|[^]\\])*+"
-"""What may stand in square brackets: a `]` in the first place is one of the characters and closes nothing."""
+"""The content of square brackets; a `]` in first place is one of the characters and does not close them."""
 _PIECE = re.compile(
     rf"""(?P<literal>[^][{{}}*?,/\\\0]+)
     | \[(?P<set>{_SET})\]
@@ -44,7 +45,7 @@ _WILD = frozenset("*?[]{}\\/\0")
 
 
 class BadGlob(ValueError):
-    """Raised for a glob pattern that can't be parsed, or that expands to too much."""
+    """Raised for a glob pattern that can't be parsed, or that expands to too many alternatives."""
 
 
 class Glob:
@@ -66,14 +67,14 @@ class Glob:
 
 
 def glob_of_path(path: str) -> str:
-    """Give the pattern that matches exactly this relative path, and what is below it."""
+    """Return the pattern that matches exactly this relative path and everything below it."""
     return "/" + _SIGNS.sub(r"\\\g<0>", path)
 
 
 def glob_in_folder(pattern: str, folder: str) -> str:
-    """Give the pattern that matches below a folder what this one matches below the root.
+    """Return the pattern that matches below a folder what this one matches below the root.
 
-    The folder may be a pattern itself: `*` is any folder at the top.
+    The folder may be a pattern itself: `*` is any top-level folder.
     """
     if not folder:
         return pattern
@@ -98,8 +99,9 @@ class GlobSet:
 
     def __init__(self, patterns: Iterable[str], *, case_sensitive: bool = True) -> None:
         self._asked = asked = tuple(dict.fromkeys(patterns))
-        # Most patterns are a name, `*.suffix`, `prefix*` or `**/folder/name`, where looking up beats any regex.
-        # Without regard to case it does so for ASCII only: which other letters are the same, the regex knows.
+        # Most patterns are a name, `*.suffix`, `prefix*` or `**/folder/name`, for which a lookup beats any
+        # regex. Case-insensitive lookups work for ASCII only: the regex engine handles case folding of
+        # other letters.
         self._folds = not case_sensitive
         fold = str if case_sensitive else str.lower
         fixed = {each: _fixed(fold(each)) for each in asked if case_sensitive or each.isascii()}
@@ -109,7 +111,7 @@ class GlobSet:
         self._suffixes = _by_end((name[1:] for name in alone if name[0] == "*"), -1)
         self._prefixes = _by_end((name[:-1] for name in alone if name[-1] == "*"), 0)
         self._folders = {"": False}
-        """Whether each folder is matched by its name or by that of a folder above it."""
+        """Whether each folder is matched, by its own name or the name of a folder above it."""
         self._tails: dict[str, list[list[str]]] = {}
         for *above, name in simple:
             if above:
@@ -121,7 +123,7 @@ class GlobSet:
     def matches(self, path: str, *, folder: bool = False) -> bool:
         """Whether any pattern matches a relative POSIX path."""
         if self._folds and not path.isascii():
-            # Compiled for the first such path: a policy has a thousand globs, and most trees have none.
+            # Compiled lazily: a policy has a thousand globs, and most trees have no non-ASCII paths.
             match = _compiled(self._asked, self._flags).match if self._asked else None
             return bool(match and match(path + "/" if folder else path))
         plain = path.lower() if self._folds else path
@@ -134,7 +136,7 @@ class GlobSet:
         return bool(self._match and self._match(path + "/" if folder else path))
 
     def _is_below_named(self, folder: str) -> bool:
-        """Whether a folder, or one above it, has a name that a pattern matches; siblings ask once."""
+        """Whether a pattern matches the name of a folder or of one above it; cached for siblings."""
         known = self._folders
         named = inherited_value(
             folder, known, lambda above, path: above or self._is_named(path.rpartition("/")[2])
@@ -159,14 +161,14 @@ class GlobSet:
         )
 
     def which(self, path: str, *, folder: bool = False) -> str | None:
-        """Give the first pattern that matches a path; None when none does."""
+        """Return the first pattern that matches a path; None if none does."""
         shown = path + "/" if folder else path
         hits = (each for each in self._asked if _compiled((each,), self._flags).match(shown))
         return next(hits, None)
 
 
 def _fixed(pattern: str) -> list[str]:
-    """Give the components of a simple pattern (a name with a star at one end, or `**/` and names), else none."""
+    """Return the components of a simple pattern (a name with a star at one end, or `**/` and names)."""
     if len(pattern) > _MOST_CHARS:
         return []
     if len(pattern) > 1 and (_WILD.isdisjoint(pattern[1:]) or _WILD.isdisjoint(pattern[:-1])):
@@ -192,7 +194,7 @@ def _compiled(patterns: tuple[str, ...], flags: re.RegexFlag) -> re.Pattern[str]
 
 
 def brace_alternatives(pattern: str) -> list[str]:
-    """Expand the braces of a pattern into patterns without any; raises `BadGlob` when that gives too many.
+    """Expand the braces of a pattern into patterns without braces; raises `BadGlob` if too many.
 
     Together they match what the pattern matches, and each can be split at its slashes.
     """
@@ -207,8 +209,8 @@ def _alternatives(pattern: str) -> list[str]:
 
 def _expanded(pattern: str, pieces: Iterable[str]) -> list[str]:
     if len(pattern) > _MOST_CHARS:
-        raise BadGlob(f"a pattern of {len(pattern)} characters is too long")
-    # One frame for each open brace: the choices that are complete, and those still growing.
+        raise BadGlob(f"the pattern is too long ({len(pattern)} characters)")
+    # One frame for each open brace: complete alternatives, and those still growing.
     frames: list[tuple[list[str], list[str]]] = [([], [""])]
     for piece in pieces:
         complete, growing = frames[-1]
@@ -220,7 +222,7 @@ def _expanded(pattern: str, pieces: Iterable[str]) -> list[str]:
             growing[:] = [""]
         elif piece == "}" and inside:
             frames.pop()
-            # Without a comma it is no choice: `{{name}}` is what templates call a folder.
+            # Braces without a comma are literal: templates have folders called `{{name}}`.
             choices = complete + growing if complete else [rf"\{{{each}\}}" for each in growing]
             _grow(frames[-1][1], choices)
         else:
@@ -231,10 +233,10 @@ def _expanded(pattern: str, pieces: Iterable[str]) -> list[str]:
 
 
 def _grow(starts: list[str], ends: list[str]) -> None:
-    """Combine every start with every end, in place; raises `BadGlob` when that gives too many."""
+    """Combine every start with every end, in place; raises `BadGlob` if there would be too many."""
     size = len(starts) * sum(map(len, ends)) + len(ends) * sum(map(len, starts))
     if len(starts) * len(ends) > _MOST_ALTERNATIVES or size > _MOST_EXPANDED_CHARS:
-        raise BadGlob(f"braces stand for more than {_MOST_ALTERNATIVES} alternatives")
+        raise BadGlob(f"its braces expand to more than {_MOST_ALTERNATIVES} alternatives")
     starts[:] = [start + end for start in starts for end in ends]
 
 
@@ -245,10 +247,10 @@ def _pieces(pattern: str) -> Iterator[str]:
         if kind == "set":
             yield _set(text)
         elif kind != "sign":
-            # In brackets an escaped comma is no longer the sign between alternatives.
+            # Put commas in brackets, so that they don't separate alternatives.
             yield re.escape(text).replace(",", "[,]")
         elif text in "[\\\0":
-            raise BadGlob(f"`{text}` stands alone in {pattern[:200]!r}")
+            raise BadGlob(f"`{text}` is incomplete or not allowed in {pattern[:200]!r}")
         else:
             yield {"*": _STAR, "?": _ANY, "]": r"\]"}.get(text, text)
 
@@ -262,7 +264,7 @@ def _set(content: str) -> str:
             raise BadGlob(f"the range {first}-{last} is empty")
         items += re.escape(first) + (f"-{re.escape(last)}" if last else "")
     if "/" in content or _STAR in content or not items:
-        raise BadGlob(f"[{content}] can match no character of a name")
+        raise BadGlob(f"[{content}] can't match any character of a name")
     return rf"(?!\x2f)[{'^' if negated else ''}{items}]"
 
 
@@ -272,7 +274,7 @@ def _translated(alternative: str) -> str:
     body = alternative.rstrip("/")
     parts = [part for part in body.split("/") if part not in ("", r"\.")]
     if not parts:
-        raise BadGlob("a pattern must name something")
+        raise BadGlob("the pattern names no file or folder")
     if "/" not in body:
         parts.insert(0, _STAR * 2)
     if _is_span(parts[-1]):
@@ -294,7 +296,7 @@ def _is_span(part: str) -> bool:
 
 
 def _component(part: str, end: str) -> str:
-    """Translate one path component, with its stars and what ends it, into a regex."""
+    """Translate one path component, with its stars and its terminator, into a regex."""
     first, *others = _STARS.split(part)
     if not others:
         return first + end
@@ -311,7 +313,7 @@ _BETWEEN = "\0"
 
 
 class GlobPrefilter:
-    """A fast prefilter for globs: paths that it does not return match none of them, in either case."""
+    """A fast, case-insensitive prefilter for globs: paths that it does not return match none of them."""
 
     def __init__(self, globs: Iterable[str]) -> None:
         needles = {_needle(glob) for glob in globs}
@@ -319,28 +321,28 @@ class GlobPrefilter:
         self._bundles = [] if self._everything else _bundles(needles)
 
     def possible_matches(self, paths: Sequence[str]) -> set[str]:
-        """Give the paths that may match one of the globs; the others certainly do not."""
+        """Return the paths that may match one of the globs; the others certainly do not."""
         if self._everything:
             return set(paths)
         if not self._bundles:
             return set()
         whole = _BETWEEN.join(paths)
         if not whole.isascii():
-            # A letter beyond ASCII may be another one's other case: leave such paths to the globs.
+            # `lower` is not full case folding for non-ASCII letters: leave such paths to the globs.
             odd = {path for path in paths if not path.isascii()}
             return odd | self.possible_matches([path for path in paths if path.isascii()])
         whole = whole.lower()
-        # One that begins within another is passed over; the path of both is found by the other.
+        # `findall` skips overlapping needles; the outer needle still selects the path.
         present = {needle for bundle in self._bundles for needle in bundle.findall(whole)}
         return {path for path in paths if any(needle in path.lower() for needle in present)}
 
 
 @lru_cache(maxsize=4096)
 def _needle(glob: str) -> str:
-    """Give the rarest literal text that a path must contain to match a glob; empty when there is none."""
+    """Return the rarest literal text that a path must contain to match a glob; empty if there is none."""
     pieces = [piece for piece in _NO_PLAIN.sub("*", glob).split("/") if piece != "."]
     runs = [run for piece in pieces for run in _PLAIN.findall(piece)]
-    # After a dot stand hidden names and suffixes: few paths have those of a rule.
+    # Prefer text that begins with a dot: a hidden name or a suffix, which few paths share.
     return max(runs, key=lambda run: (run.startswith("."), len(run)), default="").lower()
 
 
@@ -348,7 +350,7 @@ def _bundles(needles: Iterable[str]) -> list[re.Pattern[str]]:
     """Combine literal texts that begin alike into one regex each, for a fast search through all paths."""
     alike: dict[str, list[str]] = {}
     for needle in sorted(needles):
-        # A sign is rare enough by itself, a letter is not.
+        # A leading punctuation character is rare enough as a common start, a letter is not.
         alike.setdefault(needle[: 3 if needle[0].isalnum() else 1], []).append(needle)
     return [_any_of(start, bundle) for start, bundle in alike.items()]
 
@@ -362,13 +364,13 @@ _WITH_SUFFIX = re.compile(r"[\w*?-]*\.(?:[\w*?.-]+|[\w*?.-]*\{[\w*?.,-]+\})")
 _STAR_RUN = re.compile(r"\*+")
 _NAME_CHARS = 255
 _END = "\x01"
-"""A made-up name below a path, so that a glob can match the path itself but nothing below it."""
+"""A sentinel name below a path, so that a glob can match the path itself but nothing below it."""
 
 
 def suffix_globs(globs: Sequence[str]) -> tuple[str, ...]:
-    """Give the file name part of each glob if all of them ask for a suffix, as `*.py` does; else none.
+    """Return the file name part of each glob if all of them have a suffix, as `*.py` does; otherwise none.
 
-    Such a glob is meant for files: a folder called `x.py` does not stand for all that is in it.
+    Such globs are meant for files: they select a folder called `x.py` without its content.
     """
     lasts = [glob.rpartition("/")[2] for glob in globs if not glob.startswith("!")]
     names = [_STAR_RUN.sub("*", last) for last in lasts]
@@ -379,9 +381,10 @@ def suffix_globs(globs: Sequence[str]) -> tuple[str, ...]:
 class PathSelection:
     """Selection of paths by globs to include and, after a `!`, to exclude.
 
-    Globs are relative to the folder searched or to the workspace. `decided` says that somebody else has matched
-    the globs already; what is left is to keep hidden names out, which a glob by itself never lets in. With
-    `itself` a glob means the paths that it names, and not what is below them.
+    Globs are relative to the searched folder or to the workspace. `decided` means that the caller has
+    already matched the included globs, so only excluded and hidden names are filtered out; globs alone
+    never select hidden names. With `itself`, a glob selects the paths that it names, but not the paths
+    below them.
     """
 
     def __init__(
@@ -407,7 +410,7 @@ class PathSelection:
         self._prefix = 0 if root == "." else len(root) + 1
 
     def takes(self, path: str) -> bool:
-        """Whether the globs select a path; the root of the search itself always is selected."""
+        """Whether the globs select a path; the root of the search is always selected."""
         if path == self._root:
             return True
         name = path.rpartition("/")[2]
@@ -432,11 +435,11 @@ class PathSelection:
 
 
 class GlobsWithoutDescendants:
-    """A set of globs that match only the paths they name, not what is below a matching folder."""
+    """A set of globs that match only the paths they name, not the paths below a matching folder."""
 
     def __init__(self, globs: Sequence[str], *, case_sensitive: bool) -> None:
         bare = [glob.rstrip("/") for glob in globs]
-        # `a/**` is all that is in `a`, not `a` itself.
+        # `a/**` matches everything in `a`, not `a` itself.
         whole = [f"{glob}/*" if glob.endswith("/**") else glob for glob in bare]
         self._names = GlobSet([f"{g}/{_END}" for g in whole if "/" not in g], case_sensitive=case_sensitive)
         self._paths = GlobSet([f"{g}/{_END}" for g in whole if "/" in g], case_sensitive=case_sensitive)
@@ -449,20 +452,22 @@ class GlobsWithoutDescendants:
 
 @dataclass(frozen=True)
 class PathGlobs:
-    """The globs of one policy rule and its exceptions, matched without regard to case.
+    """The globs of one policy rule and its exceptions, matched case-insensitively.
 
-    Tools and commands are judged by the same values of this type: a rule goes to the sandbox as one of them.
+    The policy uses the same object for tools and, through the sandbox, for commands.
     """
 
     globs: tuple[str, ...]
-    """Each covers a file, link or folder and all below it; without any glob, every path is covered."""
+    """Each covers a file, symlink or folder and everything below; without globs, every path is covered."""
     exceptions: tuple[str, ...] = ()
-    """A glob with a slash exempts what it matches and all below it. A bare name exempts only the path of that
-    name: what is inside such a folder is judged as if the folder had another name.
+    """A glob with a slash exempts what it matches and everything below it.
+
+    A bare name exempts only the path with that name: paths inside such a folder are judged as if the folder had
+    another name.
     """
 
     def __reduce__(self) -> tuple[type["PathGlobs"], tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Pickle the globs alone: what is compiled from them is large, and made again when it is used."""
+        """Pickle only the globs: the compiled patterns are large, and are recreated on use."""
         return PathGlobs, (self.globs, self.exceptions)
 
     def covers(self, path: str) -> bool:
@@ -510,7 +515,7 @@ class PathGlobs:
 
 
 def any_covers(rules: Iterable[PathGlobs], path: str) -> bool:
-    """Whether any of some rules covers a path; the exceptions of one rule mean nothing to another."""
+    """Whether any of the rules covers a path; the exceptions of one rule don't affect the others."""
     return any(rule.covers(path) for rule in rules)
 
 

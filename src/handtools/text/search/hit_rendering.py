@@ -1,4 +1,4 @@
-"""Search hits as text: a path, its lines, and the context around them."""
+"""Rendering of search hits as text: a path, its matched lines, and the context around them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class RenderedHit:
-    """One search hit with what is shown of it: its line, enclosing symbols and context lines."""
+    """One search hit as shown: its line, enclosing symbols and context lines."""
 
     line: int
     text: str
@@ -24,11 +24,11 @@ class RenderedHit:
     around: Mapping[int, str] | None = None
     """The context lines before and after the hit, by line number."""
     part: bool = False
-    """Whether the hit's text is only a part of its line."""
+    """Whether the hit's text is only part of its line."""
 
     @property
     def rows(self) -> dict[int, tuple[str, str]]:
-        """Every line shown for this hit, by line number: its sign (`:` hit, `-` context) and its clipped text."""
+        """Every line shown for this hit, by number: its marker (`:` hit, `-` context) and clipped text."""
         beside = {
             number: ("-", clip_line(text, LINE_CHARS)) for number, text in (self.around or {}).items()
         }
@@ -37,7 +37,7 @@ class RenderedHit:
         return beside | own
 
     def clip_hit_line(self, line: str, number: int = 0) -> str:
-        """Clip one line of a search hit, around the match if that is on it."""
+        """Clip one line of a search hit, around the match if it is on this line."""
         return clip_line(line, LINE_CHARS, around=None if number else self.at, part=self.part)
 
 
@@ -47,8 +47,11 @@ def path_on_one_line(path: str) -> str:
 
 
 def each_path_on_one_line(names: Sequence[str]) -> Sequence[str]:
-    """Escape line breaks and control characters in many paths; the same sequence if there are none."""
-    # Whatever breaks a line can't be printed, and that is told faster than by a regex.
+    """Escape line breaks and control characters in many paths.
+
+    Returns the same sequence if there are none.
+    """
+    # Line breaks and control characters are not printable, and `isprintable` is faster than a regex.
     return names if "".join(names).isprintable() else [path_on_one_line(name) for name in names]
 
 

@@ -1,9 +1,9 @@
 """Cursors between pages of search results.
 
-A ranked answer is ranked in
-blocks of a fixed number of hits, in the order of paths. A cursor names the hit before its block, how much of the
-block was shown, and what the block was: changes before the block then move nothing, and a change inside it is
-noticed. In a newest-first list a cursor is told by time.
+Ranked results are divided into blocks of a fixed number of hits, in path order. A cursor stores digests of
+the hit before its block and of the block, and how much of the block was shown. So changes before the block
+don't shift the page, and a change inside it is detected. A cursor in a newest-first list stores the time of
+the last entry.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ class BadCursor(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SearchCursor:
-    """Cursor after a page of ranked search results: from which entry the next page continues."""
+    """Cursor after a page of ranked search results: the entry from which the next page continues."""
 
     block: int
     shown: int
@@ -30,7 +30,7 @@ class SearchCursor:
     before: str
     """Digest of the entry before the cursor's block, by which the block is found again."""
     content: str
-    """Digest of the entries of the block; zeros before it was looked at."""
+    """Digest of the entries of the block; zeros if none of them was shown yet."""
 
     def __str__(self) -> str:
         return f"{self.block}.{self.shown}.{self.before}.{self.content}"
@@ -38,7 +38,7 @@ class SearchCursor:
 
 @dataclass(frozen=True, slots=True)
 class ResultPageStart:
-    """Where the page after a cursor starts in the search results found now."""
+    """Where the page after a cursor starts in the current search results."""
 
     start: int
     """The index of the first entry of the block that the page is in."""
@@ -51,7 +51,7 @@ def parse_cursor(text: str) -> SearchCursor:
     """Parse a cursor of ranked search results; raises `BadCursor`."""
     match = _SHAPE.fullmatch(text.strip())
     if match is None:
-        raise BadCursor("this is no cursor that a page ended with")
+        raise BadCursor("this is not a cursor from a previous page")
     return SearchCursor(int(match[1]), int(match[2]), match[3], match[4])
 
 
@@ -68,7 +68,7 @@ def cursor_after(keys: Sequence[str], start: int, size: int, shown: int) -> Sear
 
 
 def find_result_page_start(given: SearchCursor, keys: Sequence[str], size: int) -> ResultPageStart:
-    """Find where the page after a cursor starts in the present entries, and whether those have changed."""
+    """Find where the page after a cursor starts in the current entries, and whether they have changed."""
     start = _after(given, keys, size)
     if start is None:
         return ResultPageStart(min(given.block * size, len(keys)), given.shown, moved=True)
@@ -79,7 +79,7 @@ def find_result_page_start(given: SearchCursor, keys: Sequence[str], size: int) 
 def _after(given: SearchCursor, keys: Sequence[str], size: int) -> int | None:
     """Find the index after the entry that a cursor names, searching outwards from its old place.
 
-    Gives None if it is gone.
+    Returns None if the entry no longer exists.
     """
     if given.before == _NONE:
         return 0
@@ -95,9 +95,9 @@ def _name(keys: Sequence[str]) -> str:
 
 _RECENCY_SHAPE = re.compile(r"(\d{1,7})\.(\d{1,7})@(none|-?\d{1,25})\.([0-9a-f]{8})")
 DatedPath = tuple[str, float | None]
-"""A path with its modification time in seconds; None when that is unknown."""
+"""A path with its modification time in seconds; None if that is unknown."""
 _RECENCY_SLACK = 200
-"""How many entries may have become newer since the last page before the place can no longer be found."""
+"""How many entries may become newer between pages before the place can no longer be found."""
 
 
 class BadRecencyCursor(ValueError):
@@ -106,7 +106,7 @@ class BadRecencyCursor(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RecencyCursor:
-    """Cursor after a page of a newest-first list: how many were shown, and the last one's time and digest."""
+    """Cursor after a page of a newest-first list: number of shown entries, last one's time and digest."""
 
     shown: int
     alike: int
@@ -122,7 +122,7 @@ class RecencyCursor:
         """Parse a cursor of a newest-first list; raises `BadRecencyCursor`."""
         match = _RECENCY_SHAPE.fullmatch(text.strip())
         if match is None:
-            raise BadRecencyCursor("this is no cursor that a page ended with")
+            raise BadRecencyCursor("this is not a cursor from a previous page")
         return cls(int(match[1]), int(match[2]), None if match[3] == "none" else int(match[3]), match[4])
 
     @classmethod
@@ -133,11 +133,11 @@ class RecencyCursor:
 
     @property
     def entries_needed(self) -> int:
-        """How many entries of the present list are needed to find the place again."""
+        """How many entries of the current list are needed to find the place again."""
         return self.shown + _RECENCY_SLACK
 
     def place(self, entries: Sequence[DatedPath]) -> tuple[int, bool]:
-        """Give the index where the next page starts, and whether the last entry of the old page is still there."""
+        """Return where the next page starts, and whether the last entry of the old page still exists."""
         ages = [_age(_nanoseconds(time)) for _, time in entries]
         last = bisect_right(ages, _age(self.nanoseconds))
         first = last - ages[:last].count(_age(self.nanoseconds))

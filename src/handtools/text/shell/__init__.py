@@ -1,7 +1,7 @@
-"""Bash scripts analysed without running them: their plain commands, or the reason why those can't be known.
+"""Static analysis of bash scripts: their plain commands, or the reason why these can't be known.
 
-Only a help for rules and questions: what keeps a command inside is the sandbox, never the reading of its text.
-Start with `script_commands.read_script`.
+This only supports policy rules and approval requests: commands are confined by the sandbox, never by this
+analysis. Start with `script_commands.read_script`.
 """
 
 from handtools.text.shell.script_commands import Script, read_script

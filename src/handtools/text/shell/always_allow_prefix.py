@@ -1,7 +1,7 @@
-"""What is remembered of a command when a person answers "always allow": a prefix (`npm run build`) and options.
+"""The pattern stored when the user chooses "always allow": a prefix (`npm run build`) and options.
 
-An option can turn any program into another one, and no table knows all of them. So a lasting answer covers the
-options that were shown, with other operands; one that was not shown is asked about.
+An option can completely change what a program does, and no table lists all of them. So a stored approval
+covers the options that were shown, with any operands; a command with any other option needs approval again.
 """
 
 import re
@@ -42,11 +42,11 @@ crontab at mount umount reboot shutdown tee cp tar zip unzip 7z tmux screen psql
 mongosh
 """
 MAX_REMEMBERED_OPTIONS = 8
-"""A command with more options is remembered exactly as it is."""
+"""A command with more options is only remembered exactly as written."""
 _OPTION = re.compile(r"-(?!-\Z).*|@.+|/[A-Za-z]+[:=].*|[A-Za-z_][\w.-]*[:+?!]?=(?!=).*", re.DOTALL)
-"""An option (`-x`, `/p:x`), a file with options (`@file`), or a setting (`CC=x`); not the `--` before operands."""
+"""An option (`-x`, `/p:x`), a file with options (`@file`) or a setting (`CC=x`), but not a bare `--`."""
 _COUNT = re.compile(r"(-[nABCj]?)[0-9]+")
-"""How many lines, results or jobs, as in `tail -20` and `make -j8`."""
+"""A number of lines, results or jobs, as in `tail -20` and `make -j8`."""
 _AT_IS_NO_FILE = frozenset({"git", "npm", "pnpm", "yarn", "bun"})
 """Programs for which `@name` is a revision or a package."""
 
@@ -60,9 +60,9 @@ _BANNED = frozenset(_NEVER.split()) | frozenset(_listed(_RUNS_ANYTHING))
 
 
 def always_allow_prefix(words: CommandWords) -> CommandWords | None:
-    """Give the first words by which commands of this kind are allowed.
+    """Return the prefix by which similar commands are allowed.
 
-    Gives None when only this exact command may be.
+    Returns None if only this exact command may be allowed.
     """
     name, two = words[0], " ".join(words[:2])
     length = _ARITY.get(two, _ARITY.get(name, 1))
@@ -77,7 +77,7 @@ def always_allow_prefix(words: CommandWords) -> CommandWords | None:
 
 
 def remembered_options(words: CommandWords) -> tuple[str, ...]:
-    """Give the options, settings and the like among the words of a command, each once; counts as `N`."""
+    """Return the distinct options and settings in the words of a command, with counts replaced by `N`."""
     found = (
         _COUNT.sub(r"\1N", word) if _COUNT.fullmatch(word) else word
         for word in words[1:]

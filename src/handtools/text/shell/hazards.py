@@ -1,9 +1,9 @@
-"""Hazards of shell commands: options and operands by which a harmless-looking one writes, deletes or runs things.
+"""Hazards of shell commands: words that make a harmless-looking command write, delete or run things.
 
-In `HAZARD_TABLE` one line is a program, or several that are alike, what it then does, and the spellings of that.
-`git:push` is about one task of a program. Long options are written in full: programs take any beginning of one.
-Patterns of words come with an example. Every spelling is a test. Of sed it is the script that is read: whether it
-runs programs or writes files.
+Each line of `HAZARD_TABLE` has a program (or several similar ones), an effect, and the options that have
+this effect. `git:push` means one subcommand of a program. Long options are written in full, since programs
+accept any unambiguous prefix. Word patterns come with an example. Every option and example is a test case.
+For sed, the script is parsed to see whether it runs programs or writes files.
 """
 
 import re
@@ -19,9 +19,9 @@ HAZARD_EFFECTS = {
     "runs": "runs another program",
     "writes": "writes a file",
     "deletes": "deletes",
-    "rewrites": "throws work away",
-    "away": "leaves the workspace",
-    "connects": "goes to another machine",
+    "rewrites": "discards work",
+    "away": "reaches outside the workspace",
+    "connects": "connects to another machine",
     "sets": "sets the clock",
 }
 
@@ -174,14 +174,14 @@ iconv               writes    -o --output
 
 
 class HazardPattern(NamedTuple):
-    """A regex for hazardous words of some programs, the effect that they have, and an example."""
+    """A regex for hazardous words of some programs, their effect, and an example."""
 
     programs: str
     effect: str
     words: str
     example: str
     place: int | None = None
-    """The index of the only word that the regex is matched with; None for any word."""
+    """The index of the only word that the regex applies to; None for any word."""
 
 
 HAZARD_PATTERNS = (
@@ -202,16 +202,16 @@ HAZARD_PATTERNS = (
     HazardPattern("date", "sets", r"[0-9]{6,}.*", "010100002030"),
 )
 OPERANDS_BEFORE_OUTPUT = {"uniq": (1, "writes"), "xxd": (1, "writes"), "git:symbolic-ref": (2, "rewrites")}
-"""By program or `program:task`: how many operands are harmless, and the effect of the next one."""
+"""By program or `program:task`: the number of harmless operands, and the effect of the next one."""
 SINGLE_DASH_PROGRAMS = frozenset(
     {"find", "go", "openssl", "gcc", "g++", "cc", "c++", "clang", "clang++", "terraform", "tofu"}
 )
-"""Programs whose long options have one dash, so that `-abc` is no cluster of short options."""
+"""Programs whose long options have one dash, so that `-abc` is not a cluster of short options."""
 
 
 @dataclass(frozen=True, slots=True)
 class HazardRow:
-    """One row of the hazard table: a program, its task, an option, and the effect of that option."""
+    """One row of the hazard table: a program, its subcommand, an option, and the effect of that option."""
 
     program: str
     task: str
@@ -221,7 +221,7 @@ class HazardRow:
 
 @cache
 def parse_hazard_table() -> tuple[HazardRow, ...]:
-    """Parse the hazard table into rows, one per spelling of an option."""
+    """Parse the hazard table into rows, one per option."""
     lines = (line.split() for line in HAZARD_TABLE.strip().splitlines())
     return tuple(
         HazardRow(program.partition(":")[0], program.partition(":")[2], HAZARD_EFFECTS[effect], shape)
@@ -233,7 +233,7 @@ def parse_hazard_table() -> tuple[HazardRow, ...]:
 
 @cache
 def hazardous_options(program: str, task: str) -> dict[str, str]:
-    """Give the hazardous options of a program and one of its tasks, each with its effect in words."""
+    """Return the hazardous options of a program and one of its subcommands, each with its effect."""
     return {
         row.shape: row.effect
         for row in parse_hazard_table()
@@ -243,25 +243,25 @@ def hazardous_options(program: str, task: str) -> dict[str, str]:
 
 @cache
 def hazard_patterns_of_program(program: str) -> tuple[tuple[re.Pattern[str], str, int | None], ...]:
-    """Give the regexes of a program's hazardous words, each with its effect and the index where it counts."""
+    """Return the regexes of a program's hazardous words, each with its effect and word index."""
     mine = (each for each in HAZARD_PATTERNS if program in each.programs.split(","))
     return tuple((re.compile(each.words), HAZARD_EFFECTS[each.effect], each.place) for each in mine)
 
 
 PROGRAMS_WITH_SUBCOMMANDS = frozenset({"git", "go"})
-"""Programs whose first operand is a task, such as `git push`."""
+"""Programs whose first operand is a subcommand, such as `git push`."""
 
 _ADDRESS = re.compile(r"[0-9]+(?:~[0-9]+)?|\$|[+~][0-9]+")
 _PLAIN = frozenset("pPdDnNgGhHxlqQ=zF")
 _TO_LINE_END = frozenset("aicrR#")
 _LABELLED = frozenset("v:btT")
-"""Commands with a label or a version behind them, which a semicolon, a brace or a blank ends."""
+"""sed commands followed by a label or a version, which ends at a semicolon, a brace or white space."""
 _LABEL = re.compile(r"[ \t]*[^\s;}]*")
 _FLAGS = re.compile(r"[gpiImM0-9]*")
 
 
 def sed_scripts(words: CommandWords) -> list[str]:
-    """Give the sed scripts among the words of a sed command, leaving out its options and files."""
+    """Return the sed scripts among the words of a sed command, without its options and files."""
     found, plain = [], []
     rest = list(words[1:])
     while rest:
@@ -283,7 +283,7 @@ def sed_scripts(words: CommandWords) -> list[str]:
 
 
 def sed_script_effect(script: str) -> str:
-    """Give the effect of a sed script beyond printing: `writes` or `runs`; empty if none, `runs` when in doubt."""
+    """Return the effect of a sed script beyond printing: `writes`, `runs` (also if in doubt), or empty."""
     place = 0
     while place < len(script):
         if script[place] in " \t\n;{}!,":
@@ -303,7 +303,7 @@ def sed_script_effect(script: str) -> str:
 
 
 def _sed_command(script: str, place: int) -> tuple[int, str]:
-    """Parse one sed command; give the offset after it, and its effect."""
+    """Parse one sed command; return the offset after it, and its effect."""
     name = script[place]
     if name in _PLAIN:
         return place + 1, ""
@@ -324,7 +324,7 @@ def _sed_command(script: str, place: int) -> tuple[int, str]:
 
 
 def _past(script: str, place: int, parts: int) -> int:
-    """Give the offset after `parts` parts that the delimiter at `place` separates; -1 if they do not end."""
+    """Return the offset after `parts` parts separated by the delimiter at `place`; -1 if unclosed."""
     sign = script[place : place + 1]
     if not sign or sign in "\n\\":
         return -1
@@ -359,7 +359,7 @@ class Hazard:
 
 
 def find_hazards(words: CommandWords) -> tuple[Hazard, ...]:
-    """Find the hazardous words of a command, which no "always allow" rule for its prefix may cover."""
+    """Find the hazardous words of a command; an "always allow" rule for its prefix must not cover them."""
     name = program_basename(words[0])
     task = (
         next((word for word in words[1:] if not word.startswith("-")), "")
@@ -383,7 +383,7 @@ def find_hazards(words: CommandWords) -> tuple[Hazard, ...]:
 
 
 def _of_git(words: CommandWords, task: str) -> Iterator[Hazard]:
-    """Find the hazards that only git has: options before its task, forced pushes, and settings."""
+    """Find git-specific hazards: options before the subcommand, forced pushes, and settings."""
     first = words[1 : words.index(task)] if task else words[1:]
     yield from (Hazard(word, HAZARD_EFFECTS[_GIT_FIRST[word]]) for word in first if word in _GIT_FIRST)
     if task == "push":

@@ -1,6 +1,6 @@
 """Names that earlier commands of a shell session defined, and whether a script uses them.
 
-Functions, aliases, and variables that steer which programs run or that hold secrets.
+They are functions, aliases, and variables that control which programs run or that contain secrets.
 """
 
 import re
@@ -20,22 +20,22 @@ _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 
 def function_and_alias_names(functions: str, aliases: str) -> frozenset[str]:
-    """Extract the names of functions and aliases from bash's listings of them (`declare -f`, `alias`)."""
+    """Extract the names of functions and aliases from the output of bash's `declare -f` and `alias`."""
     return frozenset((*_FUNCTION.findall(functions), *_ALIAS.findall(aliases)))
 
 
 def script_runs_any_named_command(script: Script, names: frozenset[str]) -> bool:
-    """Whether a script runs one of these names as a command; True for an opaque script if there are any names."""
+    """Whether a script runs one of these names as a command; if it is opaque, whether there are any."""
     if not script.parts:
         return bool(names)
     return any(words[0] in names for words in script.parts)
 
 
 def steering_variables(exports: Iterable[str]) -> list[str]:
-    """Give the environment variables among these that decide which programs run or load, such as `PATH`."""
+    """Return those environment variables that control which programs run or load, such as `PATH`."""
     return sorted(name for name in exports if _STEERING.fullmatch(name))
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable's name suggests a secret value: token, key, password."""
+    """Whether a variable's name suggests a secret value, such as a token, key or password."""
     return _SECRET.search(name) is not None

@@ -1,4 +1,4 @@
-"""Words of a script that may name files which it runs."""
+"""Words of a script that may name files it runs."""
 
 import re
 
@@ -14,7 +14,7 @@ _RUN_NO_FILE = frozenset({
     "nl", "printf", "pwd", "readlink", "realpath", "rev", "rg", "rm", "rmdir", "sha256sum", "sleep", "sort",
     "stat", "tac", "tail", "tee", "test", "touch", "tr", "true", "type", "uniq", "wc", "which",
 })  # fmt: skip
-"""Programs that look at files or move them and run none of them, unless told to by an option that is a hazard."""
+"""Programs that read or move files but run none, unless an option in the hazard table makes them."""
 
 
 _FILES_OF_PROGRAMS = {
@@ -33,15 +33,16 @@ _FILES_OF_PROGRAMS = {
     "cmake": ("CMakeLists.txt",),
     "invoke": ("tasks.py",),
 }
-"""Files that well-known programs run without being told their names."""
+"""Files that well-known programs run by default, without being given their names."""
 
 
 def words_that_may_name_programs(script: Script) -> tuple[str, ...]:
-    """Give the words of a script among which are the files that it runs; none if all it does is look at files.
+    """Return the words of a script that may name files it runs; none if it only reads or moves files.
 
-    Whether a word is a program, a script for an interpreter or data is not known here. They are the words as they
-    are written, between blanks and signs of the shell, and those of the commands, without quotes; of each also
-    what follows a slash, as `$PWD/x` and `a/../x` may be `x`. What a well-known program runs by itself is added.
+    It is not known here whether a word is a program, a script for an interpreter or data. The result has
+    the words as written, split at white space and shell operators, and the unquoted words of the commands.
+    For each word it also has the parts after each slash, since `$PWD/x` and `a/../x` may be `x`. Files that
+    well-known programs run by default are added.
     """
     if script.parts and all(words[0] in _RUN_NO_FILE and not find_hazards(words) for words in script.parts):
         return ()
@@ -58,6 +59,6 @@ def words_that_may_name_programs(script: Script) -> tuple[str, ...]:
 
 
 def _ends_after_slashes(word: str) -> list[str]:
-    """Give a word, and what follows each slash in it."""
+    """Return a word, and the parts of it after each slash."""
     parts = word.split("/")[-MAX_WORD_PARTS:]
     return [word, *("/".join(parts[at:]) for at in range(1, len(parts)))]

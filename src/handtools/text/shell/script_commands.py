@@ -1,7 +1,8 @@
 """Analysis of a bash script: its plain commands, or why it is opaque, and its dangers in words.
 
-The syntax tree is not believed: every piece of the text must be accounted for by a word, an operator or a comment,
-and each word is read again by our own rules. Where the two readings differ, the script is opaque. ADR 59.
+The syntax tree is not trusted, because it may differ from bash's own parsing. Words, operators and comments
+must cover the whole text, and each word is parsed again by our own rules. If the two disagree, the script
+is opaque.
 """
 
 import re
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MOST_SCRIPT_CHARS = 12_000
-"""Longest script that is analysed; the worst of this length takes a second."""
+"""Longest script that is analysed; the worst case of this length takes a second."""
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 _GAP = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*")
@@ -45,27 +46,27 @@ _WORDS = frozenset({"word", "number", "string", "raw_string", "concatenation"})
 _JOINTS = frozenset({"&&", "||", ";", "|", "\n"})
 _GROUPS = frozenset({"program", "list", "pipeline", "redirected_statement"})
 _REASONS = {
-    "&": "it goes on in the background",
-    "|&": "it joins its errors to a pipe",
+    "&": "it runs in the background",
+    "|&": "it pipes stderr",
     "subshell": "it has a subshell",
     "compound_statement": "it groups commands",
-    "negated_command": "it turns an exit code around",
+    "negated_command": "it negates an exit code",
     "function_definition": "it defines a function",
     "declaration_command": "it sets variables",
     "unset_command": "it unsets variables",
     "variable_assignment": "it sets a variable",
     "variable_assignments": "it sets variables",
-    "command_substitution": "it runs a command to fill in a word",
-    "process_substitution": "it runs a command behind a file name",
-    "heredoc_redirect": "it holds a here-document",
-    "herestring_redirect": "it feeds a string to a command",
-    "test_command": "it tests a condition of the shell's own",
+    "command_substitution": "it has a command substitution",
+    "process_substitution": "it has a process substitution",
+    "heredoc_redirect": "it has a here-document",
+    "herestring_redirect": "it has a here-string",
+    "test_command": "it has a shell test",
     "if_statement": "it has control flow",
     "for_statement": "it has control flow",
     "c_style_for_statement": "it has control flow",
     "while_statement": "it has control flow",
     "case_statement": "it has control flow",
-    "ERROR": "it can't be read as bash",
+    "ERROR": "it can't be parsed as bash",
 }
 
 TokenKind = Literal["word", "joint", "redirect", "comment"]
@@ -85,25 +86,31 @@ class _Reading:
     commands: list[list[str]] = field(default_factory=list)
     """The words of each command of the script, still quoted."""
     starts: set[int] = field(default_factory=set)
-    """Offsets at which commands begin; a separator must stand between them."""
+    """Offsets at which commands begin; there must be a separator between them."""
 
 
 def parse_bash(text: str) -> "SgNode":
-    """Parse a bash script to a syntax tree; raises `OpaqueScript` if it is too long or has odd characters."""
+    """Parse a bash script into a syntax tree.
+
+    Raises `OpaqueScript` if it is too long or has unsafe characters.
+    """
     if len(text) > MOST_SCRIPT_CHARS:
         raise OpaqueScript(f"it is longer than {MOST_SCRIPT_CHARS:,} characters")
     if _CONTROL.search(text):
-        raise OpaqueScript("it holds control characters")
+        raise OpaqueScript("it contains control characters")
     if "{" in text and _ASTRAL.search(text):
-        # The grammar looks such a character up in a table that is too small for it, and takes the process along.
-        raise OpaqueScript("it holds a character beyond U+FFFF after a brace")
+        # The grammar looks such a character up out of bounds in a table, which crashes the process.
+        raise OpaqueScript("it contains a brace and a character beyond U+FFFF")
     from ast_grep_py import SgRoot
 
     return SgRoot(text, "bash").root()
 
 
 def plain_commands(text: str, root: "SgNode") -> tuple[CommandWords, ...]:
-    """Give the commands of a plain script as lists of words, in order; raises `OpaqueScript` for any other."""
+    """Return the commands of a plain script as tuples of words, in order.
+
+    Raises `OpaqueScript` for any other.
+    """
     reading = _Reading(text)
     _walk(root, reading)
     reading.tokens.sort(key=lambda token: token.start)
@@ -131,7 +138,7 @@ def _walk(root: "SgNode", reading: _Reading) -> None:
         elif kind == "file_redirect":
             _redirect(node, reading)
         else:
-            raise OpaqueScript(_REASONS.get(kind, f"it holds {kind.replace('_', ' ')}"))
+            raise OpaqueScript(_REASONS.get(kind, f"it contains: {kind.replace('_', ' ')}"))
 
 
 def _command(node: "SgNode", reading: _Reading) -> None:
@@ -152,9 +159,9 @@ def _command(node: "SgNode", reading: _Reading) -> None:
             "translated_string",
             "brace_expression",
         }:
-            raise OpaqueScript(f"`{child.text()[:40]}` is filled in by the shell")
+            raise OpaqueScript(f"the shell expands `{child.text()[:40]}`")
         else:
-            raise OpaqueScript(_REASONS.get(kind, f"it holds {kind.replace('_', ' ')}"))
+            raise OpaqueScript(_REASONS.get(kind, f"it contains: {kind.replace('_', ' ')}"))
     if not words:
         raise OpaqueScript("it has no program")
     reading.commands.append(words)
@@ -170,23 +177,23 @@ def _redirect(node: "SgNode", reading: _Reading) -> None:
 def _take(node: "SgNode", kind: TokenKind, reading: _Reading) -> None:
     span = node.range()
     if span.start.index >= span.end.index:
-        raise OpaqueScript("it can't be read as bash")
+        raise OpaqueScript("it can't be parsed as bash")
     reading.tokens.append(_Token(kind, span.start.index, span.end.index))
 
 
 def _account(reading: _Reading) -> None:
-    """Raise `OpaqueScript` unless the tokens cover the whole text and are separated as the shell requires."""
+    """Raise `OpaqueScript` unless the tokens cover the whole text and are separated as in the shell."""
     before: _Token | None = None
     for token in reading.tokens:
         gap = reading.text[before.end if before else 0 : token.start]
         begins = token.start in reading.starts or token.kind in {"joint", "comment"}
         if not (_BREAK if begins else _GAP).fullmatch(gap):
-            raise OpaqueScript("its text and its tree differ")
+            raise OpaqueScript("its syntax tree does not match its text")
         if before is not None and not _apart(before, token, gap, reading):
-            raise OpaqueScript("its text and its tree differ")
+            raise OpaqueScript("its syntax tree does not match its text")
         before = token
     if not _BREAK.fullmatch(reading.text[before.end if before else 0 :]):
-        raise OpaqueScript("its text and its tree differ")
+        raise OpaqueScript("its syntax tree does not match its text")
 
 
 def _apart(before: _Token, token: _Token, gap: str, reading: _Reading) -> bool:
@@ -216,24 +223,26 @@ _MOST_FOUND = 5_000
 _FIERCE = {
     "rm": "deletes", "rmdir": "deletes", "shred": "destroys", "dd": "writes raw bytes", "mkfs": "formats",
     "sudo": "acts as another user", "doas": "acts as another user", "su": "acts as another user",
-    "chmod": "changes rights", "chown": "changes owners", "kill": "ends processes", "pkill": "ends processes",
-    "killall": "ends processes", "curl": "goes to the network", "wget": "goes to the network",
-    "ssh": "goes to another machine", "scp": "goes to another machine", "rsync": "copies elsewhere",
-    "nc": "goes to the network", "eval": "runs text that it makes", "crontab": "plans for later",
-    "truncate": "empties files", "mount": "mounts", "reboot": "stops the machine", "shutdown": "stops the machine",
+    "chmod": "changes permissions", "chown": "changes owners", "kill": "kills processes",
+    "pkill": "kills processes", "killall": "kills processes", "curl": "uses the network",
+    "wget": "uses the network",
+    "ssh": "connects to another machine", "scp": "connects to another machine", "rsync": "copies elsewhere",
+    "nc": "uses the network", "eval": "runs text as code", "crontab": "schedules commands",
+    "truncate": "truncates files", "mount": "mounts", "reboot": "reboots the machine",
+    "shutdown": "shuts down the machine",
 }  # fmt: skip
 _TAKES_SCRIPTS = SHELL_PROGRAMS | {
     "eval", "trap", "su", "ssh", "watch", "xargs", "sudo", "env", "script", "find", "tmux", "screen", "flock",
     "mapfile", "readarray", "compgen", "complete", "parallel", "vim", "vi", "nvim", "ex",
 }  # fmt: skip
 _HOLDS_SCRIPTS = {"alias": "=", "git": "=!"}
-"""Programs that store a script under a name (`alias x=…`), and what stands between name and script."""
+"""Programs that store a script under a name (`alias x=…`), and the text between name and script."""
 _BESIDE = frozenset({
     "file_redirect", "herestring_redirect", "heredoc_redirect", "variable_assignment", "comment"
 })  # fmt: skip
-"""Kinds of nodes that stand among the words of a command but are no words."""
+"""Kinds of nodes that occur among the words of a command but are not words."""
 _SHAPED = re.compile(r"[$`*?\[{]")
-"""A program name with one of these characters is made up by the shell at run time."""
+"""A program name with one of these characters is expanded by the shell at run time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,15 +251,15 @@ class Script:
 
     text: str
     parts: tuple[CommandWords, ...]
-    """Every command that the script runs, also those inside of wrappers; empty when it is opaque."""
+    """Every command that the script runs, including those inside wrappers; empty if it is opaque."""
     opaque: str
-    """Why its commands can't be known for certain; empty when they are."""
+    """Why its commands can't be known for certain; empty if they are."""
     found: tuple[CommandWords, ...]
-    """Every command that was found at any depth: enough to find dangers, never to rule them out."""
+    """Every command found at any depth. Can be used to find dangers, never to rule them out."""
     dangers: tuple[str, ...]
-    """Warnings in words about what the script does, for the person who approves it."""
+    """Warnings about what the script does, for the user who approves it."""
     seen: bool = True
-    """Whether the whole script was looked at: it was not too long and could be parsed."""
+    """Whether every command was found: the script is not too long, was parsed and names its programs."""
 
 
 @lru_cache(maxsize=64)
@@ -258,12 +267,12 @@ def read_script(text: str) -> Script:
     """Analyse a bash script; never raises, an unreadable script is opaque."""
     root: SgNode | None = None
     try:
-        # Once: a script can be written to keep the parser busy.
+        # Parse only once: a script can be written to make parsing slow.
         root = parse_bash(text)
         outer = plain_commands(text, root)
         parts = tuple(each for words in outer for each in (words, *inner_commands(words)))
     except OpaqueScript as reason:
-        # Bash takes a line that goes on together before it reads it: it is looked at as it is, and so.
+        # Bash joins continued lines before it parses them, so search the script both as written and joined.
         joined = text.replace("\\\n", "")
         every = chain(_found_in(root, 0), _found(joined, 0) if joined != text else ())
         found = tuple(islice(every, _MOST_FOUND + 1))
@@ -279,7 +288,7 @@ def _is_readable(root: "SgNode | None") -> bool:
 
 
 def _unnamed(words: CommandWords) -> bool:
-    """Whether the program of a command is unknown: the shell makes up its name, or it is a shell reading stdin."""
+    """Whether a command's program is unknown: its name is expanded, or it is a shell that reads stdin."""
     from_input = program_basename(words[0]) in SHELL_PROGRAMS and all(
         word.startswith("-") for word in words[1:]
     )
@@ -304,7 +313,7 @@ def _is_word(node: "SgNode") -> bool:
 
 
 def _guesses(node: "SgNode") -> list[str]:
-    """Give the words that a node stands for, as far as they can be known; else its text."""
+    """Return the words that a node expands to if they can be known; otherwise its text."""
     text = without_ansi_quotes(node.text())
     try:
         return [unquote_word(text)]
@@ -313,7 +322,7 @@ def _guesses(node: "SgNode") -> list[str]:
 
 
 def _opened(words: CommandWords, depth: int) -> Iterator[CommandWords]:
-    """Yield a command, the commands that it might run, and those in scripts among its words."""
+    """Yield a command, the commands that it might run, and the commands in scripts among its words."""
     yield words
     if depth >= _DEPTH:
         return
@@ -340,7 +349,7 @@ def _dangers(root: "SgNode | None", found: tuple[CommandWords, ...]) -> tuple[st
 
 
 def _written(root: "SgNode | None") -> list[str]:
-    """Give the files that the redirections of a script write."""
+    """Return a warning for each file that a redirection of the script writes."""
     targets = []
     for node in all_nodes(root) if root is not None else ():
         if node.kind() == "file_redirect" and ">" in node.text():

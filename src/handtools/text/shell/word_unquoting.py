@@ -1,6 +1,6 @@
-"""Single words of a shell command: unquoted as the shell would, braces expanded, and quoted again.
+"""Words of a shell command: unquoting as the shell does, brace expansion, and quoting.
 
-A word that the shell would fill in at run time raises `OpaqueScript`.
+A word that the shell would expand at run time raises `OpaqueScript`.
 """
 
 import re
@@ -32,11 +32,14 @@ _BRACES = re.compile(r"([\w./-]*)\{([\w./,-]*,[\w./,-]*)\}([\w./-]*)")
 
 
 class OpaqueScript(Exception):
-    """Raised when the commands of a script can't be known from its text; the message completes "because …"."""
+    """Raised if a script's commands can't be known from its text; the message completes "because …"."""
 
 
 def unquote_word(raw: str) -> str:
-    """Unquote a word as the shell would; raises `OpaqueScript` when it has variables, globs or substitutions."""
+    """Unquote a word as the shell would.
+
+    Raises `OpaqueScript` if it has variables, globs or substitutions.
+    """
     made: list[str] = []
     place = 0
     while place < len(raw):
@@ -64,7 +67,7 @@ def unquote_word(raw: str) -> str:
 
 
 def without_ansi_quotes(raw: str) -> str:
-    r"""Replace `$'\x72m'` and `$"rm"` in a word by ordinary quotes."""
+    r"""Replace `$'\x72m'` and `$"rm"` in a word with ordinary quotes."""
     plain = _ANSI.sub(lambda found: "'" + _signs(found[1]).replace("'", "'\\''") + "'", raw)
     return plain.replace('$"', '"')
 
@@ -82,7 +85,7 @@ def _sign(found: str) -> str:
 
 
 def expand_braces(raw: str) -> list[str]:
-    """Expand one pair of braces (`a{b,c}`) into words; empty when the word is not that simple."""
+    """Expand one pair of braces (`a{b,c}`) into words; empty if the word is not that simple."""
     found = _BRACES.fullmatch(raw)
     if found is None:
         return []
@@ -91,14 +94,14 @@ def expand_braces(raw: str) -> list[str]:
 
 
 def _double(raw: str, place: int) -> tuple[str, int]:
-    """Unquote up to the closing double quote; gives the text and the offset after it."""
+    """Unquote up to the closing double quote; return the text and the offset after it."""
     made: list[str] = []
     while place < len(raw):
         char = raw[place]
         if char == '"':
             return "".join(made), place + 1
         if char in "$`":
-            raise OpaqueScript(f"`{_brief(raw)}` is filled in by the shell")
+            raise OpaqueScript(f"the shell expands `{_brief(raw)}`")
         if char == "\\":
             follows = raw[place + 1 : place + 2]
             _require(follows not in {"", "\n"}, raw)
@@ -107,7 +110,7 @@ def _double(raw: str, place: int) -> tuple[str, int]:
         else:
             made.append(char)
             place += 1
-    raise OpaqueScript(f"`{_brief(raw)}` has no end")
+    raise OpaqueScript(f"`{_brief(raw)}` has an unclosed quote")
 
 
 def _require_plain(raw: str, place: int) -> None:
@@ -115,19 +118,19 @@ def _require_plain(raw: str, place: int) -> None:
     char = raw[place]
     home = char == "~" and (place == 0 or raw[place - 1] in "=:")
     if char in "$`*?[{}" or home:
-        raise OpaqueScript(f"`{_brief(raw)}` is filled in by the shell")
+        raise OpaqueScript(f"the shell expands `{_brief(raw)}`")
     _require(char not in " \t\r\n;&|<>()" and not (char == "#" and place == 0), raw)
 
 
 def _require(fine: bool, raw: str) -> None:  # noqa: FBT001
     if not fine:
-        raise OpaqueScript(f"`{_brief(raw)}` can't be read as a word")
+        raise OpaqueScript(f"`{_brief(raw)}` can't be parsed as a word")
 
 
 def program_word(raw: str) -> str:
     """Unquote the first word of a command; raises `OpaqueScript` for keywords, assignments and jobs."""
     if raw in _RESERVED:
-        raise OpaqueScript(f"`{raw}` is a word of the shell's own")
+        raise OpaqueScript(f"`{raw}` is a shell keyword")
     if _ASSIGNMENT.match(raw):
         raise OpaqueScript(f"`{_brief(raw)}` sets a variable")
     found = unquote_word(raw)
@@ -139,7 +142,7 @@ def program_word(raw: str) -> str:
 
 
 def quote_words(words: CommandWords) -> str:
-    """Quote words and join them to a command line that the shell splits into exactly these."""
+    """Quote words and join them into a command line that the shell splits into exactly these words."""
     return " ".join(_quoted(word, first=place == 0) for place, word in enumerate(words))
 
 

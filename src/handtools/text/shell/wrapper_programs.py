@@ -1,11 +1,11 @@
-"""Wrapper programs that run the command named after them (`timeout`, `env`, `sudo`), and the command inside."""
+"""Wrapper programs that run the command in their arguments (`timeout`, `env`), and that inner command."""
 
 import re
 from collections.abc import Mapping
 
 from handtools.text.shell.word_unquoting import CommandWords, OpaqueScript
 
-# What takes a value of its own, and how many words come before the program.
+# Options that take a value, and how many words come before the inner program.
 _SEEN_THROUGH: Mapping[str, tuple[frozenset[str], int]] = {
     "timeout": (frozenset({"-k", "-s", "--kill-after", "--signal"}), 1),
     "nohup": (frozenset(), 0),
@@ -37,12 +37,12 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 def program_basename(name: str) -> str:
-    """Give the name of a program without its folder."""
+    """Return the name of a program without its folder."""
     return name.rpartition("/")[2]
 
 
 def as_rule_command(words: CommandWords) -> CommandWords:
-    """Normalize a command for matching with rules: no folder, and `git-push` or `git send-pack` as `git push`."""
+    """Normalize a command for rule matching: no folder, and `git-push` or `git send-pack` as `git push`."""
     name, rest = program_basename(words[0]), words[1:]
     if name.startswith("git-"):
         name, rest = "git", (name.removeprefix("git-"), *rest)
@@ -52,15 +52,15 @@ def as_rule_command(words: CommandWords) -> CommandWords:
 
 
 def unwrap_command(words: CommandWords) -> CommandWords | None:
-    """Give the command inside a wrapper such as `timeout`; None if it is no wrapper.
+    """Return the command inside a wrapper such as `timeout`; None if it is not a wrapper.
 
-    Raises `OpaqueScript` when the inner command can't be told.
+    Raises `OpaqueScript` if the inner command can't be determined.
     """
     name = program_basename(words[0])
     if name in _AS_ANOTHER:
         raise OpaqueScript(f"`{name}` runs it as another user")
     if name in _OTHERS:
-        raise OpaqueScript(f"`{name}` runs what it is given")
+        raise OpaqueScript(f"`{name}` runs its arguments")
     if name not in _SEEN_THROUGH:
         return None
     valued, skipped = _SEEN_THROUGH[name]
@@ -72,16 +72,16 @@ def unwrap_command(words: CommandWords) -> CommandWords | None:
         if option == "--":
             break
         if name == "env":
-            raise OpaqueScript("`env` changes its surroundings")
+            raise OpaqueScript("`env` changes the environment")
         if option in valued and rest:
             rest.pop(0)
     if name == "env" and rest and _ASSIGNMENT.match(rest[0]):
-        raise OpaqueScript("`env` changes its surroundings")
+        raise OpaqueScript("`env` changes the environment")
     return tuple(rest[skipped:]) or None
 
 
 def inner_commands(words: CommandWords) -> tuple[CommandWords, ...]:
-    """Give all commands inside nested wrappers, outermost first; raises `OpaqueScript`."""
+    """Return all commands inside nested wrappers, outermost first; raises `OpaqueScript`."""
     found: list[CommandWords] = []
     inside = unwrap_command(words)
     while inside:
@@ -91,7 +91,7 @@ def inner_commands(words: CommandWords) -> tuple[CommandWords, ...]:
 
 
 def possible_inner_commands(words: CommandWords) -> list[CommandWords]:
-    """Give every tail of a wrapper's words that might be the inner command, for finding dangers."""
+    """Return every tail of a wrapper's words that might be the inner command, for finding dangers."""
     name = program_basename(words[0])
     loader = name.startswith("ld-linux") or name in _RUN_FOR_OTHERS
     if name not in _AS_ANOTHER | _OTHERS and name not in _SEEN_THROUGH and not loader:

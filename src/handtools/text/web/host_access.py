@@ -1,7 +1,4 @@
-"""Access to hosts: allow lists of host names and networks, and refusal of local and private IP addresses.
-
-ADR 58.
-"""
+"""Access to hosts: allow lists of names and networks, and refusal of local and private IP addresses."""
 
 import re
 from dataclasses import dataclass
@@ -19,9 +16,10 @@ METADATA_ADDRESSES = (
     "fd00:ec2::254",
     "fd20:ce::254",
 )
-"""Addresses at which cloud providers hand out a machine's credentials."""
+"""Addresses at which cloud providers serve a machine's credentials."""
 
-# The networks for documentation are not here: nobody's machines are there by right, and laboratories route them.
+# Documentation networks are not listed: no machine legitimately has such an address, except in labs that
+# route them.
 _LOCAL = (
     ("0.0.0.0/8", "this machine"),
     ("127.0.0.0/8", "this machine"),
@@ -29,19 +27,19 @@ _LOCAL = (
     ("172.16.0.0/12", "a private network"),
     ("192.168.0.0/16", "a private network"),
     ("100.64.0.0/10", "a provider's network"),
-    ("169.254.0.0/16", "a link"),
-    ("192.0.0.0/24", "a protocol's network"),
-    ("192.88.99.0/24", "a relay"),
-    ("198.18.0.0/15", "a test network"),
-    ("224.0.0.0/4", "a group of machines"),
+    ("169.254.0.0/16", "the local link"),
+    ("192.0.0.0/24", "a network for protocol assignments"),
+    ("192.88.99.0/24", "a 6to4 relay"),
+    ("198.18.0.0/15", "a benchmark network"),
+    ("224.0.0.0/4", "a multicast group"),
     ("240.0.0.0/4", "a reserved network"),
     ("::/128", "this machine"),
     ("::1/128", "this machine"),
-    ("100::/64", "nowhere"),
+    ("100::/64", "a discard-only network"),
     ("fc00::/7", "a private network"),
-    ("fe80::/10", "a link"),
+    ("fe80::/10", "the local link"),
     ("fec0::/10", "a private network"),
-    ("ff00::/8", "a group of machines"),
+    ("ff00::/8", "a multicast group"),
 )
 _WRAPPED = (
     ("::ffff:0:0/96", 0),
@@ -60,9 +58,9 @@ _NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 
 
 def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] = ()) -> str:
-    """Say why an IP address must not be connected to (local, private, metadata); empty if it may be.
+    """Return why an IP address is refused (local, private, metadata); empty if it is allowed.
 
-    `but` are networks that a person has allowed.
+    `but` has the networks that the user has allowed.
     """
     found = _read(address)
     if found is None:
@@ -74,7 +72,7 @@ def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] =
         return ""
     for each in (*inner, found):
         if str(each) in METADATA_ADDRESSES:
-            return f"{address} hands out a machine's credentials."
+            return f"{address} is a cloud metadata address that serves machine credentials."
         for network, words in _REFUSED:
             if each.version == network.version and each in network:
                 return f"{address} leads to {words}."
@@ -82,7 +80,7 @@ def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] =
 
 
 def ip_literal(host: str) -> IpAddress | None:
-    """Parse a host as an IP address, in any spelling that a resolver accepts; None when it is a name."""
+    """Parse a host as an IP address, in any spelling that a resolver accepts; None if it is a name."""
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     found = _read(bare)
     return found if found is not None else _old_spelling(bare.removesuffix("."))
@@ -103,7 +101,7 @@ def _unscoped(address: IpAddress) -> IpAddress:
 
 
 def _carried(address: IpAddress) -> tuple[IPv4Address, ...]:
-    """Give the IPv4 addresses that are embedded in an IPv6 address."""
+    """Return the IPv4 addresses that are embedded in an IPv6 address."""
     if isinstance(address, IPv4Address):
         return ()
     if address in _TEREDO:
@@ -116,7 +114,7 @@ def _carried(address: IpAddress) -> tuple[IPv4Address, ...]:
 
 
 def _old_spelling(host: str) -> IPv4Address | None:
-    """Parse old spellings of IPv4 addresses: `0x7f.1`, `017700000001` and `2130706433` are all 127.0.0.1."""
+    """Parse old spellings of IPv4 addresses: `0x7f.1`, `017700000001`, `2130706433` are all 127.0.0.1."""
     parts = host.split(".")
     if len(parts) > _PARTS or not all(_NUMBER.fullmatch(part) for part in parts):
         return None
@@ -138,7 +136,7 @@ def _number(text: str) -> int:
 
 
 WEB_PORTS = frozenset({80, 443})
-"""The ports that an entry of a host list allows when it names none."""
+"""The ports that an entry of a host list allows if it names none."""
 _ENTRY = re.compile(
     r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:]+|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:/\d+)?)"
     r"(?::(?P<port>\d{1,5}|\*))?"
@@ -154,15 +152,15 @@ class BadHostEntry(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HostEntry:
-    """One entry of a host list: a name, `*.name` for all names below it, or an IP network, with its ports."""
+    """One host list entry: a name, `*.name` for all names below it, or an IP network, with its ports."""
 
     name: str = ""
     network: IpNetwork | None = None
     ports: frozenset[int] | None = WEB_PORTS
-    """The allowed ports of a host list's entry; None for every port."""
+    """The allowed ports; None for every port."""
 
     def takes(self, host: str, port: int) -> bool:
-        """Whether this entry of a host list allows a connection to a host and port."""
+        """Whether this entry allows a connection to a host and port."""
         if self.ports is not None and port not in self.ports:
             return False
         if self.network is not None:
@@ -177,12 +175,12 @@ class HostEntry:
 
 @dataclass(frozen=True)
 class HostList:
-    """An allow list of hosts: what is not in it is refused."""
+    """An allow list of hosts: all other hosts are refused."""
 
     entries: tuple[HostEntry, ...]
 
     def lists(self, host: str, port: int) -> bool:
-        """Whether the list allows a connection, by the host's name as it is written, without resolving it."""
+        """Whether the list allows a connection, by the host's name as written, without resolving it."""
         return any(entry.takes(normalized_host(host), port) for entry in self.entries)
 
     @cached_property
@@ -192,12 +190,12 @@ class HostList:
 
 
 def parse_host_list(listed: tuple[str, ...]) -> HostList:
-    """Parse the entries of a host list that a person wrote; raises `BadHostEntry`."""
+    """Parse the entries of a host list; raises `BadHostEntry`."""
     return HostList(tuple(_entry(each) for each in listed))
 
 
 def split_host_port(written: str) -> tuple[str, int]:
-    """Split `host:port` into host and port; port 443 when none is given."""
+    """Split `host:port` into host and port; the port defaults to 443."""
     host, colon, port = written.rpartition(":")
     if (
         not colon
@@ -210,7 +208,7 @@ def split_host_port(written: str) -> tuple[str, int]:
 
 
 def normalized_host(host: str) -> str:
-    """Normalize a host name for comparison: lower case, no dot at the end, IDNA."""
+    """Normalize a host name for comparison: lower case, no trailing dot, IDNA."""
     bare = host.removesuffix(".").lower()
     if bare.isascii():
         return bare
@@ -232,7 +230,7 @@ def _entry(written: str) -> HostEntry:
         pass
     name = normalized_host(bare)
     if ip_literal(name) is not None or not _NAME.fullmatch(name):
-        raise BadHostEntry(f"`{written}` is not a host: write a name, `*.name`, an address or a network.")
+        raise BadHostEntry(f"`{written}` is not a host. Use a name, `*.name`, an IP address or a network.")
     return HostEntry(name=name, ports=ports)
 
 
@@ -242,5 +240,5 @@ def _ports(written: str, port: str | None) -> frozenset[int] | None:
     if port == "*":
         return None
     if not 0 < int(port) <= _MOST_PORT:
-        raise BadHostEntry(f"`{written}` has no such port.")
+        raise BadHostEntry(f"`{written}` has an invalid port. Use 1 to 65535, or `*`.")
     return frozenset({int(port)})

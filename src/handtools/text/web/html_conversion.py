@@ -1,7 +1,4 @@
-"""HTML pages as Markdown or plain text; bytes decoded by their charset.
-
-ADR 92.
-"""
+"""Conversion of HTML pages to Markdown or plain text, and decoding of bytes by their charset."""
 
 import codecs
 import re
@@ -15,7 +12,7 @@ if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
 
 
-# What a label means on the web, where it is not what it says: pages are written for browsers.
+# Charset labels that browsers interpret as a different encoding, as pages expect.
 _MEANT = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -34,9 +31,10 @@ _NO_CHARSET = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-esca
 
 
 def decode_page(data: bytes, label: str) -> DecodedText:
-    """Decode a web page by byte order mark, then UTF-8, then the server's charset label, then the page's own.
+    """Decode a web page by byte order mark, UTF-8, the server's charset label or the page's own, in turn.
 
-    Bytes beyond ASCII that happen to be good UTF-8 are UTF-8: servers with a wrong label are far more common.
+    Non-ASCII bytes that are valid UTF-8 are decoded as UTF-8: servers with a wrong label are far more
+    common than other text that happens to be valid UTF-8.
     """
     if data.startswith(_MARKS) or not label:
         return decode(data)
@@ -57,7 +55,7 @@ def _encoding(label: str) -> str | None:
     except (LookupError, ValueError):
         return None
     name = found.name
-    # Python's codecs from bytes to bytes are no charsets.
+    # Python's bytes-to-bytes codecs are not charsets.
     is_text = getattr(found, "_is_text_encoding", True)
     return None if name in _NO_CHARSET or not is_text else _MEANT.get(name, name)
 
@@ -76,7 +74,7 @@ WebPageFormat = Literal["markdown", "text"]
 
 
 class UnconvertiblePage(ValueError):
-    """Raised for what the converter takes for another kind of file, such as a zip that a server calls HTML."""
+    """Raised for content that the converter rejects as not HTML, such as a zip labelled as HTML."""
 
 
 _LEFT_OUT = [
@@ -87,7 +85,7 @@ _LEFT_OUT = [
 
 """CSS selectors of elements left out of pages: navigation, and links of headings to themselves.
 
-Headers and footers stay: some sites put the page's own title there.
+Headers and footers stay: some sites put the page's title there.
 """
 
 
@@ -95,7 +93,7 @@ _NUMBERED = ("linenos", "gutter", "lntd")
 _CELL = r"(?:[^<]|<(?!/?(?:table|td|tr)\b))*+"
 
 
-# Nothing here goes back over what it has passed: the page may have been written to make it.
+# Possessive quantifiers prevent backtracking: a page could be written to make the regex slow.
 _NUMBERS_BESIDE = re.compile(
     r"<table\b[^>]*+>\s*+(?:<tbody\b[^>]*+>\s*+)?<tr\b[^>]*+>\s*+"
     rf"<td\b(?=[^>]*?\b(?:linenos|gutter|lntd)\b)[^>]*+>{_CELL}</td>\s*+<td\b[^>]*+>({_CELL})</td>\s*+"
@@ -121,17 +119,17 @@ def convert_html(html: str, form: WebPageFormat, address: str = "") -> str:
     from html_to_markdown import ConversionError, convert
 
     if any(name in html for name in _NUMBERED):
-        # A sample beside its line numbers is a table to a converter, and would lose its line ends in it.
+        # Code next to its line numbers is a table for the converter, and would lose its line breaks.
         html = _NUMBERS_BESIDE.sub(r"<div>\1</div>", html)
     try:
-        # A NUL is nothing in a page, and many of them a binary file to the converter.
+        # NULs mean nothing in a page, and many of them make the converter reject it as binary.
         return convert(html.replace("\0", ""), _options(form, address)).content or ""
     except ConversionError as problem:
         raise UnconvertiblePage(str(problem)) from problem
 
 
 def html_title(html: str) -> str:
-    """Give the content of the `<title>` element of a page; empty when there is none."""
+    """Return the content of the `<title>` element of a page; empty if there is none."""
     found = _TITLE.search(html, 0, _HEAD_CHARS)
     return " ".join(unescape(found[1]).split()) if found else ""
 
@@ -146,7 +144,7 @@ def _shared(form: WebPageFormat) -> "ConversionOptions":
     from html_to_markdown import ConversionOptions, InlineDataMedia, OutputFormat, PreprocessingOptions
 
     return ConversionOptions(
-        # Its own idea of navigation takes the header of an article away, and the title in it.
+        # The converter's navigation filter would remove an article's header, with its title.
         preprocessing=PreprocessingOptions(enabled=False),
         output_format=OutputFormat.PLAIN if form == "text" else OutputFormat.MARKDOWN,
         exclude_selectors=_LEFT_OUT,
@@ -163,5 +161,5 @@ def _options(form: WebPageFormat, address: str) -> "ConversionOptions":
 
 
 def without_tags(text: str) -> str:
-    """Remove HTML tags and entities from a line of text, such as a snippet of a search engine."""
+    """Remove HTML tags and decode entities in a line of text, such as a search engine's snippet."""
     return unescape(_TAG.sub("", text))

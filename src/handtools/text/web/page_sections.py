@@ -1,7 +1,4 @@
-"""Sections of a page's text, its table of contents, and portions of it that fit a budget.
-
-ADR 92.
-"""
+"""Sections of a page's text, its table of contents, and portions that fit a budget."""
 
 import hashlib
 import re
@@ -14,7 +11,7 @@ from handtools.text.token_estimate import estimate_tokens
 MENTION_CONTEXT_LINES = 2
 SECTION_TITLE_CHARS = 100
 MAX_SECTIONS = 5_000
-"""Most sections that are told apart: a page may have more headings than words."""
+"""Most sections that are listed: a malicious page may consist of nothing but headings."""
 HEADING_LINE_CHARS = 1_000
 """How many characters of a line are examined for a heading: the regexes backtrack."""
 MOST_CHARS_PER_TOKEN = 16
@@ -29,7 +26,7 @@ _CURSOR = re.compile(r"(\d{1,8})\.([0-9a-f]{8})")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a Markdown text: a heading and all below it, down to the next of its level or above."""
+    """A section of a Markdown text: a heading and the text up to the next one of its level or above."""
 
     level: int
     title: str
@@ -46,10 +43,10 @@ class PagePortion:
 
 
 def sections(text: str) -> list[Section]:
-    """List the sections of a Markdown text in order, nested ones too; headings in code blocks do not count."""
+    """List the sections of a Markdown text in order, with nested ones; skip headings in code blocks."""
     heads = list(_heads(text))
     ends = [len(text)] * len(heads)
-    # Those that are still open, outermost first.
+    # Indexes of the sections that are still open, outermost first.
     waiting: list[int] = []
     for index, (level, _, start) in enumerate(heads):
         while waiting and heads[waiting[-1]][0] >= level:
@@ -61,7 +58,7 @@ def sections(text: str) -> list[Section]:
 
 
 def section_titled(found: Sequence[Section], title: str) -> Section | None:
-    """Find a section by title: equal, else beginning with it, else containing it; None when there is none."""
+    """Find a section whose title equals `title`, or else begins with it, or else contains it; or None."""
     wanted = _plain(title)
     for fits in (str.__eq__, str.startswith, str.__contains__):
         for section in found:
@@ -86,7 +83,7 @@ def table_of_contents(text: str, found: Sequence[Section], *, most: int) -> str:
 
 
 def passages_mentioning(text: str, wanted: str) -> list[str]:
-    """Give the passages in which some words occur, each with lines around it and the title of its section."""
+    """Return the passages that contain some words, each with surrounding lines and its section title."""
     lines = text.split("\n")
     low = wanted.casefold()
     hits = [index for index, line in enumerate(lines) if low in line.casefold()]
@@ -102,7 +99,7 @@ def passages_mentioning(text: str, wanted: str) -> list[str]:
 
 
 def portion_that_fits(text: str, start: int, tokens: int) -> PagePortion:
-    """Give as many whole lines from an offset as fit a number of tokens; at least a part of one line."""
+    """Return as many whole lines from an offset as fit a number of tokens; at least part of one line."""
     most = min(start + tokens * MOST_CHARS_PER_TOKEN, len(text))
     if most == len(text) and estimate_tokens(text[start:]) <= tokens:
         return PagePortion(text[start:], len(text))
@@ -124,20 +121,23 @@ def estimate_page_tokens(text: str) -> int:
 
 
 def page_cursor(text: str, offset: int) -> str:
-    """Make the cursor for continuing this text at an offset; it carries a digest of the text."""
+    """Make the cursor for continuing this text at an offset; it contains a digest of the text."""
     return f"{offset}.{_digest(text)}"
 
 
 def parse_page_cursor(text: str, given: str) -> tuple[int, bool]:
-    """Parse a cursor of `page_cursor`; give the offset, and whether the text is unchanged. Raises `ValueError`."""
+    """Parse a cursor from `page_cursor`.
+
+    Returns the offset, and whether the text is unchanged. Raises `ValueError`.
+    """
     match = _CURSOR.fullmatch(given.strip())
     if match is None:
-        raise ValueError("this is no cursor that a page ended with")
+        raise ValueError("this is not a cursor from a previous page")
     return min(int(match[1]), len(text)), match[2] == _digest(text)
 
 
 def _heads(text: str) -> Iterator[tuple[int, str, int]]:
-    """The level, title and offset of the first headings outside of code blocks."""
+    """Yield the level, title and offset of each heading outside code blocks, up to `MAX_SECTIONS`."""
     fence, found = "", 0
     for row in _HEAD_OR_FENCE.finditer(text):
         line = row[0]
@@ -155,7 +155,7 @@ def _heads(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _titles(lines: Sequence[str]) -> list[str]:
-    """Give for each line of a Markdown text the title of the section that it is in."""
+    """Return for each line of a Markdown text the title of its section."""
     heads = {at: title for _, title, at in _heads("\n".join(lines))}
     titles, current, at = [], "", 0
     for line in lines:

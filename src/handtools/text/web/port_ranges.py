@@ -1,4 +1,4 @@
-"""Lists of TCP ports as a person writes them: `3000`, or `8000-8999`."""
+"""Lists of TCP ports and port ranges in configuration: `3000`, or `8000-8999`."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ class BadPort(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PortRanges:
-    """Ports, as ranges that include both of their ends."""
+    """Ports as ranges, with both ends included."""
 
     ranges: tuple[tuple[int, int], ...]
 
@@ -33,5 +33,5 @@ def _range(entry: str) -> tuple[int, int]:
     first = int(match[1]) if match else 0
     last = int(match[2] or first) if match else 0
     if not 0 < first <= last <= MOST_PORT:
-        raise BadPort(f"`{entry}` is no port: write `3000`, or `8000-8999` for a range.")
+        raise BadPort(f"`{entry}` is not a port. Use for example `3000`, or `8000-8999` for a range.")
     return first, last

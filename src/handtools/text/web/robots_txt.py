@@ -8,13 +8,13 @@ _LINE = re.compile(r"[ \t]*([A-Za-z-]+)[ \t]*:[ \t]*([^#\r\n]*)")
 
 
 def robots_allow(text: str, agent: str, path: str) -> bool:
-    """Whether robots.txt allows a user agent to fetch a path: the longest rule decides, on a tie it is allowed."""
+    """Whether robots.txt allows an agent to fetch a path; the longest rule decides, on a tie `allow`."""
     rules = [(len(rule), allowed) for rule, allowed in _rules(text, agent) if _matches(rule, path)]
     return max(rules, default=(0, True))[1]
 
 
 def _rules(text: str, agent: str) -> list[tuple[str, bool]]:
-    """Give the rules of all groups that name the agent; if none does, of the groups for `*`."""
+    """Return the rules of all groups that name the agent; if none does, the rules of the groups for `*`."""
     groups = list(_groups(text[:MOST_ROBOTS_CHARS]))
     ours = [rule for names, rules in groups if agent.lower() in names for rule in rules]
     named = any(agent.lower() in names for names, _ in groups)

@@ -1,7 +1,4 @@
-"""URLs, parsed strictly and normalized, so that no later parser can find another host in the same text.
-
-ADR 90.
-"""
+"""Strict parsing and normalization of URLs, so that no later parser finds another host in the same text."""
 
 import re
 from dataclasses import dataclass, replace
@@ -25,16 +22,16 @@ _UNFIT = re.compile(
 )
 _MOST_NAME = 253
 _KEPT = "!#$%&'()*+,/:;=?@[]~-._|^{}`\"<>"
-"""Characters after the host that are not percent-encoded again: everything in ASCII, as the server wrote it."""
+"""Characters after the host that are not percent-encoded again: ASCII stays as the server wrote it."""
 
 
 class BadUrl(ValueError):
-    """Raised for text that is no URL which can be fetched; the message is a sentence."""
+    """Raised for text that is not a URL that can be fetched; the message is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A parsed http or https URL in normal form: host in lower-case ASCII or an IP address, no credentials."""
+    """A parsed http or https URL in normal form: a lower-case ASCII host or IP address, no credentials."""
 
     scheme: str
     host: str
@@ -45,7 +42,7 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """Host and port as for the `Host` header: the default port is left out."""
+        """Host and port as in the `Host` header, without the default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -56,33 +53,33 @@ class Url:
     def joined(self, reference: str) -> "Url":
         """Resolve a link or redirect found at this URL; raises `BadUrl`."""
         if _UNFIT.search(reference):
-            raise BadUrl("It sends us to an address with spaces, backslashes or invisible characters.")
+            raise BadUrl("It redirects to a URL with spaces, backslashes or invisible characters.")
         try:
             return parse_url(urljoin(str(self), reference))
         except BadUrl:
             raise
         except ValueError:
-            raise BadUrl("It sends us to what is no address.") from None
+            raise BadUrl("It redirects to an invalid URL.") from None
 
     def at(self, rest: str) -> "Url":
-        """Give the URL of another path on the same server."""
+        """Return the URL of another path on the same server."""
         return replace(self, rest=rest, fragment="")
 
 
 def parse_url(text: str) -> Url:
-    """Parse a URL that a person or a server wrote; raises `BadUrl`."""
+    """Parse a URL from a user or a server; raises `BadUrl`."""
     if len(text) > MOST_URL_CHARS:
         raise BadUrl(f"It is longer than {MOST_URL_CHARS:,} characters.")
     if _UNFIT.search(text.strip(" ")):
-        raise BadUrl("It holds spaces, backslashes or invisible characters.")
+        raise BadUrl("It contains spaces, backslashes or invisible characters.")
     found = _SHAPE.fullmatch(text.strip(" "))
     if found is None:
         raise BadUrl("It has no scheme: it must begin with https:// or http://.")
     scheme = found["scheme"].lower()
     if scheme not in DEFAULT_PORTS:
-        raise BadUrl(f"`{scheme[:20]}:` is not visited: only https and http are.")
+        raise BadUrl(f"`{scheme[:20]}:` is not supported. Use https or http.")
     if not found["slashes"]:
-        raise BadUrl(f"After `{scheme}:` two slashes and a host must follow.")
+        raise BadUrl(f"`{scheme}:` must be followed by two slashes and a host.")
     host, port = _authority(found["authority"], DEFAULT_PORTS[scheme])
     rest = quote(found["rest"], safe=_KEPT)
     return Url(scheme, host, port, rest if rest.startswith("/") else f"/{rest}", found["fragment"] or "")
@@ -90,13 +87,13 @@ def parse_url(text: str) -> Url:
 
 def _authority(text: str, usual: int) -> tuple[str, int]:
     if "@" in text:
-        raise BadUrl("It holds a user name or a password; such a URL is not visited.")
+        raise BadUrl("It contains a user name or a password, which is not allowed.")
     found = _AUTHORITY.fullmatch(text)
     if found is None:
-        raise BadUrl("Its host and port can't be read.")
+        raise BadUrl("Its host and port can't be parsed.")
     port = int(found["port"]) if found["port"] else usual
     if not 0 < port < 1 << 16:
-        raise BadUrl(f"There is no port {port}.")
+        raise BadUrl(f"{port} is not a valid port.")
     return _host(found["host"]), port
 
 
@@ -104,15 +101,16 @@ def _host(text: str) -> str:
     if text.startswith("["):
         address = ip_literal(text)
         if not isinstance(address, IPv6Address) or "%" in text:
-            raise BadUrl("What is in brackets is not an address.")
+            raise BadUrl("The text in brackets is not an IPv6 address.")
         return str(address)
-    # Small letters and ASCII digits first: a resolver would fold `１２７` to 127 after we had looked.
+    # Normalize to lower case and ASCII digits before the check: a resolver would turn `１２７` into 127 after
+    # it.
     name = normalized_host(text)
     address = ip_literal(name)
     if address is not None:
         return str(address)
     if not name or len(name) > _MOST_NAME or not _NAME.fullmatch(name):
-        raise BadUrl(f"`{text[:80]}` is not the name of a host.")
+        raise BadUrl(f"`{text[:80]}` is not a valid host name.")
     if _NUMERIC_END.fullmatch(name):
-        raise BadUrl(f"`{text[:80]}` looks like an address and is none.")
+        raise BadUrl(f"`{text[:80]}` looks like an address, but is not a valid one.")
     return name

@@ -1,1 +1,1 @@
-"""What the command tools share: the lines about a command that ended."""
+"""Code shared by the command tools: result lines about a finished command."""

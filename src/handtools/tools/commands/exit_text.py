@@ -1,4 +1,4 @@
-"""Lines for the model about a command that ended: the files that it changed, and notes. ADR 165."""
+"""Result lines about a finished command: the files that it changed, and notes."""
 
 from handtools.core.changes import RecordedChanges
 from handtools.core.commands import CommandExit
@@ -7,12 +7,12 @@ from handtools.text.changed_files import ChangedFile, changed_files_text
 
 
 async def changes_and_notes(search: Search, end: CommandExit) -> list[str]:
-    """List the line about changed files, if there are any, and the notes of a command that ended."""
+    """Return the line about changed files, if any, and the notes of a finished command."""
     changed = [] if end.changes is None else [f"Files: {await changes_text(search, end.changes)}."]
     return [*changed, *(f"({note})" for note in end.notes)]
 
 
 async def changes_text(search: Search, changes: RecordedChanges) -> str:
-    """Return what was changed as a sentence without its end; ignored files are only counted."""
+    """Return the changed files as a sentence without its final period; ignored files are only counted."""
     ignored = await search.find_ignored_paths([each.path for each in changes.touched])
     return changed_files_text([ChangedFile(each.action, each.path) for each in changes.touched], ignored)

@@ -1,6 +1,6 @@
-"""Drafts of text files for the editing tools: read, change in memory, then written as one change.
+"""Drafts of text files for the editing tools: read, changed in memory, then written as one change.
 
-Also the error messages and notes for the model about how its text was matched. ADR 30.
+Also the error messages and notes for the model about how its text was matched.
 """
 
 import builtins
@@ -60,7 +60,7 @@ _FAULTS: dict[RefusalCode, type[ToolError]] = {
 def refusal_error(
     refused: EditRefused, where: str = "", *, old: str = "old_string", new: str = "new_string"
 ) -> ToolError:
-    """Convert a refused edit to an error for the model, with the argument names of the tool that it called."""
+    """Convert a refused edit to an error for the model, using the argument names of the tool it called."""
     said = _with_argument_names(without_surrogates(render_refusal(refused)), old, new)
     return _FAULTS.get(refused.code, NoMatch)(where + said)
 
@@ -68,7 +68,7 @@ def refusal_error(
 async def refusal_naming_removing_call(
     history: History, path: str, refused: EditRefused, old: str, where: str
 ) -> ToolError:
-    """Convert a refused edit to an error that also names the recorded call which removed the text."""
+    """Convert a refused edit to an error that also names the recorded call that removed the text."""
     error = refusal_error(refused, where)
     by = (
         await history.find_removing_call(path, convert_line_ends(old, "\n"))
@@ -77,12 +77,12 @@ async def refusal_naming_removing_call(
     )
     if by is not None:
         ago = "the last call" if not by.calls_ago else f"{by.calls_ago + 1} calls ago"
-        error.message += f"\nThis text was there until {by.tool} replaced it ({ago}, {by.call_id})."
+        error.message += f"\nThis text was in the file until {by.tool} replaced it ({ago}, {by.call_id})."
     return error
 
 
 def _with_argument_names(text: str, old: str, new: str) -> str:
-    """Put a tool's argument names into a message, except in fenced blocks, which quote the file."""
+    """Insert a tool's argument names into a message, except in fenced blocks, which quote the file."""
     fence = ""
     rows = text.split("\n")
     for index, row in enumerate(rows):
@@ -94,16 +94,16 @@ def _with_argument_names(text: str, old: str, new: str) -> str:
 
 
 def already_applied_text(done: AlreadyApplied) -> str:
-    """Message for the model when its edit has been made already, with the line."""
+    """Return the message for an edit that is already applied, with its line."""
     shown = without_surrogates(number_lines(done.window.lines[:_MAX_SHOWN_LINES], done.window.line))
-    once_more = "To have it once more, send more of the lines around it."
-    return f"Nothing to do: the change is already there, at {done.where}.\n{shown}\n{once_more}"
+    once_more = "To apply it a second time, include more of the surrounding lines."
+    return f"Nothing to do: the change is already applied at {done.where}.\n{shown}\n{once_more}"
 
 
 def match_note(outcome: EditApplied | AlreadyApplied) -> str:
-    """Sentence on how inexactly the text was matched; empty for an exact match."""
+    """Return a sentence on how the text differed from the match; empty for an exact match."""
     if isinstance(outcome, AlreadyApplied):
-        return f" Nothing to do: the change was already there, at {outcome.where}."
+        return f" Nothing to do: the change was already applied at {outcome.where}."
     return _inexact_match_note(outcome)
 
 
@@ -111,7 +111,7 @@ def _inexact_match_note(applied: EditApplied) -> str:
     if applied.tier == "exact" and not applied.notes:
         return ""
     if applied.tier == "text as last read":
-        said = "The file had changed since you read it; both changes are in it now"
+        said = "The file had changed since you read it; it now contains both changes"
     elif applied.tier == "exact":
         said = "Matched"
     else:
@@ -132,12 +132,12 @@ class Draft:
     origin: str | None = None
     """Path from which the file is moved or copied, or None."""
     same: KnownCommonEnds = KnownCommonEnds()  # noqa: RUF009 — a plain tuple, never changed
-    """Known length of the unchanged start and end of the text, so that large files need no full comparison."""
+    """Known lengths of the unchanged start and end, so that large files need no full comparison."""
 
     @classmethod
     async def read(cls, files: Files, path: str, *, text_only: bool = True) -> Self:
         """Read a file into a draft; raises a tool error if it is not text or too large."""
-        # What can't be edited anyway is not brought into memory: only a patch that removes a file needs all of it.
+        # Don't read files that are too large to edit; only a patch that deletes a file needs all of it.
         before = await files.read(path, size=MAX_EDIT_BYTES + 1 if text_only else None)
         path = files.shown_path(path)
         if is_binary(before):
@@ -160,9 +160,9 @@ class Draft:
     async def replace_old_text(
         self, files: Files | None, old: str, new: str, *, every: bool = False
     ) -> EditOutcome:
-        """Replace `old` by `new` where it matches unambiguously, or everywhere with `every`; return the outcome.
+        """Replace `old` with `new` at its only match, or everywhere with `every`; return the outcome.
 
-        With `files`, the version that the agent last saw helps to match a text that has changed since.
+        With `files`, the version that the agent last read helps to match text that has changed since.
         """
         if self.is_notebook:
             outcome = replace_in_cells(self.body, old, new, every=every)
@@ -187,15 +187,18 @@ class Draft:
 
     @property
     def is_notebook(self) -> bool:
-        """Whether the file is a notebook, which is read and edited by cells."""
+        """Whether the file is a notebook, which is read and edited by cell."""
         return self.path.endswith(NOTEBOOK_SUFFIX) and is_notebook(self.source.body)
 
     def insert(self, line: int, text: str) -> None:
-        """Insert text as a line of its own; raises for a notebook, whose lines are not those that were read."""
+        """Insert text as a separate line.
+
+        Raises for a notebook, whose file lines differ from the lines shown.
+        """
         if self.is_notebook:
             raise InvalidInput(
-                f"`{self.path}` is a notebook: its lines as read are not those of the file.",
-                hint="Replace text of a cell: old_string and new_string as its source reads.",
+                f"`{self.path}` is a notebook: its lines as read differ from the lines of the file.",
+                hint="Replace text in a cell: use its source in old_string and new_string.",
             )
         self.put(insert_lines(self.body, line, text))
 
@@ -204,15 +207,22 @@ class Draft:
         self._text, self.same = body, KnownCommonEnds()
 
     def bytes(self) -> bytes:
-        """Encode the text to the bytes to be written, in the file's encoding and line ends."""
+        """Encode the text to the bytes to be written, in the file's encoding and with its line endings."""
         try:
             return self._spliced() or self.source.encode(self.body)
         except Unencodable as failure:
-            hint = f"Use characters that {self.source.encoding} has, or convert the file to UTF-8 first."
-            raise InvalidInput(f"`{self.path}` can't hold the new text: {failure}.", hint=hint) from failure
+            hint = (
+                f"Use characters that {self.source.encoding} supports, or convert the file to UTF-8 first."
+            )
+            raise InvalidInput(
+                f"`{self.path}` can't encode the new text: {failure}.", hint=hint
+            ) from failure
 
     def _spliced(self) -> builtins.bytes | None:
-        """Build the new bytes from the unchanged ends and the encoded middle; None for multi-byte encodings."""
+        """Build the new bytes from the unchanged ends and the encoded middle.
+
+        None for multi-byte encodings.
+        """
         now, before = self._text, self.before
         if isinstance(now, str) or before is None or now.text is not self.source.body:
             return None
@@ -222,11 +232,11 @@ class Draft:
         return b"".join((around[: now.start], self.source.encode(now.new), around[now.end :]))
 
     def change(self) -> Change:
-        """Return the file change to apply; raises if it would leave a notebook that no program can open."""
+        """Return the file change to apply; raises if the result would not be a valid notebook."""
         if self.before is not None and self.is_notebook and not is_notebook(self.body):
             raise InvalidInput(
-                f"`{self.path}` would no longer be a notebook.",
-                hint="Use `edit`: it replaces text in the source of a cell.",
+                f"`{self.path}` would no longer be a valid notebook.",
+                hint="Use `edit`, which replaces text in the source of a cell.",
             )
         return Change.of(self.path, before=self.before, after=self.bytes(), mode=self.mode)
 
@@ -277,11 +287,11 @@ class DraftSet:
         return self.drafts[key]
 
     async def create(self, path: str, body: str, source: DecodedText | None = None) -> Draft:
-        """Draft a new file; raises if one exists, unless an earlier step removed it."""
+        """Draft a new file; raises if the path exists, unless an earlier step removed it."""
         key = await self._key(path)
         gone = self.removed.pop(key, None)
         if key in self.drafts or (gone is None and await self.files.facts(key) is not None):
-            raise AlreadyExists(f"`{path}` exists already.", hint="Update it, or choose another path.")
+            raise AlreadyExists(f"`{path}` already exists.", hint="Update it, or choose another path.")
         before = gone.before if gone else None
         draft = Draft(key, before, source or (gone.source if gone else _PLAIN), body)
         self.drafts[key] = draft
@@ -294,12 +304,12 @@ class DraftSet:
         self._refuse_removed(path, key)
         draft = self.drafts.pop(key, None) or await Draft.read(self.files, key, text_only=False)
         if draft.before is None:
-            raise InvalidInput(f"`{path}` is made and removed in the same call.", hint="Leave both out.")
+            raise InvalidInput(f"`{path}` is created and deleted in the same call.", hint="Leave both out.")
         self.removed[key] = draft
         return draft
 
     async def move(self, path: str, target: str, *, keep: bool = False) -> Draft:
-        """Draft a move of a file to another path with its encoding and mode, or with `keep` a copy."""
+        """Draft a move of a file to another path with its encoding and mode; with `keep`, draft a copy."""
         self._refuse_link(path)
         draft = await self.open(path)
         facts = await self.files.facts(path)
@@ -319,13 +329,13 @@ class DraftSet:
         gone = [Change.of(path, before=draft.before, after=None) for path, draft in self.removed.items()]
         written = [draft.change() for draft in self.drafts.values() if draft.is_changed]
         if not gone and not written:
-            message = "Nothing was written: every file is already as the call would leave it."
-            raise InvalidInput(message, hint="Go on if that is what you wanted.")
+            message = "Nothing was written: every file already has the requested content."
+            raise InvalidInput(message, hint="Continue if that is what you wanted.")
         return ChangeSet((*gone, *written), note)
 
     def diff(self) -> str:
         """Return one unified diff of all drafts."""
-        # What was moved is told by where it went.
+        # A moved file is shown at its new path.
         moved = {draft.origin for draft in self.drafts.values()}
         gone = (
             unified_diff(path, draft.source.body, None)
@@ -333,22 +343,22 @@ class DraftSet:
             if path not in moved
         )
         pieces = [*(draft.diff() for draft in self.drafts.values()), *map(_shown, gone)]
-        # A rename without hunks ends where git's next header stands: what has no such header comes before it.
+        # Diffs without a git header go first: after a hunkless rename they would be read as part of it.
         return "".join(sorted(pieces, key=lambda piece: piece.startswith("diff --git ")))
 
     def _refuse_removed(self, path: str, key: str) -> None:
         if key in self.removed:
-            message = f"`{path}` is removed earlier in the same call."
-            raise NotFound(message, hint="Leave one of the two out.")
+            message = f"`{path}` is deleted earlier in the same call."
+            raise NotFound(message, hint="Leave out one of the two.")
 
     def _refuse_link(self, path: str) -> None:
-        """Raise if a path is a symbolic link, so that the link's target is not deleted or moved in its place."""
+        """Raise if a path is a symlink, so that its target is not deleted or moved instead."""
         folder, _, name = path.rpartition("/")
         above = self.files.shown_path(folder) if folder else "."
         file = self.files.shown_path(path)
         if name not in ("", ".", "..") and file != (name if above == "." else f"{above}/{name}"):
-            hint = "Name the file itself, or move and delete the link with a command such as mv or rm."
-            raise WrongKind(f"`{path}` is a link to `{file}`.", hint=hint)
+            hint = "Use the path of the file itself, or move or delete the symlink with mv or rm."
+            raise WrongKind(f"`{path}` is a symlink to `{file}`.", hint=hint)
 
     async def _key(self, path: str) -> str:
         """Return the normalized path, so that each file has one draft."""

@@ -1,7 +1,4 @@
-"""Conversation with the model of `edit_agent`: applies its edits as they stream in and retries those that fail.
-
-ADR 97.
-"""
+"""Conversation with the model of `edit_agent`: applies edits as they stream in and retries failed ones."""
 
 from dataclasses import dataclass, field
 
@@ -32,16 +29,19 @@ from handtools.tools.editing.drafts import Draft, refusal_error
 MAX_EDIT_AGENT_ROUNDS = 5
 MAX_WHOLE_FILE_LINES = 2_000
 MAX_WHOLE_FILE_TOKENS = 30_000
-"""Larger files are shown as an outline and the parts that the instructions seem to mean."""
+"""Larger files are shown as an outline and the parts that the instructions seem to refer to."""
 MAX_PROMPT_FILE_LINES = 1_200
 MAX_ANSWER_CHARS = 1_000_000
 
-_EDIT_DIRECTLY_HINT = "Nothing was written. Say it more precisely, or use `edit`."
+_EDIT_DIRECTLY_HINT = "Nothing was written. Give more precise instructions, or use `edit`."
 
 
 @dataclass(slots=True)
 class EditAgentSession:
-    """One conversation of the edit agent with its model; the file is written only after every edit fits."""
+    """One conversation of the edit agent with its model.
+
+    The file is written only after every edit matches.
+    """
 
     model: ModelCallback
     draft: Draft
@@ -52,7 +52,7 @@ class EditAgentSession:
     rounds: int = 0
     made: list[OldNewPair] = field(default_factory=list)
     there: int = 0
-    """Number of edits whose result was in the file already."""
+    """Number of edits that were already applied."""
     _wanted: list[LineRange] = field(default_factory=list)
     _marks: AnswerTags = field(init=False)
 
@@ -60,7 +60,7 @@ class EditAgentSession:
         self._marks = AnswerTags.absent_from(self.draft.body, self.instructions)
 
     async def run_rounds(self) -> None:
-        """Ask the model, in up to `MAX_EDIT_AGENT_ROUNDS` rounds, until all its edits apply and it is done."""
+        """Ask the model, for up to `MAX_EDIT_AGENT_ROUNDS` rounds, until all its edits apply."""
         open_points: list[str] = []
         for self.rounds in range(1, MAX_EDIT_AGENT_ROUNDS + 1):
             open_points = await self._ask(self._so_far(open_points))
@@ -69,14 +69,17 @@ class EditAgentSession:
         else:
             last = open_points[-1]
             raise NoMatch(
-                f"After {MAX_EDIT_AGENT_ROUNDS} questions the model's edits do not fit. {last}",
+                f"After {MAX_EDIT_AGENT_ROUNDS} rounds the model's edits still don't match. {last}",
                 hint=_EDIT_DIRECTLY_HINT,
             )
         if not (self.made and self.draft.is_changed) and not self.there:
             raise InvalidInput("The model made no edit.", hint=_EDIT_DIRECTLY_HINT)
 
     async def land(self, files: Files, note: str) -> None:
-        """Write all edits as one change; if the file changed meanwhile, reapply them to its new content."""
+        """Write all edits as one change.
+
+        If the file changed in the meantime, reapply them to its new content.
+        """
         if not self.draft.is_changed:
             return
         if self.draft.before is not None:
@@ -91,12 +94,12 @@ class EditAgentSession:
                 None, old_string_with_line_end(fresh.body, pair.old, pair.new), pair.new
             )
             if isinstance(outcome, EditRefused):
-                where = "Nothing was written. The file was changed meanwhile: "
+                where = "Nothing was written. The file changed in the meantime: "
                 raise refusal_error(outcome, where, old="the old text", new="the new text")
         self.draft = fresh
 
     async def _ask(self, so_far: list[str]) -> list[str]:
-        """Stream one answer of the model and apply its edits; return the problems that are left."""
+        """Stream one response of the model and apply its edits; return the remaining problems."""
         asked = edit_prompt(self._sight(), self.instructions, self._marks, before=so_far)
         stream, chars, open_points = EditStreamParser(self._marks), 0, list[str]()
         answer = self.model(asked)
@@ -105,7 +108,7 @@ class EditAgentSession:
                 chars += len(text)
                 if chars > MAX_ANSWER_CHARS:
                     raise TooLarge(
-                        f"The model's answer has over {MAX_ANSWER_CHARS:,} characters.",
+                        f"The model's response has over {MAX_ANSWER_CHARS:,} characters.",
                         hint=_EDIT_DIRECTLY_HINT,
                     )
                 for piece in stream.feed(text):
@@ -113,11 +116,11 @@ class EditAgentSession:
                 if not stream.why_incomplete():
                     break
         left = stream.why_incomplete()
-        # Lines that were asked for end an answer too.
+        # A request for more lines also ends a response.
         return open_points or ([f"Not finished: {left}. Write what is missing."] if left else [])
 
     async def _take(self, piece: EditAnswerEvent) -> list[str]:
-        """Process one part of the model's answer; return its problems as messages for the model."""
+        """Process one part of the model's response; return its problems as messages for the model."""
         if isinstance(piece, OldTextComplete):
             self._announce(piece.old)
         elif isinstance(piece, OldNewPair):
@@ -145,15 +148,15 @@ class EditAgentSession:
             return [f"Refused:\n{self._marks.render_edit(pair.old, pair.new)}\n{why}"]
         if isinstance(outcome, AlreadyApplied):
             self.there += 1
-            self.say(f"{self.draft.path}: an edit was already there, at {outcome.where}\n")
+            self.say(f"{self.draft.path}: an edit was already applied at {outcome.where}\n")
             return []
         self.made.append(pair)
         line = line_number_at(self.draft.body, outcome.spans[0].start)
-        self.say(f"{self.draft.path}: edit {len(self.made)} made at line {line}\n")
+        self.say(f"{self.draft.path}: edit {len(self.made)} applied at line {line}\n")
         return []
 
     def _announce(self, old: str) -> None:
-        """Report as progress which line an edit changes, while its new text is still streaming."""
+        """Report which line an edit changes as progress, while its new text is still streaming."""
         if self.draft.body.count(old) == 1:
             line = line_number_at(self.draft.body, self.draft.body.index(old))
             self.say(f"{self.draft.path}: edit {len(self.made) + 1} goes to line {line}\n")
@@ -163,10 +166,10 @@ class EditAgentSession:
         first = min(max(1, wanted.first), max(1, total))
         last = min(max(first, wanted.last), first + MAX_PROMPT_FILE_LINES - 1, max(1, total))
         self._wanted.append(LineRange(first, last))
-        return f"Lines {first} to {last} are shown now. Go on."
+        return f"Lines {first} to {last} are now shown. Continue."
 
     def _so_far(self, open_points: list[str]) -> list[str]:
-        made = f"{len(self.made)} edits are made, and the file is shown with them; do not write them again."
+        made = f"{len(self.made)} edits are applied, and the file is shown with them; do not repeat them."
         return [made, *open_points] if self.rounds > 1 else []
 
     def _sight(self) -> FileShownInPrompt:

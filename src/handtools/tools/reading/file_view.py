@@ -1,6 +1,6 @@
-"""Views of one file for the `read` tool: numbered lines, outline, fold, symbol, diff, preview, repository map.
+"""Views of one file for the `read` tool: numbered lines, outline, fold, symbol, diff, preview, map.
 
-Text files too large for memory are indexed and read in windows of lines. ADR 21.
+Text files too large for memory are indexed and read in windows of lines.
 """
 
 from dataclasses import dataclass
@@ -101,11 +101,11 @@ MAP_TOKENS = 4_000
 _BINARY_HINT = "Use a tool that understands its format."
 _ENDS = {"\n": "lf", "\r\n": "crlf", "\r": "cr"}
 _UNFOLDED_KINDS = frozenset({"class", "impl", "interface", "namespace", "struct", "trait", "enum"})
-"""Kinds of symbols whose bodies hold more symbols; a folded view keeps them open."""
+"""Kinds of symbols whose bodies contain more symbols; a folded view keeps them open."""
 
 
 class ViewFacts(BaseModel):
-    """Facts about one file, or a part of one, as programs get them."""
+    """Facts about one file, or part of one, for programs."""
 
     path: str
     view: str = "text"
@@ -113,7 +113,7 @@ class ViewFacts(BaseModel):
     end_line: int = 0
     total_lines: int = 0
     clipped: bool = False
-    """Whether lines, pages or pictures that were asked for are left out."""
+    """Whether requested lines, pages or pictures are left out."""
     left_out: str = ""
     encoding: str = ""
     line_end: str = ""
@@ -209,13 +209,15 @@ class FileViewRequest:
         return first, last
 
     def _symbol(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
-        """Show the lines of a named symbol; of all symbols with that name if several."""
+        """Show the lines of a named symbol, or of all symbols with that name."""
         ways = symbols_named(outline.symbols, self.target.symbol)
         if not ways:
             names = [qualified_name(way) for way in symbol_chains(outline.symbols)]
             close = similar_names(self.target.symbol, names)
-            hint = f"Near it: {', '.join(close)}." if close else "Use view=outline to see what it defines."
-            raise NotFound(f"`{facts.path}` defines no `{self.target.symbol}`.", hint=hint)
+            hint = (
+                f"Did you mean {', '.join(close)}?" if close else "Use view=outline to see what it defines."
+            )
+            raise NotFound(f"`{facts.path}` does not define `{self.target.symbol}`.", hint=hint)
         shown, room, whole = [], self.budget.keeping(SHOWN_LINES_NOTE_TOKENS), True
         for way in ways:
             rows = lines[way[-1].start_line - 1 : way[-1].end_line]
@@ -248,7 +250,7 @@ class FileViewRequest:
         note += f'. Read a part with start_line and end_line, or a symbol as "{facts.path}::Name".'
         if outline.broken_lines:
             note += f" The syntax is broken near line {outline.broken_lines[0]}."
-        clipped = bool(left_out) or self.view == "auto"  # then the lines were asked for
+        clipped = bool(left_out) or self.view == "auto"  # auto: the lines themselves were requested
         part = _with_facts(facts, view="outline", left_out="the lines themselves", clipped=clipped)
         return FileViewResult(f"{shown.text}\n{note})", part)
 
@@ -266,7 +268,7 @@ class FileViewRequest:
         """Show the diff from what this agent last read to the current content."""
         seen = await self.ctx.files.last_read_bytes(self.target.path)
         if seen is None:
-            return self._page(facts, lines, "(You have not read this file before, so here it is.)\n")
+            return self._page(facts, lines, "(You have not read this file before; showing all of it.)\n")
         facts = _with_facts(facts, view="changes")
         before = decode(seen).body
         if before == source.body:
@@ -369,15 +371,15 @@ class FileViewRequest:
             ) from None
         except WrongKind as other:
             facts = await self.ctx.files.facts(path)
-            hint = "Only regular files can be read; leave it alone."
+            hint = "Only regular files can be read."
             if facts is not None and facts.kind == "folder":
-                hint = "List it, or read it with view=map to see what its sources define."
+                hint = "List it, or read it with view=map to see its definitions."
             raise WrongKind(other.message, hint=hint) from None
 
 
 def _minified_note(lines: list[str]) -> str:
     size = f"{number_with_noun(len(lines), 'line')}, the longest of {max(map(len, lines)):,} characters"
-    return f"(Minified: {size}; `grep` shows the places around a match.)\n"
+    return f"(Minified: {size}; `grep` shows the text around a match.)\n"
 
 
 def _pictures(found: MediaPreview, part: ViewFacts) -> tuple[Image, ...]:
@@ -406,7 +408,7 @@ def _with_facts(part: ViewFacts, **facts: str | int) -> ViewFacts:
 
 
 def _lines_not_shown(first: int, end: int, total: int) -> str:
-    """Sentence on which lines are not shown."""
+    """Return the ranges of lines that are not shown."""
     gaps = [(1, first - 1), (end + 1, total)]
     return ", ".join(f"lines {start}-{last}" for start, last in gaps if start <= last)
 
@@ -414,15 +416,13 @@ def _lines_not_shown(first: int, end: int, total: int) -> str:
 def _outline_or_error(outline: Outline | None, path: str) -> Outline:
     if outline is None:
         hint = "Read it as text, with start_line and end_line."
-        message = (
-            f"`{path}` can't be parsed: its language is not known here, or it is too hard for its parser."
-        )
+        message = f"`{path}` can't be parsed: its language is not supported, or the parser failed."
         raise InvalidInput(message, hint=hint)
     return outline
 
 
 def flatten_outline(outline: Outline) -> list[OutlineSymbol]:
-    """Convert an outline to the flat list of symbols that views draw."""
+    """Convert an outline to a flat list of symbols for the views."""
     return [_outline_head(len(way) - 1, way[-1]) for way in symbol_chains(outline.symbols)]
 
 

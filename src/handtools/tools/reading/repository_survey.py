@@ -1,7 +1,4 @@
-"""Survey of the source files below a folder: definitions and mentioned words, the input of the repository map.
-
-ADR 21.
-"""
+"""Survey of the source files below a folder: definitions and words, the input of the repository map."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -15,7 +12,7 @@ from handtools.text.truncation import clip_line
 
 MAX_MAPPED_FILES = 1_000
 MAX_SOURCE_BYTES = 300_000
-"""Largest source file in bytes that is surveyed; larger ones are generated or data."""
+"""Largest source file in bytes that is surveyed; larger ones are usually generated or data."""
 DEFINITION_LINE_CHARS = 120
 _BATCH = 50
 _DEFINING: frozenset[SymbolKind] = frozenset(
@@ -34,8 +31,9 @@ class DefinitionSurvey:
 
 
 async def survey_repository(search: Search, syntax: Syntax, root: str) -> DefinitionSurvey:
-    """Parse the source files below a folder in batches and collect definitions and words; hidden files are
-    left out.
+    """Parse the source files below a folder in batches and collect definitions and words.
+
+    Skips hidden files.
     """
     found = await search.paths(SearchScope(root=root), wanted="file", most=MAX_MAPPED_FILES)
     small = sorted(entry.path for entry in found.found if (entry.bytes or 0) <= MAX_SOURCE_BYTES)

@@ -1,1 +1,1 @@
-"""Code shared by the search tools: hits ranked, paged and shown with their enclosing symbols."""
+"""Code shared by the search tools: ranks, pages and shows hits with their enclosing symbols."""

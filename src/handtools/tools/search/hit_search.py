@@ -1,7 +1,4 @@
-"""What a search asks for, and its running: text, a syntactic role, a structural pattern; why nothing was found.
-
-ADR 10.
-"""
+"""Search requests for text, syntactic roles or structural patterns, and reasons for empty results."""
 
 import re
 from collections import Counter
@@ -19,7 +16,7 @@ from handtools.tools.search.ranked_hits import MAX_COUNTED_FILES, RANKING_BLOCK,
 MAX_PARSED_HITS = 1_000
 """Most hits that are parsed to find those with a syntactic role."""
 EMPTY_RESULT_PROBE_SECONDS = 0.25
-"""Time limit in seconds of each search that explains an empty result: nobody asked for it, and somebody waits."""
+"""Time limit in seconds of each search that explains an empty result; short, since it was not requested."""
 MAX_PARSED_FILES = 300
 """Most files that are parsed for a structural pattern."""
 MAX_MATCH_LINES = 6
@@ -39,7 +36,7 @@ class HitQuery:
     kind: SyntaxRole | None = None
 
     async def hits(self, search: Search, syntax: Syntax, *, most: int) -> Hits:
-        """Search and return up to `most` hits sorted by path; searches by syntax return all that were parsed."""
+        """Search and return up to `most` hits sorted by path; syntax searches return all parsed hits."""
         if self.shape:
             return await _structural_hits(search, syntax, self.patterns.patterns, self.scope)
         if self.kind is not None:
@@ -62,7 +59,7 @@ async def why_no_hits(search: Search, asked: HitQuery) -> list[str]:
         return []
     if kind is not None:
         others = await _hits_elsewhere(
-            search, patterns, scope, f"that the parser does not take for a {kind} (kind)"
+            search, patterns, scope, f"that the parser does not classify as a {kind} (kind)"
         )
         if others:
             return others
@@ -72,7 +69,7 @@ async def why_no_hits(search: Search, asked: HitQuery) -> list[str]:
             replace(scope, hidden=True, ignored=True),
         ),
         "when case is ignored (case_sensitive=false)": (replace(patterns, case_sensitive=False), scope),
-        "outside of `include`": (patterns, replace(scope, include=())),
+        "outside `include`": (patterns, replace(scope, include=())),
     }
     notes = []
     for where, (other, there) in wider.items():
@@ -88,7 +85,7 @@ async def _hits_elsewhere(
         patterns, replace(scope, timeout=EMPTY_RESULT_PROBE_SECONDS), most=RANKING_BLOCK
     )
     if not found.hits:
-        return [f"There may be some {where}: that search was cut short."] if found.gaps.timed_out else []
+        return [f"There may be some {where}: that search timed out."] if found.gaps.timed_out else []
     unsure = "more than " if found.gaps.capped else "at least " if found.gaps.timed_out else ""
     return [f"There {inflect_for_number(len(found.hits), 'is')} {unsure}{len(found.hits)} {where}."]
 
@@ -118,7 +115,7 @@ async def _structural_hits(
     words = [max(_WORD.findall(_HOLE.sub(" ", one)), key=len, default="") for one in patterns]
     if not all(words):
         hint = "Write `open($FILE)`, not only `$CALL($FILE)`."
-        raise InvalidInput("A structural pattern needs a word to look for.", hint=hint)
+        raise InvalidInput("A structural pattern needs a literal word.", hint=hint)
     literal = SearchPatterns(patterns=tuple(words), literal=True)
     files = await search.tallies(literal, scope, most=MAX_PARSED_FILES)
     sources = await search.read([tally.path for tally in files.tallies])
@@ -131,7 +128,7 @@ async def _structural_hits(
             try:
                 matches = await syntax.structural(path, data, pattern)
             except InvalidInput as refusal:
-                # What is no code in one language may be in the next.
+                # A pattern that is invalid in one language may be valid in another.
                 refusals[pattern] = refusal
                 continue
             if matches is not None:

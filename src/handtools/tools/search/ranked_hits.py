@@ -1,7 +1,4 @@
-"""Search hits ranked, paged, and shown with the symbols around them.
-
-ADR 10, 223.
-"""
+"""Ranks and pages search hits, and shows them with their enclosing symbols."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +19,7 @@ from handtools.text.search.result_pages import SearchCursor
 from handtools.text.token_estimate import estimate_tokens
 
 RANKING_BLOCK = 100
-"""Hits are ranked within blocks of this many, so that the first page needs no complete search."""
+"""Hits are ranked in blocks of this size, so that the first page does not need a complete search."""
 MAX_COUNTED_FILES = 10_000
 """Most files whose matches are counted."""
 
@@ -47,7 +44,7 @@ class HitPage(Generic[T]):
     start: int
     """Number of results before this page."""
     moved: bool
-    """Whether the results changed since the page before."""
+    """Whether the results changed since the previous page."""
     keys: list[str]
     block: int
     """Offset of the ranking block in which the page starts."""
@@ -61,7 +58,10 @@ class HitPage(Generic[T]):
 
 
 def hits_needed(offset: int, cursor: SearchCursor | None, limit: int) -> int:
-    """Return how many hits a page needs; with a cursor one block more, in case hits were added."""
+    """Return the number of hits that a page needs.
+
+    With a cursor, one block more in case hits were added.
+    """
     if cursor is None:
         return -(-(offset + limit) // RANKING_BLOCK) * RANKING_BLOCK
     return (cursor.block + 1 - (-(cursor.shown + limit) // RANKING_BLOCK)) * RANKING_BLOCK
@@ -123,7 +123,10 @@ def _hit_keys(hits: Sequence[Hit]) -> list[str]:
 
 
 def rank_hits(hits: Sequence[Hit], root: str) -> list[Hit]:
-    """Rank hits: sources before tests, defining files before using ones; the order is deterministic."""
+    """Rank hits: source files before tests, defining files before other files.
+
+    The order is deterministic.
+    """
     start = 0 if root in {"", "."} else len(root) + 1
     files: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -168,7 +171,10 @@ def hits_text(seen: Sequence[HitInContext]) -> str:
 
 
 def hits_text_within(seen: Sequence[HitInContext], tokens: int) -> tuple[str, int]:
-    """Format as many hits as fit into a token budget, at least one; return the text and the number shown."""
+    """Format as many hits as fit into a token budget, at least one.
+
+    Return the text and the number shown.
+    """
     text, count = "", 0
     for some in _smaller_selections(seen):
         text, count = hits_text(some), len(some)

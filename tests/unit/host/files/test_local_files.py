@@ -421,7 +421,7 @@ def test_a_name_that_nobody_would_write_is_listed_and_read(tmp_path, name):
 def test_in_a_workspace_given_through_a_link_a_path_is_refused_for_what_is_wrong_with_it(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    with pytest.raises(OutsideWorkspace, match="holds a backslash"):
+    with pytest.raises(OutsideWorkspace, match="contains a backslash"):
         LocalFiles(tmp_path / "link").locate(f"{tmp_path}/link/a\\b")
 
 

@@ -116,7 +116,7 @@ def test_two_replacements_around_the_swap_lose_neither(files, tmp_path, interlop
     (tmp_path / "a").write_bytes(b"old")
     interloper("exchange", renames_over(tmp_path / "a", b"first"))
     interloper("exchange", renames_over(tmp_path / "a", b"second"), turn=2)
-    with pytest.raises(Stale, match="kept beside it") as refusal:
+    with pytest.raises(Stale, match="its version is kept as") as refusal:
         perform(files, EDIT)
     found = contents(tmp_path)
     assert sorted(found.values()) == [b"first", b"second"]
@@ -171,7 +171,7 @@ def test_whoever_writes_before_theirs_is_back_is_kept_in_sight(tmp_path, interlo
     append = appends(tmp_path / "a", b"+more")
     interloper("exchange", renames_over(tmp_path / "a", b"theirs"))
     interloper("exchange", append, when="after")
-    with pytest.raises(Stale, match="kept beside it"):
+    with pytest.raises(Stale, match="its version is kept as"):
         perform(LocalFiles(tmp_path), EDIT)
     append.done()
     assert sorted(contents(tmp_path).values()) == [b"new+more", b"theirs"]
@@ -275,7 +275,7 @@ def test_a_file_replaced_before_and_created_after_a_deletion_loses_neither(files
     (tmp_path / "a").write_bytes(b"old")
     interloper("move_new", renames_over(tmp_path / "a", b"first"))
     interloper("move_new", lambda: (tmp_path / "a").write_bytes(b"second"), when="after")
-    with pytest.raises(Stale, match="kept beside it"):
+    with pytest.raises(Stale, match="its version is kept as"):
         perform(files, DELETE)
     found = contents(tmp_path)
     assert found.pop("a") == b"second"

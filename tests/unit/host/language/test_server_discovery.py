@@ -57,7 +57,7 @@ def test_the_nearest_project_counts_and_none_above_the_workspace(place):
 
 def test_without_a_project_no_server_is_used_and_the_reason_is_given(place):
     assert names(place, "a.py") == []
-    assert "is in no project" in finder(place).missing_server_sentence("a.py")
+    assert "is not in a project" in finder(place).missing_server_sentence("a.py")
     (place[0] / ".git").mkdir()
     assert names(place, "a.py") == ["pyright"]
 

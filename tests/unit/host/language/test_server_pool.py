@@ -27,7 +27,7 @@ class Running:
     alive: bool = True
     fault: str = ""
 
-    async def stop(self, why="it was ended"):
+    async def stop(self, why="it was stopped"):
         self.alive = False
 
 
@@ -57,7 +57,7 @@ async def test_what_is_lost_to_the_end_is_not_started_again():
     pool = ServerPool()
     seat = await started(pool, "a")
     await pool.close()
-    with pytest.raises(ServerNotReady, match="it was ended"):
+    with pytest.raises(ServerNotReady, match="it was stopped"):
         await pool.client(seat, time.monotonic() + 60)
     assert seat.client is None
 
@@ -109,7 +109,7 @@ async def test_one_that_does_not_start_is_tried_again_later_each_time_and_then_p
         pauses.append(round(seat.again_at - time.monotonic()))
     assert pauses == [0, 1, 4, 300]
     assert len(tries) == 4
-    with pytest.raises(ServerNotReady, match="given up for some minutes"):
+    with pytest.raises(ServerNotReady, match="disabled for some minutes"):
         await pool.client(seat, time.monotonic() + 60)
     assert len(tries) == 4
     await pool.close()
@@ -118,7 +118,7 @@ async def test_one_that_does_not_start_is_tried_again_later_each_time_and_then_p
 async def test_one_that_ended_is_started_again_at_once():
     pool = ServerPool()
     seat = await started(pool, "a")
-    seat.client.alive, seat.client.fault = False, "it ended"
+    seat.client.alive, seat.client.fault = False, "it exited"
     again = await pool.client(seat, time.monotonic() + 60)
     assert again.alive
     await pool.close()

@@ -241,7 +241,7 @@ async def test_a_notebook_that_is_none_can_still_be_read_as_text():
     for data in (b'{"no": "cells"}', b"[1]", b'{"cells": [null]}'):
         result = await read("a.ipynb", data)
         assert result.fault.code == "wrong_kind"
-        assert "its cells are not where they belong" in result.text
+        assert "its cells have an unexpected structure" in result.text
         assert "view=text" in result.text
 
 
@@ -288,12 +288,12 @@ async def test_a_name_in_an_archive_can_not_look_like_another_entry():
 async def test_one_packed_file_that_is_no_archive_says_what_to_do():
     result = await read("a.log.gz", gzip.compress(b"one line\n"))
     assert result.fault.code == "wrong_kind"
-    assert "unpack it with a command" in result.text
+    assert "decompress it with a command" in result.text
 
 
 def test_an_archive_that_would_unpack_to_too_much_is_left_alone(monkeypatch):
     monkeypatch.setattr(archive_listings, "MOST_UNPACKED_TAR_BYTES", 1000)
-    with pytest.raises(TooLarge, match="unpacks to more"):
+    with pytest.raises(TooLarge, match="decompresses to more"):
         archive_listings.preview("a.tgz", gzip.compress(tarred("w")))
 
 

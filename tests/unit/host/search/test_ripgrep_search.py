@@ -346,7 +346,7 @@ async def test_a_hit_counts_only_if_it_is_in_the_file_that_was_judged(tmp_path):
     search = swapping(tmp_path, f"print({record('d/f', 1, 'TOKEN')!r}, flush=True)")
     found = await hits(search, "TOKEN")
     assert not found.hits
-    assert (found.gaps.unreadable, found.gaps.example) == (1, "d/f: it changed while it was searched")
+    assert (found.gaps.unreadable, found.gaps.example) == (1, "d/f: changed during the search")
 
 
 async def test_a_count_is_of_the_file_that_was_judged(tmp_path):
@@ -559,7 +559,7 @@ async def both_are_found(root, rules):
     search = RipgrepSearch(root)
     found = await hits(search, "needle")
     assert [hit.path for hit in found.hits] == ["deep/hunter1", "deep/hunter2"]
-    assert f"{rules}: an ignore file that is a link is not followed" in found.gaps.notes[0]
+    assert f"{rules}: an ignore file that is a symlink is not followed" in found.gaps.notes[0]
     for wanted in ("file", "any"):
         paths = await search.paths(SearchScope(), wanted=wanted, most=9, admit=everything)
         assert {"deep/hunter1", "deep/hunter2"} <= {entry.path for entry in paths.found}

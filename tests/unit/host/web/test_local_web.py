@@ -122,7 +122,7 @@ async def test_only_fit_addresses_are_gone_to(addresses, fit):
     if fit is not None:
         assert await vetted_addresses(url, lambda *_: addresses, nowhere) == fit
         return
-    with pytest.raises(Denied, match="leads where nobody may go"):
+    with pytest.raises(Denied, match="is not allowed"):
         await vetted_addresses(url, lambda *_: addresses, nowhere)
 
 
@@ -148,7 +148,7 @@ async def test_localhost_belongs_to_nobody_else():
 
 async def test_nobody_there_is_said_in_a_sentence():
     web = LocalWeb(limits=ResponseLimits(connect=2))
-    with pytest.raises(Unreachable, match=r"127\.0\.0\.1 can't be reached"):
+    with pytest.raises(Unreachable, match=r"Can't reach 127\.0\.0\.1"):
         await web.fetch_response(asked("http://127.0.0.1:9/"), opens=anywhere)
 
 

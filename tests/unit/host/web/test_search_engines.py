@@ -169,7 +169,7 @@ async def test_nothing_is_a_result(name, stub):
     result = await searched(name, stub, NONE[name])
     assert result.ok, result.text
     assert result.details.results == []
-    assert "finds nothing" in result.text
+    assert "found nothing" in result.text
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -81,7 +81,7 @@ async def test_a_yes_to_what_has_changed_since_asks_again_and_runs_nothing(chang
     assert again.status == "pending"
     assert desk.commands.ran == []
     assert again.request.fingerprint != asked.request.fingerprint
-    assert again.request.title.startswith("Asked again, it has changed: ")
+    assert again.request.title.startswith("Asked again because it changed: ")
     done = await desk.box.resume("c", replace(YES, fingerprint=again.request.fingerprint))
     assert done.ok
     assert len(desk.commands.ran) == 1
@@ -106,7 +106,7 @@ async def test_a_yes_does_not_reach_a_file_that_was_changed_since(script):
     desk.save("a/x", b"echo evil")
     again = await desk.box.resume("c", YES)
     assert again.status == "pending"
-    assert again.request.title.startswith("Asked again, it has changed: ")
+    assert again.request.title.startswith("Asked again because it changed: ")
     assert "# file: a/x (9 bytes)" in again.request.preview
     assert desk.commands.ran == []
     assert (await desk.box.resume("c", replace(YES, fingerprint=again.request.fingerprint))).ok
@@ -216,8 +216,8 @@ async def test_a_lasting_yes_does_not_cover_the_same_words_live_or_replaced():
 @pytest.mark.parametrize(
     ("left", "reason"),
     [
-        ({"functions": "git () \n{ \n    id\n}\n"}, "`git` is a function or an alias of this session"),
-        ({"aliases": "alias git='id'\n"}, "`git` is a function or an alias of this session"),
+        ({"functions": "git () \n{ \n    id\n}\n"}, "`git` is a function or alias in this session"),
+        ({"aliases": "alias git='id'\n"}, "`git` is a function or alias in this session"),
         ({"exports": {"PATH": '"/w/bin"'}}, "this session has set PATH"),
         ({"exports": {"LD_PRELOAD": '"/w/e.so"'}}, "this session has set LD_PRELOAD"),
     ],
@@ -255,7 +255,7 @@ def test_notes_come_first_and_the_script_last():
         "# unconfined: it can do what you can",
     ]
     assert "# network: ok.example\n" in rows
-    assert rows.index("# look: `rm` deletes") < rows.index("x=1; rm a")
+    assert rows.index("# warning: `rm` deletes") < rows.index("x=1; rm a")
 
 
 def test_a_cut_says_how_many_lines_and_bytes_it_hides():
@@ -309,7 +309,7 @@ def test_our_own_words_fit_on_a_phone():
     for row in asked.split("\n"):
         assert len(row) <= PHONE, row
     assert asked.split("\n")[0] == "bash wants to run live make dev in app"
-    assert asked.split("\n")[2].startswith("Asked: ")
+    assert asked.split("\n")[2].startswith("Reason: ")
 
 
 names = st.text(st.sampled_from("ab\x1b\r\n\u202e\u200b \u00a0\udce9é⏎"), min_size=1, max_size=8)
@@ -407,10 +407,10 @@ def test_the_title_counts_what_it_does_not_name(count, end):
         ),
         (
             ChangeSet((Change("a", Node("file", b"x", None), Node("file", b"x", 0o755)),)),
-            "a: mode as it is -> 0755\n",
+            "a: mode unchanged -> 0755\n",
         ),
         (ChangeSet((Change("d", Node("folder"), None),)), "d: a folder -> nothing\n"),
-        (ChangeSet((Change("l", None, Node("link", b"d")),)), "l: nothing -> a link to d\n"),
+        (ChangeSet((Change("l", None, Node("link", b"d")),)), "l: nothing -> a symlink to d\n"),
         (
             ChangeSet(
                 (
@@ -421,7 +421,7 @@ def test_the_title_counts_what_it_does_not_name(count, end):
                     ),
                 )
             ),
-            "d: a folder with 1 things in it, 1,200 bytes -> nothing\n",
+            "d: a folder with 1 entries, 1,200 bytes -> nothing\n",
         ),
     ],
 )
@@ -432,7 +432,7 @@ def test_the_question_shows_what_it_is_about(effect, text):
 def test_a_change_of_very_many_paths_counts_those_that_it_does_not_name():
     many = [Change(f"f{number}", Node("file", b"12"), None) for number in range(63)]
     shown = effect_preview(ChangeSet(tuple(many))).text
-    assert "# gone: f59 (2 bytes)\n# [… 3 more paths …]\n" in shown
+    assert "# deleted: f59 (2 bytes)\n# [… 3 more paths …]\n" in shown
 
 
 def test_a_very_long_path_has_no_more_than_its_share_of_the_list():

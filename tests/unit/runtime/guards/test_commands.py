@@ -94,7 +94,7 @@ async def test_a_command_of_which_every_change_is_forbidden_still_tells_its_outp
     box, _ = changing({".env": b"TOKEN=1\n"}, Change.of(".env", before=b"TOKEN=1\n", after=b""))
     result = await box.call("bash", {"command": "make"})
     assert result.text.startswith("built\nExit code 0")
-    assert "Held back by rule `private`, and left as it was: `.env`." in result.text
+    assert "Not applied because of rule `private`: `.env`." in result.text
     assert box.workspace.files.files[".env"] == b"TOKEN=1\n"
 
 

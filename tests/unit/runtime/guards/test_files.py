@@ -255,7 +255,7 @@ async def test_an_output_that_is_gone_is_said_to_be_gone(tool, args):
     box = memory_toolbox(tools=EVERYTHING, callbacks=Callbacks(deliver=delivered))
     result = await box.call(tool, args)
     assert result.fault.code == "not_found"
-    assert "no longer kept" in result.text
+    assert "no longer stored" in result.text
 
 
 @tool(effects=("read",), paths=lambda _: ("../outside", "src/setings.py"))
@@ -267,7 +267,7 @@ async def miss(ctx: Context, params: PartParams) -> Result[PartParams]:
 async def test_near_names_are_told_though_another_path_of_the_call_leads_out():
     result = await memory_toolbox({"src/settings.py": b""}, tools=[miss]).call("miss", {})
     assert result.fault.code == "not_found"
-    assert "Near it: src/settings.py. Look elsewhere." in result.text
+    assert "Did you mean src/settings.py? Look elsewhere." in result.text
 
 
 async def test_near_names_are_looked_up_for_two_missing_paths_of_a_call():
@@ -280,7 +280,7 @@ async def test_near_names_are_looked_up_for_two_missing_paths_of_a_call():
 
     box = memory_toolbox({f"b/{name}": b"" for name in names}, tools=[miss_three])
     text = (await box.call("miss_three", {})).text
-    assert "Near it: b/one.py. Near it: b/two.py. Look elsewhere." in text
+    assert "Did you mean b/one.py? Did you mean b/two.py? Look elsewhere." in text
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ async def test_an_output_is_shown_by_its_name_whatever_the_workspace_has_under_i
 @pytest.mark.parametrize("path", ["skill:", "skill:/leaf.md"])
 async def test_a_path_of_no_skill_says_how_one_is_written(path):
     result = await memory_toolbox().call("read", {"path": path})
-    assert f"`{path}` names no skill. Write `skill:NAME/path`." in result.text
+    assert f"`{path}` has no skill name. Use `skill:NAME/path`." in result.text
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ async def test_a_path_of_no_skill_says_how_one_is_written(path):
 async def test_a_missing_file_is_told_once_with_up_to_three_others_of_its_very_name(files, lost, told):
     result = await memory_toolbox(dict.fromkeys(files, b"")).call("read", {"path": f"src/{lost}"})
     assert result.fault.code == "not_found"
-    assert result.text.count("Near it:") == (1 if told else 0)
+    assert result.text.count("Did you mean") == (1 if told else 0)
     assert sum(path in result.text for path in files) == told
 
 
@@ -400,7 +400,7 @@ async def test_a_link_in_the_place_of_head_makes_a_repository_as_a_file_does():
     box = memory_toolbox({"HEAD": Node("link", b"elsewhere"), "elsewhere": b""}, approver=no)
     result = await box.call("write", {"path": "config", "content": "[core]\n"})
     assert result.status == "denied"
-    assert ["git would take for a repository" in rule for rule in asked] == [True]
+    assert ["git would treat as a repository" in rule for rule in asked] == [True]
 
 
 async def test_a_hard_link_that_is_removed_changes_nothing_for_the_others(root, tmp_path):

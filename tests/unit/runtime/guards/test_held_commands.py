@@ -109,11 +109,11 @@ async def test_what_landed_is_let_go_of():
     [
         (
             CannedOutput(b"no\n", code=2),
-            "no\nIt ran and ended with exit code 2; what it changed has not landed",
+            "no\nThe command ended with exit code 2; its changes are not applied yet",
         ),
         (
             CannedOutput(code=None, signal=9),
-            "It ran and ended with signal 9; what it changed has not landed",
+            "The command ended with signal 9; its changes are not applied yet",
         ),
         (CannedOutput(notes=("It was slow.",)), "(It was slow.)"),
     ],
@@ -128,11 +128,11 @@ async def test_how_it_ended_is_told_before_its_changes_land(answer, told):
     [
         (
             b"".join(b"line %d\n" % number for number in range(10_000)),
-            ["(The whole output is `output:c.log`.)"],
+            ["(Full output: `output:c.log`.)"],
         ),
         (
             b"".join(b"%d of 9000\r" % number for number in range(9_000)),
-            ["(The whole output is `output:c.log`.)"],
+            ["(Full output: `output:c.log`.)"],
         ),
         (b"line\n" * 500, []),
         (b"line\n" * 10, []),
@@ -170,7 +170,7 @@ async def test_without_a_person_the_policy_says_whether_what_a_job_changed_lands
     assert ("made" in box.workspace.files.files) == landed
     assert commands.let_go == (unattended != "ask")
     told = (await looked_at(box)).text
-    assert ("Nothing of what it changed was kept" in told) == (unattended == "deny")
+    assert ("None of its changes were applied" in told) == (unattended == "deny")
 
 
 @pytest.mark.parametrize("reply", [YES, NO])
@@ -184,7 +184,7 @@ async def test_whoever_looks_at_a_job_first_answers_for_what_it_changed(unattend
     assert len(asked) == commands.let_go == 1
     assert ("made" in box.workspace.files.files) == reply.allow
     for told in (first, second):
-        assert ("Nothing of what it changed was kept" in told.text) == (not reply.allow)
+        assert ("None of its changes were applied" in told.text) == (not reply.allow)
 
 
 async def test_a_job_that_changed_nothing_waits_for_nobody():
@@ -242,7 +242,7 @@ async def test_after_a_no_the_backups_keep_nothing_of_a_command_that_was_held():
 )
 async def test_four_hundred_lines_and_15_000_bytes_are_shown_of_a_command_that_is_held(output, is_whole):
     box, _ = made(CannedOutput(output))
-    assert (await held(box)).text.startswith(f"{output.decode().rstrip()}\nIt ran") == is_whole
+    assert (await held(box)).text.startswith(f"{output.decode().rstrip()}\nThe command ended") == is_whole
 
 
 class BusyLocks(MemoryLocks):

@@ -61,7 +61,7 @@ async def test_a_person_who_lets_a_search_begin_has_not_allowed_every_file_in_it
     found = await box.call("grep", {"pattern": "hit", "path": "ours"})
     assert [path for path in OURS if path in found.text] == shown
     assert f"{2 - len(shown)} path" in found.text
-    assert "a person's approval by name: left out." in found.text
+    assert "the user's approval by name: left out." in found.text
 
 
 async def test_a_file_that_a_person_lets_be_searched_is_searched_and_no_other():
@@ -80,7 +80,7 @@ async def test_a_folder_of_which_nothing_may_be_shown_is_not_said_to_be_empty():
 
     box = memory_toolbox(OURS, policy=Policy(rules=(ASK_ABOUT_ALL,)), approver=yes)
     listed = await box.call("list", {"path": "ours"})
-    assert listed.text == "(Nothing is shown. 2 paths need a person's approval by name: left out.)"
+    assert listed.text == "(Nothing is shown. 2 paths need the user's approval by name: left out.)"
 
 
 SEARCHES = [("grep", {"pattern": "hit"}), ("find", {"pattern": "*"}), ("list", {})]
@@ -123,7 +123,7 @@ async def test_one_file_can_be_searched_but_has_no_paths_below_it(tool, args):
     if tool == "grep":
         assert "hit" in result.text
     else:
-        assert "`ours/a.txt` is not a folder. Give the folder it is in." in result.text
+        assert "`ours/a.txt` is not a folder. Use the folder that contains it." in result.text
 
 
 async def test_nothing_is_searched_in_a_pipe(tmp_path):

@@ -122,7 +122,7 @@ def test_a_decision_names_the_part_and_the_rule():
     decision = decide("ls && git push origin 'a b'")
     assert (decision.verdict, decision.rule) == ("ask", "push")
     assert decision.target == "git push origin 'a b'"
-    assert "`look` does not go so far: `--output=x` writes" in decide("ls; git log --output=x").reason
+    assert "`look` does not cover this: `--output=x` writes" in decide("ls; git log --output=x").reason
 
 
 def test_a_rule_that_names_the_hazard_allows_it():
@@ -200,7 +200,7 @@ def test_a_name_in_a_command_is_no_secret_where_reading_is_not_denied(rule):
 
 
 def test_a_rule_is_about_paths_or_about_commands():
-    with pytest.raises(UsageError, match="two rules"):
+    with pytest.raises(UsageError, match="separate rules"):
         Policy(rules=(Rule("both", "deny", "", paths=("a",), commands=("ls",)),))
     with pytest.raises(UsageError, match="empty command"):
         Policy(rules=(Rule("none", "deny", "", commands=("",), match=("ls",)),))
@@ -302,8 +302,8 @@ async def test_the_question_shows_the_script_and_what_to_look_at():
     [approval] = seen
     assert approval.preview.startswith("# unconfined: it can do what you can\n# not plain: ")
     assert approval.preview.endswith("\nfind . -delete; echo x > $HOME/.bashrc")
-    assert "# look: writes `$HOME/.bashrc`" in approval.preview
-    assert "# look: `-delete` deletes (`find`)" in approval.preview
+    assert "# warning: writes `$HOME/.bashrc`" in approval.preview
+    assert "# warning: `-delete` deletes (`find`)" in approval.preview
 
 
 @pytest.mark.anyio

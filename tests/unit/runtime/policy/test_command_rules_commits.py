@@ -357,7 +357,7 @@ def file(data, mode=0o644):
 @pytest.mark.parametrize("path", ["pyproject.toml", "api/deep/pyproject.toml", "PyProject.TOML"])
 def test_a_change_of_our_table_in_a_pyproject_asks(path, before, after):
     asked = reason_to_ask([Change(path, file(before), file(after))], READ)
-    assert f"settings of handtools, in the table `[tool.handtools]` (`{path}`)" in asked
+    assert f"handtools settings in the table `[tool.handtools]` (`{path}`)" in asked
 
 
 @pytest.mark.parametrize(

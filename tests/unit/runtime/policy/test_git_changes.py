@@ -311,7 +311,7 @@ def test_settings_by_which_git_runs_or_trusts_something_ask_with_their_key(text,
     (question,) = settings("", text)
     assert question.startswith(f"{key} = ")
     assert settings(text, text) == []
-    assert settings(text, "") == ([f"{key} (taken away)"] if key not in PLACES else [])
+    assert settings(text, "") == ([f"{key} (removed)"] if key not in PLACES else [])
 
 
 PLACES = {

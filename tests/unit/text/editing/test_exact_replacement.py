@@ -119,7 +119,7 @@ def test_a_line_that_goes_on_in_the_file_is_not_cut_in_two(end, old, new):
     assert isinstance(outcome, EditRefused)
     assert outcome.suggestion == f"{old} + rest"
     assert outcome.code == "unclear"
-    assert "cut it in two" in outcome.message
+    assert "would split it" in outcome.message
 
 
 def test_the_part_of_a_line_that_old_names_is_changed_and_the_rest_stays():

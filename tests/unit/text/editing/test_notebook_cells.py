@@ -93,5 +93,5 @@ async def test_a_patch_that_would_break_a_notebook_is_refused():
     )
     refused = await box.call("patch", {"patch": patch})
     assert refused.fault.code == "invalid_input"
-    assert "would no longer be a notebook" in refused.text
+    assert "would no longer be a valid notebook" in refused.text
     assert box.workspace.files.files["n.ipynb"] == body

@@ -302,7 +302,7 @@ def test_an_escaped_backslash_in_old_shows_that_the_programs_escapes_were_escape
 )
 def test_line_ends_are_unescaped_where_nothing_else_was_escaped(body, old, new, result):
     outcome = applied(old, new, body)
-    assert (outcome.text, outcome.notes) == (result, ("escaped line ends undone",))
+    assert (outcome.text, outcome.notes) == (result, ("escaped newlines undone",))
 
 
 def test_a_line_end_that_only_the_new_text_has_is_no_reason_to_unescape_the_old_one():

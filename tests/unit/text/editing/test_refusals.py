@@ -43,7 +43,7 @@ def test_new_text_that_is_already_there_is_named():
     outcome = refused(
         "    walk(job, 12)\n    run(job, 13)\n    stop(job)", "step_15(job):\n    run(job, 15)"
     )
-    assert "new_string is there, at line 21" in outcome.message
+    assert "new_string is already there, at line 21" in outcome.message
 
 
 def test_a_line_that_stands_once_tells_the_place_though_the_block_has_grown():

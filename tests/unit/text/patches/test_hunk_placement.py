@@ -36,7 +36,9 @@ def test_a_hunk_that_only_adds_goes_after_its_scope_and_not_to_the_end():
 def test_a_hunk_that_only_adds_and_names_no_line_is_refused():
     misfit = refused("a\nb\n", "+new").refused
     assert misfit.code == "not_found"
-    assert misfit.hint.endswith("For the end of the file keep line 2, or put `*** End of File` below them.")
+    assert misfit.hint.endswith(
+        "For the end of the file that is line 2; or put `*** End of File` below them."
+    )
     assert laid("", "+new") == "new\n"
 
 
@@ -55,7 +57,7 @@ def test_what_is_no_part_of_the_last_block_goes_behind_it(named):
 @pytest.mark.parametrize("named", ["@@ def f():", "@@\n def f():\n@@"])
 def test_what_is_no_part_of_a_block_never_splits_it(named):
     misfit = refused(CODE, f"{named}\n+def h():\n+    return 3")
-    assert "keep line 5" in misfit.refused.hint
+    assert "add line 5" in misfit.refused.hint
     assert refused(CODE + "g()\n", "@@ def g():\n+h = 3").refused.places[0].line == 9
 
 
@@ -161,7 +163,7 @@ def test_a_drift_is_told():
     hunks = parse_patch("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")[0].hunks
     outcome = apply_hunks("0\n0\na\nb\n", hunks)
     assert isinstance(outcome, PatchedText)
-    assert outcome.notes == ("hunk 1 stood at line 3, not 1",)
+    assert outcome.notes == ("hunk 1 matched at line 3, not 1",)
 
 
 def test_too_much_drift_is_refused_with_the_line_where_it_stands():
@@ -243,7 +245,7 @@ def test_a_replacement_that_was_made_already_is_told():
     outcome = patched(body, "@@\n-    greet(guest)\n+    seat(guest)\n     pour(guest)")
     assert outcome.text == body
     assert outcome.there == 1
-    assert outcome.notes == ("hunk 1 has nothing to do: it is already there, at line 2",)
+    assert outcome.notes == ("hunk 1 was already applied, at line 2",)
 
 
 def test_as_many_equal_hunks_as_places_are_laid_in_order():
@@ -260,7 +262,7 @@ def test_a_line_number_is_told_as_the_earlier_hunks_have_moved_it():
     body = "a\n" + "row\n" * 14 + "z\n"
     outcome = numbered(body, "@@ -1,1 +1,2 @@\n a\n+b\n@@ -3,1 +4,1 @@\n-z\n+y")
     assert isinstance(outcome, HunkMisfit)
-    assert "says line 4, but its lines stand at line 17" in outcome.refused.message
+    assert "says line 4, but its lines are at line 17" in outcome.refused.message
 
 
 def test_lines_that_a_loosely_matched_hunk_adds_are_counted_for_the_next():
@@ -305,14 +307,14 @@ def test_the_marker_for_the_end_of_a_file_is_offered_where_a_patch_can_have_one(
     assert "*** End of File" in refused("a\nb\n", "+new").refused.hint
     outcome = apply_hunks("a\nb\n", parse_patch("--- a/f\n+++ b/f\n@@ -1,0 +2 @@\n+new\n")[0].hunks)
     assert isinstance(outcome, HunkMisfit)
-    assert "keep line 2" in outcome.refused.hint
+    assert "that is line 2" in outcome.refused.hint
     assert "*** End of File" not in outcome.refused.hint
 
 
 def test_lines_that_match_loosely_above_their_scope_are_refused():
     body = "def a():\n    total_width =  1\ndef b():\n    pass\n"
     misfit = refused(body, "@@ def b():\n-    total_width = 1\n+    total_width = 2")
-    assert "stand at line 2" in misfit.refused.message
+    assert "are at line 2" in misfit.refused.message
 
 
 def test_hunks_that_match_loosely_come_in_any_order():
@@ -325,7 +327,7 @@ def test_a_change_that_was_made_already_is_told_and_counted():
     body = "def area(width):\n    return width * width\n"
     hunk = "-    return width + width\n+    return width * width"
     outcome = applied(body, hunk)
-    told = "hunk 1 has nothing to do: it is already there, at line 2"
+    told = "hunk 1 was already applied, at line 2"
     assert outcome == PatchedText(body, (told,), there=1)
 
 
@@ -346,7 +348,7 @@ GROWS = "@@ -1,1 +1,5 @@\n a\n+1\n+2\n+3\n+4\n"
 def test_a_drift_is_told_by_the_lines_that_earlier_hunks_have_moved():
     outcome = numbered("a\n" + "row\n" * 4 + "z\n", GROWS + "@@ -5,1 +9,1 @@\n-z\n+y")
     assert isinstance(outcome, PatchedText)
-    assert outcome.notes == ("hunk 2 stood at line 10, not 9",)
+    assert outcome.notes == ("hunk 2 matched at line 10, not 9",)
 
 
 def test_a_hunk_that_differs_in_line_ends_alone_has_no_drift():
@@ -439,7 +441,7 @@ def test_lines_that_are_only_added_below_a_line_that_is_not_there_are_refused():
 
 
 def test_where_all_lines_are_blank_the_first_is_named():
-    assert "keep line 1" in refused("\n", "+new").refused.hint
+    assert "that is line 1" in refused("\n", "+new").refused.hint
 
 
 def test_lines_that_locate_the_next_hunk_are_known_without_their_blanks():

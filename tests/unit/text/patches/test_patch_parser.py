@@ -143,7 +143,7 @@ def test_the_inverse_of_a_deletion_brings_the_file_back_with_its_mode():
 
 @pytest.mark.parametrize("rest", ["rename from x y\n", "rename to z w\n", "new file mode 100644\n"])
 def test_half_of_a_rename_does_not_tell_names_with_spaces_apart(rest):
-    with pytest.raises(MalformedPatch, match="can't be told apart"):
+    with pytest.raises(MalformedPatch, match="can't tell where the first name"):
         parse_patch(f"diff --git a/x y b/z w\n{rest}")
 
 
@@ -288,7 +288,7 @@ def test_the_line_is_counted_with_what_stands_around_the_patch(patch):
 
 def test_what_is_no_file_is_named_with_its_mode():
     with pytest.raises(
-        MalformedPatch, match=r"^Line 1 of the patch: lib is no regular file \(mode 160000\)"
+        MalformedPatch, match=r"^Line 1 of the patch: lib is not a regular file \(mode 160000\)"
     ):
         parse_patch("diff --git a/lib b/lib\nnew file mode 160000\n")
 
@@ -307,7 +307,7 @@ def test_names_with_spaces_are_told_apart_up_to_ten_thousand_letters():
     short, long = "x y".ljust(4997, "z"), "x y".ljust(4998, "z")
     [file] = parse_patch(f"diff --git a/{short} b/{short}\nnew file mode 100644\n")
     assert file.path == short
-    with pytest.raises(MalformedPatch, match="can't be told apart"):
+    with pytest.raises(MalformedPatch, match="can't tell where the first name"):
         parse_patch(f"diff --git a/{long} b/{long}\nnew file mode 100644\n")
 
 

@@ -87,7 +87,7 @@ def test_a_cursor_knows_its_text():
     assert parse_page_cursor(TEXT, there) == (10, True)
     assert parse_page_cursor(TEXT + "x", there) == (10, False)
     assert parse_page_cursor("short", there) == (5, False)
-    with pytest.raises(ValueError, match="no cursor"):
+    with pytest.raises(ValueError, match="not a cursor"):
         parse_page_cursor(TEXT, "ten")
 
 

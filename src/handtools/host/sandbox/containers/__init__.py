@@ -1,1 +1,1 @@
-"""Docker containers kept for a workspace, each running one command at a time. Start with `container_pool`."""
+"""Docker containers kept for a workspace, each running one command at a time: see `container_pool`."""

@@ -1,6 +1,6 @@
-"""Run one command with `docker exec`: its bash wrapper, output frames, passed descriptors, and its end.
+"""Run one command with `docker exec`: its bash wrapper, output frames, passed fds and termination.
 
-A thread does this and answers like a supervisor would.
+A thread does this and replies with the same messages as a supervisor.
 """
 
 import contextlib
@@ -39,9 +39,10 @@ from handtools.host.sandbox.supervisor_messages import (
 )
 
 _OWN_PROCESSES = 2
-"""How many processes of a container belong to no command: its first one and the wrapper."""
-# Signals that are meant for all must not end this one before its time; the command itself gets them as they were.
-# The last word says that everything else was ended: the kernel kills all at once, whoever forks meanwhile.
+"""How many processes of a container don't belong to the command: its init process and the wrapper."""
+# The wrapper traps signals sent to all processes so that it outlives the command, which gets default
+# handlers. The `left` line reports that everything else was killed: `kill -9 -1` is atomic, even if
+# processes keep forking.
 _RUN_SCRIPT = f"""trap : HUP INT QUIT TERM
 "$@" 2>&1
 code=$?
@@ -52,9 +53,9 @@ exit $code"""
 
 
 def mask_check_script(shape: ContainerSpec, word: str) -> str:
-    """Shell code that prints `word` and exits when a mask over a private or read-only path is missing.
+    """Return shell code that prints `word` and exits if a mask over a private or read-only path is missing.
 
-    The kernel drops a mount when the file below it is replaced outside, as editors do on saving.
+    The kernel drops a mount when the file below it is replaced on the host, as editors do when saving.
     """
     private = [f"[ -r {shlex.quote(path)} ]" for path in (*shape.private_files, *shape.private_folders)]
     sockets = [f"[ -S {shlex.quote(path)} ]" for path in shape.private_files]
@@ -71,7 +72,7 @@ def wrapped_argv(
     limits: Mapping[str, int],
     terminal: Sequence[int] | None,
 ) -> list[str]:
-    """The argv of a command inside its bash wrapper; `slips` maps descriptor numbers to names of files."""
+    """Return a command's argv inside its bash wrapper; `slips` maps fd numbers to file names."""
     lines = [checks, f"ulimit -c {limits.get('RLIMIT_CORE', 0)}"]
     if "RLIMIT_FSIZE" in limits:
         lines.append(f"ulimit -f {limits['RLIMIT_FSIZE'] >> 10}")
@@ -97,12 +98,12 @@ _STDERR_TAIL_BYTES = 4096
 
 @dataclass(slots=True)
 class DockerStreamDecoder:
-    """Decodes the stream of `docker exec` into standard output, and collects what the wrapper says on stderr."""
+    """Decodes the stream of `docker exec`: yields stdout and collects the wrapper's stderr."""
 
     whole: bool = False
     """Whether the stream has no frames, as with a terminal."""
     word: bytes = b""
-    """What the wrapper prints when it refuses to start the command."""
+    """The word that the wrapper prints if it refuses to start the command."""
     refused: bool = False
     """Whether the wrapper has refused to start the command."""
     _begun: bool = False
@@ -143,7 +144,7 @@ class DockerStreamDecoder:
 
     @property
     def left_process_count(self) -> int | None:
-        """How many processes the command left running; None when the wrapper has not reported it."""
+        """How many processes the command left running; None if the wrapper has not reported it."""
         words = bytes(self._said).split()
         last = words[-2:]
         return int(last[1]) if len(last) == 2 and last[0] == b"left" and last[1].isdigit() else None
@@ -157,9 +158,9 @@ _NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | syscalls.OPEN_FLAGS | sys
 def files_for_descriptors(
     container: Container, numbers: Sequence[int], fds: Sequence[int]
 ) -> Iterator[dict[int, str]]:
-    """Context manager: a file in the container for each descriptor to pass; afterwards `fds` get what was written.
+    """Context manager: creates a file in the container for each fd to pass, and copies it back to `fds`.
 
-    We keep our own handle: whatever the command puts in a file's place is not what we read.
+    We keep our own fds open, so a file that the command puts in its place is not read.
     """
     names = {number: secrets.token_hex(8) for number in numbers}
     held = [os.open(name, _NEW_FILE_FLAGS, 0o600, dir_fd=container.slips) for name in names.values()]
@@ -180,7 +181,7 @@ def files_for_descriptors(
 
 
 def _copy_file(source: int, target: int) -> None:
-    """Copy all bytes of one open file into another, whose position does not change."""
+    """Copy all bytes of one open file to another without changing its file offset."""
     at = 0
     while at < FD_FILE_BYTES and (part := os.pread(source, 1 << 20, at)):
         at += os.pwrite(target, part, at)
@@ -192,8 +193,8 @@ _POLL_SECONDS = 0.001
 def kill_all_in_container(container: Container, *, gently: bool) -> int:
     """Kill all processes of a container's command; returns how many could not be killed.
 
-    A container runs one command at a time, so all processes in it are the command's. The engine has no call for
-    this, so we kill by pid; where pids can't be seen, the container has to be removed.
+    A container runs one command at a time, so all processes in it belong to that command. The engine has no
+    API for this, so we kill by pid. If the pids aren't visible from here, the container must be removed.
     """
     if gently:
         _signal_all(container.others(), signal.SIGTERM, signal.SIGCONT)
@@ -220,15 +221,15 @@ def _signal_all(pids: Iterable[int], *numbers: signal.Signals) -> None:
 
 STREAM_READ_BYTES = 256 << 10
 PROCESS_LOOKUP_DELAY_SECONDS = 0.05
-"""Seconds after which a running command's process is looked up, to notice its end by that too."""
+"""Seconds after which a running command's process is looked up, to detect its exit through a pidfd too."""
 INSPECT_INTERVAL_SECONDS = 1.0
-"""Seconds between questions to the engine whether a command has ended, where its process can't be seen."""
+"""Seconds between queries to the engine whether a command has exited, if its process isn't visible."""
 DRAIN_SECONDS = 0.02
 EXIT_CODE_SECONDS = 2.0
 
 
 class ContainerExecThread:
-    """The handle of a thread that runs one command in a container, used like a supervisor's."""
+    """The handle of a thread that runs one command in a container, used like a supervisor's handle."""
 
     def __init__(self, containers: ContainerPool, shape: ContainerSpec) -> None:
         self.line, theirs = socket.socketpair()
@@ -237,23 +238,23 @@ class ContainerExecThread:
         self._thread.start()
 
     def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
-        """Tell it something; raises `PeerGone` when it is not there."""
+        """Send it a message; raises `PeerGone` if the thread has exited."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
-        """Remove the container with everything in it, because the thread does not answer."""
+        """Remove the container and everything in it, because the thread doesn't respond."""
         self._bout.remove_own_container()
         self.dismiss()
 
     def dismiss(self) -> None:
-        """Close the connection and wait for the thread's end."""
+        """Close the connection and join the thread."""
         self.line.close()
         self._thread.join(EXIT_CODE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerExecThreads:
-    """Starts threads that run commands in containers of one spec."""
+    """Starts threads that run commands in containers with the same spec."""
 
     containers: ContainerPool
     shape: ContainerSpec
@@ -263,13 +264,13 @@ class ContainerExecThreads:
         return ContainerExecThread(self.containers, self.shape)
 
     def give_back(self, hired: ContainerExecThread) -> None:
-        """End the thread of a command: threads are not reused."""
+        """Stop the command's thread: threads are not reused."""
         hired.dismiss()
 
 
 @dataclass(slots=True)
 class _ContainerExec:
-    """The thread's work: runs one command in one container and reports how it ended."""
+    """The code that runs in the thread: runs one command in one container and reports how it ended."""
 
     containers: ContainerPool
     shape: ContainerSpec
@@ -283,10 +284,10 @@ class _ContainerExec:
     told: bool = False
     over: ExceededLimit = ""
     process: int = -1
-    """A pidfd of the command's first process, once it was looked up; else -1."""
+    """A pidfd of the command's first process; -1 before it was looked up."""
 
     def serve(self) -> None:
-        """Wait for the order to start, run the command, and send how it ended."""
+        """Wait for the start order, run the command, and report how it ended."""
         with self.line, contextlib.suppress(PeerGone):
             self.order, self.fds = receive_message_and_fds(self.line)
             try:
@@ -303,7 +304,7 @@ class _ContainerExec:
             self.containers.remove(self.container)
 
     def _run(self) -> CommandEndReport:
-        """Once more in a new one, when the kept one has died or what lies over private files has come off."""
+        """Run the command; retry in a new container if the pooled one died or a mask mount was lost."""
         try:
             answer = self._run_in(self.containers.take(self.shape))
         except HostError:
@@ -316,7 +317,7 @@ class _ContainerExec:
         return answer
 
     def _run_in(self, container: Container) -> CommandEndReport | None:
-        """How it went; None when it did not begin."""
+        """Run the command in a container; None if the wrapper refused to start it."""
         self.container, clean = container, False
         self.frames = DockerStreamDecoder(
             whole=self.order["terminal"] is not None, word=secrets.token_hex(8).encode()
@@ -324,7 +325,7 @@ class _ContainerExec:
         try:
             with files_for_descriptors(container, self.order["fds"][3:], self.fds[3:]) as names:
                 used, starved = container.group.memory_used(), container.group.starved()
-                container.group.limit(memory=None, processes=None, used=0)  # begins its peak anew
+                container.group.limit(memory=None, processes=None, used=0)  # resets the peak
                 if self.order["mounts"]:
                     container.lay(self.order["mounts"])
                 with self._start(container, names) as stream:
@@ -381,7 +382,7 @@ class _ContainerExec:
         return stream
 
     def _follow(self, stream: socket.socket) -> str:
-        """Relay input and output until the command has ended or is to be killed; returns why."""
+        """Relay input and output until the command exits or must be killed; returns which."""
         waiting = select.poll()
         for fd in (
             stream.fileno(),
@@ -409,24 +410,24 @@ class _ContainerExec:
                 ask = now + INSPECT_INTERVAL_SECONDS
 
     def _ended(self, waiting: "select.poll") -> bool:
-        """Whether the engine says that the command has ended; else polls the command's process from now on."""
+        """Whether the command has exited according to the engine; otherwise starts polling its pidfd."""
         if self.process >= 0:
             return False
         facts = self._facts()
-        # Without such handles, as where the engine is in another machine, it is asked again.
+        # Without pidfds, or if the engine runs on another machine, the engine is queried again.
         with contextlib.suppress(OSError, AttributeError):
             self.process = os.pidfd_open(facts["Pid"])
             waiting.register(self.process, select.POLLIN)
         return facts["ExitCode"] is not None and not facts["Running"]
 
     def _end(self, container: Container, stream: socket.socket, *, gently: bool) -> int:
-        """Kill all processes left and read the rest of the output; returns how many could not be killed."""
+        """Kill the remaining processes and read the rest of the output; returns how many survived."""
         survivors = kill_all_in_container(container, gently=gently)
         if not container.has_visible_processes and (gently or self.frames.left_process_count is None):
             self.containers.kill(container)
         deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
         while not self._drained(stream, DRAIN_SECONDS):
-            # It may have come to life only after it was to be ended.
+            # The command may have started only after the first kill.
             survivors = kill_all_in_container(container, gently=False)
             if time.monotonic() > deadline:
                 self.containers.kill(container)
@@ -434,7 +435,7 @@ class _ContainerExec:
         return survivors
 
     def _carry(self, stream: socket.socket) -> bool:
-        """Relay output of the command to the reader; False at its end."""
+        """Relay the command's output to the reader; False at EOF."""
         data = stream.recv(STREAM_READ_BYTES)
         self._write(data)
         return bool(data)
@@ -446,7 +447,7 @@ class _ContainerExec:
                 view = view[os.write(self.fds[1], view) :]
 
     def _feed(self, stream: socket.socket) -> bool:
-        """Relay input to the command; False at its end."""
+        """Relay input to the command; False at EOF."""
         try:
             data = os.read(self.fds[0], STREAM_READ_BYTES)
         except OSError:
@@ -458,7 +459,7 @@ class _ContainerExec:
         return bool(data)
 
     def _drained(self, stream: socket.socket, seconds: float) -> bool:
-        """Read until the stream's end; False when it does not come within `seconds`."""
+        """Read until the end of the stream; False if it doesn't come within `seconds`."""
         stream.settimeout(seconds)
         try:
             while self._carry(stream):
@@ -475,16 +476,16 @@ class _ContainerExec:
         return facts
 
     def _code(self) -> int:
-        """The command's exit code, which the engine may learn a moment after the stream has ended."""
+        """Return the command's exit code, which the engine may report shortly after the stream ends."""
         deadline = time.monotonic() + EXIT_CODE_SECONDS
         code = None
-        with contextlib.suppress(HostError):  # it may have gone with its container
+        with contextlib.suppress(HostError):  # it may have been removed with its container
             while (code := self._facts()["ExitCode"]) is None and time.monotonic() < deadline:
                 time.sleep(0.002)
         return 128 + signal.SIGKILL if code is None else int(code)
 
     def _status(self, code: int) -> int:
-        """The exit code as a wait status: bash reports a signal as 128 plus its number."""
+        """Convert the exit code to a wait status: bash reports a signal as 128 plus its number."""
         killed = self.frames.left_process_count is None and not self.frames.whole
         by_signal = code - 128 if code > 128 and (killed or code - 128 == signal.SIGXFSZ) else 0
         return by_signal or code << 8
@@ -498,12 +499,12 @@ class _ContainerExec:
 
 
 def _set_raw(fd: int) -> None:
-    """Set a terminal to raw mode, since the one inside the container does the line editing."""
+    """Set a terminal to raw mode, since the terminal inside the container does the line editing."""
     import tty  # not on Windows
 
     tty.setraw(fd)
 
 
 def _has_input(fd: int) -> bool:
-    """Whether a descriptor is a pipe or a terminal, from which the command's input can be read."""
+    """Whether an fd is a pipe or a terminal from which the command's input can be read."""
     return stat.S_ISFIFO(os.fstat(fd).st_mode) or os.isatty(fd)

@@ -1,7 +1,4 @@
-"""Pool of reusable Docker containers: the spec that equal ones share, and labels that name their owner.
-
-ADR 62.
-"""
+"""Pool of reusable Docker containers, matched by their spec and labelled with their owner process."""
 
 import atexit
 import contextlib
@@ -26,11 +23,11 @@ from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.cgroups import Cgroup
 
 CONTAINER_FD_FOLDER = "/run/handtools"
-"""Folder in a container in which files handed over as extra descriptors are mounted."""
+"""The folder in a container with the files that are passed as extra fds."""
 CONTAINER_HOME = "/home/sandbox"
 _TMP, _VAR_TMP = "/tmp", "/var/tmp"  # noqa: S108
-# Nothing to do but to end when we are gone: its input is a connection of ours. Bash, because ignoring this signal
-# is what makes the kernel clear away the orphans that become its children.
+# Waits for EOF on stdin, which is our connection, so the container exits when we do. Bash is needed to
+# ignore SIGCHLD: then the kernel reaps the orphans that become children of this init process.
 _IDLE_COMMAND = ("bash", "-c", "trap '' CHLD; exec cat >/dev/null")
 
 
@@ -48,9 +45,9 @@ class ContainerSizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSpec:
-    """What a container is created with: image, workspace, user, hidden paths, network, limits.
+    """The settings a container is created with: image, workspace, user, hidden paths, network, limits.
 
-    Equal ones are reused.
+    Containers with equal specs are reused.
     """
 
     image: str
@@ -72,13 +69,13 @@ class HostFolders:
 
     slips: str
     nothing: str
-    """A folder with an empty `file` and an empty `folder`, which are mounted over private paths."""
+    """A folder that contains an empty `file` and an empty `folder` to mount over private paths."""
 
 
 def container_create_options(
     shape: ContainerSpec, places: HostFolders, labels: dict[str, str]
 ) -> dict[str, Any]:
-    """The options with which the Docker Engine creates a container of a spec."""
+    """Return the Docker Engine options for creating a container with a spec."""
     from docker.types import LogConfig
 
     user, group = shape.user
@@ -89,7 +86,7 @@ def container_create_options(
         "entrypoint": list(_IDLE_COMMAND),
         "command": [],
         "working_dir": "/",
-        "user": "0:0",  # the idle process: a command can't stop or trace what is another's
+        "user": "0:0",  # of the idle process: a command can't stop or trace another user's process
         "labels": labels,
         "hostname": "sandbox",
         "stdin_open": True,
@@ -118,7 +115,7 @@ def container_create_options(
 
 
 def _mounts(shape: ContainerSpec, places: HostFolders) -> list[Any]:
-    """The mounts of a container: the workspace, and masks over what must not be written or seen."""
+    """Return the mounts of a container: the workspace, and masks over read-only and private paths."""
     from docker.types import Mount
 
     def bind(source: str, target: str, *, read_only: bool) -> Any:
@@ -135,7 +132,7 @@ def _mounts(shape: ContainerSpec, places: HostFolders) -> list[Any]:
 
 
 def _image_secrets(user: tuple[int, int]) -> tuple[str, ...]:
-    """Paths of the image that only root may read, to be hidden when the command runs as root."""
+    """Return files in the image that only root may read, to hide if the command runs as root."""
     return ("/etc/shadow", "/etc/gshadow") if user[0] == 0 else ()
 
 
@@ -145,18 +142,18 @@ FOLDER_LABEL = "handtools.folder"
 
 
 def workspace_label(root: str) -> str:
-    """The value of the label that names a container's workspace: a digest of its path."""
+    """Return the value of a container's workspace label: a digest of the path."""
     return hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
 
 
 def owner_label() -> str:
-    """A label that identifies this process uniquely: boot id, pid namespace, pid, start time."""
+    """Return a label that identifies this process uniquely: boot id, pid namespace, pid, start time."""
     pid = os.getpid()
     return f"{_boot_id()} {_pid_namespace()} {pid} {_start_time(pid)}"
 
 
 def is_owner_gone(owner: str) -> bool:
-    """Whether the process that an owner label names has ended; False when its namespace can't be seen."""
+    """Whether the process in an owner label has exited; False if it is in another pid namespace."""
     try:
         boot, namespace, pid, started = owner.split(" ")
     except ValueError:
@@ -175,7 +172,7 @@ def _pid_namespace() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """The start time of a process in clock ticks; empty when it does not exist or has ended."""
+    """Return the start time of a process in clock ticks; empty if it doesn't exist or has exited."""
     try:
         facts = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:
@@ -195,15 +192,15 @@ class Container:
     id: str
     shape: ContainerSpec
     line: socket.socket
-    """A connection to the standard input of the container's first process: closing it ends the container."""
+    """A connection to the stdin of the container's init process; closing it stops the container."""
     pid: int
-    """The host's pid of the container's first process; 0 when the engine does not tell."""
+    """The host's pid of the container's init process; 0 if the engine doesn't report it."""
     folder: str
     slips: int
-    """Descriptor of the host folder with files handed to commands."""
+    """The fd of the host folder with the files that are passed to commands as fds."""
     group: Cgroup = field(default_factory=Cgroup)
     layers: OverlayMounter | None = None
-    """The helper process that mounts overlays in the container; None before the first."""
+    """The helper process that mounts overlays in the container; None before the first overlay."""
 
     def lay(self, mounts: Sequence[Sequence[Any]]) -> None:
         """Mount an overlay over the workspace inside the container, for one command."""
@@ -224,11 +221,11 @@ class Container:
 
     @property
     def has_visible_processes(self) -> bool:
-        """Whether its processes can be seen from here: not if the engine runs in a virtual machine."""
+        """Whether its processes are visible from here; not if the engine runs in a virtual machine."""
         return self.pid in self.group.pids()
 
     def others(self) -> list[int]:
-        """The pids of all processes in the container except its first."""
+        """Return the pids of all processes in the container except its init process."""
         return [pid for pid in self.group.pids() if pid != self.pid]
 
 
@@ -243,7 +240,7 @@ class ContainerPool:
 
     @cached_property
     def empty_mount_sources(self) -> str:
-        """The path of a folder with an empty `file` and an empty `folder`, to be mounted over private paths."""
+        """The path of a folder with an empty `file` and an empty `folder` to mount over private paths."""
         made = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
         Path(made, "file").touch(0o000)
         Path(made, "folder").mkdir(0o000)
@@ -251,7 +248,7 @@ class ContainerPool:
         return made
 
     def take(self, shape: ContainerSpec) -> Container:
-        """Take an idle container of this spec, or create one."""
+        """Take an idle container with this spec, or create one."""
         with self._lock:
             self._begin()
             for place in reversed(range(len(self._idle))):
@@ -263,7 +260,7 @@ class ContainerPool:
         return self.make(shape)
 
     def give_back(self, container: Container, *, clean: bool) -> None:
-        """Return a container to the pool; it is removed if it is not `clean` or enough are idle."""
+        """Return a container to the pool; removes it if it is not `clean` or enough are idle."""
         gone = [] if clean else [container]
         with self._lock:
             if clean:
@@ -293,18 +290,18 @@ class ContainerPool:
         self.engine.close()
 
     def kill(self, container: Container) -> None:
-        """Kill all processes of a container, which stops it."""
+        """Kill all processes in a container, which stops it."""
         with contextlib.suppress(HostError), docker_errors():
             self.engine.client.api.kill(container.id)
 
     def remove(self, container: Container) -> None:
-        """Remove a container by force, with all its processes, and close our connection to it."""
+        """Force-remove a container with all its processes, and close our connection to it."""
         with contextlib.suppress(HostError), docker_errors():
             self.engine.client.api.remove_container(container.id, force=True)
         _release(container)
 
     def _begin(self) -> None:
-        """Set the pool up once per process: after a fork, the containers still belong to the parent."""
+        """Initialize the pool once per process: after a fork, the containers still belong to the parent."""
         if self._owner == os.getpid():
             return
         self._idle, self._owner = [], os.getpid()
@@ -324,7 +321,7 @@ class ContainerPool:
                 _remove_folder(labels.get(FOLDER_LABEL, ""))
 
     def make(self, shape: ContainerSpec) -> Container:
-        """Create and start a new container of this spec."""
+        """Create and start a new container with this spec."""
         folder = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
         try:
             places = HostFolders(_make_fd_files_folder(folder, shape.user), self.empty_mount_sources)
@@ -356,12 +353,12 @@ class ContainerPool:
 
 
 def _make_fd_files_folder(folder: str, user: tuple[int, int]) -> str:
-    """Create the folder for passed files, owned by the command's user, inside one it can't change.
+    """Create the folder for passed files, owned by the command's user, in a folder that user can't change.
 
     Returns its path.
     """
     slips = os.path.join(folder, "slips")
-    os.chmod(folder, 0o711)  # noqa: S103 — nothing can be listed or made in it
+    os.chmod(folder, 0o711)  # noqa: S103 — others can't list it or create files in it
     os.mkdir(slips, 0o700)
     if os.geteuid() == 0:
         os.chown(slips, *user)
@@ -383,7 +380,7 @@ def _release(container: Container) -> None:
 
 
 def _remove_folder(folder: str) -> None:
-    """Delete a temporary folder that we made, and no other: a label could name anything."""
+    """Delete a temporary folder only if we created it: a container's label could name any path."""
     if (
         os.path.basename(folder).startswith(_FOLDER_PREFIX)
         and os.path.dirname(folder) == tempfile.gettempdir()

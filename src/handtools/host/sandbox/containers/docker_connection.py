@@ -1,7 +1,7 @@
 """Client of the Docker Engine API: availability, stream connections, and its errors as `HostError`.
 
-The `docker` package speaks to it, except for streams: it hands out their socket without the bytes that came along
-with the answer, so the start of a quick command's output can be lost.
+It uses the `docker` package except for streams: the package returns their socket without the bytes it
+received together with the response head, so the start of a quick command's output could be lost.
 """
 
 import json
@@ -22,7 +22,7 @@ _END_OF_HEAD = b"\r\n\r\n"
 
 
 class DockerEngine:
-    """A connection to the Docker Engine of this machine; remote ones can't mount the workspace."""
+    """A connection to this machine's Docker Engine; a remote engine can't mount the workspace."""
 
     def __init__(self, address: str = "") -> None:
         self.address = address or os.environ.get("DOCKER_HOST", "") or DEFAULT_DOCKER_HOST
@@ -33,20 +33,20 @@ class DockerEngine:
         import docker
 
         with docker_errors():
-            self._connected().close()  # the package leaves a socket behind when nobody answers
+            self._connected().close()  # the package leaks a socket if the connection fails
             return docker.DockerClient(base_url=self.address, timeout=_API_SECONDS, version="auto")
 
     def problem(self) -> str:
-        """Why the Docker Engine can't be used; empty when it answers."""
+        """Return why the Docker Engine can't be used; empty if it responds."""
         if not self.address.startswith(_UNIX):
-            return f"{self.address} is another machine's: a workspace can't be mounted from here."
+            return f"{self.address} is on another machine, which can't mount a workspace from here."
         try:
             self._connected().close()
             self.client.ping()
         except PermissionError:
-            return f"This user may not speak to Docker at {self._path}."
+            return f"This user has no permission to connect to Docker at {self._path}."
         except OSError as error:
-            return f"No Docker Engine answers at {self._path}: {error.strerror}."
+            return f"Can't connect to Docker at {self._path}: {error.strerror}."
         except ImportError:
             return "The docker package is not installed (extra `container`)."
         except HostError as error:
@@ -54,13 +54,13 @@ class DockerEngine:
         return ""
 
     def close(self) -> None:
-        """Close the connections; they are opened again when needed."""
+        """Close the connections; they are reopened when needed."""
         client = self.__dict__.pop("client", None)
         if client is not None:
             client.close()
 
     def stream(self, path: str, body: dict[str, Any] | None = None) -> tuple[socket.socket, bytes]:
-        """Make a request that the engine upgrades to a raw stream: the socket, and bytes already received."""
+        """Make a request that is upgraded to a raw stream; returns the socket and bytes already read."""
         content = json.dumps(body or {}).encode()
         words = (
             f"POST {path} HTTP/1.1",
@@ -77,7 +77,7 @@ class DockerEngine:
                 first = _read_upgrade_response(line)
                 line.settimeout(None)
         except OSError as error:
-            raise HostError(f"Docker did not answer: {error}.") from error
+            raise HostError(f"Docker did not respond: {error}.") from error
         return line, first
 
     @property
@@ -102,7 +102,7 @@ def _closed_on_failure(line: socket.socket) -> Iterator[None]:
 
 
 def _read_upgrade_response(line: socket.socket) -> bytes:
-    """Read the HTTP response head of an upgraded connection; returns the bytes that came after it."""
+    """Read the HTTP response head of an upgraded connection; returns the bytes received after it."""
     head = bytearray()
     while _END_OF_HEAD not in head and len(head) < _HEAD_BYTES:
         part = line.recv(_HEAD_BYTES)
@@ -112,7 +112,7 @@ def _read_upgrade_response(line: socket.socket) -> bytes:
     said, _, rest = bytes(head).partition(_END_OF_HEAD)
     first = said.split(b"\r\n", 1)[0].decode("latin-1")
     if " 101 " not in first and " 200 " not in first:
-        raise HostError(f"Docker refused a stream: {_error_message(rest) or first}.")
+        raise HostError(f"Docker refused to open a stream: {_error_message(rest) or first}.")
     return rest
 
 
@@ -125,7 +125,7 @@ def _error_message(body: bytes) -> str:
 
 @contextmanager
 def docker_errors() -> Iterator[None]:
-    """Context manager that turns errors of the `docker` package and of the connection into `HostError`."""
+    """Context manager that converts errors of the `docker` package and the connection to `HostError`."""
     import docker.errors
     import requests.exceptions
 

@@ -1,7 +1,7 @@
 """A helper process, run as root, that mounts an overlay over the workspace inside a running container.
 
-Mounts are made in a namespace of that process, where the paths are this machine's, and the finished tree is moved
-into the container's. Nothing is mounted where others see it, and it goes with the container. ADR 63.
+It mounts in its own mount namespace, where it sees the host's paths, and moves the finished tree into the
+container's namespace. Other processes never see the mount, and it disappears with the container.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _CALL_SECONDS = 20.0
 
 
 class OverlayMounter:
-    """Our handle of the helper process that mounts overlays in one container."""
+    """Our handle to the helper process that mounts overlays in one container."""
 
     def __init__(self, pid: int, root: str) -> None:
         self._line, theirs = socket.socketpair()
@@ -35,7 +35,7 @@ class OverlayMounter:
             )
 
     def lay(self, mounts: Sequence[Sequence[Any]]) -> None:
-        """Have the helper make these mounts and put them over the workspace in the container."""
+        """Have the helper mount these over the workspace in the container."""
         self._ask({"order": "lay", "mounts": list(mounts)})
 
     def lift(self) -> None:
@@ -43,7 +43,7 @@ class OverlayMounter:
         self._ask({"order": "lift"})
 
     def close(self) -> None:
-        """End the helper process."""
+        """Stop the helper process."""
         self._line.close()
         wait_or_kill(self._process, _CALL_SECONDS)
 
@@ -52,23 +52,24 @@ class OverlayMounter:
             send_message(self._line, message)
             answer, _ = receive_message_and_fds(self._line)
         except PeerGone:
-            answer = {"refused": "the process that mounts has ended"}
+            answer = {"refused": "the mount helper process has exited"}
         if "refused" in answer:
-            raise HostError(f"No layer could be put into the container: {answer['refused']}.")
+            raise HostError(f"Can't mount an overlay in the container: {answer['refused']}.")
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class _MounterProcess:
-    """The helper process's own code; single-threaded, since otherwise it could not change its namespace."""
+    """The code in the helper process; single-threaded, otherwise it couldn't change namespaces."""
 
     def __init__(self, pid: int, root: str) -> None:
         self._root = root.encode()
         self._theirs = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         _checked(_LIBC.unshare(_CLONE_NEWNS))
         self._ours = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-        # The workspace as the engine mounted it, held before the first command: names inside may change later.
+        # Open the workspace as the engine mounted it, before the first command: paths inside may change
+        # later.
         self._enter(self._theirs)
         self._place = os.open(root, os.O_PATH | os.O_CLOEXEC)
         self._enter(self._ours)
@@ -112,7 +113,7 @@ def _checked(answer: int) -> int:
 
 
 def main(line: str, pid: str, root: str) -> None:
-    """Entry point of the helper process: serves mount requests until the other side closes the connection."""
+    """Entry point of the helper process: serves mount requests until the client closes the connection."""
     with socket.socket(fileno=int(line)) as ours, contextlib.suppress(PeerGone):
         try:
             mounter = _MounterProcess(int(pid), root)

@@ -1,1 +1,1 @@
-"""Overlayfs: commands write into an upper layer, which is then read as file changes. Start with `capture`."""
+"""Overlayfs: commands write to an upper layer, read as file changes. Start with `overlay_capture`."""

@@ -1,9 +1,9 @@
-"""Keep the layer of a running job up to date: it sees what others change in the workspace, and is notified.
+"""Keep a running job's layer up to date, so that it sees and is notified of other programs' changes.
 
-In an overlay a name that was looked up once keeps what it stood for when the file below is replaced, and nothing
-is notified. So each change is made once more *through* the overlay, by a handle that the job's process passed out
-before it executed. What we put into the layer we take out again when the job has ended: then it holds the job's
-own changes and nothing else. What the job itself wrote is never touched. ADR 162.
+An overlay caches a name once it was looked up: if the file in the lower folder is replaced, the job still
+sees the old one and inotify reports nothing. So each change is repeated *through* the overlay, with a
+directory fd that the job's process sent out before exec. When the job has ended, our copies are removed
+from the layer, so that it contains only the job's own changes. Files that the job wrote are never touched.
 """
 
 import contextlib
@@ -21,31 +21,31 @@ from handtools.host.files.whole_reads_and_writes import write_all
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
 
 MOST_REFRESHED_FILE_BYTES = 32 << 20
-"""How large a file may be that is copied for a job; a larger one stays as it was when the job first looked."""
+"""The maximum size of a file copied for a job; a larger one stays as the job first saw it."""
 _PIECE_BYTES = 1 << 20
 
 LayerEntryStamp = tuple[int, int]
-"""By which an entry of the layer is known again: its inode and change time."""
+"""Identifies an entry of the layer: its inode and ctime."""
 _GONE_MARK: LayerEntryStamp = (0, 0)
 _FOLDER_MARK: LayerEntryStamp = (-1, -1)
 
 
 @dataclass(slots=True)
 class LayerRefresh:
-    """The thread that brings changes of the workspace into the layer of one running job."""
+    """The thread that copies workspace changes into the layer of one running job."""
 
     lower: str
     upper: str
     since: int
-    """When the layer was made, in ns by the clock of the file system."""
+    """When the layer was created, in ns by the file system's clock."""
     wanted: Callable[[str], bool]
-    """Whether a path is brought into the layer: one that is covered in the job's view would lose its cover."""
+    """Whether to copy a path into the layer; replacing a masked path would remove its mask mount."""
     handle_socket: socket.socket = field(init=False)
-    """The job's side of a socket pair, over which its process sends a handle of the mounted overlay."""
+    """The job's end of a socket pair, over which its process sends the mounted overlay's directory fd."""
     seen: dict[str, int] = field(default_factory=dict)
-    """Change times of the workspace's files as the job has got them, by path."""
+    """The ctimes of the workspace files that were copied for the job, by path."""
     made: dict[str, LayerEntryStamp] = field(default_factory=dict)
-    """The entries that we made in the layer, by path."""
+    """The entries that we created in the layer, by path."""
     _line: socket.socket = field(init=False)
     _wake: tuple[int, int] = field(init=False)
     _thread: threading.Thread | None = None
@@ -55,12 +55,12 @@ class LayerRefresh:
         self._wake = os.pipe2(os.O_CLOEXEC)
 
     def start(self) -> None:
-        """Start the thread; it waits for the overlay's handle."""
+        """Start the thread, which waits for the overlay's directory fd."""
         self._thread = threading.Thread(target=self._run, name="handtools-refresh", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; the overlay is no longer used by us."""
+        """Stop the thread, so that we no longer use the overlay."""
         if self._thread is None:
             return
         self._line.shutdown(socket.SHUT_RDWR)
@@ -73,7 +73,7 @@ class LayerRefresh:
             os.close(fd)
 
     def remove_unchanged_copies(self) -> None:
-        """Remove from the layer what we put there and the job left as it was."""
+        """Remove our copies from the layer unless the job changed them."""
         with FolderHandle.at(self.upper) as top:
             for path, mark in sorted(self.made.items(), reverse=True):
                 above, _, name = path.rpartition("/")
@@ -101,13 +101,13 @@ class LayerRefresh:
                 for changed in watch.changes(self._wake[0]):
                     self._refresh(view, changed)
             except OSError:
-                return  # no watch can be had here: the job sees what it saw first
+                return  # the tree can't be watched: the job keeps seeing the first versions
             finally:
                 watch.close()
 
     def _refresh(self, view: FolderHandle, paths: set[str]) -> None:
         with FolderHandle.at(self.lower) as lower, FolderHandle.at(self.upper) as upper:
-            # A folder comes before what is in it.
+            # Sorted, so that a folder comes before its contents.
             for path in sorted(paths):
                 if not is_temporary_name(path.rpartition("/")[2]):
                     with contextlib.suppress(OSError):
@@ -116,7 +116,7 @@ class LayerRefresh:
 
 @dataclass(slots=True)
 class _PathRefresh:
-    """One path of the workspace, brought into the job's view."""
+    """Updates one workspace path in the job's overlay."""
 
     refresh: LayerRefresh
     view: FolderHandle
@@ -140,7 +140,7 @@ class _PathRefresh:
             self._remove(there, self.path, name)
 
     def _is_ours(self, path: str) -> bool:
-        """Whether the layer holds nothing at a path, or only what we put there."""
+        """Whether the layer has no entry at a path, or only our copy."""
         above, _, name = path.rpartition("/")
         try:
             with open_inner_folder(self.upper, above) as folder:
@@ -151,7 +151,7 @@ class _PathRefresh:
                 return mark == (_FOLDER_MARK if entry.is_folder else _mark_of(entry))
         except FileNotFoundError:
             return True
-        except OSError:  # what is above it is a file or a link of the job's
+        except OSError:  # the job replaced a parent folder with a file or a symlink
             return False
 
     def _bring(self, folder: FolderHandle, name: str, found: os.stat_result) -> None:
@@ -169,7 +169,7 @@ class _PathRefresh:
                 if not _copied(folder, name, found, there, temporary):
                     return
                 copy = there.stat(temporary)
-                if not self._is_ours(self.path):  # the job was at it meanwhile
+                if not self._is_ours(self.path):  # the job wrote it in the meantime
                     there.unlink(temporary)
                     return
                 there.replace(temporary, name)
@@ -180,12 +180,12 @@ class _PathRefresh:
         self._note(found, copy)
 
     def _remove(self, there: FolderHandle, path: str, name: str) -> None:
-        """Remove what is gone from the workspace, but for what the job itself has there."""
+        """Remove a path deleted from the workspace, except files that the job wrote itself."""
         found = there.find(name)
         if not self._is_ours(path):
             return
         if found is None:
-            # It is gone for who looks it up, and not yet for who lists the folder or waits to be notified.
+            # Lookups already fail, but listings still have the name and no inotify event was sent.
             os.close(there.create_file(name, 0o600))
             there.unlink(name)
         elif stat.S_ISDIR(found.st_mode):
@@ -198,7 +198,7 @@ class _PathRefresh:
         self.refresh.made[path] = _GONE_MARK
 
     def _note(self, found: os.stat_result, copy: os.stat_result) -> None:
-        """Remember what we made, unless the job has changed it already: then it is the job's."""
+        """Record the entry we created, unless the job has already changed it: then it is the job's."""
         above, _, name = self.path.rpartition("/")
         self.refresh.made.pop(self.path, None)
         self.refresh.seen[self.path] = found.st_ctime_ns
@@ -209,25 +209,25 @@ class _PathRefresh:
 
 
 def _mark_of(entry: LayerEntry) -> LayerEntryStamp:
-    # All removals in a layer are links to one file, whose change time says nothing.
+    # All whiteouts in a layer are hard links to one file, so its ctime is meaningless.
     if entry_meaning(entry) == "gone":
         return _GONE_MARK
     return entry.found.st_ino, entry.found.st_ctime_ns
 
 
 def _same_state(one: os.stat_result, other: os.stat_result) -> bool:
-    """Whether two looks at a file, in the layer and through it, show the same contents and mode."""
+    """Whether stat results from the layer and through the overlay show the same mtime, size and mode."""
     return (one.st_mtime_ns, one.st_size, one.st_mode) == (other.st_mtime_ns, other.st_size, other.st_mode)
 
 
 def _layer_entry(folder: FolderHandle, name: str) -> LayerEntry | None:
     found = folder.find(name)
-    assert folder.fd is not None, "layers are there where handles are"
+    assert folder.fd is not None, "overlays exist only where directory fds do"
     return None if found is None else LayerEntry(folder.fd, name, found)
 
 
 def _remove_opaque_mark(entry: LayerEntry) -> None:
-    """A folder that was made over one of the workspace is marked as if it replaced it; it does not."""
+    """Remove the opaque mark, which overlayfs sets on a folder that we created over a workspace folder."""
     for prefix in OVERLAY_XATTR_PREFIXES:
         with contextlib.suppress(OSError):
             os.removexattr(entry.proc_fd_path, f"{prefix}opaque", follow_symlinks=False)
@@ -241,7 +241,7 @@ def _own_like(folder: FolderHandle, name: str, found: os.stat_result) -> None:
 def _copied(
     folder: FolderHandle, name: str, found: os.stat_result, there: FolderHandle, temporary: str
 ) -> bool:
-    """Copy a file or a link with its mode, owner and times; False for what is not copied."""
+    """Copy a file or a symlink with its mode, owner and times; False for other kinds and large files."""
     if stat.S_ISLNK(found.st_mode):
         there.create_link(temporary, folder.link_target(name))
         _own_like(there, temporary, found)

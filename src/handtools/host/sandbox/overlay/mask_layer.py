@@ -1,9 +1,8 @@
 """An overlay layer of whiteouts that hides very many private paths from a command.
 
-A mount over each would do too, but bubblewrap looks through all mounts for each that it makes. In the layer each
-is marked as gone (a whiteout). What a command writes to such a path is a change of the private file, judged so.
-
-ADR 126.
+A mount over each path would work too, but bubblewrap scans all mounts for every mount it makes. In the
+layer, each path is a whiteout. If a command writes to such a path, that is checked as a change to the
+private file.
 """
 
 import os
@@ -20,7 +19,7 @@ _WHITEOUT = os.makedev(0, 0)
 
 
 def with_mask_layer(launch: Launch, overlay: Overlay, paths: Sequence[str]) -> Launch:
-    """The launch with a middle layer in its overlay that hides these workspace paths."""
+    """Return the launch with a middle layer in its overlay that hides these workspace paths."""
     as_root = os.geteuid() == 0
     layer = _Layer(Path(overlay.upper).with_name(MASK_LAYER_NAME), overlay.lower)
     for path in paths:
@@ -31,13 +30,13 @@ def with_mask_layer(launch: Launch, overlay: Overlay, paths: Sequence[str]) -> L
     mounts = tuple(
         replace(mount, options=after) if mount.options == before else mount for mount in launch.mounts
     )
-    note = f"{len(paths):,} private paths are hidden from it, as if they were not there."
+    note = f"{len(paths):,} private paths are hidden from it, as if they did not exist."
     overlays = tuple(hiding if each == overlay else each for each in launch.overlays)
     return replace(launch, overlays=overlays, mounts=mounts, notes=(*launch.notes, note))
 
 
 class _Layer:
-    """Builds the mask layer: copies of the workspace's folders that contain something to hide."""
+    """Builds the mask layer: copies of the workspace folders that contain paths to hide."""
 
     def __init__(self, top: Path, root: str) -> None:
         self.top = top
@@ -46,7 +45,7 @@ class _Layer:
         self._folder(top)
 
     def prepare_mask_path(self, path: str) -> Path:
-        """The path in the layer for a workspace path; creates the folders above it."""
+        """Create the parent folders in the layer for a workspace path; returns its path in the layer."""
         place = self.top / os.path.relpath(path, self._root)
         for above in reversed(place.relative_to(self.top).parents):
             if self.top / above not in self._made:
@@ -54,7 +53,7 @@ class _Layer:
         return place
 
     def copy_folder_metadata(self) -> None:
-        """Give the layer's folders the owners, modes and times of the workspace's folders."""
+        """Give the layer's folders the owners, modes and times of the workspace folders."""
         for folder, facts in self._made.items():
             if os.geteuid() == 0:
                 os.chown(folder, facts.st_uid, facts.st_gid)

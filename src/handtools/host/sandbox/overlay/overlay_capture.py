@@ -1,7 +1,7 @@
-"""Capture by overlayfs: each command writes into an upper layer of its own, which is listed before it is applied.
+"""Capture with overlayfs: each command writes to its own upper layer, which is listed before it is applied.
 
-The overlay is mounted in a mount namespace that ends with the command. Nothing is ever mounted where others can
-see it, so there is nothing to unmount, also after a crash. ADR 61, 67.
+The overlay is mounted in a mount namespace that disappears with the command. Nothing is ever mounted where
+other processes can see it, so there is nothing to unmount, even after a crash.
 """
 
 import os
@@ -36,7 +36,7 @@ _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 
 
 def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
-    """The launch with an overlay over a folder of the workspace, so that its writes go to the upper layer."""
+    """Return the launch with an overlay over a workspace folder: its writes go to the upper layer."""
     as_root = os.geteuid() == 0
     private = Mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
     layer = Mount(
@@ -56,13 +56,13 @@ def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
 
 
 def overlay_mount_options(overlay: Overlay, *, as_root: bool) -> str:
-    """The mount options of a command's overlay."""
+    """Return the mount options of a command's overlay."""
     lowers = [path for path in (overlay.masks, overlay.lower) if path]
     return overlay_options(lowers, overlay.upper, overlay.work, as_root=as_root)
 
 
 CONFLICTS_FOLDER = "kept"
-"""The backup item with the versions that commands wrote of files that another program had changed."""
+"""The backup item with commands' versions of conflicting files, which another program had changed."""
 MOST_LISTED_NAMES = 5
 SPARE_LAYERS = 2
 """How many unused layers are kept for the next command."""
@@ -71,7 +71,7 @@ _PROBE_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class LayerQuota:
-    """How many files and bytes a layer may hold and still be applied to the workspace."""
+    """The maximum number of files and bytes in a layer that can be applied to the workspace."""
 
     bytes: int = 8 << 30
     files: int = 500_000
@@ -80,7 +80,7 @@ class LayerQuota:
 class OverlayCapture:
     """Captures changes by giving every command an overlay with its own upper layer over the workspace.
 
-    `name` is that of the folder, if the workspace has several.
+    `name` is the folder's name if the workspace has several folders.
     """
 
     has_isolated_writes = True
@@ -96,14 +96,14 @@ class OverlayCapture:
         self.quota = quota or LayerQuota()
 
     def begin(self, launch: Launch, name: str) -> "OverlayCommandCapture":  # noqa: ARG002
-        """Create an upper layer, or reuse an unused one, and mount it for the launch."""
+        """Create an upper layer, or reuse an unused one, and add its mount to the launch."""
         item = self._room()
         root = os.stat(self._root)
         upper, work = item.path / UPPER_LAYER_NAME, item.path / OVERLAY_WORK_NAME
         found = upper.stat()
         if os.geteuid() == 0 and (found.st_uid, found.st_gid) != (root.st_uid, root.st_gid):
             os.chown(upper, root.st_uid, root.st_gid)
-        upper.chmod(stat.S_IMODE(root.st_mode))  # the layer's own folder is what the workspace looks like
+        upper.chmod(stat.S_IMODE(root.st_mode))  # overlayfs shows the mode of the layer's root
         most = launch.allowance.written_bytes or self.quota.bytes
         overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root, most, self.quota.files)
         captured = OverlayCommandCapture(with_overlay(launch, overlay), overlay, item, self)
@@ -112,9 +112,9 @@ class OverlayCapture:
         return captured
 
     def give_back(self, item: BackupItem, *, written: bool) -> None:
-        """Keep a layer for the next command if it was never written to; else delete it.
+        """Keep a layer for the next command if it was never written to; otherwise delete it.
 
-        One that was is empty when all of it has landed, but an undo moves that back to where it came from.
+        A used layer may be empty now because all its files were applied, but undo moves them back into it.
         """
         upper = item.path / UPPER_LAYER_NAME
         with self._lock:
@@ -126,7 +126,7 @@ class OverlayCapture:
         self._let_go(item)
 
     def close(self) -> None:
-        """Delete the layers that are kept for the next command."""
+        """Delete the layers kept for the next command."""
         with self._lock:
             spare, self._spare = self._spare, []
         for item in spare:
@@ -151,7 +151,7 @@ class OverlayCapture:
 
 @dataclass(slots=True)
 class OverlayCommandCapture:
-    """The capture of one command by its upper layer."""
+    """The capture of one command through its upper layer."""
 
     launch: Launch
     overlay: Overlay
@@ -159,11 +159,11 @@ class OverlayCommandCapture:
     capture: OverlayCapture
     since: int = field(init=False)
     written: bool = False
-    """Whether changes were found in the layer, so that the record may refer to it."""
+    """Whether the layer contained changes, so that the journal may refer to it."""
     refresh: LayerRefresh | None = None
 
     def __post_init__(self) -> None:
-        os.utime(self.overlay.upper)  # by the clock of the file system
+        os.utime(self.overlay.upper)  # uses the file system's clock
         self.since = os.stat(self.overlay.upper).st_ctime_ns
 
     @property
@@ -172,7 +172,7 @@ class OverlayCommandCapture:
         return self.item.name
 
     def start_refresh_while_running(self, wanted: Callable[[str], bool]) -> None:
-        """Bring what others change in the workspace into the layer, from now until the end of the command."""
+        """Copy other programs' workspace changes into the layer, from now until the command ends."""
         self.refresh = LayerRefresh(
             self.overlay.lower, self.overlay.upper, self.since, lambda path: wanted(self._shown(path))
         )
@@ -181,11 +181,12 @@ class OverlayCommandCapture:
         self.refresh.start()
 
     def finish(self) -> CapturedChanges:
-        """List the command's file changes from its upper layer, ready to be applied."""
+        """Return the command's file changes from its upper layer, ready to be applied."""
         if self.refresh is not None:
             self.refresh.stop()
             self.refresh.remove_unchanged_copies()
-        # It may have closed the workspace's own folder. That does not land, and we have to look into it.
+        # The command may have made the workspace root inaccessible. That is not applied, and we must read
+        # it.
         os.chmod(self.overlay.upper, stat.S_IMODE(os.stat(self.overlay.lower).st_mode) | stat.S_IRWXU)
         over = self._over_quota()
         if over:
@@ -205,14 +206,14 @@ class OverlayCommandCapture:
         return CapturedChanges(tuple(changes), "overlay", notes=tuple(self._notes(listing)))
 
     def _shown(self, path: str) -> str:
-        """A path in the folder as a path in the workspace."""
+        """Convert a path in the folder to a workspace path."""
         return join_path(self.capture.name, path)
 
     def _quoted(self, paths: Iterable[str]) -> str:
         return _shortened_list([f"`{self._shown(path)}`" for path in paths])
 
     def discard(self) -> None:
-        """Delete the layer; replaced files that are needed for undo stay."""
+        """Delete the layer; replaced files needed for undo are kept."""
         if self.refresh is not None:
             self.refresh.stop()
         self.capture.give_back(self.item, written=self.written)
@@ -226,10 +227,10 @@ class OverlayCommandCapture:
                 limit = self.overlay.most_bytes
                 if size > limit:
                     return (
-                        f"It wrote more than {limit >> 20:,} MiB to the workspace; nothing of it was kept."
+                        f"It wrote more than {limit >> 20:,} MiB to the workspace; all of it was discarded."
                     )
                 if files > self.overlay.most_files:
-                    return f"It made more than {self.overlay.most_files:,} files; nothing of it was kept."
+                    return f"It created more than {self.overlay.most_files:,} files; all were discarded."
         return ""
 
     def _notes(self, listing: UpperLayerDiff) -> list[str]:
@@ -237,25 +238,23 @@ class OverlayCommandCapture:
         notes: list[str] = []
         if cleaner.refused:
             refused = [f"`{self._shown(path)}` ({kind})" for path, kind in cleaner.refused.items()]
-            notes.append(f"Not kept, being no files: {_shortened_list(refused)}.")
+            notes.append(f"Not kept, because they are not regular files: {_shortened_list(refused)}.")
         if cleaner.stripped:
-            notes.append(f"Privileges were taken from {self._quoted(cleaner.stripped)}.")
+            notes.append(f"Privileges were removed from {self._quoted(cleaner.stripped)}.")
         if listing.stuck:
-            notes.append(f"Pipes, sockets or devices stay: {self._quoted(listing.stuck)}.")
+            notes.append(f"Pipes, sockets or devices were left unchanged: {self._quoted(listing.stuck)}.")
         if listing.closed:
             closed = self._quoted(listing.closed)
-            notes.append(f"Folders that can't be looked into stay as they are: {closed}.")
+            notes.append(f"Folders that can't be read were left unchanged: {closed}.")
         if listing.conflicts:
             kept = self._keep(listing)
             told = self._quoted(listing.conflicts)
-            where = f" What the command wrote there is kept in {kept}." if kept else ""
-            notes.append(
-                f"Changed by someone else while the command ran, and left as they are: {told}.{where}"
-            )
+            where = f" The command's versions are kept in {kept}." if kept else ""
+            notes.append(f"Not applied, because another program changed them while it ran: {told}.{where}")
         return notes
 
     def _keep(self, listing: UpperLayerDiff) -> str:
-        """Keep the command's versions of conflicting files in the backups; returns their folder, or empty."""
+        """Keep the command's versions of conflicting files in the backups; returns their folder, or ""."""
         shelf = f"{CONFLICTS_FOLDER}/{self.name}"
         theirs = set(listing.conflicts)
         kept = [change for change in listing.changes if change.path in theirs and _is_held(change)]
@@ -268,7 +267,7 @@ class OverlayCommandCapture:
 
 
 def reset_work_folder(work: Path) -> bool:
-    """Clear the mark that the kernel left in a layer's work folder; whether it can be mounted once more."""
+    """Remove the kernel's `incompat` mark from a work folder; returns whether it can be mounted again."""
     own, note = work / "work", work / "work" / "incompat"
     try:
         for folder in (own, note, note / "volatile"):
@@ -311,9 +310,9 @@ check(libc.mount(b"overlay", target.encode(), b"overlay", ctypes.c_ulong(0), wor
 
 
 def overlay_problem(root: str | Path, vault: FolderBackups) -> str:
-    """Why overlayfs can't be mounted over the workspace here; empty when it can."""
+    """Return why overlayfs can't be mounted over the workspace; empty if it can."""
     if not sys.platform.startswith("linux"):
-        return "Layers need Linux."
+        return "Overlays need Linux."
     real = os.path.realpath(root)
     try:
         vault.folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -333,9 +332,9 @@ def overlay_problem(root: str | Path, vault: FolderBackups) -> str:
             for inner in work.iterdir():
                 inner.chmod(0o700)
     except (OSError, programs.ProgramTimeout) as error:
-        return f"A layer can't be made: {error}"
+        return f"Can't create an overlay: {error}"
     return (
-        f"A layer can't be mounted here: {done.errors.decode().strip().splitlines()[-1]}."
+        f"Can't mount an overlay here: {done.errors.decode().strip().splitlines()[-1]}."
         if done.code
         else ""
     )

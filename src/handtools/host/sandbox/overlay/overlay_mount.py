@@ -1,4 +1,4 @@
-"""Mount overlays: the options that all of ours have, and mounts that stay, for a fleet's workspaces. ADR 246."""
+"""Mount overlays: the options that we always use, and persistent mounts for a fleet's workspaces."""
 
 import functools
 import os
@@ -13,21 +13,21 @@ MS_NODEV, MS_NOSUID, MS_RDONLY = 0x4, 0x2, 0x1
 _MNT_DETACH, _MS_BIND = 2, 0x1000
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 MOST_OPTION_BYTES = 4095
-"""The kernel takes one page of options."""
-# A renamed folder is copied and a copied file is whole: so the layer can be read without the one below.
+"""The kernel accepts one page of options."""
+# Renamed folders are copied and copied files are complete, so the layer can be read without the lower one.
 _SELF_CONTAINED_OPTIONS = ("redirect_dir=off", "metacopy=off", "index=off", "xino=off")
 
 
 def overlay_options(lowers: Sequence[str], upper: str = "", work: str = "", *, as_root: bool) -> str:
-    """The options of an overlay over folders, the topmost first; without `upper` it can't be written to.
+    """Return the options of an overlay over folders, topmost first; without `upper` it is read-only.
 
-    Without root, its marks are kept in `user.` extended attributes.
+    Without root, overlayfs stores its marks in `user.` extended attributes.
     """
     words = [f"lowerdir={':'.join(map(_escaped_path, lowers))}"]
     if upper:
         words += [f"upperdir={_escaped_path(upper)}", f"workdir={_escaped_path(work)}"]
     words += _SELF_CONTAINED_OPTIONS if as_root else ("userxattr",)
-    # Without the last word the kernel writes out the whole file system below, everybody's, when the layer goes.
+    # Without `volatile`, unmounting the overlay syncs the entire file system below, including others' data.
     return ",".join([*words, *(["volatile"] if upper else [])])
 
 
@@ -41,17 +41,17 @@ def mount_overlay(target: str | Path, lowers: Sequence[str], upper: str = "", wo
     """Mount an overlay where all processes see it, until `unmount`; raises `OSError`. Needs root."""
     options = overlay_options(lowers, upper, work, as_root=True).encode()
     if len(options) > MOST_OPTION_BYTES:
-        raise OSError(f"{len(lowers)} layers with paths this long are more than the kernel takes.")
+        raise OSError(f"The paths of {len(lowers)} layers are too long for the kernel's mount options.")
     flags = MS_NODEV | MS_NOSUID | (0 if upper else MS_RDONLY)
     mount, _ = _calls()
     if mount(b"overlay", os.fsencode(target), b"overlay", flags, options):
-        # The kernel does not say which of them it did not find.
+        # The kernel doesn't report which folder is missing.
         folders = [os.fspath(target), *lowers, *filter(None, (upper, work))]
         raise _last_error(next((each for each in folders if not os.path.isdir(each)), target))
 
 
 def is_mounted(target: str | Path) -> bool:
-    """Whether something is mounted at a folder; raises `OSError` where that can't be found out."""
+    """Whether something is mounted at a folder; raises `OSError` if that can't be determined."""
     try:
         here, above = os.lstat(target), os.lstat(os.path.join(target, os.pardir))
     except (FileNotFoundError, NotADirectoryError):
@@ -60,7 +60,7 @@ def is_mounted(target: str | Path) -> bool:
 
 
 def unmount(target: str | Path) -> None:
-    """Take a mount away at once; who still has files of it open keeps them. No error when nothing is mounted."""
+    """Detach a mount at once; its open files stay usable. Does nothing if nothing is mounted."""
     if is_mounted(target):
         _, umount = _calls()
         if umount(os.fsencode(target), _MNT_DETACH):
@@ -68,9 +68,9 @@ def unmount(target: str | Path) -> None:
 
 
 def make_mount_point(folder: str | Path) -> bool:
-    """Mount a folder over itself, so that it can be unmounted with all below it; False if that can't be.
+    """Bind-mount a folder over itself, so that it can be unmounted with all mounts below it.
 
-    It can't where something is mounted below it already, which would be covered.
+    Returns False if that fails, or if something is already mounted below it, which would be covered.
     """
     path = os.fspath(folder)
     mounts = _mounts()
@@ -88,7 +88,7 @@ def make_mount_point(folder: str | Path) -> bool:
 
 
 def remove_mount_point(folder: str | Path) -> None:
-    """Take back `make_mount_point`, unless something is still mounted below."""
+    """Undo `make_mount_point`, unless something is still mounted below."""
     path, mounts = os.fspath(folder), _mounts()
     if _is_over_itself(path, mounts) and not any(each.point.startswith(f"{path}/") for each in mounts):
         _, umount = _calls()
@@ -100,7 +100,7 @@ class _MountEntry(NamedTuple):
     parent: str
     device: str
     root: str
-    """The folder of the file system that is shown."""
+    """The folder of the file system that is mounted."""
     point: str
 
 
@@ -114,7 +114,7 @@ def _unescaped(word: bytes) -> str:
 
 
 def _is_over_itself(path: str, mounts: Sequence[_MountEntry]) -> bool:
-    """Whether a mount shows at a path what would be there without it; a disk that is mounted there does not."""
+    """Whether the mount at a path shows the same folder that is below it, unlike a mounted disk."""
     top = next((each for each in reversed(mounts) if each.point == path), None)
     below = next((each for each in mounts if top is not None and each.number == top.parent), None)
     if top is None or below is None or top.device != below.device:
@@ -123,9 +123,9 @@ def _is_over_itself(path: str, mounts: Sequence[_MountEntry]) -> bool:
 
 
 def overlay_mount_problem(folder: str | Path) -> str:
-    """Why overlays can't be mounted from layers below a folder; empty when they can."""
+    """Return why overlays can't be mounted from layers below a folder; empty if they can."""
     if not sys.platform.startswith("linux"):
-        return "Layers need Linux."
+        return "Overlays need Linux."
     try:
         Path(folder).mkdir(0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".probe-") as place:
@@ -137,7 +137,7 @@ def overlay_mount_problem(folder: str | Path) -> str:
             mount_overlay(target, [os.fspath(lower)], os.fspath(upper), os.fspath(work))
             unmount(target)
     except OSError as error:
-        return f"A layer can't be mounted here: {error.strerror or error}."
+        return f"Can't mount an overlay here: {error.strerror or error}."
     return ""
 
 

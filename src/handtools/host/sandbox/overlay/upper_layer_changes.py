@@ -1,4 +1,4 @@
-"""Turn an overlay's upper directory into file changes, without setuid bits, foreign owners and devices."""
+"""Convert an overlay's upper directory to file changes, without setuid bits, other owners and devices."""
 
 import contextlib
 import errno
@@ -52,30 +52,31 @@ class UpperLayerSanitizer:
     """Removes privileges from files in the layer and refuses devices, and records both."""
 
     owner: tuple[int, int] | None
-    """The workspace's owner, to whom files are given if we are root; else None."""
+    """The workspace's owner, to give the files to; None if we are not root."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Paths that can't be applied to the workspace, and what each is, such as a device."""
+    """Paths that can't be applied to the workspace, with their kinds, such as a device."""
     stripped: list[str] = field(default_factory=list)
     """Paths that lost setuid or setgid bits or file capabilities."""
 
     def refuses(self, path: str, spot: LayerEntry) -> bool:
-        """Whether an entry is of a kind that is never applied, such as a device; it is then recorded."""
+        """Whether an entry is of a kind that is never applied, such as a device; records it if so."""
         kind = _SPECIAL_FILES.get(stat.S_IFMT(spot.found.st_mode))
         if is_temporary_name(spot.name):
-            kind = "a name that is ours"  # no list shows it, so nobody could judge it
+            kind = "a name reserved for handtools"  # listings omit it, so it could not be checked
         if kind:
             self.refused[path] = kind
         return kind is not None
 
     def clean(self, path: str, spot: LayerEntry, below: LayerEntry | None) -> int:
-        """Remove privileges and set the owner of an entry; returns its permission bits."""
+        """Remove privileges from an entry and set its owner; returns its permission bits."""
         self._own(spot, below)
         self._unmark(path, spot)
         if stat.S_ISLNK(spot.found.st_mode):
             return spot.mode
         wanted = spot.mode & ~_SETID_BITS
         if spot.is_folder:
-            # In a folder this bit gives no privilege: it hands a group down, where the folder above does.
+            # On a folder setgid grants no privilege: files inherit its group. Keep it if the parent has it
+            # too.
             above = below.found if below else os.fstat(spot.folder)
             wanted |= spot.mode & above.st_mode & stat.S_ISGID
         if wanted != spot.mode:
@@ -103,11 +104,12 @@ RefForPath = Callable[[str], str]
 FolderPresence = Literal["merged", "new", "gone", "gone as one"]
 """Where a folder exists: in both layer and workspace, only in the layer, or only in the workspace.
 
-One that is gone and large is moved to the backups as one. Its files are known by size and time, and not read.
+A large deleted folder is moved to the backups in one piece. Its files are identified by size and time, not
+read.
 """
 _FolderToVisit = tuple[str, FolderPresence]
 _UNREADABLE_ERRNOS = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
-"""Errors for a workspace folder without permission, or replaced meanwhile: it is skipped."""
+"""Errors for a workspace folder that is not permitted or was replaced in the meantime: it is skipped."""
 
 
 @dataclass(slots=True)
@@ -115,31 +117,31 @@ class UpperLayerDiff:
     """Compares the upper layer with the workspace and lists the file changes; modifies only the layer."""
 
     old: RefForPath
-    """Makes the backup reference for a file that is removed or replaced."""
+    """Returns the backup reference for a file that is removed or replaced."""
     new: RefForPath
-    """Makes the backup reference for a file that is added."""
+    """Returns the backup reference for a file that is added."""
     since: int
-    """When the command began, by the file system's clock, in ns: workspace files changed later are conflicts."""
+    """When the command started, in ns by the file system's clock: later workspace changes are conflicts."""
     cleaner: UpperLayerSanitizer
     notary: NodeReader = field(default_factory=NodeReader)
     shown: Mapping[str, int] = field(default_factory=dict)
-    """Change times of workspace files that the command was shown while it ran; a later change is a conflict."""
+    """The ctimes of workspace files refreshed while the command ran; later changes are conflicts."""
     conflicts: list[str] = field(default_factory=list)
     """Paths that another program changed in the workspace while the command ran."""
     closed: list[str] = field(default_factory=list)
-    """Workspace folders without permission to read: they stay as they are."""
+    """Workspace folders that we have no permission to read: they are left unchanged."""
     stuck: list[str] = field(default_factory=list)
-    """Pipes, sockets and devices of the workspace that the command removed or replaced: they stay."""
+    """Pipes, sockets and devices that the command removed or replaced: they are left unchanged."""
     changes: list[Change] = field(default_factory=list)
     _item_counts: dict[str, int] = field(default_factory=dict)
-    """How many items are below each workspace folder that is gone, for those that were walked."""
+    """How many items are below each deleted workspace folder that was walked."""
     _opened: list[tuple[str, int]] = field(default_factory=list)
-    """New folders that were made accessible for reading, and their original modes."""
+    """New folders whose mode was changed so that we can read them, with their original modes."""
     _layer: SubfolderCache = field(init=False)
     _workspace: SubfolderCache = field(init=False)
 
     def list_changes(self, upper: str, lower: str) -> list[Change]:
-        """List all changes in `upper` compared with `lower`, removals first; large folders as one change."""
+        """Return the changes from `lower` to `upper`, removals first; large folders as one change."""
         with ExitStack() as stack:
             self._layer, self._workspace = (
                 stack.enter_context(SubfolderCache(stack.enter_context(FolderHandle.at(top))))
@@ -147,7 +149,7 @@ class UpperLayerDiff:
             )
             self._walk("", "merged")
             for path, mode in reversed(self._opened):
-                # A new folder may land as one: then its mode is the one it has here.
+                # A new folder may be applied in one piece: then it keeps the mode it has here.
                 above, _, name = path.rpartition("/")
                 self._layer.folder(above).set_mode(name, mode)
         self._add_repository_conflicts()
@@ -156,7 +158,7 @@ class UpperLayerDiff:
         return combine_folder_changes(sorted(clean, key=change_apply_order), apart=self.cleaner.refused)
 
     def _add_repository_conflicts(self) -> None:
-        """Count all changes of a repository as conflicts if one is: half of a commit is worse than none."""
+        """Extend a conflict in a repository to all its changes: half a commit is worse than none."""
         known = set(self.conflicts)
         clashes = {folder for path in known if (folder := enclosing_git_folder(path))}
         paths = (change.path for change in self.changes)
@@ -165,14 +167,14 @@ class UpperLayerDiff:
         ]
 
     def _spoilt(self) -> set[str]:
-        """The conflicting paths, and the folders that can't be removed because one is inside."""
+        """Return the conflicting paths, and folders that can't be removed because they contain one."""
         theirs = {*self.conflicts, *self.stuck, *self.closed}
         above = folders_above(theirs)
         staying = {c.path for c in self.changes if c.after is None or c.after.kind != "folder"} & above
         return theirs | staying
 
     def _walk(self, start: str, how: FolderPresence) -> None:
-        """Collect the changes of a folder and all below it, with a queue instead of recursion."""
+        """Collect the changes of a folder and everything below it, with a queue instead of recursion."""
         waiting: deque[_FolderToVisit] = deque([(start, how)])
         while waiting:
             path, way = waiting.popleft()
@@ -193,7 +195,7 @@ class UpperLayerDiff:
             inside = join_path(path, spot.name)
             if upper:
                 tasks += self._entry(inside, spot, _entry_named(lower, spot.name))
-            elif not is_temporary_name(spot.name):  # that is another call's at work
+            elif not is_temporary_name(spot.name):  # another call's temporary file
                 tasks += self._leave(inside, spot, None, within=way)
         return tasks
 
@@ -208,7 +210,7 @@ class UpperLayerDiff:
         if not up.is_folder:
             return self._thing(path, up, low, mode)
         if mode & stat.S_IRWXU != stat.S_IRWXU:
-            os.chmod(up.proc_fd_path, mode | stat.S_IRWXU)  # things are to be moved out of it
+            os.chmod(up.proc_fd_path, mode | stat.S_IRWXU)  # its entries will be moved out
         if low is None or not low.is_folder:
             if mode & stat.S_IRWXU != stat.S_IRWXU:
                 self._opened.append((path, mode))
@@ -220,7 +222,7 @@ class UpperLayerDiff:
         return [(path, "merged")]
 
     def _thing(self, path: str, up: LayerEntry, low: LayerEntry | None, mode: int) -> list[_FolderToVisit]:
-        """Collect the change of a file or a link."""
+        """Collect the change of a file or a symlink."""
         after = self.notary.node(up.folder, up.name, up.found, ref=self.new(path), mode=mode)
         if low is None or low.is_folder:
             return self._arrive(path, low, after)
@@ -228,13 +230,13 @@ class UpperLayerDiff:
             self.stuck.append(path)
             return []
         before = self._old(path, low)
-        # A file that was opened for writing and left as it was is in the layer all the same.
+        # Opening a file for writing copies it to the layer even if it was not changed.
         if not (after.same(before) and up.found.st_mtime_ns == low.found.st_mtime_ns):
             self._changed(path, low, before, after)
         return []
 
     def _arrive(self, path: str, low: LayerEntry | None, after: Node) -> list[_FolderToVisit]:
-        """Collect the change of a path that is new or was of another kind."""
+        """Collect the change of a path that is new or had another kind."""
         if low is not None:
             return self._leave(path, low, after)
         self.changes.append(Change(path, None, after))
@@ -245,7 +247,7 @@ class UpperLayerDiff:
     ) -> list[_FolderToVisit]:
         """Collect the removal of a workspace entry, or its replacement by `after`.
 
-        `within` is where the folder around it exists, if that is gone itself.
+        `within` is the presence of its parent folder if that was deleted too.
         """
         if kind_of_mode(low.found.st_mode) is None:
             self.stuck.append(path)
@@ -265,12 +267,12 @@ class UpperLayerDiff:
         return [(path, "gone as one" if unread else "gone")] if low.is_folder else []
 
     def _tree_items(self, path: str) -> tuple[list[FolderItem], bool]:
-        """The items below a workspace folder, and whether all of them may go; counts them for each folder."""
+        """Return the items below a workspace folder and whether all may be removed; also counts them."""
         above, _, name = path.rpartition("/")
         items: list[FolderItem] = []
         closed: list[str] = []
         kept = False
-        # By handles of its own: those of the walk around it are closed when many others are asked for.
+        # Use separate fds: the outer walk's cache closes fds when many others are opened.
         with (
             contextlib.suppress(OSError),
             open_child(self._workspace.folder(above), name, OPEN_FOLDER_TO_LIST_FLAGS) as top,
@@ -284,10 +286,10 @@ class UpperLayerDiff:
         return items, False
 
     def _count_items(self, path: str, items: Sequence[FolderItem]) -> None:
-        """Note how many items are below a folder and below each folder in it: no folder is walked twice."""
+        """Record the number of items below a folder and its subfolders, so that none is walked twice."""
         self._item_counts[path] = len(items)
         counts = {item.path: 0 for item in items if item.kind == "folder"}
-        for item in reversed(items):  # a folder comes before what is in it
+        for item in reversed(items):  # a folder comes before its contents
             above = item.path.rpartition("/")[0]
             if above:
                 counts[above] += 1 + counts.get(item.path, 0)
@@ -302,7 +304,7 @@ class UpperLayerDiff:
         )
 
     def _is_newer(self, path: str, facts: os.stat_result) -> bool:
-        """Whether someone else changed a workspace file since the command began or was shown it."""
+        """Whether another program changed a workspace file since the command started or last saw it."""
         return facts.st_ctime_ns > self.shown.get(path, self.since)
 
     def _permitted(self, path: str, low: LayerEntry, mode: int) -> None:
@@ -310,7 +312,7 @@ class UpperLayerDiff:
             self.changes.append(Change(path, self._old(path, low), Node("folder", mode=mode)))
 
     def _replaced(self, path: str, low: LayerEntry, mode: int) -> None:
-        """Collect the changes of a folder that was removed and made anew, as one change if it is large."""
+        """Collect the changes of a folder that was removed and recreated, as one change if it is large."""
         theirs = len(self.conflicts) + len(self.stuck) + len(self.closed)
         gone = self._apart(path, "gone")
         come = self._apart(path, "new")
@@ -349,7 +351,7 @@ class UpperLayerDiff:
 
 
 _UNREAD = NodeReader(hashed_files=0)
-"""Makes nodes without opening a file."""
+"""Creates nodes without opening files."""
 
 
 def _entries(folder: FolderHandle | None) -> list[LayerEntry]:
@@ -366,6 +368,6 @@ def _entry_named(folder: FolderHandle | None, name: str) -> LayerEntry | None:
 
 
 def _open_fd(folder: FolderHandle | None) -> int:
-    assert folder is not None, "a layer is looked at with the workspace, or one of the two alone"
-    assert folder.fd is not None, "layers are there where handles are"
+    assert folder is not None, "a folder exists in the layer, in the workspace or in both"
+    assert folder.fd is not None, "overlays exist only where directory fds do"
     return folder.fd

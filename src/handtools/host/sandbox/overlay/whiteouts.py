@@ -1,4 +1,4 @@
-"""How overlayfs marks deleted files (whiteouts) and replaced folders (opaque) in the upper directory."""
+"""How overlayfs marks deleted files (whiteout) and replaced folders (opaque) in the upper directory."""
 
 import os
 import stat
@@ -22,7 +22,7 @@ class LayerEntry:
 
     @property
     def is_folder(self) -> bool:
-        """Whether the entry is a folder, not a link to one."""
+        """Whether the entry is a folder, not a symlink to one."""
         return stat.S_ISDIR(self.found.st_mode)
 
     @property
@@ -32,11 +32,11 @@ class LayerEntry:
 
     @property
     def proc_fd_path(self) -> str:
-        """A path of the entry through `/proc/self/fd`, for calls that take no directory descriptor."""
+        """A path to the entry through `/proc/self/fd`, for calls that don't accept a directory fd."""
         return f"/proc/self/fd/{self.folder}/{self.name}"
 
     def open(self) -> int:
-        """Open the entry as a folder; returns a descriptor."""
+        """Open the entry as a folder; returns an fd."""
         return os.open(self.name, _FOLDER_FLAGS, dir_fd=self.folder)
 
 

@@ -1,2 +1,4 @@
-"""Processes started by a supervisor, read within bounds, limited, and killed with all they started. Start with
-`running_process`; `supervisor` is the program at the other end."""
+"""Processes that a supervisor starts, limits and kills with all their children, and their bounded output.
+
+Start with `running_process`; `supervisor` is the program at the other end.
+"""

@@ -1,7 +1,7 @@
-"""Control groups, where this user may make them: they count, limit and list a tree of processes.
+"""Cgroups, if this user may create them: they account for, limit and list a tree of processes.
 
-A supervisor joins its group once, and what it starts is born in it: moving each command into one would cost more
-than the command.
+A supervisor joins its cgroup once, and the processes it starts inherit it: moving each command into a
+cgroup would take longer than the command itself.
 """
 
 import contextlib
@@ -14,13 +14,13 @@ _CGROUP_PREFIX = "handtools-"
 
 @dataclass(slots=True)
 class Cgroup:
-    """A control group: its folder in the unified hierarchy, or one folder per controller."""
+    """A cgroup: its folder in the unified hierarchy, or one folder per controller."""
 
     unified: str = ""
     controllers: dict[str, str] = field(default_factory=dict)
-    """The folders by controller (memory, pids); in the unified hierarchy those that are enabled."""
+    """The folders by controller (memory, pids); in the unified hierarchy, only enabled controllers."""
     _last: dict[str, str] = field(default_factory=dict)
-    """The limits last written, so that they are written only when they change."""
+    """The limits last written, so that only changed limits are written."""
 
     def __bool__(self) -> bool:
         return bool(self.folders)
@@ -35,14 +35,14 @@ class Cgroup:
         return all(_write(f"{folder}/cgroup.procs", "0") for folder in self.folders)
 
     def limit(self, *, memory: int | None, processes: int | None, used: int) -> set[str]:
-        """Set memory and process limits, beyond what is `used`.
+        """Set memory and process limits; the memory limit is in addition to `used`.
 
-        Returns the names of limits that the kernel enforces.
+        Returns the names of the limits that the kernel enforces.
         """
         kept = set()
         most = memory and memory + used
         files = ("memory.max", "memory.limit_in_bytes"), ("memory.swap.max", "memory.memsw.limit_in_bytes")
-        # Memory is never above memory with swap, so up and down go in different orders.
+        # The memory limit can't exceed memory plus swap, so raising and lowering need different orders.
         for names in (*files, files[0]):
             if self._set("memory", names, most) and names == files[0]:
                 kept.add("memory")
@@ -52,20 +52,20 @@ class Cgroup:
         return kept
 
     def pids(self) -> list[int]:
-        """The pids of all other processes in the group."""
+        """Return the pids of all other processes in the group."""
         own = os.getpid()
         return [int(pid) for pid in _read(f"{self._home}/cgroup.procs").split() if int(pid) != own]
 
     def memory_used(self) -> int | None:
-        """The memory that the group uses, in bytes; None if unknown."""
+        """Return the memory that the group uses, in bytes; None if unknown."""
         return _number(self._file("memory", "memory.current", "memory.usage_in_bytes"))
 
     def peak(self) -> int | None:
-        """The highest memory use in bytes since the limits were set; None if unknown."""
+        """Return the peak memory use in bytes since the limits were set; None if unknown."""
         return _number(self._file("memory", "memory.peak", "memory.max_usage_in_bytes"))
 
     def starved(self) -> int:
-        """How often the kernel killed a process of the group for lack of memory."""
+        """Return how often the OOM killer killed a process of the group."""
         for line in _read(self._file("memory", "memory.events", "memory.oom_control")).splitlines():
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
@@ -101,7 +101,7 @@ class Cgroup:
 
 
 def create_and_join_cgroup() -> Cgroup:
-    """Create a control group below our own; without folders when this user may not."""
+    """Create a cgroup below our own and join it; without folders if this user isn't allowed to."""
     group = Cgroup()
     name = f"{_CGROUP_PREFIX}{os.getpid()}"
     for controllers, folder in _cgroup_folders():
@@ -126,7 +126,7 @@ def create_and_join_cgroup() -> Cgroup:
 
 
 def cgroup_of(pid: int) -> Cgroup:
-    """The control group of another process, for reading; without folders when it can't be seen."""
+    """Return the cgroup of another process, for reading; without folders if it isn't visible."""
     group = Cgroup()
     for controllers, folder in _cgroup_folders(str(pid)):
         if not os.path.exists(f"{folder}/cgroup.procs"):
@@ -141,7 +141,7 @@ def cgroup_of(pid: int) -> Cgroup:
 
 
 def _cgroup_folders(process: str = "self") -> list[tuple[list[str], str]]:
-    """The folder of a process in each relevant hierarchy, with its controllers (none for the unified one)."""
+    """Return a process's folder in each relevant hierarchy, with controllers (none for the unified one)."""
     mounted: dict[str, str] = {}
     for line in _read("/proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
@@ -161,7 +161,7 @@ def _cgroup_folders(process: str = "self") -> list[tuple[list[str], str]]:
 
 
 def _remove_stale(folder: str) -> None:
-    """Remove groups left by supervisors that were killed, and kill what still runs in them."""
+    """Remove groups left by killed supervisors, and kill the processes still in them."""
     for name in os.listdir(folder):
         pid = name.removeprefix(_CGROUP_PREFIX)
         if name == pid or not pid.isdigit() or os.path.exists(f"/proc/{pid}"):
@@ -170,7 +170,7 @@ def _remove_stale(folder: str) -> None:
 
 
 def kill_cgroup(folder: str) -> None:
-    """Kill all processes in a control group and remove it, after its supervisor was killed."""
+    """Kill all processes in a cgroup and remove it, after its supervisor was killed."""
     if not _write(f"{folder}/cgroup.kill", "1"):
         for pid in _read(f"{folder}/cgroup.procs").split():
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""JSON messages with file descriptors over a Unix socket, between this process and its supervisors and workers."""
+"""JSON messages with file descriptors over Unix sockets, between this process, supervisors and workers."""
 
 import array
 import json
@@ -19,13 +19,13 @@ class PeerGone(Exception):
 
 
 def send_message(line: socket.socket, message: Mapping[str, object], fds: Sequence[int] = ()) -> None:
-    """Hand over a message; the descriptors stay open on this side."""
+    """Send a message; the fds stay open on this side."""
     body = json.dumps(message).encode()
     whole = memoryview(_SIZE.pack(len(body)) + body)
     carried = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
     try:
         sent = line.sendmsg([whole[:_PIECE_BYTES]], carried)
-        # Nothing is sent after the last byte: who has it may be gone already, and has done what it was told.
+        # Don't send an empty rest: the peer may already have handled the message and closed the socket.
         if rest := whole[sent:]:
             line.sendall(rest)
     except OSError as error:
@@ -33,7 +33,7 @@ def send_message(line: socket.socket, message: Mapping[str, object], fds: Sequen
 
 
 def receive_message_and_fds(line: socket.socket) -> tuple[Any, list[int]]:
-    """The next message, and the descriptors that came with it: closed on exec."""
+    """Receive the next message and the fds sent with it, which are close-on-exec."""
     space = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
     try:
         start, carried, _, _ = line.recvmsg(_SIZE.size, space, _CLOSE_ON_EXEC)

@@ -1,7 +1,8 @@
-"""Kill every descendant of a supervisor, whatever it did to get away.
+"""Kill every descendant of a supervisor, even one that tries to escape.
 
-A supervisor is the subreaper of all its descendants: who leaves the process group, the session or the parent
-becomes its child. So there is one sure sign that nothing is left: it has no children.
+A supervisor is the subreaper of all its descendants: a process that leaves its process group, session or
+parent becomes the supervisor's child. So the supervisor knows that no process is left when it has no
+children.
 """
 
 import contextlib
@@ -15,11 +16,11 @@ from handtools.host.sandbox.processes.cgroups import Cgroup
 TERM_GRACE_SECONDS = 0.1
 """Seconds between SIGTERM and SIGKILL: enough to remove a lock file."""
 KILL_TIMEOUT_SECONDS = 5.0
-"""Seconds after which a process that can't be killed (another user's, stuck in the kernel) is left and named."""
+"""Seconds after which an unkillable process (another user's, stuck in the kernel) is left and reported."""
 _POLL_SECONDS = 0.001
 
 ReapChildren = Callable[[float], bool]
-"""A function that reaps children that end within so many seconds; False when there are none left."""
+"""A function that reaps children that exit within the given seconds; False if there are none left."""
 
 
 def kill_descendants(group: Cgroup, reap: ReapChildren, *, gently: bool) -> int:
@@ -43,7 +44,7 @@ def kill_descendants(group: Cgroup, reap: ReapChildren, *, gently: bool) -> int:
 def kill_by_environment(mark: str) -> int:
     """Kill every process of this user with `mark` in its environment; returns how many are left.
 
-    Used when a command has killed its own supervisor; a process that also clears its environment gets away.
+    Used if a command killed its own supervisor; a process that also clears its environment escapes.
     """
     deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
     while (found := _pids_by_environment(mark.encode())) and time.monotonic() < deadline:
@@ -64,7 +65,7 @@ def _pids_by_environment(mark: bytes) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """The pids of all descendants of a process; may miss some that start or end meanwhile, so call again."""
+    """Return the pids of all descendants; can miss some that start or exit concurrently, so repeat it."""
     found: list[int] = []
     waiting = [pid]
     while waiting:
@@ -75,12 +76,12 @@ def descendants(pid: int) -> list[int]:
 
 
 def running_pids(group: Cgroup) -> list[int]:
-    """The pids of all descendants, from the control group or else by following parents in /proc."""
+    """Return the pids of all descendants, from the cgroup or, without one, from /proc."""
     return group.pids() or descendants(os.getpid())
 
 
 def _terminated(group: Cgroup, reap: ReapChildren) -> bool:
-    """Send SIGTERM to all descendants and wait; whether all have ended."""
+    """Send SIGTERM to all descendants and wait; returns whether all have exited."""
     for pid in running_pids(group):
         _signal(pid, signal.SIGTERM)
         _signal(pid, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""The TCP ports on which a process and its descendants listen, as /proc shows them."""
+"""Find the TCP ports on which a process and its descendants listen, from /proc."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from itertools import islice
 from handtools.host.sandbox.processes.kill_tree import descendants
 
 MOST_PROCESSES_LOOKED_AT = 512
-"""How many processes of a tree are looked at; the rest is not asked for its sockets."""
+"""How many processes of a tree are checked; sockets of the others are not found."""
 _LISTEN_STATE = "0A"
 
 
@@ -25,7 +25,7 @@ class ListeningAddress:
 
     @property
     def connectable(self) -> tuple[int, str]:
-        """The address family and the loopback address by which it is reached from within its namespace."""
+        """The address family and loopback address for connecting to it from its namespace."""
         mapped = self.address.ipv4_mapped if isinstance(self.address, IPv6Address) else self.address
         if mapped is None:
             return socket.AF_INET6, "::1" if self.address.is_unspecified else str(self.address)
@@ -33,12 +33,12 @@ class ListeningAddress:
 
 
 def listening_ports(pid: int) -> tuple[int, ...]:
-    """The ports on which a process tree listens, in its own network namespace, in ascending order."""
+    """Return the ports on which a process tree listens in its own network namespace, in ascending order."""
     return tuple(sorted({each.port for each in listening_sockets(pid)}))
 
 
 def listening_sockets(pid: int) -> set[ListeningAddress]:
-    """The sockets on which a process tree listens, in its own network namespace."""
+    """Return the sockets on which a process tree listens, in its own network namespace."""
     found = dict(_sockets_in_namespace(pid))
     if not found:
         return set()
@@ -47,7 +47,7 @@ def listening_sockets(pid: int) -> set[ListeningAddress]:
 
 
 def _sockets_in_namespace(pid: int) -> Iterator[tuple[str, ListeningAddress]]:
-    """The inode and the address of each listening socket in the process's network namespace."""
+    """Yield the inode and address of each listening socket in the process's network namespace."""
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/net/{name}", encoding="ascii") as file:
             for row in islice(file, 1, None):
@@ -58,14 +58,14 @@ def _sockets_in_namespace(pid: int) -> Iterator[tuple[str, ListeningAddress]]:
 
 
 def _address(written: str) -> IPv4Address | IPv6Address:
-    """An address as the kernel writes it: words of four bytes, each as a number of this machine."""
+    """Parse an address as the kernel writes it: 32-bit words in the machine's byte order."""
     words = [int(written[start : start + 8], 16) for start in range(0, len(written), 8)]
     packed = struct.pack(f"={len(words)}I", *words)
     return IPv4Address(packed) if len(words) == 1 else IPv6Address(packed)
 
 
 def _sockets_of(pid: int) -> Iterator[str]:
-    """The inodes of the sockets that a process has open."""
+    """Yield the inodes of the sockets that a process has open."""
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):

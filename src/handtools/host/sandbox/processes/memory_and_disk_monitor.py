@@ -1,7 +1,7 @@
-"""Polls the memory and disk use of a command, where no cgroup limits the whole tree. Runs in a supervisor.
+"""Polls the memory and disk use of a command if no cgroup limits the whole tree. Runs in a supervisor.
 
-It does not hold anything back: what is used between two polls is used. So it polls often, and counts closely only
-when a cheap look says that a limit may be exceeded. ADR 66.
+It can't prevent use beyond the limit between two polls. So it polls often, and counts exactly only when a
+cheap check shows that a limit may be exceeded.
 """
 
 import contextlib
@@ -24,16 +24,16 @@ MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.01, 0.25
 POLL_PAUSE_COST_FACTOR = 30
 """The pause after a poll is this many times as long as the poll took."""
 MEMORY_GROWTH_BYTES_PER_SECOND = 4 << 30
-"""Assumed largest growth of memory, in bytes per second: near the limit, polls come sooner."""
+"""Assumed maximum memory growth in bytes per second: near the limit, polls are more frequent."""
 MAX_RECOUNT_SECONDS = 1.0
-"""A folder is counted at least this often, in seconds, even if the file system is no fuller."""
+"""A folder is counted at least this often, in seconds, even if the file system's usage hasn't grown."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _BLOCK_BYTES = 512
-# The module is imported on other systems, too, where it polls nothing.
+# The module is also imported on other systems, where it polls nothing.
 _HANDLE_FLAGS = getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _PATH_CHUNK_CHARS, _MOST_PATH_CHARS = 1000, 16 << 10
 _TMPFS_ENTRY_BYTES = 1 << 10
-"""The memory that a tmpfs file takes besides its contents, in bytes."""
+"""The memory in bytes that a tmpfs file uses in addition to its content."""
 
 
 @dataclass(slots=True)
@@ -41,9 +41,9 @@ class ResourceMonitor:
     """Polls the memory and disk use of one command and decides when to poll again."""
 
     memory: int | None
-    """Limit in bytes for all its processes together; None if a control group counts or there is no limit."""
+    """Limit in bytes for all its processes together; None if a cgroup enforces it or there is no limit."""
     places: Sequence[str]
-    """Folders, as the command sees them, that are in memory (tmpfs)."""
+    """Tmpfs folders, with their paths as the command sees them."""
     folders: Sequence["WatchedFolder"] = ()
     due: float = field(init=False)
     _room: float = math.inf
@@ -54,7 +54,7 @@ class ResourceMonitor:
 
     @classmethod
     def from_order(cls, order: StartOrder, *, memory: int | None) -> "ResourceMonitor | None":
-        """As an order has it; None when there is nothing to watch."""
+        """Create a monitor from a start order; None if there is nothing to monitor."""
         folders = [WatchedFolder(*layer) for layer in order["layers"]]
         folders += [
             WatchedFolder(path, "", size, files, scratch=True) for path, size, files in order["scratch"]
@@ -62,7 +62,7 @@ class ResourceMonitor:
         return cls(memory, order["places"], folders) if memory or folders else None
 
     def look(self, tree: Callable[[], Sequence[int]]) -> ExceededLimit:
-        """The limit that is exceeded now, or none; `tree` gives the pids and is called only when needed."""
+        """Return the limit that is exceeded now, or ""; calls `tree` for the pids only if needed."""
         began = time.monotonic()
         over = self._memory_over(tree)
         for folder in self.folders:
@@ -77,7 +77,8 @@ class ResourceMonitor:
             return ""
         pids = tree()
         beside = _tmpfs_bytes(pids, self.places) + _deleted_file_bytes(pids, _memory_devices())
-        # Pages that several share count for each at first, and only then for all together.
+        # Count shared pages once per process first (RSS); only if that exceeds the limit, use the slower
+        # PSS.
         self._room = self.memory - beside - sum(map(resident_memory_bytes, pids))
         if self._room < 0:
             self._room = self.memory - beside - sum(map(_proportional_bytes, pids))
@@ -86,15 +87,15 @@ class ResourceMonitor:
 
 @dataclass(slots=True)
 class WatchedFolder:
-    """A folder that a command writes to: the upper layer of its overlay, or scratch; and how much it may hold."""
+    """A folder that a command writes to (its overlay's upper layer, or scratch) and its limits."""
 
     path: str
     seen_at: str
-    """The path at which the command sees it, if that is on a device of its own, as an overlay is."""
+    """The path at which the command sees it, if that is a separate device, as with an overlay."""
     bytes: int
     files: int
     scratch: bool = False
-    """Whether it is scratch, which stays: commands may have made trees there that are hard to count."""
+    """Whether it is scratch, which persists: commands may have created trees that are hard to count."""
     counted: float = field(default_factory=time.monotonic)
     _costs: float = 0.0
     _free: tuple[int, int] = field(init=False)
@@ -103,7 +104,7 @@ class WatchedFolder:
         self._free = _free_space(self.path)
 
     def exceeded_limit(self, tree: Callable[[], Sequence[int]]) -> ExceededLimit:
-        """The limit that is exceeded now, or none; it is counted only when that is due."""
+        """Return the limit that is exceeded now, or ""; counts only when a count is due."""
         if not self._fuller():
             return ""
         began = time.monotonic()
@@ -119,7 +120,7 @@ class WatchedFolder:
         return "scratch" if self.scratch else "files" if files > self.files else "bytes"
 
     def _fuller(self) -> bool:
-        """Whether to count now: when the file system has filled noticeably, or the last count is old."""
+        """Whether to count now: the file system's usage has grown noticeably, or the last count is old."""
         since = time.monotonic() - self.counted
         if since < self._costs * POLL_PAUSE_COST_FACTOR:
             return False
@@ -138,10 +139,10 @@ def _free_space(folder: str) -> tuple[int, int]:
 
 
 def _folder_usage(folder: str, most: int, *, whole: bool) -> tuple[int, int]:
-    """The number of files in a folder and their bytes; stops counting beyond `most`.
+    """Return the number of files in a folder and their bytes; stops counting beyond `most`.
 
-    A tree that is deeper than anybody needs counts as too many files. If it is to count the `whole`, a folder that
-    may not be read is made readable: else something could be hidden there.
+    An excessively deep tree counts as too many files. With `whole`, unreadable folders are made readable;
+    otherwise a command could hide files there.
     """
     files = size = 0
     waiting = [folder]
@@ -162,7 +163,7 @@ def _folder_usage(folder: str, most: int, *, whole: bool) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def _listed_folder(path: str, *, force: bool) -> Iterator[Iterator[os.DirEntry[str]]]:
-    """Context manager: the entries of a folder, also of one whose path is longer than the kernel takes at once."""
+    """Context manager: the entries of a folder, even if its path is longer than PATH_MAX."""
     handle = _folder_handle(path)
     try:
         try:
@@ -196,14 +197,14 @@ def _folder_handle(path: str) -> int:
 
 
 def resident_memory_bytes(pid: int) -> int:
-    """Resident memory of a process; 0 when it is gone, or where the system does not say."""
+    """Return the resident memory of a process; 0 if it has exited or the system doesn't report it."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm", "rb") as file:
         return int(file.read().split()[1]) * _PAGE_BYTES
     return 0
 
 
 def _proportional_bytes(pid: int) -> int:
-    """The memory of a process in bytes (PSS), shared pages divided among those who share them."""
+    """Return the memory of a process in bytes (PSS): shared pages are divided among their processes."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
         for line in file:
             if line.startswith(b"Pss:"):
@@ -212,7 +213,7 @@ def _proportional_bytes(pid: int) -> int:
 
 
 def _tmpfs_bytes(pids: Sequence[int], places: Sequence[str]) -> int:
-    """The bytes in tmpfs folders that the processes see."""
+    """Return the bytes in tmpfs folders that the processes see."""
     used = {}
     for place in places:
         for device, path in _devices(pids, place).items():
@@ -224,7 +225,7 @@ def _tmpfs_bytes(pids: Sequence[int], places: Sequence[str]) -> int:
 
 
 def _devices(pids: Sequence[int], place: str) -> dict[int, str]:
-    """The tmpfs devices at a path, as the processes see it, except those that we see there ourselves."""
+    """Return the devices at a path as the processes see it, except a device that we see there ourselves."""
     found = {}
     for pid in pids[-2:]:
         with contextlib.suppress(OSError):
@@ -237,7 +238,7 @@ def _devices(pids: Sequence[int], place: str) -> dict[int, str]:
 
 @cache
 def _memory_devices() -> frozenset[int]:
-    """The device of anonymous memory files (memfd); none where Python can't make one to look at."""
+    """Return the device of anonymous memory files (memfd); empty if Python can't create one."""
     if not hasattr(os, "memfd_create"):
         return frozenset()
     fd = os.memfd_create("none")
@@ -248,7 +249,7 @@ def _memory_devices() -> frozenset[int]:
 
 
 def _deleted_file_bytes(pids: Sequence[int], devices: AbstractSet[int]) -> int:
-    """The bytes of deleted files that processes hold open on these devices; each file counts once."""
+    """Return the bytes of deleted files that processes have open on these devices, each counted once."""
     found = {}
     for facts in _open_files(pids) if devices else ():
         if facts.st_nlink == 0 and stat.S_ISREG(facts.st_mode) and facts.st_dev in devices:

@@ -1,4 +1,4 @@
-"""A command's output, kept within bounds: its beginning and end in memory, more of it in a file; exact totals."""
+"""A command's output within bounds: head and tail in memory, more in a file, and exact totals."""
 
 import contextlib
 import os
@@ -8,14 +8,14 @@ from pathlib import Path
 
 BUFFER_HEAD_BYTES = 24 << 10
 BUFFER_TAIL_BYTES = 48 << 10
-"""How many bytes of the end of the output are held in memory."""
+"""How many bytes of the end of the output are kept in memory."""
 SPILL_LINES = 800
-"""From this many lines on, output is also kept in a file, however short the lines are."""
+"""From this number of lines on, output is also written to a file, even if the lines are short."""
 _COPY_BYTES = 1 << 20
 
 
 class OutputEnds:
-    """The beginning and the end of an output, in memory, and its totals."""
+    """The head and tail of an output, in memory, and its totals."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,14 +40,14 @@ class OutputEnds:
             del self._tail[:-BUFFER_TAIL_BYTES]
 
     def withhold(self) -> None:
-        """Forget all output so far."""
+        """Discard all output so far."""
         with self._lock:
             self._head.clear()
             self._tail.clear()
             self.bytes = self.newlines = 0
 
     def ends(self) -> tuple[bytes, bytes]:
-        """The first bytes of the output and, where there are more, the last ones."""
+        """Return the first bytes of the output and, if there are more, the last ones."""
         with self._lock:
             return bytes(self._head), bytes(self._tail)
 
@@ -60,7 +60,7 @@ class OutputEnds:
 
 
 class OutputBuffer(OutputEnds):
-    """Collects output; its file keeps the first half of the size limit and a ring buffer of the newest bytes."""
+    """Collects output; half of its file's size limit is for the first bytes, half a ring of the newest."""
 
     def __init__(self, path: Path, limit: int) -> None:
         super().__init__()
@@ -69,10 +69,9 @@ class OutputBuffer(OutputEnds):
         self._ring = max(limit - self._front, 1)
         self._file: int | None = None
         self.fault = ""
-        """Why the file is incomplete, other than by its size limit."""
+        """Why the file is incomplete, other than its size limit."""
 
     def feed(self, data: bytes) -> None:
-        """Add the next bytes of output."""
         with self._lock:
             start = self.bytes
             self._add(data)
@@ -80,14 +79,14 @@ class OutputBuffer(OutputEnds):
                 self._keep(start, data)
 
     def withhold(self) -> None:
-        """Forget all output so far, and delete its file."""
+        """Discard all output so far and delete its file."""
         self.discard()
         self._file = None
         super().withhold()
 
     @property
     def missing(self) -> int:
-        """How many bytes lie between the beginning and the end that are held in memory."""
+        """How many bytes are between the head and the tail that are kept in memory."""
         head, tail = self.ends()
         return self.bytes - len(head) - len(tail)
 
@@ -98,16 +97,16 @@ class OutputBuffer(OutputEnds):
 
     @property
     def has_output_file(self) -> bool:
-        """Whether the output is also in a file: small outputs need none."""
+        """Whether the output is also in a file: small outputs don't need one."""
         return self._file is not None
 
     @property
     def name(self) -> str:
-        """The name of the output file; empty without one."""
+        """The name of the output file; empty if there is none."""
         return self._path.name if self.has_output_file else ""
 
     def part(self, start: int, size: int) -> tuple[bytes, int]:
-        """Read output from an offset; returns the bytes and their offset, which is later if those were lost."""
+        """Read output from an offset; returns the bytes and their offset (later if bytes were lost)."""
         with self._lock:
             if self._file is None or self._file < 0:
                 return self._ended_part(start, size)
@@ -126,7 +125,7 @@ class OutputBuffer(OutputEnds):
             start += len(piece)
 
     def _ended_part(self, start: int, size: int) -> tuple[bytes, int]:
-        """Read output from an offset after the end, from memory or from the file in reading order."""
+        """Read output from an offset after `close`, from memory or from the file in reading order."""
         if self._file is None:
             begin = min(start, len(self._head))
             return bytes(self._head[begin : begin + size]), begin
@@ -141,7 +140,7 @@ class OutputBuffer(OutputEnds):
             with open(self._path, "rb") as file:
                 file.seek(at)
                 return file.read(size), begin
-        except OSError:  # tidied away
+        except OSError:  # the file was cleaned up
             return b"", begin
 
     def close(self) -> None:
@@ -170,7 +169,7 @@ class OutputBuffer(OutputEnds):
                 self._path.parent.mkdir(0o700, parents=True, exist_ok=True)
                 flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
                 self._file = os.open(self._path, flags, 0o600)
-                # What came before this piece is in the head, whole.
+                # All output before this chunk is in the head.
                 data, start = bytes(self._head[:start]) + data, 0
             view = memoryview(data)
             while view:
@@ -182,14 +181,14 @@ class OutputBuffer(OutputEnds):
             self.fault = error.strerror or str(error)
 
     def _place(self, offset: int) -> tuple[int, int]:
-        """The position in the ring file of an offset in the output, and how many bytes follow it there."""
+        """Return an output offset's position in the ring file, and how many contiguous bytes follow it."""
         if offset < self._front:
             return offset, self._front - offset
         turn = (offset - self._front) % self._ring
         return self._front + turn, self._ring - turn
 
     def _straighten(self, file: int) -> None:
-        """Rewrite the ring file in order: beginning, a line about the gap, then the newest bytes."""
+        """Rewrite the ring file in order: the first bytes, a line about the gap, then the newest bytes."""
         beside = self._path.with_name(f".{self._path.name}")
         target = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:

@@ -1,7 +1,7 @@
-"""What a new process does to itself between fork and exec: namespaces, mounts, limits, Landlock, seccomp.
+"""Setup of a new process between fork and exec: namespaces, mounts, limits, Landlock, seccomp.
 
-It runs in a supervisor's child only. A supervisor has one thread, so its child may run Python: what others need
-`preexec_fn` or a launcher program for is done here, in order. ADR 58.
+Runs only in a supervisor's child. A supervisor is single-threaded, so its forked child can safely run
+Python code that would otherwise need `preexec_fn` or a launcher program.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from handtools.host.sandbox.supervisor_messages import NetworkOrder, StartOrder
 
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-"""Signals that a supervisor ignores; a command gets their default handling back."""
+"""Signals that a supervisor ignores; a command gets their default handlers back."""
 OOM_SCORE_ADJ = 300
 """The oom_score_adj of commands: the kernel kills them before the program that started them."""
 CLONE_NEWUSER = 0x10000000
@@ -35,13 +35,13 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def become_subreaper() -> None:
-    """Become the subreaper of all descendants, ignore SIGTERM and the like, set descriptors to close on exec."""
+    """Become the subreaper of all descendants, ignore SIGTERM etc., and set fds to close on exec."""
     _checked(_LIBC.prctl(_SET_SUBREAPER, 1, 0, 0, 0))
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN if number in IGNORED_SIGNALS else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # the listing's own, closed by now
+        with contextlib.suppress(OSError):  # the fd used for listing is already closed
             fcntl.ioctl(int(name), termios.FIOCLEX)
 
 
@@ -55,7 +55,7 @@ def start_own_session() -> None:
 
 
 def set_up_and_exec(order: StartOrder, fds: dict[int, int]) -> None:
-    """Become what the order says; returns only by raising."""
+    """Set up this process as ordered and exec the command; only returns by raising."""
     _place_fds(fds)
     if order["terminal"]:
         size = struct.pack("HHHH", *order["terminal"], 0, 0)
@@ -85,7 +85,7 @@ def set_up_and_exec(order: StartOrder, fds: dict[int, int]) -> None:
 
 
 def _place_fds(fds: dict[int, int]) -> None:
-    """Duplicate each descriptor to its target number; the supervisor's own ones close at exec."""
+    """Duplicate each fd to its target number; the supervisor's own fds close at exec."""
     clear = max(fds) + 1
     aside = {wanted: fcntl.fcntl(held, fcntl.F_DUPFD_CLOEXEC, clear) for wanted, held in fds.items()}
     for wanted, held in aside.items():
@@ -113,9 +113,9 @@ def _unshare(flags: int, identity: Sequence[int] | None) -> None:
 
 
 def _limit_inotify() -> None:
-    """Leave half of the user's inotify instances and watches to programs outside of this user namespace.
+    """Reserve half of the user's inotify instances and watches for programs outside this user namespace.
 
-    A command could take all of them, and an editor, or our own watch for private files, would get none.
+    Otherwise a command could use all of them, leaving none for editors or our own watch for private files.
     """
     for name in ("instances", "watches"):
         with (
@@ -126,10 +126,10 @@ def _limit_inotify() -> None:
 
 
 def _leave_mounts(folder: str, kept: Sequence[str]) -> None:
-    """Take away a mount point with all that is mounted below it, in this mount namespace; `kept` stays.
+    """Unmount a mount point and everything below it in this mount namespace, except `kept`.
 
-    The program that confines commands looks through all mounts for each of its own: with those of a hundred
-    workspaces it takes twice as long. All at once, as the kernel waits after each single one. ADR 246.
+    Bubblewrap scans all mounts for each mount it makes: with the mounts of a hundred workspaces it takes
+    twice as long. They are detached in one call, since the kernel waits after each unmount.
     """
     handles = []
     for path in kept:
@@ -137,7 +137,7 @@ def _leave_mounts(folder: str, kept: Sequence[str]) -> None:
         handles.append(_checked(_LIBC.syscall(_OPEN_TREE, *cloned)))
     if (
         _LIBC.umount2(folder.encode(), _MNT_DETACH) == 0
-    ):  # else it is no mount any more, and nothing to leave
+    ):  # otherwise it is no longer a mount, so there is nothing to unmount
         for path, handle in zip(kept, handles, strict=True):
             placed = (handle, b"", _RELATIVE_TO_CWD, path.encode(), _BY_HANDLE_ALONE)
             _checked(_LIBC.syscall(_MOVE_MOUNT, *placed))
@@ -146,19 +146,20 @@ def _leave_mounts(folder: str, kept: Sequence[str]) -> None:
 
 
 def join_namespaces(fds: Sequence[int]) -> None:
-    """Join namespaces by their descriptors, and close these: nothing of them is to reach the command."""
+    """Join namespaces by their fds and close the fds, so that the command doesn't inherit them."""
     for fd in fds:
         _checked(_LIBC.setns(fd, 0))
         os.close(fd)
 
 
 def open_network(order: NetworkOrder, joined: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Make a network namespace with loopback up, or join one; its descriptors, and the sockets that are wanted.
+    """Create or join a network namespace with loopback up; returns its fds and the requested sockets.
 
-    A socket stays in the namespace in which it was made, whoever has it: so nobody has to enter to use one.
+    A socket stays in the namespace where it was created, so a process can use it without entering the
+    namespace.
     """
     if not order["unshare"] and not joined:
-        # It would open sockets in this machine's own network.
+        # Otherwise the sockets would be opened in the host's network.
         raise OSError(errno.EINVAL, "no namespace was given")
     join_namespaces(joined)
     made: list[int] = []
@@ -177,7 +178,7 @@ def open_network(order: NetworkOrder, joined: Sequence[int]) -> tuple[list[int],
 
 
 def _send_folder_handle(line: int, path: str) -> None:
-    """Send a handle of a folder out over `line`, as it is mounted here, and keep neither."""
+    """Send out the fd of a folder, as mounted here, over `line`, and close both."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     with socket.socket(fileno=line) as outside:
         socket.send_fds(outside, [b"f"], [folder])
@@ -192,7 +193,7 @@ def _set_interface_up(any_socket: socket.socket, name: bytes) -> None:
 
 
 def restrict_self(landlock: int | None, seccomp: bytes) -> None:
-    """Restrict this process for good by a Landlock ruleset and a seccomp filter."""
+    """Permanently restrict this process with a Landlock ruleset and a seccomp filter."""
     if landlock is None and not seccomp:
         return
     _checked(_LIBC.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

@@ -1,7 +1,7 @@
-"""Commands without supervisors: a thread starts each in a process group of its own, and ends that group.
+"""Commands without supervisors: a thread starts each command in its own process group and kills that group.
 
-A supervisor needs Linux (subreaper, control groups). Here a process that leaves its group lives on, and memory and
-the number of processes are not limited. Run by us on Linux alone, with supervisors hidden. ADR 262.
+A supervisor needs Linux (subreaper, cgroups). Without one, a process that leaves its group survives, and
+memory and the number of processes are not limited. We have run this only on Linux, with supervisors hidden.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ _SHELL = Program("/bin/sh", "sh")
 _FILE_SIZE_BLOCK_BYTES = 512
 _POLL_SECONDS = 0.002
 _BEGIN = 'exec "$@"'
-# Who opens a terminal first in a new session is controlled by it.
+# The first terminal that a session leader opens becomes its controlling terminal.
 _BEGIN_AT_TERMINAL = 'terminal=$1; shift; exec "$@" <"$terminal" >"$terminal" 2>&1'
-# A shell can't do that: what is ignored when it begins stays so. The variable is set by Python without a locale.
+# A shell can't reset signals that were ignored when it started. Python sets LC_CTYPE if there is no locale.
 _WITH_DEFAULT_SIGNALS = """
 import os, signal, sys
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
@@ -47,7 +47,7 @@ _ON_LINUX_ALONE = ("unshare", "mounts", "namespaces", "views", "user", "seccomp"
 
 
 class ProcessGroupThread:
-    """The handle of a thread that runs one command, used like a supervisor's."""
+    """The handle of a thread that runs one command, used like a supervisor's handle."""
 
     def __init__(self) -> None:
         self.line, theirs = socket.socketpair()
@@ -56,16 +56,16 @@ class ProcessGroupThread:
         self._thread.start()
 
     def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
-        """Tell it something; raises `PeerGone` when it is not there."""
+        """Send it a message; raises `PeerGone` if the thread has exited."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
-        """Kill the group, because the thread does not answer."""
+        """Kill the group, because the thread doesn't respond."""
         self._work.signal_group(signal.SIGKILL)
         self.dismiss()
 
     def dismiss(self) -> None:
-        """Close the connection, which ends the command, and wait for the thread."""
+        """Close the connection, which kills the command, and wait for the thread."""
         self.line.close()
         self._thread.join(KILL_TIMEOUT_SECONDS)
 
@@ -78,7 +78,7 @@ class ProcessGroupThreads:
         return ProcessGroupThread()
 
     def give_back(self, hired: ProcessGroupThread) -> None:
-        """End the thread of a command: threads are not reused."""
+        """Stop the command's thread: threads are not reused."""
         hired.dismiss()
 
 
@@ -86,7 +86,7 @@ PROCESS_GROUPS = ProcessGroupThreads()
 
 
 class _ProcessGroup:
-    """The thread's work: starts one command, waits for its end or for the order to end it, and reports."""
+    """The code in the thread: starts a command, waits for its exit or an end order, and reports."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
@@ -104,9 +104,9 @@ class _ProcessGroup:
 
     def _run(self, order: StartOrder, fds: Sequence[int]) -> CommandEndAnswer:
         if order["landlock"] is not None or any(order[key] for key in _ON_LINUX_ALONE):  # type: ignore[literal-required]
-            return RefusalAnswer(refused="it needs a supervisor, and there is none on this system")
+            return RefusalAnswer(refused="it needs a supervisor, which this system doesn't support")
         name = order["argv"][0]
-        # Else it is the shell that says so, as if the command had.
+        # Otherwise the shell would print the error as if it were the command's output.
         if "/" not in name and not shutil.which(name, path=order["env"].get("PATH", os.defpath)):
             return RefusalAnswer(refused=f"{name}: {os.strerror(errno.ENOENT)}")
         try:
@@ -134,7 +134,7 @@ class _ProcessGroup:
         waiter.start()
         try:
             if ended not in select.select([self._line.fileno(), ended], [], [])[0]:
-                receive_message_and_fds(self._line)  # the only order there is: to end it
+                receive_message_and_fds(self._line)  # can only be an end order
                 self.signal_group(signal.SIGTERM)
                 self.signal_group(signal.SIGCONT)
                 deadline = time.monotonic() + TERM_GRACE_SECONDS
@@ -146,7 +146,7 @@ class _ProcessGroup:
             os.close(ended)
 
     def signal_group(self, number: signal.Signals) -> bool:
-        """Signal every process of the group; False when there is none."""
+        """Signal every process of the group; False if there are none."""
         if self._process is None:
             return False
         try:
@@ -154,7 +154,7 @@ class _ProcessGroup:
         except (
             ProcessLookupError,
             PermissionError,
-        ):  # macOS says the second of a group that has just ended
+        ):  # macOS raises PermissionError for a group that has just exited
             return False
         return True
 
@@ -182,7 +182,7 @@ def _start(order: StartOrder, fds: Sequence[int]) -> Process:
         ctype = order["env"].get("LC_CTYPE", "")
         words = ["-I", "-S", "-c", _WITH_DEFAULT_SIGNALS, ctype, _SHELL.file, _SHELL.name, *words]
         program = python_interpreter()
-    # Descriptors beyond the three are open in this process under the numbers that the command knows.
+    # Fds other than the standard three are open in this process under the numbers the command expects.
     return start_program(
         program,
         words,
@@ -197,9 +197,9 @@ def _start(order: StartOrder, fds: Sequence[int]) -> Process:
 
 
 def _ignores_signals() -> bool:
-    """Whether this process ignores signals that a command would ignore with it, as under `nohup`.
+    """Whether this process ignores signals, as under `nohup`, which a command would inherit.
 
-    Two are ignored by Python itself, and restored where it starts a program.
+    SIGPIPE and SIGXFSZ are ignored by Python itself, which restores them when it starts a program.
     """
     others = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
     return any(signal.getsignal(number) == signal.SIG_IGN for number in others)

@@ -1,6 +1,6 @@
-"""A running command: its pipes or pseudo-terminal, and the thread that reads it, times it and ends it.
+"""A running command: its pipes or pseudo-terminal, and the thread that reads, times and kills it.
 
-A thread and not a task of an event loop: a background job outlives the loop that started it. ADR 50, 215.
+It is a thread instead of an asyncio task because a background job outlives the event loop that started it.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ from handtools.text.terminal_emulator import decode_output, plain_output
 
 try:
     import fcntl
-except ImportError:  # Windows, where no commands are offered
+except ImportError:  # Windows, which doesn't support commands
     fcntl = None  # type: ignore[assignment]
 
 PIPE_BYTES = 1 << 20
@@ -58,21 +58,21 @@ class StandardStreams:
     """The pipes or terminal of a command: our ends and the command's."""
 
     source: int
-    """The descriptor from which the command's output is read."""
+    """The fd from which the command's output is read."""
     error_source: int | None
-    """The descriptor from which its standard error is read; None if that is part of the output."""
+    """The fd from which its stderr is read; None if that is part of the output."""
     sink: int | None
-    """The descriptor to which its input is written; None without input."""
+    """The fd to which its input is written; None without input."""
     theirs: tuple[int, ...]
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """The descriptors to read from: one, or two with streams apart."""
+        """The fds to read from: one, or two if the streams are separate."""
         return (self.source,) if self.error_source is None else (self.source, self.error_source)
 
     def send(self, data: bytes) -> bool:
-        """Write to the command's input; False when it takes none, or not in time."""
+        """Write to the command's input; False if it accepts none or doesn't read it in time."""
         deadline = time.monotonic() + INPUT_TIMEOUT_SECONDS
         view = memoryview(data)
         with self._lock:
@@ -88,7 +88,7 @@ class StandardStreams:
         return True
 
     def close_input(self) -> None:
-        """Close the command's input, so that it reads end-of-file."""
+        """Close the command's input, so that it reads EOF."""
         with self._lock:
             if self.sink is not None and self.sink != self.source:
                 os.close(self.sink)
@@ -110,7 +110,7 @@ class StandardStreams:
 
 
 def make_child_process_streams(launch: Launch) -> StandardStreams:
-    """Create the pipes or the pseudo-terminal for a launch."""
+    """Create the pipes or pseudo-terminal for a launch."""
     if launch.terminal is not None:
         ours, theirs = os.openpty()
         os.set_blocking(ours, False)
@@ -126,9 +126,9 @@ def make_child_process_streams(launch: Launch) -> StandardStreams:
 
 
 def _output_pipe() -> tuple[int, int]:
-    """A large pipe from which we read without waiting, and its other end."""
+    """Return a large pipe: our non-blocking read end and the write end."""
     source, printed = os.pipe()
-    with contextlib.suppress(OSError):  # the user's share of pipe memory may be used up
+    with contextlib.suppress(OSError):  # the user's limit on pipe memory may be reached
         fcntl.fcntl(source, _F_SETPIPE_SZ, PIPE_BYTES)
     os.set_blocking(source, False)
     return source, printed
@@ -137,14 +137,14 @@ def _output_pipe() -> tuple[int, int]:
 EndCause = Literal["exited", "killed", "timeout", "cancelled", "limit"]
 ShowOutput = Callable[[OutputProgress], None]
 LaunchStage = Callable[[Launch], AbstractContextManager[Launch]]
-"""A context manager around a launch (capture, proxy, sandbox), entered before its start and left after its end."""
+"""A context manager around a launch (capture, proxy, sandbox), from before its start to after its exit."""
 
 OUTPUT_READ_BYTES = 256 << 10
 SHOW_INTERVAL_SECONDS = 0.1
 SHOWN_TAIL_BYTES = 4 << 10
 PROCESS_START_TIMEOUT_SECONDS = 120.0
 SUPERVISOR_END_TIMEOUT_SECONDS = 8.0
-"""Seconds after which a supervisor that does not answer is killed."""
+"""Seconds after which an unresponsive supervisor is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,22 +157,22 @@ class ProcessResult:
     seconds: float
     peak_bytes: int | None
     left: int
-    """How many processes were left running and were killed at its end."""
+    """How many processes outlived it and were killed."""
     survivors: int
     """How many processes could not be killed."""
     output: OutputBuffer
     starved: bool = False
-    """Whether the kernel killed one of its processes for lack of memory."""
+    """Whether the OOM killer killed one of its processes."""
     over: ExceededLimit = ""
     """The limit that was exceeded, for which the command was killed."""
     fault: str = ""
     """Why the process could not be started."""
     streams: tuple[OutputEnds, ...] = ()
-    """Standard output and standard error each for itself; empty unless the launch asked for it."""
+    """Stdout and stderr separately; empty unless the launch requested separate streams."""
 
 
 class RunningProcess:
-    """A started launch: read, timed and ended by a thread. All methods may be called from any thread."""
+    """A started launch, managed by a thread. All methods may be called from any thread."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class RunningProcess:
         self.output = OutputBuffer(kept, launch.allowance.output_bytes)
         self.started = time.monotonic()
         self.pid: int | None = None
-        """The process id on this machine, once it runs; None in a container."""
+        """The process id on this machine once it runs; None in a container."""
         self._launch = launch
         self._mark = secrets.token_hex(8)
         self._show = show
@@ -212,38 +212,38 @@ class RunningProcess:
         return self._ended
 
     def wait_until_started(self) -> None:
-        """Block until the process runs; raises when it could not be prepared."""
+        """Block until the process runs; raises if its setup failed."""
         self._begun.wait()
         if self._failure is not None:
             self.result()
 
     def end(self, how: EndCause) -> None:
-        """Ask for the process to be ended, for a reason such as timeout; returns at once."""
+        """Request that the process be killed, for a reason such as a timeout; returns at once."""
         with self._lock:
             if self._ended is None and self._wanted is None:
                 self._wanted = how
                 os.write(self._waker, b"x")
 
     def send(self, data: bytes) -> bool:
-        """Write to the process's input; False when it takes none."""
+        """Write to the process's input; False if it accepts none."""
         return self._pipes.send(data)
 
     async def wait(self) -> ProcessResult:
-        """Wait for the end and return the result; cancelling the wait leaves the process running."""
+        """Wait for the process to end and return its result; if cancelled, the process keeps running."""
         await anyio.wait_readable(self._done)
         return self.result()
 
     def result(self) -> ProcessResult:
-        """Block until the end and return the result."""
+        """Block until the process has ended and return its result."""
         self._thread.join()
         if self._ended is not None:
             return self._ended
         if isinstance(self._failure, (ToolError, HostError, OSError)):
             raise self._failure
-        raise HostError(f"The command was lost: {self._failure}.") from self._failure
+        raise HostError(f"The command failed unexpectedly: {self._failure}.") from self._failure
 
     def close(self) -> None:
-        """Close the descriptors that were needed only for waiting."""
+        """Close the fds that were needed only for waiting."""
         for fd in (self._done, self._wake, self._waker):
             with contextlib.suppress(OSError):
                 os.close(fd)
@@ -283,21 +283,21 @@ class RunningProcess:
         self._drain()
         exposed = self._is_exposed()
         if not exposed and self._alarm is not None and self._alarm.exposed_paths(thorough=True):
-            # Nothing tells when the file appeared.
+            # We don't know when the file was created, so all output may contain its content.
             for output in (self.output, *self._streams.values()):
                 output.withhold()
         self.output.close()
         return self._read(answer)
 
     def _follow(self, hired: LaunchSupervisor, launch: Launch) -> CommandEndAnswer:
-        """Start it, read until it has ended, and give back what the supervisor says."""
+        """Start the command, read its output until it ends, and return the supervisor's report."""
         hired.send_order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
         line = hired.line.fileno()
         waiting = select.poll()
         for fd in (line, *self._pipes.sources, self._wake, *([self._alarm.fd] if self._alarm else [])):
             waiting.register(fd, select.POLLIN)
         shown = time.monotonic()
-        # Its time begins when it runs: what carries it may have to be made first.
+        # The timeout starts when the command runs: its container may have to be created first.
         deadline = shown + PROCESS_START_TIMEOUT_SECONDS
         while True:
             ready = {fd for fd, _ in waiting.poll(self._pause(shown, deadline))}
@@ -323,7 +323,7 @@ class RunningProcess:
                 self._tell(self._show)
 
     def _ending(self, hired: LaunchSupervisor) -> CommandEndAnswer:
-        """The last words of a supervisor that has been told to end it, without letting the pipe fill up."""
+        """Wait for the report of a supervisor that is killing the command, while draining the pipes."""
         waiting = select.poll()
         for fd in (hired.line.fileno(), *self._pipes.sources):
             waiting.register(fd, select.POLLIN)
@@ -338,7 +338,7 @@ class RunningProcess:
         raise PeerGone
 
     def _lost(self, hired: LaunchSupervisor) -> CommandEndReport:
-        """The supervisor is gone or stuck: its child dies with it, the others are found by their mark."""
+        """Handle a dead or stuck supervisor: its child dies with it; others are found by environment."""
         hired.abandon()
         self._how = self._wanted or "killed"
         survivors = kill_by_environment(f"{RUN_ID_VARIABLE}={self._mark}")
@@ -351,20 +351,20 @@ class RunningProcess:
         return max(until - time.monotonic(), 0.0) * 1000 + 1
 
     def _take_ready(self, ready: set[int], waiting: "select.poll") -> None:
-        """Read from the sources that have something, and wait no more for those that are at their end."""
+        """Read from the sources that are ready, and unregister those at EOF."""
         for source in self._pipes.sources:
             if source in ready and not self._take(source):
                 waiting.unregister(source)
 
     def _take(self, source: int) -> bool:
-        """Read available output; False at its end."""
+        """Read available output; False at EOF."""
         try:
             data = os.read(source, OUTPUT_READ_BYTES)
         except BlockingIOError:
             return True
-        except OSError:  # a terminal whose other side is closed
+        except OSError:  # the other end of the terminal is closed
             return False
-        # Asked after the read: a file that this output may come from appeared before it.
+        # Check after the read: a private file whose content is in this output was created before it.
         if data and not self._is_exposed():
             self.output.feed(data)
             if source in self._streams:
@@ -372,14 +372,14 @@ class RunningProcess:
         return bool(data)
 
     def _is_exposed(self) -> bool:
-        """Whether it could read a private file that appeared while it ran; if so, it is ended."""
+        """Whether it could read a private file created while it ran; if so, it is killed."""
         if self._alarm is None or not self._alarm.exposed_paths():
             return False
         self.end("killed")
         return True
 
     def _drain(self) -> None:
-        """Read the output that is still in the pipes, without waiting for further writers."""
+        """Read the output that is still in the pipes, without waiting for more."""
         before = -1
         while before != self.output.bytes:
             before = self.output.bytes
@@ -422,7 +422,7 @@ class RunningProcess:
 
 
 class _Cancelled(Exception):
-    """Raised inside the stages of a cancelled command, so that its changes need not be captured."""
+    """Raised inside the stages of a cancelled command, so that its changes are not captured."""
 
     def __init__(self, ended: ProcessResult) -> None:
         super().__init__()
@@ -432,7 +432,7 @@ class _Cancelled(Exception):
 async def run_process(
     launch: Launch, kept: Path, show: ShowOutput | None = None, stage: LaunchStage = nullcontext[Launch]
 ) -> ProcessResult:
-    """Run a launch to its end and return the result; on cancellation all its processes are killed first."""
+    """Run a launch to completion and return its result; if cancelled, kill all its processes first."""
     running = RunningProcess(launch, kept, show, stage)
     try:
         return await running.wait()

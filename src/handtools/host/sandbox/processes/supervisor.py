@@ -1,8 +1,8 @@
-"""A supervisor: a small process that starts one command after the other and outlives everything they start.
+"""A supervisor: a small process that starts one command after another and outlives everything they start.
 
-It is the subreaper of all their descendants, so none gets away; and when we are gone, however we went, it ends
-them. It is a process of its own because being a subreaper concerns a whole process: the program that uses us may
-have children of its own, and would be handed strangers. ADR 50, 67.
+It is the subreaper of all their descendants, so none can escape. When our process exits, for whatever
+reason, it kills them. It is a separate process because subreaper status applies to a whole process: a
+program that embeds us may have its own children, and would inherit unrelated orphans.
 """
 
 import contextlib
@@ -32,18 +32,18 @@ from handtools.host.sandbox.supervisor_messages import (
 )
 
 LEFTOVER_CHILD_GRACE_SECONDS = 0.02
-"""Seconds that child processes get to end by themselves after the command has."""
+"""Seconds that child processes get to exit by themselves after the command has exited."""
 
 
 @dataclass(slots=True)
 class SupervisedCommand:
-    """The supervisor's running child process: its pid, its limits and, once it ended, its exit status."""
+    """The supervisor's running child process: its pid, its limits and, after its exit, its status."""
 
     pid: int
     used: int | None
-    """Memory in bytes that the control group used before the command; None without a group."""
+    """Memory in bytes that the cgroup used before the command; None without a cgroup."""
     alone: bool
-    """Whether the command has its own pid namespace, which ends with it."""
+    """Whether the command has its own pid namespace, which is destroyed when it exits."""
     watch: ResourceMonitor | None
     over: ExceededLimit = ""
     """The limit that was exceeded, for which the command was killed."""
@@ -57,16 +57,16 @@ class PreforkedChild:
 
     pid: int
     line: socket.socket
-    """A socket that closes at exec; before that, the child sends why it failed."""
+    """A socket that closes at exec; if the setup fails, the child sends the reason over it."""
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """The loop of the supervisor process: starts one command at a time, watches its limits, reports its exit."""
+    """The supervisor's main loop: starts one command at a time, monitors its limits, reports its exit."""
 
     line: socket.socket
     wake: int
-    """A descriptor that becomes readable when a child has ended."""
+    """An fd that becomes readable when a child exits."""
     group: Cgroup
     others: int
     """How many processes this user had at the start, since the kernel's process limit counts them all."""
@@ -76,7 +76,7 @@ class Supervisor:
     """The child forked in advance for the next command."""
 
     def serve(self, owner: int) -> None:
-        """Carry out orders until the other side closes the connection or the owner has ended."""
+        """Execute orders until the client closes the connection or the owner exits."""
         waiting = select.poll()
         for fd in (self.line.fileno(), self.wake, owner):
             if fd >= 0:
@@ -103,7 +103,7 @@ class Supervisor:
                     self.kill_rest_and_report(gently=message["gently"])
 
     def _pause(self) -> float | None:
-        """Milliseconds until the next poll of limits; None when nothing is to be polled."""
+        """Return the milliseconds until the next poll of limits; None if there is nothing to poll."""
         watch = self.child.watch if self.child else None
         return max(watch.due - time.monotonic(), 0.0) * 1000 + 1 if watch else None
 
@@ -115,14 +115,14 @@ class Supervisor:
                 self.kill_rest_and_report(gently=False)
 
     def start(self, order: StartOrder, fds: list[int]) -> None:
-        """Fork and execute; the answer is that it runs, or why it does not."""
+        """Start a command; replies that it runs, or why it doesn't."""
         used = self.group.memory_used()
         most = order["memory"] or order["usual_memory"]
-        # The usual limit is the same for every command, so that it is written once.
+        # The default limit is the same for every command, so that it is written only once.
         before = (used or 0) if order["memory"] else 0
         kept = self.group.limit(memory=most, processes=order["processes"], used=before)
         limits = order["limits"]
-        # Only where it was asked for: a limit for each process ends programs that reserve much and use little.
+        # Only if requested: a per-process limit breaks programs that reserve much memory and use little.
         if order["memory"] is not None and "memory" not in kept:
             limits["RLIMIT_DATA"] = order["memory"]
         if order["processes"] is not None and "processes" not in kept:
@@ -140,7 +140,7 @@ class Supervisor:
             send_message(self.line, CommandStarted(pid=apprentice.pid))
 
     def open_network(self, order: NetworkOrder, fds: list[int]) -> None:
-        """Have a child make or join a network namespace and pass on what it opened, or why it could not."""
+        """Have a child create or join a network namespace; replies with the fds it opened, or the error."""
         apprentice, self.next = self.next or _prefork(), None
         opened: list[int] = []
         answer: NetworkOpened | RefusalAnswer
@@ -149,7 +149,7 @@ class Supervisor:
                 send_message(line, order, fds)
                 answer, opened = receive_message_and_fds(line)
             except PeerGone:
-                answer = RefusalAnswer(refused="the process that was to open it is gone")
+                answer = RefusalAnswer(refused="the process that should open it has exited")
         with contextlib.suppress(ChildProcessError):
             os.waitpid(apprentice.pid, 0)
         send_message(self.line, answer, opened)
@@ -157,7 +157,7 @@ class Supervisor:
             os.close(fd)
 
     def _told(self, order: StartOrder, fds: list[int]) -> tuple[PreforkedChild, str]:
-        """An apprentice that has executed the order, or why it could not; one that died waiting is replaced."""
+        """Have a preforked child exec the order; returns it and why exec failed. Replaces a dead child."""
         apprentice, self.next = self.next or _prefork(), None
         with apprentice.line as line:
             try:
@@ -167,7 +167,7 @@ class Supervisor:
             return apprentice, b"".join(iter(lambda: line.recv(4096), b"")).decode()
 
     def kill_rest_and_report(self, *, gently: bool) -> None:
-        """Kill what is left of the command, then report how it ended."""
+        """Kill the command's remaining processes, then report how it ended."""
         child = self.child
         assert child is not None
         left = 0 if gently or child.alone or child.over else self._left_behind()
@@ -185,16 +185,16 @@ class Supervisor:
         send_message(self.line, report)
 
     def _peak(self, child: SupervisedCommand) -> int:
-        """The highest memory use of the command in bytes; 0 if unknown."""
+        """Return the command's peak memory use in bytes; 0 if unknown."""
         peak = self.group.peak()
         if peak is not None and child.used is not None:
             return max(peak - child.used, 0)
-        # A forked child begins with our own mark: below that it can't be told from us.
+        # A forked child starts with our own maxrss, so a peak below that is unknown.
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return child.peak if child.peak > own else 0
 
     def reap(self, wait: float) -> bool:
-        """Reap all children that end within `wait` seconds; False when none are left."""
+        """Reap all children that exit within `wait` seconds; False if none are left."""
         if select.select([self.wake], [], [], wait)[0]:
             os.read(self.wake, 4096)
         with contextlib.suppress(ChildProcessError):
@@ -207,7 +207,7 @@ class Supervisor:
         return False
 
     def _left_behind(self) -> int:
-        """How many processes outlive the command, after a moment to end by themselves."""
+        """Return how many processes outlive the command, after a short grace period."""
         deadline = time.monotonic() + LEFTOVER_CHILD_GRACE_SECONDS
         while self.reap(0.001) and time.monotonic() < deadline:
             pass
@@ -225,7 +225,7 @@ def _prefork() -> PreforkedChild:
 
 
 def _wait_and_exec(line: socket.socket) -> None:
-    """In the forked child: wait for an order and exec it, or send why that failed, and exit."""
+    """In the forked child: wait for an order and exec it; on failure, send the reason and exit."""
     try:
         pre_exec.start_own_session()
         order: StartOrder | NetworkOrder
@@ -233,7 +233,7 @@ def _wait_and_exec(line: socket.socket) -> None:
         if order["order"] == "network":
             _answer_network_order(line, order, fds)
             os._exit(0)
-        # Out of the way of the numbers that the command's own descriptors get.
+        # Move it above the fd numbers that the command's fds will get.
         report = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, max(order["fds"]) + 1)
         line.close()
         line = socket.socket(fileno=report)
@@ -246,7 +246,7 @@ def _wait_and_exec(line: socket.socket) -> None:
 
 
 def _answer_network_order(line: socket.socket, order: NetworkOrder, fds: list[int]) -> None:
-    """In the forked child: open what is wanted and hand it to the supervisor."""
+    """In the forked child: open the requested namespaces and sockets and send them to the supervisor."""
     try:
         made, sockets = pre_exec.open_network(order, fds)
     except OSError as failure:
@@ -265,7 +265,7 @@ def _processes_of_user() -> int:
 
 
 def _owner_pidfd(owner: int) -> int:
-    """A pidfd that becomes readable when the owner has ended: its socket alone may live on in a forked child."""
+    """Return a pidfd that is readable when the owner exits: its socket may stay open in a forked child."""
     try:
         return os.pidfd_open(owner)
     except OSError:
@@ -273,7 +273,7 @@ def _owner_pidfd(owner: int) -> int:
 
 
 def main(line: str, owner: str) -> None:
-    """Entry point of the supervisor process: serve orders, then kill what still runs."""
+    """Entry point of the supervisor process: serves orders, then kills all remaining processes."""
     pre_exec.become_subreaper()
     wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)

@@ -1,4 +1,4 @@
-"""Our side of supervisors: a pool that starts and reuses them, and a launch as the order that one is sent."""
+"""The client of supervisors: a pool that starts and reuses them, and conversion of launches to orders."""
 
 import atexit
 import contextlib
@@ -36,21 +36,21 @@ class SupervisorHandle:
     line: socket.socket
     process: Process
     folders: list[str]
-    """The folders of the supervisor's control group, which contains everything it starts."""
+    """The folders of the supervisor's cgroup, which contains everything it starts."""
 
     def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
-        """Tell it something; raises `PeerGone` when it is not there."""
+        """Send it a message; raises `PeerGone` if the supervisor has exited."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
-        """Kill the supervisor, which does not answer, and all processes in its control group."""
+        """Kill an unresponsive supervisor and all processes in its cgroup."""
         self.process.kill()
         self.dismiss()
         for folder in self.folders:
             cgroups.kill_cgroup(folder)
 
     def dismiss(self) -> None:
-        """Close the connection: the supervisor kills what it runs, then ends."""
+        """Close the connection: the supervisor kills its command and exits."""
         self.line.close()
         wait_or_kill(self.process, _SUPERVISOR_EXIT_SECONDS)
 
@@ -64,7 +64,7 @@ class SupervisorPool:
         self._owner = 0
 
     def take(self) -> SupervisorHandle:
-        """Take an idle supervisor, or start one."""
+        """Take an idle supervisor or start one."""
         with self._lock:
             self._drop_our_parents()
             while self._idle:
@@ -75,19 +75,19 @@ class SupervisorPool:
         return _start_supervisor()
 
     def start_ahead(self) -> None:
-        """Start an idle supervisor before it is needed; who needs one meanwhile waits for this one."""
+        """Start an idle supervisor before it is needed; concurrent `take` calls wait for it."""
         with self._lock:
             self._drop_our_parents()
             self._idle = self._idle or [_start_supervisor()]
 
     def _drop_our_parents(self) -> None:
-        """After a fork, the idle ones are our parent's."""
+        """Forget idle supervisors after a fork: they belong to our parent."""
         if self._owner != os.getpid():
             self._idle, self._owner = [], os.getpid()
             atexit.register(self.close)
 
     def give_back(self, hired: SupervisorHandle) -> None:
-        """Return a supervisor whose command has ended to the pool."""
+        """Return a supervisor to the pool after its command has ended."""
         with self._lock:
             if len(self._idle) < IDLE_SUPERVISORS:
                 self._idle.append(hired)
@@ -95,7 +95,7 @@ class SupervisorPool:
         hired.dismiss()
 
     def close(self) -> None:
-        """End all idle supervisors."""
+        """Stop all idle supervisors."""
         with self._lock:
             idle, self._idle = self._idle, []
             if self._owner != os.getpid():
@@ -109,14 +109,14 @@ SUPERVISORS = SupervisorPool()
 
 
 def has_supervisors() -> bool:
-    """Whether commands have supervisors here: Linux has what those need."""
+    """Whether commands have supervisors here: they need Linux."""
     return sys.platform.startswith("linux")
 
 
 def open_network(order: NetworkOrder, namespaces: Sequence[int] = ()) -> tuple[list[int], list[int]]:
-    """Have a supervisor's child carry out a network order; the namespaces it made, and the sockets it opened.
+    """Have a supervisor's child execute a network order; returns the namespaces it created and its sockets.
 
-    Only a process with one thread can enter another user namespace, so this process can't do it itself.
+    Only a single-threaded process can enter another user namespace, so this process can't do it itself.
     """
     hired = SUPERVISORS.take()
     try:
@@ -125,10 +125,10 @@ def open_network(order: NetworkOrder, namespaces: Sequence[int] = ()) -> tuple[l
         answer, fds = receive_message_and_fds(hired.line)
     except PeerGone:
         hired.abandon()
-        raise HostError("The supervisor that was to open a network is gone.") from None
+        raise HostError("The supervisor exited while opening a network namespace.") from None
     SUPERVISORS.give_back(hired)
     if "refused" in answer:
-        raise HostError(f"A network namespace can't be used here: {answer['refused']}.")
+        raise HostError(f"Can't use a network namespace here: {answer['refused']}.")
     return fds[: answer["namespaces"]], fds[answer["namespaces"] :]
 
 
@@ -142,19 +142,19 @@ def _start_supervisor() -> SupervisorHandle:
         )
     except OSError as error:
         ours.close()
-        raise HostError(f"No supervisor for commands could be started: {error}.") from error
+        raise HostError(f"Can't start a supervisor for commands: {error}.") from error
     finally:
         theirs.close()
     try:
         hello, _ = receive_message_and_fds(ours)
     except PeerGone:
         ours.close()
-        raise HostError(f"The supervisor for commands ended with status {process.wait()}.") from None
+        raise HostError(f"The supervisor for commands exited with status {process.wait()}.") from None
     return SupervisorHandle(ours, process, hello["folders"])
 
 
 RUN_ID_VARIABLE = "HANDTOOLS_RUN"
-"""Environment variable in every command by which its processes are found if the supervisor is lost."""
+"""Environment variable in every command, used to find its processes if the supervisor was killed."""
 
 DEFAULT_OPEN_FILES = 65_536
 """Default limit on open files for each process."""
@@ -165,7 +165,7 @@ _CONTAINER_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/
 
 @cache
 def default_memory_bytes() -> int:
-    """The default memory limit of a command in bytes, from the memory of the machine or of our container."""
+    """Return the default memory limit of a command, from the memory of the machine or our container."""
     most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for path in _CONTAINER_MEMORY_LIMITS:
         with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
@@ -174,7 +174,7 @@ def default_memory_bytes() -> int:
 
 
 def start_order(launch: Launch, mark: str) -> StartOrder:
-    """What a supervisor is told; descriptors go with it: three for input and output, then the extra ones."""
+    """Return the order for a supervisor; three standard fds are sent with it, then the extra ones."""
     allowance = launch.allowance
     limits: dict[str, int] = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": allowance.open_files or DEFAULT_OPEN_FILES}
     if allowance.written_bytes is not None:
@@ -210,6 +210,6 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
 
 
 def extra_fds(launch: Launch) -> tuple[int, ...]:
-    """The descriptors of a launch beyond its standard streams."""
+    """Return the fds of a launch other than its standard streams."""
     rules = () if launch.landlock is None else (launch.landlock,)
     return (*launch.pass_fds, *rules, *launch.namespaces, *(line for line, _ in launch.views))

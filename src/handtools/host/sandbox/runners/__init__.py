@@ -1,1 +1,1 @@
-"""Runners: each confines a launch in one way and says what its boundary is. Start with `runner_selection`."""
+"""Runners: each confines a launch in one way and describes its boundary. Start with `runner_selection`."""

@@ -1,7 +1,4 @@
-"""The bubblewrap runner: a command in its own namespaces that sees only the workspace and system programs.
-
-ADR 55, 172.
-"""
+"""The bubblewrap runner: a command in its own namespaces sees only the workspace and system programs."""
 
 import os
 import re
@@ -36,19 +33,19 @@ _CLONE_NEWNS = 0x00020000
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _CAP_SYS_ADMIN = 21
 _NOT_KEPT = (
-    "$HOME and /tmp are empty, and not kept: the user that commands run as can't be given the session's."
+    "$HOME and /tmp are empty and not kept: the user that runs commands can't access the session's folders."
 )
 _MOST_MASKS = 256
-"""How many paths are masked by mounts at most; bubblewrap gets slow with more."""
+"""The maximum number of paths masked with mounts; bubblewrap gets slow with more."""
 
 
 class BubblewrapRunner:
-    """Confines commands with bubblewrap: namespaces, read-only system, no capabilities, a seccomp filter."""
+    """Confines commands with bubblewrap: namespaces, read-only system, no capabilities, seccomp filter."""
 
     name = "bubblewrap"
     boundary = (
-        "The kernel shows it only the workspace and read-only programs: no other files, processes or sockets, "
-        "and no network unless that is allowed."
+        "The kernel shows it only the workspace and read-only programs: no other files, processes or "
+        "sockets, and no network unless allowed."
     )
     confined = True
     keeps_scratch = True
@@ -62,26 +59,24 @@ class BubblewrapRunner:
         sizes: TmpfsSizes | None = None,
         readable: Iterable[str] = (),
     ) -> None:
-        """`root` is the workspace: `bwrap` itself is never taken from there."""
+        """`root` is the workspace: a `bwrap` in it is never used."""
         self._root = root
         self._sizes = sizes or TmpfsSizes()
         self._readable = tuple(readable)
         self._finders = PolicyPathFinder()
 
     def unavailable_reason(self) -> str:
-        """Why bubblewrap does not work on this machine; empty when it does."""
+        """Return why bubblewrap does not work on this machine; empty if it does."""
         return self._problem
 
     def confine(self, launch: Launch) -> Launch:
-        """The launch wrapped in `bwrap`.
+        """Return the launch wrapped in `bwrap`.
 
-        The caller closes the descriptors that this adds: see `confined_launch`.
+        The caller must close the added fds: see `confined_launch`.
         """
         for folder in workspace_folders(launch.root).values():
             if folder == "/" or any(Path(tree).is_relative_to(folder) for tree in ("/usr", "/etc")):
-                raise HostError(
-                    f"{folder} can't be a workspace in a sandbox: the system itself lies in it."
-                )
+                raise HostError(f"{folder} can't be a workspace in a sandbox: it contains system folders.")
         tops = [folder for _, folder in shown_folders(launch.root)]
         user = launch.user or workspace_owner(launch.root)
         covered = self._finders.covered(
@@ -132,7 +127,7 @@ class BubblewrapRunner:
         except OSError as error:
             for fd in made:
                 os.close(fd)
-            raise HostError(f"The sandbox can't be prepared: {error.strerror}.") from error
+            raise HostError(f"Can't prepare the sandbox: {error.strerror}.") from error
         return replace(
             launch,
             argv=tuple(argv),
@@ -159,7 +154,7 @@ class BubblewrapRunner:
         self, launch: Launch, every: MaskedPaths, readable: Iterable[str], *, as_root: bool
     ) -> tuple[MaskedPaths, tuple[str, ...]]:
         private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
-        # Through an overlay a socket has no other end.
+        # A Unix socket can't be connected to through an overlay.
         shown = readable if launch.overlays else (*workspace_folders(launch.root).values(), *readable)
         sockets = hidden.visible_sockets(*shown)
         system = hidden.system_secrets() if as_root else MaskedPaths()
@@ -173,14 +168,14 @@ class BubblewrapRunner:
         if program is None:
             return "bubblewrap (bwrap) is not installed."
         if not seccomp.architecture_known():
-            return f"There is no filter on system calls for {seccomp.machine_architecture()}."
+            return f"There is no seccomp filter for {seccomp.machine_architecture()}."
         try:
             return self._probed(program)
         except (OSError, programs.ProgramTimeout, HostError) as error:
-            return f"bwrap could not be tried: {error}"
+            return f"Can't run bwrap: {error}"
 
     def _probed(self, program: programs.Program) -> str:
-        """Run an empty command in bubblewrap once; returns why that failed, or an empty string."""
+        """Run `true` in bubblewrap once as a test; returns why it failed, or ""."""
         said = programs.run_program(program, ["--version"], _PROBE_BOUNDS).output.decode()
         version = tuple(int(part) for part in re.findall(r"\d+", said)[:2])
         if version < _MIN_VERSION:
@@ -204,9 +199,10 @@ class BubblewrapRunner:
 
 
 def _with_mask_layers(launch: Launch, private: MaskedPaths) -> tuple[Launch, MaskedPaths]:
-    """The launch with a layer in each overlay that hides what is private below it, and what is still to be hidden.
+    """Return the launch with a layer in each overlay that hides private paths, and the remaining masks.
 
-    A folder of the workspace that is private as a whole has no place in a layer of its own.
+    A mask layer can't hide the overlay's own root, so a workspace folder that is entirely private needs a
+    mask.
     """
     whole = tuple(path for path in private.folders if path in {each.lower for each in launch.overlays})
     for overlay in launch.overlays:
@@ -220,7 +216,7 @@ def _with_mask_layers(launch: Launch, private: MaskedPaths) -> tuple[Launch, Mas
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
-    """The paths without those that lie below another one."""
+    """Return the paths that are not below another one."""
     every = sorted(dict.fromkeys(map(os.path.normpath, paths)))
     found: list[str] = []
     for path in every:
@@ -232,9 +228,10 @@ def outermost(paths: Iterable[str]) -> list[str]:
 def with_reachable_scratch(
     launch: Launch, user: tuple[int, int] | None
 ) -> tuple[Launch, SessionFolders | None]:
-    """The launch, and the session's folders as the user that runs bubblewrap reaches them.
+    """Return the launch, and the session's folders at paths that the user running bubblewrap can reach.
 
-    Our own state folder is closed to another user: then root mounts them elsewhere first, for this launch alone.
+    Another user can't access our state folder. Then root first mounts the folders elsewhere, for this
+    launch only.
     """
     scratch = launch.scratch
     if scratch is None or user_can_reach(scratch.home, user):
@@ -256,7 +253,7 @@ def with_reachable_scratch(
 
 
 def _unused_folder(launch: Launch) -> str:
-    """A folder of every system below which nothing lies that the launch shows; empty if there is none."""
+    """Return a standard system folder below which the launch mounts nothing; empty if there is none."""
     tops = (folder for _, folder in shown_folders(launch.root))
     shown = (*tops, *launch.readable, *launch.writable)
     for folder in ("/mnt", "/media", "/srv", "/sys"):
@@ -274,7 +271,7 @@ def _can_mount() -> bool:
 
 @cache
 def _bwrap_path(root: str) -> str:
-    """The real path of `bwrap`, outside the workspace, so that no link to it can be changed."""
+    """Return the real path of `bwrap`, outside the workspace, so that no symlink to it can be changed."""
     found = programs.find_program(_PROGRAM_NAME, root)
     if found is None:
         raise HostError("bubblewrap (bwrap) is not installed outside the workspace.")
@@ -282,16 +279,16 @@ def _bwrap_path(root: str) -> str:
 
 
 def _terminal_args(launch: Launch) -> tuple[str, ...]:
-    """What takes the terminal for the command, in a session of its own.
+    """Return `setsid` arguments that give the command its controlling terminal in a new session.
 
-    Ctrl-C is for the terminal's session: were bubblewrap in it, it would end and take the command with it before
-    that could clean up.
+    Ctrl-C signals the terminal's session: if bubblewrap were in it, it would exit and kill the command
+    before the command could clean up.
     """
     if launch.terminal is None:
         return ()
     found = programs.find_program("setsid", launch.root)
     if found is None:
-        raise HostError("A terminal needs setsid, which is part of util-linux and is not installed here.")
+        raise HostError("A terminal needs setsid, which is not installed. It is part of util-linux.")
     return found.name, "-c"
 
 
@@ -302,7 +299,7 @@ def _seccomp_program(*, countable: bool) -> bytes:
 
 
 def _seccomp_fd(*, countable: bool) -> int:
-    """A descriptor from which bubblewrap reads the seccomp filter."""
+    """Return an fd from which bubblewrap reads the seccomp filter."""
     return _file_fd(_seccomp_program(countable=countable))
 
 

@@ -1,7 +1,7 @@
 """The arguments of bubblewrap: which files, devices and namespaces a command gets.
 
-Nothing is there unless it is named here: the root is empty, programs are read-only, the workspace is at its own
-path, and the rest is private and small. Order matters: what is mounted later lies on top.
+Only the paths named here exist in the sandbox: the root is empty, programs are read-only, the workspace is
+at its own path, and all other folders are private and small. Order matters: later mounts are on top.
 """
 
 import os
@@ -14,19 +14,19 @@ from handtools.host.sandbox.launch import Launch, SessionFolders
 from handtools.host.workspace_folders import shown_folders, workspace_folders
 
 SANDBOX_SYSTEM_FOLDERS = ("/usr", "/etc", "/opt", "/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew")
-"""System folders with programs and settings, mounted read-only where they exist."""
+"""System folders with programs and settings, mounted read-only if they exist."""
 _MERGED_USR_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Folders that are links into /usr on current systems, and real folders on older ones."""
+"""Folders that are symlinks into /usr on current systems, and real folders on older ones."""
 SANDBOX_GIT_CONFIG_PATH = "/run/gitconfig"
-"""Where a command's git finds whose commits it makes; a repository's own settings go before it."""
+"""The git configuration with the commit author; a repository's own settings take precedence."""
 _DEV_SHM, _TMP = "/dev/shm", "/tmp"  # noqa: S108
 _SCRATCH_PARENTS = ("/home", "/var/lib", "/srv")
-"""Folders in which a lasting home folder may be shown: the first in which nothing else is shown."""
+"""Possible parents of a persistent home folder inside; the first one without other mounts is used."""
 _SCRATCH_HOME, _SCRATCH_CACHES = "sandbox", "caches"
 _LEAST_TMPFS_BYTES = 64 << 10
-"""The size of a folder in memory in which there are only other mounts."""
+"""The size of a tmpfs that contains only mount points."""
 _OWN_PROGRAMS = (".local/bin", ".cargo/bin", "go/bin")
-"""Folders below a home folder to which programs are installed without root."""
+"""Folders below a home folder where programs are installed without root."""
 HOME_TOOLCHAINS = (
     ".pyenv", ".local/share/uv/python", ".local/share/mise/installs", ".asdf/installs", ".nvm/versions",
     ".volta/tools", ".cargo/bin", ".rustup", ".sdkman/candidates", ".rbenv/versions", ".deno/bin", ".bun/bin",
@@ -56,7 +56,7 @@ class TmpfsSizes:
 
 @dataclass(frozen=True, slots=True)
 class MaskedPaths:
-    """Files and folders in visible places that must be hidden from the command."""
+    """Files and folders in visible folders that must be hidden from the command."""
 
     files: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class MaskedPaths:
 def namespace_args(launch: Launch, *, hostname: str = "sandbox") -> Iterator[str]:
     """Arguments for namespaces, capabilities and the session."""
     yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
-    # The network of its session is joined before this program starts.
+    # The session's network namespace is joined before bubblewrap starts.
     if launch.network != "on" and not launch.namespaces:
         yield "--unshare-net"
     yield from ("--disable-userns", "--cap-drop", "ALL", "--die-with-parent", "--hostname", hostname)
@@ -80,7 +80,7 @@ def system_args(
     readable: Collection[str],
     scratch: SessionFolders | None = None,
 ) -> Iterator[str]:
-    """Arguments that mount the system read-only, and the private folders: in memory, or those of `scratch`."""
+    """Arguments that mount the system read-only, and the private folders: tmpfs, or from `scratch`."""
     for tree in filter(os.path.isdir, SANDBOX_SYSTEM_FOLDERS):
         yield from ("--ro-bind", tree, tree)
     for folder in _MERGED_USR_FOLDERS:
@@ -94,8 +94,8 @@ def system_args(
         yield from _tmpfs_args(_TMP, sizes.temporary_bytes, "1777")
     else:
         yield from ("--bind", scratch.temporary, _TMP)
-        # No command can rename or remove what is a mount in its own namespace, and so none can put a link there
-        # for the next one: what is to be mounted below these names is mounted where it is said to be.
+        # A command can't rename or remove a mount point in its own namespace. So it can't replace these
+        # names with symlinks that would redirect the next command's mounts below them.
         for name in scratch.reserved:
             yield from _tmpfs_args(f"{_TMP}/{name}", sizes.temporary_bytes, "0755")
     yield from _tmpfs_args("/run", sizes.run_bytes, "0755")
@@ -113,45 +113,45 @@ def system_args(
 
 
 def git_config_mount_args(fd: int) -> tuple[str, ...]:
-    """Arguments that put a git configuration, read from a descriptor, where git looks for the system's."""
+    """Arguments that mount a git configuration, read from an fd, as git's system configuration."""
     return ("--perms", "0444", "--ro-bind-data", str(fd), SANDBOX_GIT_CONFIG_PATH)
 
 
 def tmpfs_folders(home: str, scratch: SessionFolders | None) -> tuple[str, ...]:
-    """The private tmpfs folders: /dev/shm, /run and, without lasting ones, /tmp and the home folder."""
+    """Return the private tmpfs folders: /dev/shm, /run and, without `scratch`, /tmp and the home folder."""
     if scratch is None:
         return _DEV_SHM, _TMP, "/run", home
     return _DEV_SHM, "/run", *(f"{_TMP}/{name}" for name in scratch.reserved)
 
 
 def name_below_tmp(path: str) -> str:
-    """The name in /tmp below which a path lies, or that it is; empty for other paths."""
+    """Return the name directly in /tmp that a path starts with; empty for paths outside /tmp."""
     parts = os.path.normpath(path).split("/") if path.startswith("/") else []
     return parts[2] if len(parts) > 2 and f"/{parts[1]}" == _TMP else ""
 
 
 def can_mount_at(path: str, scratch: SessionFolders | None) -> bool:
-    """Whether something can be mounted at a path: not below a name that commands of the session could replace."""
+    """Whether a path is safe to mount at: not below a name that the session's commands could replace."""
     name = name_below_tmp(path)
     return scratch is None or not name or name in scratch.reserved
 
 
 def scratch_home(launch: Launch, readable: Iterable[str]) -> str:
-    """The path of a lasting home folder inside.
+    """Return the path of a persistent home folder inside the sandbox.
 
-    Not the user's own: the workspace and toolchains lie below that one, and nothing must be mounted below a folder
-    in which a command, earlier or at this moment, may have put a link.
+    It can't be the user's own home path: the workspace and toolchains are mounted below that one, and
+    nothing may be mounted below a folder where another command could have created a symlink.
     """
     taken = [*(folder for _, folder in shown_folders(launch.root)), *readable, *launch.writable]
     for parent in _SCRATCH_PARENTS:
         mounts = [f"{parent}/{name}" for name in (_SCRATCH_HOME, _SCRATCH_CACHES)]
         if not any(Path(path).is_relative_to(mount) for path in taken for mount in mounts):
             return mounts[0]
-    raise HostError(f"{launch.root} can't be a workspace in a sandbox: the home folder would lie over it.")
+    raise HostError(f"{launch.root} can't be a workspace in a sandbox: the home folder would cover it.")
 
 
 def path_variable_with_home_bins(path: str, *, home: str, users_home: str) -> str:
-    """PATH with the folders to which programs are installed in `home`, each before the user's own or last."""
+    """Return PATH with the program folders of `home`, each before the user's own one or at the end."""
     places = path.split(os.pathsep)
     for folder in _OWN_PROGRAMS:
         theirs, ours = os.path.join(users_home, folder), os.path.join(home, folder)
@@ -162,8 +162,9 @@ def path_variable_with_home_bins(path: str, *, home: str, users_home: str) -> st
 def workspace_args(launch: Launch) -> Iterator[str]:
     """Arguments that mount the workspace at its own path, writable unless frozen.
 
-    Each of several folders is at its own path, where programs installed in it look for themselves, and by its name
-    below the workspace's. There it is a folder and no link, so that `find` and `grep -r` go into it.
+    If it has several folders, each is mounted at its own path, because installed programs may contain
+    absolute paths, and under its name in the workspace. There it is a folder, not a symlink, so that `find`
+    and `grep -r` descend into it.
     """
     how = "--ro-bind" if launch.frozen else "--bind"
     folders = workspace_folders(launch.root)
@@ -179,13 +180,13 @@ def workspace_args(launch: Launch) -> Iterator[str]:
 
 
 def read_only_args(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Arguments that mount paths read-only, each at a place that is given with it."""
+    """Arguments that mount paths read-only, each at the given target."""
     for path, place in pairs:
         yield from ("--ro-bind", path, place)
 
 
 def mask_args(masks: MaskedPaths) -> Iterator[str]:
-    """Arguments that cover hidden files and folders with something unreadable."""
+    """Arguments that mask hidden files and folders with unreadable mounts."""
     for folder in masks.folders:
         yield from ("--perms", "0000", "--tmpfs", folder, "--remount-ro", folder)
     for path in masks.files:
@@ -195,21 +196,21 @@ def mask_args(masks: MaskedPaths) -> Iterator[str]:
 def remount_read_only_args(cwd: str) -> Iterator[str]:
     """Arguments that make the rest of the root, /dev and /proc read-only.
 
-    Of /proc this matters to workspaces that root owns: the kernel lets uid 0 change its settings, and does not ask
-    for a capability.
+    For /proc this matters in workspaces owned by root: the kernel lets uid 0 change sysctls without
+    checking for a capability.
     """
     yield from ("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd)
 
 
 def toolchain_folders(home: str) -> list[str]:
-    """The toolchain folders that exist below a home folder."""
+    """Return the existing toolchain folders below a home folder."""
     return [path for path in (os.path.join(home, each) for each in HOME_TOOLCHAINS) if os.path.isdir(path)]
 
 
 def sandbox_environment(
     given: Mapping[str, str], *, home: str, root_inside: bool, users_home: str = ""
 ) -> dict[str, str]:
-    """The environment with HOME and temporary folders moved inside, without sockets of the user's own programs."""
+    """Return the environment with HOME and TMPDIR inside the sandbox, without the user's sockets."""
     kept = {
         name: value
         for name, value in given.items()
@@ -219,13 +220,13 @@ def sandbox_environment(
     if users_home and home != users_home:
         kept["PATH"] = path_variable_with_home_bins(kept.get("PATH", ""), home=home, users_home=users_home)
     if root_inside:
-        # Root of a namespace with one user in it can't give files to others, and tar as root would try.
+        # In a namespace with a single user, root can't chown files, but tar run as root tries to.
         kept.setdefault("TAR_OPTIONS", "--no-same-owner")
     return kept
 
 
 def private_home(launch: Launch) -> str:
-    """The path of the home folder inside: the usual one, unless that is in the workspace."""
+    """Return the path of the home folder inside: the user's own path unless that is in the workspace."""
     home = os.path.normpath(launch.env.get("HOME", "") or "/")
     tops = [folder for _, folder in shown_folders(launch.root)]
     inside = any(Path(home).is_relative_to(top) and home != top for top in tops)

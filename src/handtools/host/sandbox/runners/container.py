@@ -1,7 +1,4 @@
-"""The container runner: a command in a Docker container, with an image's programs and the workspace mounted.
-
-ADR 62.
-"""
+"""The container runner: runs a command in a Docker container with an image's programs and the workspace."""
 
 import contextlib
 import os
@@ -36,10 +33,10 @@ from handtools.host.sandbox.runners.default_user_and_limits import (
 from handtools.host.workspace_folders import workspace_folders
 
 IMAGE_VARIABLE = "HANDTOOLS_IMAGE"
-"""Environment variable with the image to use when none is named."""
+"""Environment variable with the image to use if none is given."""
 _DEFAULT_IMAGE = "debian:stable-slim"
 _HOST_PATH_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "VIRTUAL_ENV")
-"""Variables with paths of this machine, which don't hold in an image."""
+"""Variables with paths of this machine, which are not valid in an image."""
 _SYSTEM_FOLDERS = (
     "/", "/usr", "/etc", "/proc", "/sys", "/dev", "/run", "/home", "/tmp", "/var", "/bin", "/lib",  # noqa: S108
 )  # fmt: skip
@@ -54,8 +51,8 @@ class ContainerRunner:
 
     name = "container"
     boundary = (
-        "It sees only the workspace and the programs of an image: no other files, processes or sockets, and no "
-        "network unless that is allowed. The engine is trusted."
+        "It sees only the workspace and the image's programs: no other files, processes or sockets, and no "
+        "network unless allowed. The container engine is trusted."
     )
     confined = True
     keeps_scratch = False
@@ -69,16 +66,16 @@ class ContainerRunner:
         weakref.finalize(self, self._containers.close)
 
     def unavailable_reason(self) -> str:
-        """Why containers can't be used on this machine; empty when they can."""
+        """Return why containers can't be used on this machine; empty if they can."""
         return self._problem
 
     def confine(self, launch: Launch) -> Launch:
-        """The launch, set up to run in a container of this workspace."""
+        """Return the launch set up to run in a container for its workspace."""
         if "" not in workspace_folders(launch.root):
-            raise HostError("Containers take a workspace of one folder only; use another runner.")
+            raise HostError("Containers support only workspaces with one folder. Use another runner.")
         if launch.root in _SYSTEM_FOLDERS:
             raise HostError(
-                f"{launch.root} can't be a workspace in a container: the image's own lies there."
+                f"{launch.root} can't be a workspace in a container: the image has its own folder there."
             )
         covered = self._finders.covered(
             launch.root,
@@ -94,7 +91,8 @@ class ContainerRunner:
         if not launch.overlays:
             shape = self._shape(launch, hide, kept)
         else:
-            # What lies in the workspace is covered anew with each layer; a worktree's record lies elsewhere.
+            # Workspace paths are masked again on top of each overlay; a worktree's git folder is outside
+            # it.
             inner = [path for path in kept if Path(path).is_relative_to(launch.root)]
             shape = self._shape(launch, MaskedPaths(), tuple(path for path in kept if path not in inner))
             covers = _mask_mounts(hide, inner, self._containers.empty_mount_sources)
@@ -110,14 +108,13 @@ class ContainerRunner:
         )
 
     def release_workspace(self, root: str) -> None:
-        """Remove the idle containers of a workspace."""
         self._containers.release_workspace(root)
 
     def _hidden(self, launch: Launch, private_paths: Iterable[str]) -> tuple[MaskedPaths, tuple[str, ...]]:
-        """The paths to mask, and notes about other files that are hidden with them."""
+        """Return the paths to mask, and notes about other files that are hidden with them."""
         every = hidden.private_masks(launch.root, private_paths)
         private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
-        # Through a layer a socket has no other end.
+        # A Unix socket can't be connected to through an overlay.
         sockets = [] if launch.overlays else hidden.visible_sockets(launch.root)
         inside = [path for path in sockets if Path(path).is_relative_to(launch.root)]
         files = tuple(dict.fromkeys((*private.files, *inside)))
@@ -146,19 +143,19 @@ class ContainerRunner:
         try:
             return self._probed()
         except (OSError, HostError) as error:
-            return f"A container of {self.image} could not be started: {error}"
+            return f"Can't start a container with {self.image}: {error}"
 
     def _probed(self) -> str:
-        """Read a file in a container once, as a test; returns why that failed.
+        """Test once whether a container can read a file of this machine; returns why it failed, or "".
 
         The engine may be on another machine.
         """
         with _probe_folder() as (root, word, _):
-            return "" if self._read(root) == word else "Docker does not see the folders of this machine."
+            return "" if self._read(root) == word else "Docker can't mount this machine's folders."
 
     @property
     def can_mount_overlay(self) -> bool:
-        """Whether overlays can be mounted in containers: only by root, on the engine's own machine."""
+        """Whether overlays can be mounted in containers: only as root, on the engine's machine."""
         return self._overlay_works
 
     @cached_property
@@ -171,7 +168,7 @@ class ContainerRunner:
         return False
 
     def _read(self, root: str, *mounts: Mount) -> str:
-        """What a command in a container reads from the file `word` in the folder `root`."""
+        """Read the file `word` in the folder `root` with a command in a container."""
         ready = self.confine(Launch(argv=("cat", "word"), env={}, cwd=root, root=root, mounts=mounts))
         ready = replace(ready, allowance=replace(ready.allowance, seconds=_PROBE_SECONDS))
         running = RunningProcess(ready, Path(root, "output"), None)
@@ -187,7 +184,7 @@ class ContainerRunner:
 
 @contextlib.contextmanager
 def _probe_folder() -> Iterator[tuple[str, str, str]]:
-    """Context manager: a temporary folder with a word in a file, and in it a folder with another word."""
+    """Context manager: a temporary folder with a random word in a file, and a subfolder with another."""
     one, other = secrets.token_hex(8), secrets.token_hex(8)
     with tempfile.TemporaryDirectory() as folder:
         root = os.path.realpath(folder)
@@ -198,19 +195,19 @@ def _probe_folder() -> Iterator[tuple[str, str, str]]:
 
 
 def _container_environment(given: Mapping[str, str], *, as_root: bool) -> dict[str, str]:
-    """The environment without variables that name paths of this machine; the image sets its own."""
+    """Return the environment without variables that contain host paths; the image sets its own."""
     moved = profile.sandbox_environment(given, home=CONTAINER_HOME, root_inside=as_root)
     ours = {name for name in _HOST_PATH_VARIABLES if name in moved and moved[name] == os.environ.get(name)}
     return {name: value for name, value in moved.items() if name not in ours} | {"HOME": CONTAINER_HOME}
 
 
 def _is_bash(launch: Launch) -> bool:
-    """Whether the launch runs our bash, which in an image has another path."""
+    """Whether the launch runs bash, which may have another path in the image."""
     return os.path.basename(launch.argv[0]) == "bash"
 
 
 def _mask_mounts(hide: MaskedPaths, kept: Iterable[str], nothing: str) -> Iterator[Mount]:
-    """The mounts that hide or write-protect paths on top of the command's overlay."""
+    """Yield the mounts that hide or write-protect paths on top of the command's overlay."""
     pairs = [
         *((path, path) for path in kept),
         *((f"{nothing}/folder", path) for path in hide.folders),

@@ -14,9 +14,10 @@ _MOST_FILE_BYTES = 8 << 30
 
 
 def allowance_with_default_limits(allowance: CommandLimits) -> CommandLimits:
-    """The allowance with default limits for what the caller left open.
+    """Return the allowance with default limits where the caller set none.
 
-    Not memory: where no control group counts it, a limit per process would break programs that only reserve a lot.
+    Not for memory: without a cgroup, a per-process limit would break programs that reserve much and use
+    little.
     """
     return replace(
         allowance,
@@ -26,9 +27,9 @@ def allowance_with_default_limits(allowance: CommandLimits) -> CommandLimits:
 
 
 def workspace_owner(root: str) -> tuple[int, int] | None:
-    """The user and group to run commands as if we are root: those of the workspace's owner; else None.
+    """Return the workspace owner's uid and gid to run commands as, if we are root; otherwise None.
 
-    For a workspace that root owns we stay root, but only within the user namespace.
+    In a workspace owned by root, commands run as root, but only inside the user namespace.
     """
     if os.geteuid() != 0:
         return None
@@ -40,7 +41,7 @@ def workspace_owner(root: str) -> tuple[int, int] | None:
 
 
 def user_can_reach(path: str, user: tuple[int, int] | None) -> bool:
-    """Whether a user has permission to reach a path through the folders above it."""
+    """Whether a user has permission to reach a path through its parent folders."""
     if user is None:
         return os.access(path, os.R_OK)
     for folder in (Path(path), *Path(path).parents):

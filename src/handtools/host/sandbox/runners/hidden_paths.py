@@ -1,4 +1,4 @@
-"""How what a command must not read or write is covered: masks for private paths, system secrets and sockets."""
+"""Masks over paths that a command must not read or write: private paths, system secrets and sockets."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ _UNIX_SOCKETS = "/proc/net/unix"
 
 @cache
 def system_secrets() -> MaskedPaths:
-    """Files and folders of /etc that not everybody may read but this user can, to be masked."""
+    """Return paths in /etc that this user can read but not every user can, to be masked."""
     files: list[str] = []
     folders: list[str] = []
     for folder, names, plain in os.walk("/etc"):
@@ -40,7 +40,7 @@ def system_secrets() -> MaskedPaths:
 
 
 def _world_readable(path: str, bits: int) -> bool:
-    """Whether everybody has read permission for a path; a link counts as readable."""
+    """Whether every user has read permission for a path; a symlink counts as readable."""
     try:
         mode = os.lstat(path).st_mode
     except OSError:
@@ -49,7 +49,7 @@ def _world_readable(path: str, bits: int) -> bool:
 
 
 def visible_sockets(*folders: str) -> list[str]:
-    """Sockets of running programs in folders that a command sees: a read-only mount does not block them."""
+    """Return running programs' sockets in visible folders: a read-only mount does not block them."""
     try:
         rows = Path(_UNIX_SOCKETS).read_text("utf-8", "surrogateescape").splitlines()[1:]
     except OSError:
@@ -60,7 +60,7 @@ def visible_sockets(*folders: str) -> list[str]:
 
 
 def private_masks(root: str, private: Iterable[str]) -> MaskedPaths:
-    """The masks for the private paths of a workspace, links resolved; targets outside need none."""
+    """Return the masks for a workspace's private paths, symlinks resolved; targets outside need none."""
     files: list[str] = []
     folders: list[str] = []
     shown, real_folder = tuple(shown_folders(root)), cache(os.path.realpath)
@@ -74,7 +74,7 @@ def private_masks(root: str, private: Iterable[str]) -> MaskedPaths:
             folders.append(real)
         elif os.path.exists(real):
             files.append(real)
-    # What lies in a masked folder is gone with it.
+    # Paths in a masked folder are hidden with it.
     shut = tuple(f"{folder}/" for folder in folders)
     return MaskedPaths(
         tuple(sorted({path for path in files if not path.startswith(shut)})),
@@ -83,7 +83,7 @@ def private_masks(root: str, private: Iterable[str]) -> MaskedPaths:
 
 
 def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPaths, tuple[str, ...]]:
-    """Reduce the masks to at most `most` by hiding whole folders with many private files, with notes about it."""
+    """Reduce the masks to at most `most` by hiding entire folders with many private files, with notes."""
     files, folders = list(masks.files), list(masks.folders)
     notes = []
     while len(files) + len(folders) > most:
@@ -92,24 +92,25 @@ def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPath
             held.pop(folder, None)
         if not held:
             raise HostError(
-                f"The workspace holds private files in {len(files) + len(folders):,} places; at most {most:,} "
-                "can be hidden from a command that writes to it directly. Run it without `live`, move them into "
-                "one folder, or say in the policy that they are not private."
+                f"The workspace has {len(files) + len(folders):,} private paths; at most {most:,} can be "
+                "hidden from a command that writes to it directly. Run it without `live`, move them into "
+                "one folder, or declare in the policy that they are not private."
             )
         shut = held.most_common(1)[0][0]
         files = [path for path in files if not path.startswith(f"{shut}/")]
         folders = [*(path for path in folders if not path.startswith(f"{shut}/")), shut]
         notes.append(
-            f"`{path_in_workspace(shut, root)}` is hidden from it whole: it holds too many private files."
+            f"All of `{path_in_workspace(shut, root)}` is hidden from it: it has too many private files."
         )
     return MaskedPaths(tuple(files), tuple(folders)), tuple(notes)
 
 
 def read_only_paths(launch: Launch, found: Iterable[str]) -> list[str]:
-    """The existing paths of a workspace that must not be written, including a linked worktree's git data.
+    """Return the existing workspace paths that must not be written, including a linked worktree's git data.
 
-    Of those that the policy names, none if the command's writes are kept apart: they are judged before they land.
-    With them go the project's own files, so also a pyproject.toml that has a table for us.
+    Paths from the policy are omitted if an overlay captures the command's writes, since those are checked
+    before they are applied. They include the project's settings files, and so a pyproject.toml with a table
+    for us.
     """
     root = launch.root
     kept: set[str] = set()
@@ -120,12 +121,12 @@ def read_only_paths(launch: Launch, found: Iterable[str]) -> list[str]:
         path for path in kept if os.path.exists(path) and path_in_workspace(path, root) not in {None, "."}
     ]
     records = filter(None, map(_worktree_record, workspace_folders(root).values()))
-    # Where the repository is in the workspace itself, its git data lands by the rules of any repository.
+    # If the repository is in the workspace, changes to its git data follow the rules for any repository.
     return [*sorted(inside), *(record for record in records if path_in_workspace(record, root) is None)]
 
 
 def with_aliases(paths: Iterable[str], root: str) -> tuple[str, ...]:
-    """Absolute paths, each followed by that at which it is shown in a workspace of several folders."""
+    """Return absolute paths, each followed by its alias in a workspace of several folders."""
     shown = dict(shown_folders(root)) if "" not in workspace_folders(root) else {}
     places: dict[str, None] = {}
     for path in paths:
@@ -137,7 +138,7 @@ def with_aliases(paths: Iterable[str], root: str) -> tuple[str, ...]:
 
 
 def _worktree_record(root: str) -> str | None:
-    """The git folder of a linked worktree, if the repository names the worktree too; else None."""
+    """Return the git folder of a linked worktree if the repository refers back to it; otherwise None."""
     record = worktree_git_folder(Path(root, ".git"))
     real = os.path.realpath(record.parents[1]) if record else ""
     return real if real and os.path.isfile(f"{real}/HEAD") else None

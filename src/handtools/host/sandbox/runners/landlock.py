@@ -1,7 +1,4 @@
-"""The Landlock runner, for machines without namespaces: file access rules and a seccomp filter without sockets.
-
-ADR 55.
-"""
+"""The Landlock runner, for machines without namespaces: file access rules and a seccomp filter."""
 
 import contextlib
 import os
@@ -39,7 +36,7 @@ from handtools.host.workspace_folders import workspace_folders
 _DEVICE_FILES = ("null", "zero", "full", "random", "urandom")
 _TERMINALS = ("tty", "ptmx", "pts")
 _OTHER_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc", "/sys/devices/system/cpu")
-_NOT_KEPT = "$HOME and $TMPDIR are not the session's: the user that commands run as can't reach those."
+_NOT_KEPT = "$HOME and $TMPDIR are not kept: the user that runs commands can't access the session's."
 
 
 class LandlockRunner:
@@ -47,18 +44,18 @@ class LandlockRunner:
 
     name = "landlock"
     boundary = (
-        "Reduced: it can't write outside the workspace, read most other files or open sockets; but it sees which "
-        "programs run, can change modes and times of this user's other files, and private files and .git in the "
-        "workspace are open to it."
+        "Reduced: it can't write outside the workspace, read most other files or open sockets. But it sees "
+        "which programs run, can change modes and times of this user's other files, and can access private "
+        "files and .git in the workspace."
     )
     confined = False
     keeps_scratch = True
     can_mount_overlay = False
-    """A rule is about a file, and an overlay has others: mounted over the workspace it would be closed whole."""
+    """Landlock rules bind to inodes; an overlay has new ones, so the workspace would be inaccessible."""
     session_network_modes: frozenset[CommandNetwork] = frozenset()
 
     def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:
-        """`root` is the workspace: helper programs are never taken from there."""
+        """`root` is the workspace: helper programs in it are never used."""
         self._root = root
         self._readable = tuple(readable)
         self._rules: dict[tuple[object, ...], tuple[tuple[object, ...], int]] = {}
@@ -66,19 +63,19 @@ class LandlockRunner:
         weakref.finalize(self, _close_rulesets, self._rules)
 
     def unavailable_reason(self) -> str:
-        """Why Landlock does not work on this machine; empty when it does."""
+        """Return why Landlock does not work on this machine; empty if it does."""
         if not seccomp.architecture_known():
-            return f"There is no filter on system calls for {seccomp.machine_architecture()}."
+            return f"There is no seccomp filter for {seccomp.machine_architecture()}."
         if landlock_abi() < 1:
-            return "The kernel has no Landlock, or it is switched off."
+            return "The kernel doesn't support Landlock, or it is disabled."
         if os.geteuid() == 0 and programs.find_program("setpriv", self._root) is None:
-            return "As root it needs setpriv, to give up root's capabilities."
+            return "Running as root needs setpriv, to drop root's capabilities."
         return ""
 
     def confine(self, launch: Launch) -> Launch:
-        """The launch with a Landlock ruleset and a seccomp filter.
+        """Return the launch with a Landlock ruleset and a seccomp filter.
 
-        The caller closes the descriptor that this adds.
+        The caller must close the added fd.
         """
         user = launch.user or workspace_owner(launch.root)
         home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
@@ -93,7 +90,7 @@ class LandlockRunner:
             if user is None:
                 setpriv = programs.find_program("setpriv", launch.root)
                 if setpriv is None:
-                    raise HostError("As root it needs setpriv, to give up root's capabilities.")
+                    raise HostError("Running as root needs setpriv, to drop root's capabilities.")
                 argv = (
                     setpriv.file,
                     "--bounding-set=-all",
@@ -127,9 +124,9 @@ class LandlockRunner:
         )
 
     def _ruleset(self, launch: Launch) -> int:
-        """A descriptor of the Landlock ruleset for a launch; cached as long as the granted files are the same.
+        """Return an fd of the launch's Landlock ruleset, cached while the granted files are the same.
 
-        A rule is about the file that was at a path when it was made, not about the path.
+        A rule binds to the inode that was at a path when the rule was created, not to the path.
         """
         network = launch.network == "on"
         special = (launch.frozen, launch.readable, launch.writable)
@@ -145,7 +142,7 @@ class LandlockRunner:
             return os.dup(rules)
 
     def _state(self, launch: Launch) -> tuple[object, ...]:
-        """A cache key: the inodes of the granted trees, and times of the folders that are granted in parts."""
+        """Return a cache key: the inodes of granted trees, and mtimes of folders granted in part."""
         secret = hidden.system_secrets()
         parts = {"/etc", *(os.path.dirname(path) for path in (*secret.files, *secret.folders))}
         return (
@@ -154,7 +151,7 @@ class LandlockRunner:
         )
 
     def _trees(self, launch: Launch) -> tuple[str, ...]:
-        """The folders that may be read and executed as a whole."""
+        """Return the folders that may be read and executed in full."""
         system = [path for path in (*profile.SANDBOX_SYSTEM_FOLDERS, *_OTHER_TREES) if path != "/etc"]
         return (
             *system,
@@ -164,26 +161,26 @@ class LandlockRunner:
         )
 
     def _grants(self, launch: Launch) -> Iterator[tuple[str, int]]:
-        """Pairs of a path and the access rights granted below it."""
+        """Yield pairs of a path and the access rights granted below it."""
         for path in self._trees(launch):
             yield path, READ_ACCESS
         secret = hidden.system_secrets()
         yield "/etc", LIST_ACCESS
         for path in _trees_without("/etc", (*secret.files, *secret.folders)):
             yield path, READ_ACCESS
-        # A terminal of its own can't be told from the person's, so there is none unless it was asked for.
+        # Rules can't tell the command's terminal from the user's, so none is granted unless requested.
         for name in (*_DEVICE_FILES, *(_TERMINALS if launch.terminal else ())):
             yield f"/dev/{name}", DEVICE_ACCESS
         for name, folder in workspace_folders(launch.root).items():
             yield folder, READ_ACCESS if launch.frozen else WRITE_ACCESS
             if name:
-                yield launch.root, READ_ACCESS  # the links to its folders are there
+                yield launch.root, READ_ACCESS  # it contains the symlinks to its folders
         for path in (self._private, *launch.writable):
             yield path, WRITE_ACCESS
 
     @cached_property
     def _private(self) -> str:
-        """A private home and temporary folder, which exist as long as this runner."""
+        """A private home and temporary folder that exist as long as this runner."""
         return make_private_home(self)
 
 
@@ -206,7 +203,7 @@ def _modified_at(path: str) -> int:
 
 
 def _trees_without(tree: str, secret: Iterable[str]) -> Iterator[str]:
-    """The largest subtrees of a folder that contain nothing secret, since rules can only grant access."""
+    """Yield the largest subtrees of a folder without secrets, since rules can only grant access."""
     inside = [path for path in secret if Path(path).is_relative_to(tree)]
     if not inside:
         yield tree

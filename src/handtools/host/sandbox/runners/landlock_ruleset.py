@@ -1,4 +1,4 @@
-"""Landlock rulesets: create one from paths and access rights, as a descriptor for a process to restrict itself."""
+"""Create Landlock rulesets from paths and access rights, as fds with which a process restricts itself."""
 
 import ctypes
 import os
@@ -26,7 +26,7 @@ _TCP, _SCOPES = 0x3, 0x3
 
 @cache
 def landlock_syscall_filter(sockets: seccomp.SeccompSocketMode) -> bytes:
-    """The seccomp filter used together with Landlock."""
+    """Return the seccomp filter used together with Landlock."""
     return seccomp.assemble_filter(
         seccomp.syscall_rules(sockets=sockets, namespaces="host"),
         architecture=seccomp.machine_architecture(),
@@ -34,7 +34,7 @@ def landlock_syscall_filter(sockets: seccomp.SeccompSocketMode) -> bytes:
 
 
 def landlock_abi() -> int:
-    """The Landlock ABI version of the kernel; below 1 when it has none."""
+    """Return the kernel's Landlock ABI version; below 1 if it has no Landlock."""
     try:
         return int(
             ctypes.CDLL(None, use_errno=True).syscall(_LANDLOCK_CREATE_RULESET, None, 0, _ASK_VERSION)
@@ -44,7 +44,7 @@ def landlock_abi() -> int:
 
 
 def create_ruleset(grants: Iterable[tuple[str, int]], *, network: bool) -> int:
-    """Create a Landlock ruleset and return its descriptor; access that is not granted below a path is refused."""
+    """Create a Landlock ruleset and return its fd; it refuses all access that is not granted."""
     known = landlock_abi()
     library = ctypes.CDLL(None, use_errno=True)
     every = _RIGHTS_BY_ABI[min(known, max(_RIGHTS_BY_ABI))]
@@ -56,18 +56,18 @@ def create_ruleset(grants: Iterable[tuple[str, int]], *, network: bool) -> int:
     attributes = struct.pack(f"{len(asked)}Q", *asked)
     ruleset = library.syscall(_LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0)
     if ruleset < 0:
-        raise HostError(f"Landlock refused its rules: {os.strerror(ctypes.get_errno())}.")
+        raise HostError(f"Can't create a Landlock ruleset: {os.strerror(ctypes.get_errno())}.")
     for path, rights in grants:
         try:
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
-            continue  # what is not there needs no rule
+            continue  # a missing path needs no rule
         try:
             allowed = rights & every & (-1 if os.path.isdir(path) else _ON_FILES)
             rule = struct.pack("=Qi", allowed, place)
             if library.syscall(_LANDLOCK_ADD_RULE, ruleset, 1, rule, 0) < 0:
                 os.close(ruleset)
-                raise HostError(f"Landlock refused a rule for {path}: {os.strerror(ctypes.get_errno())}.")
+                raise HostError(f"Can't add a Landlock rule for {path}: {os.strerror(ctypes.get_errno())}.")
         finally:
             os.close(place)
     return int(ruleset)

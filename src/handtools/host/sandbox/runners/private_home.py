@@ -1,4 +1,4 @@
-"""A private home and temporary folder for commands, for runners that have no mounts to make them with."""
+"""A private home and temporary folder for commands, for runners that can't create them with mounts."""
 
 import shutil
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_private_home(runner: object) -> str:
-    """Make a folder with `home` and `tmp` in it, which exists as long as the runner."""
+    """Create a folder with `home` and `tmp` in it that exists as long as the runner."""
     folder = tempfile.mkdtemp(prefix="handtools-")
     weakref.finalize(runner, shutil.rmtree, folder, ignore_errors=True)
     for name in ("home", "tmp"):

@@ -1,4 +1,4 @@
-"""Choose the strongest runner that works on this machine, and say why stronger ones were skipped."""
+"""Choose the strongest runner that works on this machine, and report why stronger ones were skipped."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from handtools.host.sandbox.runners.seatbelt import SeatbeltRunner
 
 
 class UnconfinedRunner:
-    """The runner that confines nothing: commands have all rights of the user."""
+    """The runner without a sandbox: commands have all of the user's permissions."""
 
     name = "plain"
     confined = False
@@ -27,14 +27,14 @@ class UnconfinedRunner:
 
     @property
     def boundary(self) -> str:
-        """That there is none, and how a command ends."""
-        ends = "It is ended completely, and limited."
+        """Describe that there is no boundary, and how commands are killed."""
+        ends = "All its processes are killed at its end, and its resources are limited."
         if not supervisor_client.has_supervisors():
-            ends = "Its process group is ended with it."
-        return f"No boundary: a command can do whatever this user can. {ends}"
+            ends = "Its process group is killed at its end."
+        return f"No sandbox: a command can do everything this user can do. {ends}"
 
     def unavailable_reason(self) -> str:
-        """Always empty: running commands unconfined works on every machine."""
+        """Return "": unconfined commands work on every machine."""
         return ""
 
     def confine(self, launch: Launch) -> Launch:
@@ -61,13 +61,13 @@ class RunnerChoice:
     def reason(self) -> str:
         """One line for the user about the chosen runner and why stronger ones were skipped."""
         if not self.passed:
-            return f"{self.runner.name}: the strongest there is."
+            return f"{self.runner.name}: the strongest runner."
         skipped = " ".join(f"Not {each.name}: {each.reason}" for each in self.passed)
-        return f"{self.runner.name}: the strongest that works here. {skipped}"
+        return f"{self.runner.name}: the strongest runner that works here. {skipped}"
 
 
 def runners_by_strength(root: str | os.PathLike[str] = "") -> tuple[Runner, ...]:
-    """All runners that use this machine's own programs, strongest first; no helper is taken from the workspace."""
+    """Return the runners to try on this machine, strongest first; no helper in the workspace is used."""
     if not supervisor_client.has_supervisors():
         others = (SeatbeltRunner(root),) if sys.platform == "darwin" else ()
         return (ContainerRunner(), *others, UnconfinedRunner())
@@ -75,7 +75,7 @@ def runners_by_strength(root: str | os.PathLike[str] = "") -> tuple[Runner, ...]
 
 
 def runner_named(name: str, root: str | os.PathLike[str] = "") -> Runner:
-    """A runner by its name. Containers are used only when named, as `container` or `container:IMAGE`."""
+    """Return a runner by name. On Linux, containers must be named: `container` or `container:IMAGE`."""
     kind, _, image = name.partition(":")
     if kind == ContainerRunner.name:
         return ContainerRunner(image=image)
@@ -83,13 +83,13 @@ def runner_named(name: str, root: str | os.PathLike[str] = "") -> Runner:
         if runner.name == name:
             return runner
     known = dict.fromkeys([*(runner.name for runner in runners_by_strength()), ContainerRunner.name])
-    raise HostError(f"There is no runner called {name}; there are {', '.join(known)}.")
+    raise HostError(f"There is no runner called {name}. Available: {', '.join(known)}.")
 
 
 def choose_runner(
     runners: Sequence[Runner] | None = None, *, wanted: str = "", root: str | os.PathLike[str] = ""
 ) -> RunnerChoice:
-    """The first runner that works. A `wanted` one is used or refused, never replaced by a weaker one."""
+    """Return the first runner that works; a `wanted` runner is never replaced by a weaker one."""
     if runners is None:
         rungs: Sequence[Runner] = (runner_named(wanted, root),) if wanted else runners_by_strength(root)
     else:
@@ -107,7 +107,7 @@ def choose_runner(
 
 @contextlib.contextmanager
 def confined_launch(runner: Runner, launch: Launch) -> Iterator[Launch]:
-    """Context manager: the confined launch; what the runner opened for it is closed afterwards."""
+    """Context manager: the confined launch; closes the fds that the runner opened for it."""
     ready = runner.confine(launch)
     try:
         yield ready

@@ -1,4 +1,4 @@
-"""The Seatbelt runner, for macOS: `sandbox-exec` with a profile. Not run by us on macOS. ADR 260."""
+"""The Seatbelt runner, for macOS: `sandbox-exec` with a profile. We have not run it on macOS."""
 
 import os
 import sys
@@ -23,40 +23,38 @@ _SYSTEM_FOLDERS = (
     "/System", "/Library", "/usr", "/bin", "/sbin", "/opt", "/private/etc", "/private/var/db/timezone",
     "/private/var/select", "/Applications/Xcode.app", "/nix/store",
 )  # fmt: skip
-"""Folders of macOS with programs and settings."""
+"""macOS folders with programs and settings."""
 
 
 class SeatbeltRunner:
-    """Confines commands with Seatbelt, a part of macOS. Not run by us on macOS, so commands are asked about."""
+    """Confines commands with macOS's Seatbelt. We have not run it on macOS, so commands need approval."""
 
     name = "seatbelt"
     boundary = (
-        "Not run by us on macOS. Meant: it writes only to the workspace and its own folders, reads only those and "
-        "programs, has no network unless that is allowed; it sees which programs run."
+        "Not tested on macOS. Intended: it writes only to the workspace and its own folders, reads only "
+        "those and programs, and has no network unless allowed. It sees which programs run."
     )
     confined = False
-    """Until somebody has run it: a boundary that nobody has seen hold is none to rely on."""
+    """False until it has been tested on macOS: an untested sandbox can't be relied on."""
     keeps_scratch = True
     can_mount_overlay = False
     session_network_modes: frozenset[CommandNetwork] = frozenset()
 
     def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:  # noqa: ARG002
-        """`root` is the workspace, as for the other runners; the program is the system's own."""
+        """`root` is the workspace, as in other runners; unused, since `sandbox-exec` has a fixed path."""
         self._readable = tuple(readable)
         self._finders = PolicyPathFinder()
 
     def unavailable_reason(self) -> str:
-        """Why Seatbelt does not work on this machine; empty when it does."""
-        found = "" if os.access(_PROGRAM, os.X_OK) else f"{_PROGRAM} is not there."
+        """Return why Seatbelt does not work on this machine; empty if it does."""
+        found = "" if os.access(_PROGRAM, os.X_OK) else f"{_PROGRAM} is not installed."
         return found if sys.platform == "darwin" else "Seatbelt is a part of macOS."
 
     def confine(self, launch: Launch) -> Launch:
-        """The launch as a command of `sandbox-exec`."""
+        """Return the launch wrapped in `sandbox-exec`."""
         for folder in workspace_folders(launch.root).values():
             if any(Path(tree).is_relative_to(folder) for tree in ("/usr", "/System")):
-                raise HostError(
-                    f"{folder} can't be a workspace in a sandbox: the system itself lies in it."
-                )
+                raise HostError(f"{folder} can't be a workspace in a sandbox: it contains system folders.")
         home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
         if launch.scratch:
             home, temporary = launch.scratch.home, launch.scratch.temporary
@@ -78,7 +76,7 @@ class SeatbeltRunner:
         )
 
     def _grants(self, launch: Launch, home: str, temporary: str) -> Iterator[PathGrant]:
-        """What is granted, in the order of bubblewrap's mounts: later ones lie on top."""
+        """Yield the grants in the order of bubblewrap's mounts: later ones override earlier ones."""
         found = self._finders.covered(
             launch.root, launch.private, launch.read_only, launch.is_open, writes_apart=False
         )
@@ -95,9 +93,9 @@ class SeatbeltRunner:
         )
         for access, paths in granted:
             for path in paths:
-                yield PathGrant(os.path.realpath(path), access)  # rules are about paths without links
+                yield PathGrant(os.path.realpath(path), access)  # rules match real paths
 
     @cached_property
     def _private(self) -> str:
-        """A private home and temporary folder, which exist as long as this runner."""
+        """A private home and temporary folder that exist as long as this runner."""
         return make_private_home(self)

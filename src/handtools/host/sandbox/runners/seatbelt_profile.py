@@ -1,8 +1,8 @@
-"""The profile of a command for Seatbelt, the sandbox of macOS, in its language (SBPL).
+"""The profile of a command for Seatbelt, the macOS sandbox, in its language (SBPL).
 
-Made from the same values as the arguments of bubblewrap, in the same order: what is granted later lies on top.
-Public descriptions differ on whether the last rule or the innermost one decides: the rules are such that both are
-the same. Not run by us on macOS. ADR 260.
+Built from the same values as the arguments of bubblewrap, in the same order: later grants override earlier
+ones. Public descriptions disagree on whether the last or the innermost matching rule decides, so the rules
+are ordered such that both are the same rule. We have not run it on macOS.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ _ALWAYS = (
     "(allow ipc-posix-sem)",
     '(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))',
 )
-"""What every program needs: children, signals among themselves, facts about the machine, names of users."""
+"""Permissions that every program needs: fork, signals inside the sandbox, sysctl, user name lookup."""
 _TERMINAL = ("(allow pseudo-tty)", '(allow file-ioctl file-read* file-write* (regex #"^/dev/ttys[0-9]+$"))')
 _NETWORK = (
     "(allow network*)",
@@ -29,20 +29,20 @@ _NETWORK = (
     '(allow mach-lookup (global-name "com.apple.dnssd.service") (global-name "com.apple.trustd.agent"))',
 )
 _LINKED_FOLDERS = ("/etc", "/tmp", "/var")  # noqa: S108
-"""Links into /private: rules are about where they lead, but the links themselves are looked at."""
+"""Symlinks into /private: rules match their targets, but programs also stat the symlinks themselves."""
 _DEVICES = ("null", "zero", "random", "urandom", "tty", "fd")
 
 
 @dataclass(frozen=True, slots=True)
 class PathGrant:
-    """What a command may do at a path and below it."""
+    """A command's access to a path and everything below it."""
 
     path: str
     access: PathAccess
 
 
 def effective_grants(grants: Iterable[PathGrant]) -> list[PathGrant]:
-    """The grants without those that a later one covers, so that an inner one always comes after an outer one."""
+    """Drop grants that a later one covers, so that an inner grant always comes after an outer one."""
     kept: dict[str, PathGrant] = {}
     for grant in grants:
         above = grant.path.rstrip("/") + "/"
@@ -54,7 +54,7 @@ def effective_grants(grants: Iterable[PathGrant]) -> list[PathGrant]:
 
 
 def seatbelt_profile(grants: Sequence[PathGrant], *, network: bool, terminal: bool) -> str:
-    """The text of a profile that allows what is granted, and nothing else."""
+    """Return the text of a profile that allows only what is granted."""
     found = effective_grants(grants)
     above = {str(parent) for grant in found for parent in PurePosixPath(grant.path).parents}
     lines = [
@@ -88,6 +88,6 @@ def _rule(
 
 def _quoted(path: str) -> str:
     if not path.startswith("/") or not path.isprintable():
-        raise HostError(f"{path!r} can't be named in a profile of Seatbelt.")
+        raise HostError(f"{path!r} can't be used in a Seatbelt profile.")
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

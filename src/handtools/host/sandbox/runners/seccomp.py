@@ -1,7 +1,7 @@
-"""Seccomp filters: which system calls a confined command may make, as the BPF program the kernel loads.
+"""Seccomp filters: the system calls that a confined command may make, as the BPF program the kernel loads.
 
-A filter is put together from rules here, without a library: each rule denies one call, always or when all its
-checks hold; what no rule denies is allowed. Call numbers are known for x86-64 and AArch64. ADR 55, 66.
+Filters are assembled from rules here, without a library. Each rule denies one call, always or if all its
+checks match; calls without a matching rule are allowed. Call numbers are known for x86-64 and AArch64.
 """
 
 import errno
@@ -15,7 +15,7 @@ NEWEST_SYSCALL = 469
 """The highest system call number that was reviewed; a confined command gets ENOSYS for higher ones."""
 
 AUDIT_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""The AUDIT_ARCH constants by machine name, as seccomp filters see them."""
+"""The AUDIT_ARCH constants that seccomp filters get, by machine name."""
 
 _COMMON_SYSCALLS = {
     "io_uring_setup": 425,
@@ -76,7 +76,7 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _WHOLE = 0xFFFFFFFF
 
 _NEW_NAMESPACES = 0x7E020000
-_NEW_TIME = 0x80  # only unshare and clone3 take it here: for clone these bits are a signal
+_NEW_TIME = 0x80  # only for unshare and clone3: in clone's flags these bits are a signal number
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _DATAGRAM = 1, 2
 _KIND = 0xF
@@ -84,15 +84,15 @@ _TERMINAL_IOCTLS = (
     0x5412,
     0x541C,
     0x541D,
-)  # TIOCSTI, TIOCLINUX, TIOCCONS: typing into a terminal, taking one over
-_HOLE_PUNCHING = (0x3, 0x8)  # of fallocate: making a hole, taking a part out
+)  # TIOCSTI, TIOCLINUX, TIOCCONS: inject input into a terminal or take over the console
+_HOLE_PUNCHING = (0x3, 0x8)  # fallocate modes: punch a hole, collapse a range
 _HARMLESS_PERSONALITIES = (
     0,
     0x20000,
     0x40000,
     0x60000,
     _WHOLE,
-)  # of personality: asking, old version number, fixed addresses
+)  # arguments of personality: query, old version number, fixed addresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ArgumentCheck:
 
 @dataclass(frozen=True, slots=True)
 class SyscallRule:
-    """A system call that is denied with an errno when all checks hold."""
+    """A system call that is denied with an errno if all checks match."""
 
     call: str
     error: int
@@ -119,28 +119,29 @@ def _deny(error: int, *calls: str) -> list[SyscallRule]:
 
 
 _ALWAYS_DENIED = (
-    # Other views of the file system, and other namespaces: the boundary itself.
+    # Mounts and namespaces: the sandbox itself.
     *_deny(errno.EPERM, "mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "open_tree_attr"),
     *_deny(errno.EPERM, "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
     *_deny(errno.EPERM, "setns", "open_by_handle_at"),
     SyscallRule("clone", errno.EPERM, (ArgumentCheck(0, "bits", (_NEW_NAMESPACES,)),)),
     SyscallRule("unshare", errno.EPERM, (ArgumentCheck(0, "bits", (_NEW_NAMESPACES | _NEW_TIME,)),)),
-    # Its flags are behind a pointer, which no filter can follow; C libraries then take `clone`.
+    # Its flags are behind a pointer, which a filter can't follow; C libraries fall back to `clone`.
     SyscallRule("clone3", errno.ENOSYS),
-    # Reaching into other processes beyond what a debugger in the same sandbox needs.
+    # Access to other processes beyond what a debugger in the same sandbox needs.
     *_deny(errno.EPERM, "pidfd_getfd", "kcmp"),
-    # Ways around this filter, and parts of the kernel with a history.
+    # Ways around this filter, and parts of the kernel with a history of vulnerabilities.
     *_deny(errno.ENOSYS, "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_secret"),
     *_deny(errno.EPERM, "bpf", "perf_event_open", "userfaultfd", "fanotify_init", "move_pages", "migrate_pages"),
     *_deny(errno.EPERM, "add_key", "request_key", "keyctl"),
-    # The machine: modules, clocks, swap, accounting, ports, names.
+    # The machine: modules, clocks, swap, accounting, I/O ports, host names.
     *_deny(errno.EPERM, "init_module", "finit_module", "delete_module", "create_module", "kexec_load"),
     *_deny(errno.EPERM, "kexec_file_load", "reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd"),
     *_deny(errno.EPERM, "settimeofday", "clock_settime", "clock_adjtime", "syslog", "vhangup", "iopl", "ioperm"),
     *_deny(errno.EPERM, "sethostname", "setdomainname"),
     *_deny(errno.ENOSYS, "modify_ldt", "uselib", "ustat", "sysfs", "_sysctl", "lookup_dcookie", "nfsservctl"),
     *_deny(errno.ENOSYS, "get_kernel_syms", "query_module"),
-    # Room on a disk without writing: it would be gone before anybody could look. C libraries then write zeros.
+    # Allocating disk space without writing could fill the disk between two polls. C libraries write zeros
+    # instead.
     SyscallRule("fallocate", errno.EOPNOTSUPP, (ArgumentCheck(1, "outside", _HOLE_PUNCHING),)),
     SyscallRule("personality", errno.EPERM, (ArgumentCheck(0, "outside", _HARMLESS_PERSONALITIES),)),
     SyscallRule("ioctl", errno.EPERM, (ArgumentCheck(1, "among", _TERMINAL_IOCTLS),)),
@@ -158,7 +159,7 @@ _SOCKET_RULES = (
             ArgumentCheck(1, "outside", (_STREAM, _DATAGRAM), _KIND),
         ),
     ),
-    # Only the question which addresses there are.
+    # Only NETLINK_ROUTE, to query network addresses.
     SyscallRule(
         "socket", errno.EPERM, (ArgumentCheck(0, "among", (_NETLINK,)), ArgumentCheck(2, "outside", (0,)))
     ),
@@ -168,7 +169,7 @@ _SOCKET_RULES = (
 _NO_SOCKET_RULES = (
     SyscallRule("socket", errno.EPERM),
     SyscallRule("socketpair", errno.EPERM, (ArgumentCheck(0, "outside", (_UNIX,)),)),
-    # One end of a pair of datagram sockets can be addressed to any socket that has a path.
+    # One end of a datagram socketpair can send to any socket that has a path.
     SyscallRule("socketpair", errno.EPERM, (ArgumentCheck(1, "among", (_DATAGRAM,), _KIND),)),
 )
 
@@ -181,7 +182,7 @@ _SHARED_MEMORY_RULES = tuple(
 )  # fmt: skip
 
 _PROCESS_RULES = (
-    # Limits of other processes of this user; namespaces and Landlock's own rules cover the rest.
+    # Limits of the user's other processes; namespaces and Landlock cover the rest.
     SyscallRule("prlimit64", errno.EPERM, (ArgumentCheck(0, "outside", (0,)),)),
 )
 
@@ -192,9 +193,9 @@ OwnOrHostNamespaces = Literal["own", "host"]
 def syscall_rules(
     *, sockets: SeccompSocketMode, namespaces: OwnOrHostNamespaces, countable: bool = False
 ) -> tuple[SyscallRule, ...]:
-    """The denied system calls: more when sockets, shared memory or processes are shared with the machine.
+    """Return the denied system calls: more if sockets, shared memory or processes are shared with the host.
 
-    With `countable`, System V shared memory is denied, since no process is charged for it.
+    With `countable`, System V shared memory is denied, since it is not accounted to any process.
     """
     return (
         *_ALWAYS_DENIED,
@@ -205,7 +206,7 @@ def syscall_rules(
 
 
 def machine_architecture() -> str:
-    """The architecture of this machine, as the tables here name it."""
+    """Return this machine's architecture, as named in the tables above."""
     return os.uname().machine
 
 
@@ -222,7 +223,7 @@ def assemble_filter(denials: Iterable[SyscallRule], *, architecture: str) -> byt
         (_EQUAL, 1, 0, AUDIT_ARCHITECTURES[architecture]),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER),
-        # Newer calls, and those of the x32 convention, whose numbers begin far above.
+        # Newer calls, and calls of the x32 ABI, whose numbers are much higher.
         (_ABOVE, 0, 1, NEWEST_SYSCALL),
         (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
     ]
@@ -237,19 +238,19 @@ _Instruction = tuple[int, int, int, int]
 
 
 def _rule_instructions(rule: SyscallRule, number: int) -> list[_Instruction]:
-    """The BPF instructions of one rule; the call number stays loaded for the next rule."""
+    """Return the BPF instructions of one rule; the call number stays loaded for the next rule."""
     body: list[_Instruction] = []
     denial = (_RETURN, 0, 0, _ERROR | rule.error)
     if not rule.checks:
         return [(_EQUAL, 0, 1, number), denial]
     for check in reversed(rule.checks):
-        # From behind, since a check that fails jumps over all that follows and the denial.
+        # Built backwards, since a failed check jumps over all following instructions and the denial.
         body = _check_instructions(check, len(body) + 1) + body
     return [(_EQUAL, 0, len(body) + 2, number), *body, denial, (_LOAD, 0, 0, _NUMBER)]
 
 
 def _check_instructions(check: ArgumentCheck, behind: int) -> list[_Instruction]:
-    """BPF instructions that go on when the check holds, and else jump over the `behind` following ones."""
+    """Return BPF instructions that continue if the check matches, otherwise skip the next `behind` ones."""
     load = [(_LOAD, 0, 0, _ARGUMENTS + 8 * check.argument), (_AND, 0, 0, check.mask)]
     last = len(check.values) - 1
     if check.test == "bits":

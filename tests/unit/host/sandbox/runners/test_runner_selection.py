@@ -69,7 +69,7 @@ def test_a_container_is_asked_for_by_name_with_its_image():
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(HostError, match="there are") as refused:
+    with pytest.raises(HostError, match="Available") as refused:
         runner_named("docker")
-    known = str(refused.value).partition("there are ")[2].rstrip(".").split(", ")
+    known = str(refused.value).partition("Available: ")[2].rstrip(".").split(", ")
     assert sorted(known) == sorted({*(runner.name for runner in runners_by_strength()), "container"})
