@@ -142,7 +142,7 @@ def _ways(runner: Runner, folder: Path) -> Iterator[dict[str, Timed]]:
 
 def _commands(runner: Runner, root: Path, state: Path, capture: Capture | None = None) -> LocalCommands:
     outputs = FolderBlobStore(state / "outputs")
-    return LocalCommands(root, state=state, outputs=outputs, runner=runner, capture=capture)
+    return LocalCommands(root, state=state, output_blobs=outputs, runner=runner, capture=capture)
 
 
 async def _bare(root: Path) -> None:
@@ -176,7 +176,7 @@ def _container(root: Path) -> Any:
 
 async def _ours(commands: LocalCommands) -> None:
     command, call = Command(script=SCRIPT), Call(tool="bash", args={})
-    ran = await commands.run(command, call=call, show=lambda _: None, private=(), read_only=())
+    ran = await commands.run(command, call=call, show=lambda _: None, private_globs=(), read_only_globs=())
     ran.discard()
 
 

@@ -30,7 +30,7 @@ NAMES = [f"folder_{n % 3}/file_{n}.txt" for n in range(6)]
 LARGE = {NAMES[1], NAMES[5]}
 """Files that are moved aside and not copied, being over a mebibyte."""
 LARGE_COPIES = 260
-LONGEST_SECONDS = 0.05
+MAX_SECONDS = 0.05
 Versions = dict[str, int | None]
 
 
@@ -81,7 +81,7 @@ def one_point(folder: Path, chance: random.Random) -> Outcome:
         run_child(lambda: anyio.run(_write, folder, seed, say))
     os.close(say)
     os.read(said, 6)  # "ready\n"
-    time.sleep(chance.uniform(0, LONGEST_SECONDS))
+    time.sleep(chance.uniform(0, MAX_SECONDS))
     os.kill(writer, signal.SIGKILL)
     os.waitpid(writer, 0)
     words = drained(said)

@@ -37,7 +37,7 @@ async def _figures(total: int, runner: str) -> AsyncIterator[Figure]:
         root, state = Path(folder) / "work", Path(folder) / "state"
         root.mkdir()
         outputs = FolderBlobStore(state / "outputs")
-        commands = LocalCommands(root, state=state, outputs=outputs, runner=runner_named(runner))
+        commands = LocalCommands(root, state=state, output_blobs=outputs, runner=runner_named(runner))
         workspace = local_workspace(root, state=state, commands=commands)
         policy = Policy(defaults=DEFAULTS | {"run": "allow"})
         async with Toolbox(CODING, workspace=workspace, policy=policy) as box:
@@ -48,7 +48,9 @@ async def _figures(total: int, runner: str) -> AsyncIterator[Figure]:
                 allowance=CommandLimits(seconds=550),
             )
             call = Call(tool="bash", args={})
-            ran = await commands.run(command, call=call, show=lambda _: None, private=(), read_only=())
+            ran = await commands.run(
+                command, call=call, show=lambda _: None, private_globs=(), read_only_globs=()
+            )
             seconds, output = time.perf_counter() - start, ran.exit.output
             yield Figure(
                 name="flood: bytes that were not counted", value=total - output.bytes, unit="bytes", goal=0

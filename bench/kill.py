@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
         commands = LocalCommands(
             root,
             state=state,
-            outputs=FolderBlobStore(state / "outputs"),
+            output_blobs=FolderBlobStore(state / "outputs"),
             runner=runner_named(options.runner),
         )
         anyio.run(_all, commands, runs, tally)
@@ -188,7 +188,7 @@ async def one(commands: LocalCommands, tree: str, ending: Ending, token: str) ->
                 group.start_soon(cancel)
             started = time.perf_counter()
             call = Call(tool="bash", args={}, session=token)
-            await commands.run(command, call=call, show=show, private=(), read_only=())
+            await commands.run(command, call=call, show=show, private_globs=(), read_only_globs=())
             group.cancel_scope.cancel()
     if ending == "timeout":
         moment = started + seconds

@@ -30,7 +30,7 @@ from handtools.toolbox import CODING
 
 GOAL_MS = 50.0
 REMOVED_FILES = 15_000
-MOST_TIMES_BARE = 3.0
+MAX_TIMES_BARE = 3.0
 """How much longer a command that removes so many files may take than the same outside."""
 OPEN = Policy(rules=(), unattended="allow")
 
@@ -132,7 +132,7 @@ async def _removal(folder: Path, rounds: int) -> list[Figure]:
         Figure(name=f"{what}, bare", value=round(bare, 1), unit="ms"),
         Figure(name=f"{what}, captured", value=round(captured, 1), unit="ms"),
         Figure(
-            name=f"{what}, captured", value=round(captured / bare, 2), unit="x bare", goal=MOST_TIMES_BARE
+            name=f"{what}, captured", value=round(captured / bare, 2), unit="x bare", goal=MAX_TIMES_BARE
         ),
         Figure(name=f"{what}: not undone exactly, of {rounds}", value=wrong, unit="rounds", goal=0),
     ]
@@ -227,5 +227,5 @@ def _box(folder: Path, root: Path, name: str) -> Toolbox:
         return Toolbox(CODING, workspace=local_workspace(root, state=state), policy=OPEN)
     shutil.rmtree(state, ignore_errors=True)
     outputs = FolderBlobStore(state / "outputs")
-    commands = LocalCommands(root, state=state, outputs=outputs, capture=NoCapture())
+    commands = LocalCommands(root, state=state, output_blobs=outputs, capture=NoCapture())
     return Toolbox(CODING, workspace=local_workspace(root, state=state, commands=commands), policy=OPEN)

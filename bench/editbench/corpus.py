@@ -47,9 +47,9 @@ LANGUAGES = {
     ".m4": "m4",
     ".awk": "awk",
 }
-FEWEST_LANGUAGES = 8
+MIN_LANGUAGES = 8
 SMALLEST_BYTES, LARGEST_BYTES = 800, 48_000
-LONGEST_LINE = 400
+MAX_LINE = 400
 SKIPPED = {"__pycache__", "locale", "fonts", "icons", "zoneinfo", "unicore", "i18n", "test", "tests"}
 
 
@@ -97,8 +97,8 @@ def sample(seed: int, *, per_language: int) -> list[Specimen]:
         readable = (text for text in map(_usable, paths[: per_language * 6]) if text)
         chosen += [Specimen(language, text) for text, _ in zip(readable, range(per_language), strict=False)]
     languages = {specimen.lang for specimen in chosen}
-    if len(languages) < FEWEST_LANGUAGES:
-        raise SystemExit(f"editbench needs {FEWEST_LANGUAGES} languages, found {sorted(languages)}")
+    if len(languages) < MIN_LANGUAGES:
+        raise SystemExit(f"editbench needs {MIN_LANGUAGES} languages, found {sorted(languages)}")
     return chosen
 
 
@@ -126,6 +126,6 @@ def _usable(path: str) -> str | None:
     if "\r" in text or "\0" in text or text.startswith("\ufeff") or not text.endswith("\n"):
         return None
     lines = text.split("\n")
-    if len(lines) < 24 or max(map(len, lines)) > LONGEST_LINE:
+    if len(lines) < 24 or max(map(len, lines)) > MAX_LINE:
         return None
     return text

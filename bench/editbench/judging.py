@@ -8,7 +8,7 @@ from bench.editbench.matchers import Answer, Matcher
 from bench.editbench.retrying import retry
 
 Verdict = Literal["exact", "done", "refused", "wrong"]
-MOST_RETRIES = 2
+MAX_RETRIES = 2
 
 
 def judge(case: Case, answer: Answer) -> Verdict:
@@ -36,7 +36,7 @@ def recovers(case: Case, answer: Answer, matcher: Matcher) -> bool:
     A retry that is refused may be retried once more; one that is applied is final.
     """
     old, new = case.old, case.new
-    for _ in range(MOST_RETRIES):
+    for _ in range(MAX_RETRIES):
         sent = retry(old, new, answer.message)
         if sent is None:
             return False

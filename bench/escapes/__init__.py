@@ -37,7 +37,7 @@ ROUNDS = {
 }
 QUICK_STEP = 6
 """In CI every so manieth, under the strongest there is."""
-MOST_BARE = 0.2
+MAX_BARE = 0.2
 """Without protection at most so few may fail, or the attempts prove nothing."""
 
 
@@ -126,7 +126,7 @@ def _attempts(
                 print(f"{name:<11} {script.title:<36} {told}", file=sys.stderr)
     stopped = len(scripts) - escaped.total()
     bare = name == BARE
-    goal = MOST_BARE if bare else GOALS.get(name) if title == "attempts" else None
+    goal = MAX_BARE if bare else GOALS.get(name) if title == "attempts" else None
     yield Figure(
         name=f"{name}: {title} stopped, of {len(scripts)}",
         value=stopped,

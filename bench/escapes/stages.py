@@ -77,9 +77,9 @@ def _under(runner: Runner) -> Stage:
             | environment,
             cwd=str(workspace),
             root=str(workspace),
-            private=(PathGlobs((".env",)),),
-            read_only=() if script.open_git else (PathGlobs((".git",)),),
-            allowance=_ALLOWED if environment.get("NONCE") else CommandLimits(seconds=script.seconds),
+            private_globs=(PathGlobs((".env",)),),
+            read_only_globs=() if script.open_git else (PathGlobs((".git",)),),
+            limits=_ALLOWED if environment.get("NONCE") else CommandLimits(seconds=script.seconds),
         )
         return anyio.run(_run, runner, launch, script.seconds)
 
@@ -97,7 +97,7 @@ async def _run(runner: Runner, launch: Launch, seconds: float) -> tuple[int | No
     from dataclasses import replace
 
     with tempfile.TemporaryDirectory() as folder, confined_launch(runner, launch) as ready:
-        bounded = replace(ready, allowance=replace(ready.allowance, seconds=seconds))
+        bounded = replace(ready, limits=replace(ready.limits, seconds=seconds))
         ended = await run_process(bounded, Path(folder, "output"))
         head, tail = ended.output.ends()
         return ended.code, ended.fault.encode() + head + tail

@@ -83,7 +83,7 @@ async def _call(
             commands = LocalCommands(
                 workspace,
                 state=Path(state),
-                outputs=FolderBlobStore(Path(state, "outputs")),
+                output_blobs=FolderBlobStore(Path(state, "outputs")),
                 runner=runner,
                 capture=BestCapture(workspace, vault),
             )

@@ -25,7 +25,7 @@ from handtools.host.sandbox.runners.seccomp import AUDIT_ARCHITECTURES
 
 ARM, DISARM = "/handtools-faults/arm", "/handtools-faults/disarm"
 """Links that are never there: a child that reads one says that its calls are counted from here, or no more."""
-LONGEST_SECONDS = 90.0
+MAX_SECONDS = 90.0
 Where = Literal["fd", "path", "at"]
 
 
@@ -228,7 +228,7 @@ class _Watch:
         poll = select.poll()
         for fd in (listener, ended, told):
             poll.register(fd, select.POLLIN)
-        deadline = time.monotonic() + LONGEST_SECONDS
+        deadline = time.monotonic() + MAX_SECONDS
         try:
             while time.monotonic() < deadline:
                 # A pipe or listener whose other side has ended is ready, too, but with nothing in it.

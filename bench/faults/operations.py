@@ -284,10 +284,12 @@ async def _logged(scene: Scene) -> None:
 
 
 async def _ship(scene: Scene, _: str) -> Answer:
-    journal, done = scene.box.workspace.journal, scene.memory["shipped"]
+    journal, shipped = scene.box.workspace.journal, scene.memory["shipped"]
     ship = partial(ship_workspace, scene.memory["log"], scene.store, "parent", journal=journal)
     try:
-        scene.memory["shipped"] = await to_thread.run_sync(lambda: ship(done=done, writer="this host"))
+        scene.memory["shipped"] = await to_thread.run_sync(
+            lambda: ship(shipped=shipped, writer="this host")
+        )
     except HandtoolsError as failure:
         return Answer(False, str(failure))
     return Answer(True, "shipped")

@@ -27,7 +27,7 @@ from bench.workday.trial import Maker, Outcome, try_story
 
 SHARE = 0.98
 """Of the stories, so many must pass; of the undos every one must be exact."""
-MOST_QUESTIONS = 2
+MAX_QUESTIONS = 2
 QUICK_SECONDS: dict[Kind, float] = {"stories": 32.0, "safety": 14.0}
 """In CI none is begun after so long."""
 NOT_YET = HERE / "not_yet.toml"
@@ -151,7 +151,7 @@ def _ours(options: argparse.Namespace) -> Iterator[Figure | NotRun]:
             unit="of a story",
             goal=None if options.only else 0,
         )
-        yield Figure(name="questions, most", value=max(counts), unit="of a story", goal=MOST_QUESTIONS)
+        yield Figure(name="questions, most", value=max(counts), unit="of a story", goal=MAX_QUESTIONS)
         yield Figure(
             name="time of a story, median", value=statistics.median(t.seconds for t in told), unit="s"
         )

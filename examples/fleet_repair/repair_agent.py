@@ -11,7 +11,7 @@ SWAPS = {
     "<": ("<=", ">"), "<=": ("<", ">="), ">": (">=", "<"), ">=": (">", "<="), "==": ("!=",), "!=": ("==",),
     "+": ("-", "*"), "-": ("+",), "*": ("+",), "and": ("or",), "or": ("and",),
 }  # fmt: skip
-MOST_TRIES = 40
+MAX_TRIES = 40
 
 
 async def repair(toolbox, task):
@@ -20,7 +20,7 @@ async def repair(toolbox, task):
     source = (await toolbox.call("bash", {"command": f"cat {module}"})).text.rpartition("Exit code")[0]
     tries = 0
     for candidate in candidates(source):
-        if tries == MOST_TRIES:
+        if tries == MAX_TRIES:
             break
         tries += 1
         await toolbox.call("write", {"path": module, "content": candidate, "mode": "overwrite"})

@@ -15,7 +15,7 @@ class LocalJournal:
     """An open journal of a local folder, with its state folder, backups and files."""
 
     state: Path
-    vault: FolderBackups
+    backups: FolderBackups
     files: LocalFiles
     journal: Journal
 
@@ -23,6 +23,6 @@ class LocalJournal:
 def open_local_journal(root: str | Path, state: str | Path | None = None) -> LocalJournal:
     """Open the journal of a folder, stored in `state` or in the user's state folder."""
     folder = Path(state) if state is not None else state_folder(root)
-    vault = FolderBackups(backups_folder(root, folder))
-    journal = Journal(str(folder / "journal.sqlite"), FolderBlobStore(folder / "blobs"), vault)
-    return LocalJournal(folder, vault, LocalFiles(root, vault=vault), journal)
+    backups = FolderBackups(backups_folder(root, folder))
+    journal = Journal(str(folder / "journal.sqlite"), FolderBlobStore(folder / "blobs"), backups)
+    return LocalJournal(folder, backups, LocalFiles(root, backups=backups), journal)

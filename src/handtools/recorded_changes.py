@@ -22,7 +22,7 @@ class RecordOfChanges(Protocol):
 
 
 ACTION_SIGNS = {"created": "+", "changed": "~", "deleted": "-"}
-MOST_PATHS_PER_LOG_ROW = 2
+MAX_PATHS_PER_LOG_ROW = 2
 
 UndoneState = Literal["no", "partly", "yes"]
 
@@ -63,11 +63,11 @@ def call_target_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]
     if touches:
         signed = [f"{ACTION_SIGNS[action]}{path}" for path, action in actions_by_path(touches).items()]
         more = (
-            f" and {len(signed) - MOST_PATHS_PER_LOG_ROW} more"
-            if len(signed) > MOST_PATHS_PER_LOG_ROW
+            f" and {len(signed) - MAX_PATHS_PER_LOG_ROW} more"
+            if len(signed) > MAX_PATHS_PER_LOG_ROW
             else ""
         )
-        return ", ".join(signed[:MOST_PATHS_PER_LOG_ROW]) + more
+        return ", ".join(signed[:MAX_PATHS_PER_LOG_ROW]) + more
     for name in ("path", "name"):
         if isinstance(logged.args.get(name), str):
             return str(logged.args[name])
@@ -96,12 +96,12 @@ def net_changes(
     record: "RecordOfChanges", touches: Iterable["RecordedTouch"]
 ) -> tuple[list["Change"], list[str]]:
     """Return one net change per path, and the paths whose old content is no longer stored."""
-    by_path: dict[str, list[RecordedTouch]] = {}
+    touches_by_path: dict[str, list[RecordedTouch]] = {}
     for touch in touches:
-        by_path.setdefault(touch.path, []).append(touch)
+        touches_by_path.setdefault(touch.path, []).append(touch)
     changes: list[Change] = []
     gone: list[str] = []
-    for path, group in by_path.items():
+    for path, group in touches_by_path.items():
         change = _net_change(record, path, group)
         if change is None:
             gone.append(path)
@@ -110,11 +110,16 @@ def net_changes(
     return changes, gone
 
 
-def _net_change(record: "RecordOfChanges", path: str, group: Sequence["RecordedTouch"]) -> "Change | None":
+def _net_change(
+    record: "RecordOfChanges", path: str, recorded_touches: Sequence["RecordedTouch"]
+) -> "Change | None":
     from handtools.core.changes import Change
 
     try:
-        before, after = record.entries.node(group[0].before), record.entries.node(group[-1].after)
+        before, after = (
+            record.entries.node(recorded_touches[0].before),
+            record.entries.node(recorded_touches[-1].after),
+        )
     except KeyError:
         return None
     return Change(path, before, after)

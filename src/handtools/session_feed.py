@@ -39,10 +39,10 @@ CALL_STATES: Mapping[str, CallState] = {
     "cancelled": "cancelled",
 }
 """State of a recorded call by its status in the log; every other status is a failure."""
-MOST_NEW_CALLS = 200
+MAX_NEW_CALLS = 200
 """Most new calls returned since a cursor, newest first; beyond that the view must reload its page."""
 NAMED_PATHS = 3
-MOST_DIFFED_PATHS = 200
+MAX_DIFFED_PATHS = 200
 """Most changed paths of a call that the diff shows."""
 SUBJECT_CHARS = 200
 SHOWN_OUTPUT_BYTES = 64 << 10
@@ -68,7 +68,7 @@ class ShownCall:
     state: CallState
     status: str
     """Status as shown in the log: `ok`, `failed exit 1`, `denied` …"""
-    changed: tuple[TouchedPath, ...] = ()
+    touched_paths: tuple[TouchedPath, ...] = ()
     """The first few paths that it changed."""
     changed_count: int = 0
     undone: Literal["no", "partly", "yes"] = "no"
@@ -80,7 +80,9 @@ class ShownCall:
     @property
     def changed_text(self) -> str:
         """The changed paths with a sign each (`+` created, `~` changed, `-` deleted), and how many more."""
-        signed = [f"{ACTION_SIGNS[each.action]}{visible_line(each.path, 80)}" for each in self.changed]
+        signed = [
+            f"{ACTION_SIGNS[each.action]}{visible_line(each.path, 80)}" for each in self.touched_paths
+        ]
         more = self.changed_count - len(signed)
         return " ".join([*signed, f"and {more:,} more"] if more > 0 else signed)
 
@@ -131,7 +133,7 @@ class FeedNews:
     cursor: FeedCursor
     calls: tuple[ShownCall, ...] = ()
     """Calls that ended or whose state changed, newest first."""
-    running: tuple[ShownCall, ...] = ()
+    running_calls: tuple[ShownCall, ...] = ()
     pending: tuple[PendingApproval, ...] = ()
     is_cut: bool = False
     """Whether there were more new calls than returned, so that the reader should reload its page."""
@@ -213,25 +215,25 @@ class SessionFeed:
         before, self._version = self._version, self._journal.data_version()
         return self._version != before
 
-    def news(self, since: FeedCursor) -> FeedNews:
+    def news(self, cursor: FeedCursor) -> FeedNews:
         """Return the changes since a cursor and all running and pending calls, and read nothing else."""
         running = {each.id: each for each in self._journal.running.listed()}
         waiting = self._journal.calls.waiting_calls()
         answered = self._journal.answers.answered() if waiting else set()
         awaited = self._journal.answers.calls_with_waiting_process() if waiting else set()
-        now = FeedCursor(
+        feed_cursor = FeedCursor(
             self._journal.calls.newest_seq(),
             self._journal.entries.newest_finished(),
             frozenset(running).union(each.call.id for each in waiting),
         )
-        new: list[LoggedCall] = []
-        if now.seq > since.seq:
-            new = self._journal.calls.page(after=since.seq, limit=MOST_NEW_CALLS + 1)
-        again = (since.unsettled | now.unsettled) - {logged.id for logged in new}
-        if now.entry > since.entry:
-            again |= self._journal.entries.calls_undone_or_redone(since.entry)
+        new_calls: list[LoggedCall] = []
+        if feed_cursor.seq > cursor.seq:
+            new_calls = self._journal.calls.page(after=cursor.seq, limit=MAX_NEW_CALLS + 1)
+        again = (cursor.unsettled | feed_cursor.unsettled) - {logged.id for logged in new_calls}
+        if feed_cursor.entry > cursor.entry:
+            again |= self._journal.entries.calls_undone_or_redone(cursor.entry)
         known = self._journal.calls.listed(again) if again else []
-        calls = {logged.id: logged for logged in (*new[:MOST_NEW_CALLS], *known)}
+        calls = {logged.id: logged for logged in (*new_calls[:MAX_NEW_CALLS], *known)}
         # A call's row in the table of running calls may briefly outlive the call.
         settled = {logged.id for logged in calls.values() if logged.status != "pending"}
         alive = [
@@ -241,7 +243,7 @@ class SessionFeed:
         ]
         ids = {each.id for each in alive}
         return FeedNews(
-            now,
+            feed_cursor,
             tuple(self._shown(logged) for call_id, logged in calls.items() if call_id not in ids),
             tuple(_shown_running(each) for each in alive),
             tuple(
@@ -257,7 +259,7 @@ class SessionFeed:
                 for each in waiting
                 if each.call.id not in answered
             ),
-            is_cut=len(new) > MOST_NEW_CALLS,
+            is_cut=len(new_calls) > MAX_NEW_CALLS,
         )
 
     def details(self, call_id: str) -> CallDetails | None:
@@ -276,7 +278,7 @@ class SessionFeed:
         changed = self._journal.entries.counted(call_id, most=NAMED_PATHS)
         diff = ""
         if changed.count:
-            diff = net_diff(self._journal, self._journal.entries.first_touches(call_id, MOST_DIFFED_PATHS))
+            diff = net_diff(self._journal, self._journal.entries.first_touches(call_id, MAX_DIFFED_PATHS))
         answer = result.text if result else ""
         shown = _text_in_details(result.details) if result and diff else ""
         return CallDetails(
@@ -286,8 +288,8 @@ class SessionFeed:
             (answer.replace(shown, "") if shown else answer).rstrip("\n"),
             diff,
             waiting.approval if waiting else None,
-            f"The first {MOST_DIFFED_PATHS} of {changed.count:,} changed paths."
-            if changed.count > MOST_DIFFED_PATHS
+            f"The first {MAX_DIFFED_PATHS} of {changed.count:,} changed paths."
+            if changed.count > MAX_DIFFED_PATHS
             else "",
         )
 
@@ -380,7 +382,7 @@ class SessionFeed:
             seconds=max(logged.ended - logged.started, 0.0),
             state=CALL_STATES.get(logged.status, "failed"),
             status=logged.status + code,
-            changed=changed.first,
+            touched_paths=changed.first,
             changed_count=changed.count,
             undone=changed.undone,
             tokens=(recalled.get("usage") or {}).get("tokens", 0),

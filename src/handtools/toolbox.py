@@ -167,7 +167,7 @@ class Toolbox:
 
     async def call(
         self,
-        tool: str | Call,
+        tool_call: str | Call,
         args: Mapping[str, Any] | None = None,
         *,
         reply: Reply | None = None,
@@ -179,14 +179,14 @@ class Toolbox:
         `reply` is an answer that the caller already has: to the approval request that the call is waiting
         for, or to the first one that it makes. The `listener` receives the events of this call only.
         """
-        fresh = isinstance(tool, str)
-        call = Call(tool=tool, args=args or {}) if isinstance(tool, str) else tool
+        fresh = isinstance(tool_call, str)
+        call = Call(tool=tool_call, args=args or {}) if isinstance(tool_call, str) else tool_call
         call = replace(call, tool=self._meant[call.tool]) if call.tool in self._meant else call
         with self._cancellable(call.id, cancel) as token:
 
-            async def run(ours: Call, reply: Reply | None) -> Result[Any]:
-                with self._executor.announcer.listen_to_call(ours.id, listener):
-                    return await self._executor.call(ours, token, fresh=fresh, reply=reply)
+            async def run(our_call: Call, reply: Reply | None) -> Result[Any]:
+                with self._executor.announcer.listen_to_call(our_call.id, listener):
+                    return await self._executor.call(our_call, token, fresh=fresh, reply=reply)
 
             row = self._dialect.get(call.tool)
             if row is None:
@@ -285,17 +285,17 @@ class Toolbox:
         return [self._definition(tool, dialect, beside) for tool in offered]
 
     def _vendor_definition(
-        self, row: DialectTool, dialect: SchemaDialect, offered: Mapping[str, AnyTool]
+        self, dialect_tool: DialectTool, dialect: SchemaDialect, offered: Mapping[str, AnyTool]
     ) -> ToolDefinition:
         shown = {name: other for other, name in self._meant.items()}
         return ToolDefinition(
-            shown.get(row.name, row.name),
-            row.description,
-            narrowed_schema(row.schema, dialect),
-            json_schema(offered[row.tools[0]].details),
-            all(offered[name].reads_only for name in row.tools),
-            row.definition.get("type", ""),
-            copy.deepcopy(dict(row.definition)),
+            shown.get(dialect_tool.name, dialect_tool.name),
+            dialect_tool.description,
+            narrowed_schema(dialect_tool.schema, dialect),
+            json_schema(offered[dialect_tool.tools[0]].details),
+            all(offered[name].reads_only for name in dialect_tool.tools),
+            dialect_tool.definition.get("type", ""),
+            copy.deepcopy(dict(dialect_tool.definition)),
         )
 
     def _definition(self, tool: AnyTool, dialect: SchemaDialect, beside: Collection[str]) -> ToolDefinition:
@@ -382,7 +382,9 @@ class Toolbox:
         if isinstance(commands, LocalCommands) and any(
             "run" in tool.effects for tool in self._executor.offered()
         ):
-            commands.look_ahead(private=self.policy.hidden_globs, read_only=self.policy.read_only_globs)
+            commands.look_ahead(
+                private_globs=self.policy.hidden_globs, read_only_globs=self.policy.read_only_globs
+            )
 
     async def aclose(self) -> None:
         """Close files and processes; using the toolbox again reopens them."""
@@ -437,9 +439,9 @@ def local_workspace(
     ran = commands or LocalCommands(
         root,
         state=folder,
-        outputs=outputs,
+        output_blobs=outputs,
         runner=runner or os.environ.get(RUNNER_VARIABLE, "") or settings.runner,
-        capture=None if files else BestCapture(root, record.vault),
+        capture=None if files else BestCapture(root, record.backups),
         passed=frozenset(settings.environment),
         path=settings.path,
         readable=(*settings.readable, *readable),
@@ -451,8 +453,8 @@ def local_workspace(
         files=held,
         locks=FileLocks(folder / "locks"),
         journal=record.journal,
-        outputs=outputs,
-        kept=RipgrepSearch(folder / "outputs", workspace=root),
+        output_store=outputs,
+        host_search=RipgrepSearch(folder / "outputs", workspace=root),
         search=_search(held, root),
         syntax=syntax,
         media=LocalMedia(root),

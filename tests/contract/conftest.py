@@ -60,7 +60,7 @@ class OneOfSeveral:
         self.vault = files.vault
 
     def with_backups(self, vault: FolderBackups) -> "OneOfSeveral":
-        return OneOfSeveral(LocalFiles(self._files.root, vault=vault), self._name)
+        return OneOfSeveral(LocalFiles(self._files.root, backups=vault), self._name)
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         return self._files.read(self._whole(path), start=start, size=size)
@@ -73,7 +73,7 @@ class OneOfSeveral:
         return [replace(each, path=self._part(each.path)) for each in self._files.names(self._whole(path))]
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
-        return self._files.node(self._whole(path), like=like)
+        return self._files.node(self._whole(path), like_node=like)
 
     def renamed_path(self, path: str) -> str | None:
         found = self._files.renamed_path(self._whole(path))

@@ -49,7 +49,7 @@ def outputs(tmp_path) -> FolderBlobStore:
 
 @pytest.fixture
 def commands(root, tmp_path, outputs, runner):
-    made = LocalCommands(root, state=tmp_path / "state", outputs=outputs, runner=runner)
+    made = LocalCommands(root, state=tmp_path / "state", output_blobs=outputs, runner=runner)
     yield made
     made.close()
 
@@ -260,7 +260,7 @@ async def test_jobs_are_listed_newest_first_and_only_to_their_session(commands):
 
 
 async def test_the_number_of_jobs_is_limited(commands, monkeypatch):
-    monkeypatch.setattr(background_jobs, "MOST_RUNNING_JOBS", 2)
+    monkeypatch.setattr(background_jobs, "MAX_RUNNING_JOBS", 2)
     await start(commands, "sleep 1000")
     await start(commands, "sleep 1000")
     with pytest.raises(TooLarge):

@@ -29,10 +29,10 @@ def files(make_files, tmp_path):
         return made
     if isinstance(made, EditorFiles):
         root = tmp_path / "workspace"
-        return EditorFiles(LocalFiles(root, vault=FolderBackups(tmp_path / "vault")), SavingEditor(root))
+        return EditorFiles(LocalFiles(root, backups=FolderBackups(tmp_path / "vault")), SavingEditor(root))
     if isinstance(made, OneOfSeveral):
         return made.with_backups(FolderBackups(tmp_path / "vault"))
-    return LocalFiles(made.root, vault=FolderBackups(tmp_path / "vault"), kernel=made._root._kernel)
+    return LocalFiles(made.root, backups=FolderBackups(tmp_path / "vault"), kernel=made._root._kernel)
 
 
 def at(files, path, ref):
@@ -128,7 +128,7 @@ def test_names_of_the_same_file_stay_so(tmp_path):
     root.mkdir()
     (root / "a").write_text("x")
     os.link(root / "a", root / "b")
-    files = LocalFiles(root, vault=FolderBackups(tmp_path / "vault"))
+    files = LocalFiles(root, backups=FolderBackups(tmp_path / "vault"))
     changes = [Change(name, at(files, name, f"i/before/{name}"), None) for name in "ab"]
     perform(files, *changes)
     perform(files, *(change.inverse for change in changes))
@@ -148,7 +148,7 @@ def test_a_vault_on_another_file_system_copies_all_there_is_to_a_thing(tmp_path)
     (root / "d" / "l").symlink_to("holes")
     os.utime(root / "d" / "holes", ns=(1, 2))
     (root / "d" / "holes").chmod(0o640)
-    files = LocalFiles(root, vault=FolderBackups(far))
+    files = LocalFiles(root, backups=FolderBackups(far))
     try:
         before = os.stat(root / "d" / "holes")
         change = Change("d", at(files, "d", "i/before/d"), None)

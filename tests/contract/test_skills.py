@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from handtools.core.changes import Node
-from handtools.host.skills import MOST_BUNDLED_FILES, SkillFolders
+from handtools.host.skills import MAX_BUNDLED_FILES, SkillFolders
 
 HEAD = "---\nname: {name}\ndescription: About {name}.\n{more}---\nText.\n"
 
@@ -73,10 +73,10 @@ def test_files_are_named_by_their_paths_in_the_skill(make_skills):
 
 
 def test_a_skill_with_many_files_says_that_there_are_more(make_skills):
-    content = {f".agents/skills/tea/{n}.txt": b"" for n in range(MOST_BUNDLED_FILES + 1)}
+    content = {f".agents/skills/tea/{n}.txt": b"" for n in range(MAX_BUNDLED_FILES + 1)}
     skills = make_skills(content | {".agents/skills/tea/SKILL.md": page("tea")})
     bundle = skills.bundle(skills.found("")[0])
-    assert (len(bundle.files), bundle.more) == (MOST_BUNDLED_FILES, True)
+    assert (len(bundle.files), bundle.more) == (MAX_BUNDLED_FILES, True)
 
 
 def test_guides_are_those_above_a_file_without_the_roots(make_skills):

@@ -39,7 +39,7 @@ def outputs(tmp_path):
 
 @pytest.fixture
 def commands(root, tmp_path, outputs):
-    made = LocalCommands(root, state=tmp_path / "state", outputs=outputs, runner=UnconfinedRunner())
+    made = LocalCommands(root, state=tmp_path / "state", output_blobs=outputs, runner=UnconfinedRunner())
     yield made
     made.close()
 
@@ -49,7 +49,7 @@ def box(root, tmp_path):
     """A toolbox whose commands are not confined: here the plain runner must hold by itself."""
     state = tmp_path / "state"
     made = LocalCommands(
-        root, state=state, outputs=FolderBlobStore(state / "outputs"), runner=UnconfinedRunner()
+        root, state=state, output_blobs=FolderBlobStore(state / "outputs"), runner=UnconfinedRunner()
     )
     workspace = local_workspace(root, state=state, commands=made)
     toolbox = Toolbox(CODING, workspace=workspace, policy=ALLOWED)

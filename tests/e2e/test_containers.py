@@ -70,7 +70,9 @@ def make(tmp_path, root):
 
     def commands(runner):
         state = tmp_path / "state"
-        made.append(LocalCommands(root, state=state, outputs=FolderBlobStore(state / "out"), runner=runner))
+        made.append(
+            LocalCommands(root, state=state, output_blobs=FolderBlobStore(state / "out"), runner=runner)
+        )
         return made[-1]
 
     yield commands
@@ -355,7 +357,7 @@ def boxed(root, tmp_path, runner):
     state = tmp_path / "state"
     capture = BestCapture(root, FolderBackups(state / "vault"))
     outputs = FolderBlobStore(state / "outputs")
-    ran = LocalCommands(root, state=state, outputs=outputs, runner=runner, capture=capture)
+    ran = LocalCommands(root, state=state, output_blobs=outputs, runner=runner, capture=capture)
     workspace = local_workspace(root, state=state, commands=ran)
     return Toolbox(CODING, workspace=workspace, policy=Policy(unattended="deny"))
 

@@ -263,7 +263,7 @@ async def test_a_vault_on_another_file_system_keeps_bytes_as_with_small_files(ro
     if not os.path.isdir("/dev/shm") or os.stat("/dev/shm").st_dev == root.stat().st_dev:
         pytest.skip("machine: no second file system")
     far = f"/dev/shm/handtools-large-{os.getpid()}"
-    files = LocalFiles(root, vault=FolderBackups(far))
+    files = LocalFiles(root, backups=FolderBackups(far))
     box = Toolbox(CODING, workspace=local_workspace(root, files=files, state=tmp_path / "state"))
     call = await edit(box, "value_000500 ", "value_000500_1 ")
     assert os.listdir(far) == []

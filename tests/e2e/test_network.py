@@ -85,7 +85,7 @@ class Confined:
         self.commands = LocalCommands(
             self.root,
             state=folder / "state",
-            outputs=FolderBlobStore(folder / "outputs"),
+            output_blobs=FolderBlobStore(folder / "outputs"),
             runner=runner or BubblewrapRunner(),
         )
 
@@ -94,7 +94,7 @@ class Confined:
             script=script, network="listed", hosts=hosts, allowance=CommandLimits(seconds=seconds)
         )
         ran = await self.commands.run(
-            command, call=Call(tool="bash", args={}), show=self._show, private=(), read_only=()
+            command, call=Call(tool="bash", args={}), show=self._show, private_globs=(), read_only_globs=()
         )
         output = ran.exit.output
         return ran, (output.head + output.tail).decode()

@@ -308,7 +308,7 @@ async def test_it_does_not_matter_at_which_address_the_job_listens(box, address)
 
 
 async def test_many_connections_at_once_are_served_and_few_are_held(box, monkeypatch):
-    monkeypatch.setattr(published_ports, "MOST_PUBLISHED_CONNECTIONS", 4)
+    monkeypatch.setattr(published_ports, "MAX_PUBLISHED_CONNECTIONS", 4)
     _, _, url = await published(box)
     port = int(url.rstrip("/").rpartition(":")[2])
     idle = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(4)]

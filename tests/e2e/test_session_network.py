@@ -259,11 +259,11 @@ async def test_where_no_namespace_can_be_made_commands_run_as_before(tmp_path, r
 
     monkeypatch.setattr(session_network, "open_network", refused)
     commands = LocalCommands(
-        root, state=tmp_path / "s", outputs=FolderBlobStore(tmp_path / "o"), runner=BubblewrapRunner()
+        root, state=tmp_path / "s", output_blobs=FolderBlobStore(tmp_path / "o"), runner=BubblewrapRunner()
     )
     ran = await commands.run(
         Command(script="readlink /proc/self/ns/net"),
-        call=Call(tool="bash", args={}), show=lambda _: None, private=(), read_only=(),
+        call=Call(tool="bash", args={}), show=lambda _: None, private_globs=(), read_only_globs=(),
     )  # fmt: skip
     assert ran.exit.code == 0
     assert ran.exit.output.head.decode().strip() not in network_namespaces()

@@ -35,7 +35,7 @@ class Session:
         self.commands = LocalCommands(
             self.root,
             state=self.state,
-            outputs=FolderBlobStore(self.state / "outputs"),
+            output_blobs=FolderBlobStore(self.state / "outputs"),
             runner=runner_named(runner),
             capture=BestCapture(self.root, FolderBackups(self.state / "vault")),
             **options,
@@ -47,7 +47,7 @@ class Session:
     async def run(self, script, allowance=None):
         command = Command(script=script, allowance=allowance or CommandLimits())
         ran = await self.commands.run(
-            command, call=self.call(), show=lambda _: None, private=(), read_only=()
+            command, call=self.call(), show=lambda _: None, private_globs=(), read_only_globs=()
         )
         ran.discard()
         return ran.exit
@@ -57,8 +57,8 @@ class Session:
             Command(script=script),
             call=self.call(),
             description="",
-            private=(),
-            read_only=(),
+            private_globs=(),
+            read_only_globs=(),
             show=lambda _: None,
             settle=lambda ran: ran.exit,
         )
@@ -114,8 +114,8 @@ async def test_scratch_is_not_part_of_what_a_command_changed(tmp_path):
         Command(script="echo x > /tmp/a; echo x > ~/a"),
         call=session.call(),
         show=lambda _: None,
-        private=(),
-        read_only=(),
+        private_globs=(),
+        read_only_globs=(),
     )
     assert ran.delta == ()
     ran.discard()

@@ -49,7 +49,7 @@ def made(base, *, capture=None, policy=None):
     if capture is not None:
         outputs = FolderBlobStore(state / "outputs")
         commands = LocalCommands(
-            root, state=state, outputs=outputs, runner=UnconfinedRunner(), capture=capture
+            root, state=state, output_blobs=outputs, runner=UnconfinedRunner(), capture=capture
         )
     workspace = local_workspace(root, state=state, commands=commands)
     return Toolbox(CODING, workspace=workspace, policy=policy or Policy(unattended="allow"))

@@ -47,7 +47,7 @@ class DyingVault(FolderBackups):
 def box(base: Path, vault: FolderBackups | None = None, policy: Policy | None = None) -> Toolbox:
     workspace = local_workspace(base / "work", state=base / "state")
     if vault is not None:
-        workspace = replace(workspace, files=LocalFiles(base / "work", vault=vault))
+        workspace = replace(workspace, files=LocalFiles(base / "work", backups=vault))
     return Toolbox(CODING, workspace=workspace, policy=policy or Policy(unattended="allow"))
 
 

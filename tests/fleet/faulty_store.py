@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_LONGEST_HEAD_BYTES = 1 << 20
+_MAX_HEAD_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class FaultyStore:
 
     async def listen(self) -> int:
         """Start to listen; returns the port."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_LONGEST_HEAD_BYTES)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_MAX_HEAD_BYTES)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
@@ -61,7 +61,7 @@ class FaultyStore:
             writer.close()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, out = await asyncio.open_connection("127.0.0.1", self._target, limit=_LONGEST_HEAD_BYTES)
+        there, out = await asyncio.open_connection("127.0.0.1", self._target, limit=_MAX_HEAD_BYTES)
         try:
             while not self._closed.is_set():
                 head = await reader.readuntil(b"\r\n\r\n")

@@ -21,7 +21,7 @@ from tests.fleet.conftest import Hosts, call
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workspace_recovery, "CHECKPOINT_SEGMENTS", 4)
-    monkeypatch.setattr(workspace_recovery, "MOST_SEGMENTS", 8)
+    monkeypatch.setattr(workspace_recovery, "MAX_SEGMENTS", 8)
 
 
 async def written(host: WorkspaceHost, name: str, numbers: Iterable[int]) -> list[Call]:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fuzz.fuzz_targets import FOLDER, MOST_INPUT_BYTES, target_names
+from tests.fuzz.fuzz_targets import FOLDER, MAX_INPUT_BYTES, target_names
 from tests.fuzz.kept_corpus import write_corpus
 
 WORKING = FOLDER.parent.parent / ".ci" / "fuzz-corpus"
@@ -50,7 +50,7 @@ def run_target(name: str, *, seconds: int, seed: int) -> RunOutcome:
         failed.mkdir()
         said = _run(
             name, folder,
-            f"-max_total_time={seconds}", f"-max_len={MOST_INPUT_BYTES}", f"-timeout={HANG_SECONDS}",
+            f"-max_total_time={seconds}", f"-max_len={MAX_INPUT_BYTES}", f"-timeout={HANG_SECONDS}",
             "-rss_limit_mb=2048", "-print_final_stats=1", f"-artifact_prefix={failed}/", f"-seed={seed}",
             str(working),
         )  # fmt: skip
@@ -76,7 +76,7 @@ def keep_corpus(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         chosen = Path(folder, "chosen")
         chosen.mkdir()
-        options = ["-merge=1", f"-max_len={MOST_INPUT_BYTES}", f"-timeout={HANG_SECONDS}"]
+        options = ["-merge=1", f"-max_len={MAX_INPUT_BYTES}", f"-timeout={HANG_SECONDS}"]
         said = _run(name, folder, *options, str(chosen), str(WORKING / name))
         inputs = [file.read_bytes() for file in chosen.iterdir()]
         if not inputs:

@@ -8,8 +8,8 @@ from typing import Protocol
 
 FOLDER = Path(__file__).parent
 SECONDS_PER_INPUT = 2.0
-"""Processor time that no input of `MOST_INPUT_BYTES` may take; waiting for a busy machine does not count."""
-MOST_INPUT_BYTES = 4096
+"""Processor time that no input of `MAX_INPUT_BYTES` may take; waiting for a busy machine does not count."""
+MAX_INPUT_BYTES = 4096
 
 
 class FuzzTarget(Protocol):

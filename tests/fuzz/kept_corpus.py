@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.fuzz.fuzz_targets import FOLDER
 
-MOST_CORPUS_BYTES = 8 << 10
+MAX_CORPUS_BYTES = 8 << 10
 """How much of one target's inputs is kept, the smallest first: the suite runs them all, in seconds."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -26,7 +26,7 @@ def read_corpus(name: str) -> list[bytes]:
 
 def write_corpus(name: str, inputs: Iterable[bytes]) -> int:
     """Keep the smallest of the inputs; returns how many."""
-    left, chosen = MOST_CORPUS_BYTES, []
+    left, chosen = MAX_CORPUS_BYTES, []
     for data in sorted(set(inputs), key=lambda each: (len(each), each)):
         left -= len(data)
         if left < 0:

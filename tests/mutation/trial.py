@@ -36,7 +36,7 @@ OPTIONS = [
     "--hypothesis-seed=0",
 ]
 OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-MOST_MEMORY_BYTES = 4 << 30
+MAX_MEMORY_BYTES = 4 << 30
 SEEING = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
 """A draw that fails is enough: nobody reads the smallest one."""
 
@@ -109,7 +109,7 @@ class Selected:
         chosen = (each for each in items if each.nodeid in self.tests)
         items[:] = sorted(chosen, key=lambda each: self.order.index(each.nodeid))
         # What never ends may also fill all memory.
-        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:

@@ -130,7 +130,7 @@ def test_a_segment_with_a_path_that_leads_out_is_not_read(states: list[PathState
     is_right = all(is_plain(each.path) for each in states) and not beside
     if is_right:
         found = Segment.unpack(packed)
-        assert (found.paths, found.kept) == (tuple(paths), ())
+        assert (found.paths, found.states) == (tuple(paths), ())
         assert found.paths == tuple(
             listed._replace(data=state.data)
             for listed, state in zip(Segment.unpack(packed, with_data=False).paths, paths, strict=True)

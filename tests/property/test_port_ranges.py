@@ -5,9 +5,9 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.web.port_ranges import MOST_PORT, BadPort, parse_port_ranges
+from handtools.text.web.port_ranges import MAX_PORT, BadPort, parse_port_ranges
 
-PORTS = st.integers(1, MOST_PORT)
+PORTS = st.integers(1, MAX_PORT)
 
 
 @given(st.lists(st.tuples(PORTS, PORTS).map(sorted), max_size=4), PORTS)
@@ -20,5 +20,5 @@ def test_a_list_contains_what_its_ranges_do(ranges, port):
 def test_anything_else_is_refused_or_means_real_ports(written):
     with contextlib.suppress(BadPort):
         ((first, last),) = parse_port_ranges([written]).ranges
-        assert 0 < first <= last <= MOST_PORT
+        assert 0 < first <= last <= MAX_PORT
         assert written in {str(first), f"{first}-{last}"}

@@ -29,8 +29,8 @@ def test_diffs_are_those_of_the_whole(spliced):
     feeds = spliced.text.count("\n", 0, spliced.start)
     same = KnownCommonEnds(spliced.start, tail, feeds)
     if not spliced.is_same:
-        assert unified_diff("a", spliced.text, spliced, same=same) == unified_diff(
+        assert unified_diff("a", spliced.text, spliced, common_ends=same) == unified_diff(
             "a", spliced.text, spliced.whole
         )
         line = first_changed_line(spliced.text, spliced.whole)
-        assert first_changed_line(spliced.text, spliced, same=same) == line
+        assert first_changed_line(spliced.text, spliced, common_ends=same) == line

@@ -265,8 +265,8 @@ def seen_and_writable(policy: Policy, root: str, paths: list[str]) -> tuple[set[
         env={},
         cwd=root,
         root=root,
-        private=policy.hidden_globs,
-        read_only=policy.read_only_globs,
+        private_globs=policy.hidden_globs,
+        read_only_globs=policy.read_only_globs,
         is_open=policy.hides_by_name,
     )
     real = {path: os.path.realpath(real_path(path, root)) for path in paths}
@@ -278,7 +278,7 @@ def seen_and_writable(policy: Policy, root: str, paths: list[str]) -> tuple[set[
 
     def covered(*, writes_apart: bool) -> CoveredPaths:
         return finder.covered(
-            root, launch.private, launch.read_only, launch.is_open, writes_apart=writes_apart
+            root, launch.private_globs, launch.read_only_globs, launch.is_open, writes_apart=writes_apart
         )
 
     def seen(found: CoveredPaths) -> set[str]:

@@ -31,7 +31,7 @@ ATTEMPT_SECONDS = 150.0
 CALL_SECONDS = 40.0
 GROWTH_BYTES = 400 << 20
 """What our own process may take on for one attack. What runs in a limited child is not counted."""
-_MOST_BYTES = 5 << 30
+_MAX_BYTES = 5 << 30
 
 Attack = Callable[[Place], Awaitable[str | None]]
 """Tries one thing; says what it saw itself if that alone shows a success."""
@@ -149,7 +149,7 @@ def _be_the_child(place: Place, action: Callable[[], None]) -> None:
         os.environ.update(environment)
         os.chdir(place.outside)
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (_MAX_BYTES, hard))
         with (place.base / "errors").open("wb") as errors:
             os.dup2(errors.fileno(), 1)
             os.dup2(errors.fileno(), 2)

@@ -25,7 +25,7 @@ _GIT_DATA = re.compile(
 )
 """Files that git keeps and does not run: a commit changes them, and asks nobody."""
 _DIGEST_BYTES = 1 << 20
-_MOST_ENTRIES = 200_000
+_MAX_ENTRIES = 200_000
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ def _entries(folder: Path) -> Iterator[tuple[Path, "os.DirEntry[str]"]]:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 seen += 1
-                if seen > _MOST_ENTRIES:
+                if seen > _MAX_ENTRIES:
                     return
                 path = Path(entry.path)
                 yield path, entry

@@ -6,7 +6,7 @@ import resource
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-MOST_SECONDS = 2.0
+MAX_SECONDS = 2.0
 """How much processor time of our process may pass between two turns of the loop."""
 
 
@@ -18,7 +18,7 @@ class LoopWatch:
 
     def word(self, what: str) -> str | None:
         """What an attack says about it."""
-        if self.longest <= MOST_SECONDS:
+        if self.longest <= MAX_SECONDS:
             return None
         return f"the event loop was kept for {self.longest:.1f} s of processor time by {what}"
 

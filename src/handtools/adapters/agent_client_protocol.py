@@ -129,9 +129,9 @@ class EditorSession:
         if isinstance(event, Progressed):
             asyncio.run_coroutine_threadsafe(self._show_output(event), self._loop)
 
-    async def _show_output(self, event: Progressed) -> None:
-        if event.call_id in self._running:  # don't send late output after the call's final update
-            await self._update(acp.update_tool_call(event.call_id, content=[_content(event.text)]))
+    async def _show_output(self, progress: Progressed) -> None:
+        if progress.call_id in self._running:  # don't send late output after the call's final update
+            await self._update(acp.update_tool_call(progress.call_id, content=[_content(progress.text)]))
 
     def _locations(self, call: Call) -> list[Any]:
         tool = self.toolbox.tools.get(call.tool)

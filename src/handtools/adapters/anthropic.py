@@ -61,22 +61,22 @@ async def tool_results(
     uses = [block for block in blocks if block["type"] == "tool_use"]
     # Only the last block can be cut off.
     cut = blocks[-1] if blocks and _field(message, "stop_reason") == "max_tokens" else None
-    settled: dict[str, Result[Any] | str] = {}
+    settled_results: dict[str, Result[Any] | str] = {}
 
     async def run(use: Mapping[str, Any]) -> None:
         known = use["id"]
         reply = (replies or {}).get(known)
-        settled[known] = CUT_OFF if use is cut else await _run(toolbox, use, conversation, reply)
+        settled_results[known] = CUT_OFF if use is cut else await _run(toolbox, use, conversation, reply)
 
     async with anyio.create_task_group() as group:
         for use in uses:
             group.start_soon(run, use)
-    done = ToolResults()
+    results = ToolResults()
     for use in uses:
-        result = settled[use["id"]]
+        result = settled_results[use["id"]]
         if isinstance(result, Result) and result.request is not None:
-            done.questions[use["id"]] = result.request
-        done.content.append(
+            results.questions[use["id"]] = result.request
+        results.content.append(
             {
                 "type": "tool_result",
                 "tool_use_id": use["id"],
@@ -84,7 +84,7 @@ async def tool_results(
                 "is_error": not isinstance(result, Result) or not result.ok,
             }
         )
-    return done
+    return results
 
 
 async def _run(
@@ -154,10 +154,14 @@ def content_blocks(result: Result[Any]) -> list[Any]:
     return content_parts(result, _text, _image, _document)
 
 
-def _definition(one: ToolDefinition) -> Any:
+def _definition(definition: ToolDefinition) -> Any:
     # Anthropic's own tools are identified by type instead of a schema.
-    ours = {"name": one.name, "description": one.description, "input_schema": dict(one.input_schema)}
-    return dict(one.vendor_definition) or ours
+    ours = {
+        "name": definition.name,
+        "description": definition.description,
+        "input_schema": dict(definition.input_schema),
+    }
+    return dict(definition.vendor_definition) or ours
 
 
 def _field(message: Any, name: str) -> Any:
@@ -173,12 +177,12 @@ def _text(text: str) -> Any:
     return {"type": "text", "text": text}
 
 
-def _image(block: Image) -> Any:
-    return {"type": "image", "source": _source(block)}
+def _image(image: Image) -> Any:
+    return {"type": "image", "source": _source(image)}
 
 
-def _document(block: Document) -> Any:
-    return {"type": "document", "source": _source(block), "title": block.name}
+def _document(document: Document) -> Any:
+    return {"type": "document", "source": _source(document), "title": document.name}
 
 
 def _source(block: Image | Document) -> dict[str, str]:

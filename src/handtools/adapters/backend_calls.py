@@ -163,12 +163,12 @@ class BackendCalls:
 
         return [read, list_, write, replace(bash, run=run)]
 
-    def _looked(self, ctx: Context, params: PathParams, found: Looked) -> Result[LookedDetails]:
-        facts, path = found.facts, ctx.files.shown_path(params.path)
-        self._taken[ctx.call.id] = replace(found, real_path=path)
+    def _looked(self, ctx: Context, params: PathParams, looked: Looked) -> Result[LookedDetails]:
+        facts, path = looked.facts, ctx.files.shown_path(params.path)
+        self._taken[ctx.call.id] = replace(looked, real_path=path)
         if facts is None:
             return Result(f"`{path}` does not exist.", LookedDetails(path=path))
-        size = f"{len(found.entries):,} entries" if facts.kind == "folder" else f"{facts.bytes:,} bytes"
+        size = f"{len(looked.entries):,} entries" if facts.kind == "folder" else f"{facts.bytes:,} bytes"
         return Result(f"{path}: {size}.", LookedDetails(path=path, kind=facts.kind, bytes=facts.bytes))
 
 
@@ -187,12 +187,12 @@ class _HeardCommands:
         return self.end
 
 
-async def _behind_link(files: Files, entry: FileFacts) -> FileFacts:
+async def _behind_link(files: Files, facts: FileFacts) -> FileFacts:
     """Return the facts of a symlink's target under the symlink's path, or its own if it is broken."""
-    if entry.kind != "link":
-        return entry
+    if facts.kind != "link":
+        return facts
     try:
-        target = await files.facts(entry.path)
+        target = await files.facts(facts.path)
     except ToolError:
-        return entry
-    return entry if target is None else replace(target, path=entry.path)
+        return facts
+    return facts if target is None else replace(target, path=facts.path)

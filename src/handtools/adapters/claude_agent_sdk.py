@@ -134,10 +134,10 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _image(block: Image) -> dict[str, Any]:
-    return {"type": "image", "data": block.base64, "mimeType": block.media_type}
+def _image(image: Image) -> dict[str, Any]:
+    return {"type": "image", "data": image.base64, "mimeType": image.media_type}
 
 
-def _document(block: Document) -> dict[str, Any]:
-    held = {"uri": f"handtools://{block.name}", "mimeType": block.media_type, "blob": block.base64}
+def _document(document: Document) -> dict[str, Any]:
+    held = {"uri": f"handtools://{document.name}", "mimeType": document.media_type, "blob": document.base64}
     return {"type": "resource", "resource": held}

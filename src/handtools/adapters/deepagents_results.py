@@ -39,11 +39,11 @@ def absolute_path(path: str) -> str:
     return without_surrogates(f"/{path}")
 
 
-def ls_result(path: str, result: Result[Any], found: Looked | None) -> LsResult:
+def ls_result(path: str, result: Result[Any], looked: Looked | None) -> LsResult:
     """Return the entries of a folder."""
-    if found is None:
+    if looked is None:
         return LsResult(error=error_text(result))
-    if found.facts is None or found.facts.kind != "folder":
+    if looked.facts is None or looked.facts.kind != "folder":
         return LsResult(error=f"`{path}` does not exist or is not a folder.")
     return LsResult(
         entries=[
@@ -53,24 +53,24 @@ def ls_result(path: str, result: Result[Any], found: Looked | None) -> LsResult:
                 size=one.bytes,
                 modified_at=datetime.fromtimestamp(one.modified, UTC).isoformat(),
             )
-            for one in found.entries
+            for one in looked.entries
         ]
     )
 
 
 def read_result(
-    path: str, result: Result[Any], found: Looked | None, offset: int, limit: int
+    path: str, result: Result[Any], looked: Looked | None, offset: int, limit: int
 ) -> ReadResult:
     """Return a range of lines of a text file, or a whole binary file as base64."""
-    if found is None:
+    if looked is None:
         return ReadResult(error=error_text(result))
-    if found.facts is None or found.facts.kind == "folder":
+    if looked.facts is None or looked.facts.kind == "folder":
         return ReadResult(error=f"`{path}` does not exist or is a folder.")
     if limit <= 0:
         return ReadResult(file_data={"content": "", "encoding": "utf-8"}, no_lines_requested=True)
-    if is_binary(found.data):
-        return ReadResult(file_data={"content": b64encode(found.data).decode(), "encoding": "base64"})
-    return _window(split_lines(decode(found.data).body), max(offset, 0), limit)
+    if is_binary(looked.data):
+        return ReadResult(file_data={"content": b64encode(looked.data).decode(), "encoding": "base64"})
+    return _window(split_lines(decode(looked.data).body), max(offset, 0), limit)
 
 
 def _window(lines: list[str], offset: int, limit: int) -> ReadResult:
@@ -118,15 +118,17 @@ def execute_response(result: Result[Any]) -> ExecuteResponse:
     return ExecuteResponse(without_surrogates("\n".join(filter(None, parts))), exit_code=done.code)
 
 
-def to_file_download_response(path: str, result: Result[Any], found: Looked | None) -> FileDownloadResponse:
+def to_file_download_response(
+    path: str, result: Result[Any], looked: Looked | None
+) -> FileDownloadResponse:
     """Return the bytes of a file, or why it can't be downloaded."""
-    if found is None:
+    if looked is None:
         return FileDownloadResponse(path, error=_transfer_error(result))
-    if found.facts is None:
+    if looked.facts is None:
         return FileDownloadResponse(path, error="file_not_found")
-    if found.facts.kind == "folder":
+    if looked.facts.kind == "folder":
         return FileDownloadResponse(path, error="is_directory")
-    return FileDownloadResponse(path, content=found.data)
+    return FileDownloadResponse(path, content=looked.data)
 
 
 def upload_response(path: str, result: Result[Any]) -> FileUploadResponse:

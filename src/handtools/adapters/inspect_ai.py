@@ -124,13 +124,13 @@ def _text(text: str) -> ContentText:
     return ContentText(text=text)
 
 
-def _image(block: Image) -> ContentImage:
-    return ContentImage(image=f"data:{block.media_type};base64,{block.base64}")
+def _image(image: Image) -> ContentImage:
+    return ContentImage(image=f"data:{image.media_type};base64,{image.base64}")
 
 
-def _document(block: Document) -> ContentDocument:
+def _document(document: Document) -> ContentDocument:
     return ContentDocument(
-        document=f"data:{block.media_type};base64,{block.base64}",
-        filename=block.name,
-        mime_type=block.media_type,
+        document=f"data:{document.media_type};base64,{document.base64}",
+        filename=document.name,
+        mime_type=document.media_type,
     )

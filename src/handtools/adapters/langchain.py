@@ -89,14 +89,14 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _image(block: Image) -> dict[str, Any]:
-    return {"type": "image", "base64": block.base64, "mime_type": block.media_type}
+def _image(image: Image) -> dict[str, Any]:
+    return {"type": "image", "base64": image.base64, "mime_type": image.media_type}
 
 
-def _file(block: Document) -> dict[str, Any]:
+def _file(document: Document) -> dict[str, Any]:
     return {
         "type": "file",
-        "base64": block.base64,
-        "mime_type": block.media_type,
-        "extras": {"filename": block.name},
+        "base64": document.base64,
+        "mime_type": document.media_type,
+        "extras": {"filename": document.name},
     }

@@ -136,19 +136,21 @@ class RunQuestions:
                 self.may_be_rejected[run] = True
 
 
-def _function(runs: RunQuestions, one: ToolDefinition) -> FunctionTool:
+def _function(runs: RunQuestions, definition: ToolDefinition) -> FunctionTool:
     facts: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
     async def asks(run: RunContextWrapper[Any], args: dict[str, Any], provider_id: str) -> bool:
-        return await runs.asks(run, provider_call(one.name, args, provider_id, runs.conversation_of(run)))
+        return await runs.asks(
+            run, provider_call(definition.name, args, provider_id, runs.conversation_of(run))
+        )
 
     async def invoke(context: ToolContext[Any], raw: str) -> Output:
         try:
             args = arguments_from_json(raw)
         except InvalidInput as problem:
             return str(problem)
-        call = provider_call(one.name, args, context.tool_call_id, runs.conversation_of(context))
-        approved = context.is_tool_approved(one.name, context.tool_call_id) is True
+        call = provider_call(definition.name, args, context.tool_call_id, runs.conversation_of(context))
+        approved = context.is_tool_approved(definition.name, context.tool_call_id) is True
         result = await runs.result(call, approved=approved)
         facts[context] = {"call_id": call.id, "status": result.status}
         return _output(result)
@@ -158,9 +160,9 @@ def _function(runs: RunQuestions, one: ToolDefinition) -> FunctionTool:
         return True
 
     return FunctionTool(
-        name=one.name,
-        description=one.description,
-        params_json_schema=dict(one.input_schema),
+        name=definition.name,
+        description=definition.description,
+        params_json_schema=dict(definition.input_schema),
         on_invoke_tool=invoke,
         needs_approval=asks,
         is_enabled=offered,
@@ -193,12 +195,12 @@ def _text(text: str) -> Any:
     return ToolOutputText(text=text)
 
 
-def _image(block: Image) -> Any:
-    return ToolOutputImage(image_url=_data_url(block))
+def _image(image: Image) -> Any:
+    return ToolOutputImage(image_url=_data_url(image))
 
 
-def _file(block: Document) -> Any:
-    return ToolOutputFileContent(file_data=_data_url(block), filename=block.name)
+def _file(document: Document) -> Any:
+    return ToolOutputFileContent(file_data=_data_url(document), filename=document.name)
 
 
 def _data_url(block: Image | Document) -> str:

@@ -182,10 +182,10 @@ def _entry(path: str, facts: FileFacts) -> FileEntry:
     return FileEntry(name=posixpath.basename(path), path=path, is_dir=is_dir, size=size)
 
 
-def _streams(ran: RawExit) -> tuple[str, str]:
-    output = ran.end.output
-    apart = ran.end.streams
-    parts = [one.head for one in apart] or [ran.output, b""]
+def _streams(raw_exit: RawExit) -> tuple[str, str]:
+    output = raw_exit.end.output
+    apart = raw_exit.end.streams
+    parts = [one.head for one in apart] or [raw_exit.output, b""]
     stdout, stderr = (part.decode("utf-8", "replace") for part in parts)
     if output.dropped_bytes or any(one.tail for one in apart):
         limit = sum(map(len, parts))

@@ -111,16 +111,16 @@ def _text(text: str) -> ToolResultContent:
     return {"text": text}
 
 
-def _image(block: Image) -> ToolResultContent:
-    return {"image": {"format": block.media_type.removeprefix("image/"), "source": {"bytes": block.data}}}
+def _image(image: Image) -> ToolResultContent:
+    return {"image": {"format": image.media_type.removeprefix("image/"), "source": {"bytes": image.data}}}
 
 
-def _document(block: Document) -> ToolResultContent:
-    name = PurePosixPath(block.name)
+def _document(document: Document) -> ToolResultContent:
+    name = PurePosixPath(document.name)
     return {
         "document": {
             "format": name.suffix.removeprefix(".").lower() or "txt",
             "name": NOT_IN_NAMES.sub(" ", name.stem).strip() or "document",
-            "source": {"bytes": block.data},
+            "source": {"bytes": document.data},
         }
     }

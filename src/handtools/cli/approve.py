@@ -133,52 +133,52 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, is_sure: bo
     raise typer.Exit(0 if refused else exit_code(result))
 
 
-def _is_out_of_reach(record: WorkspaceJournal, kept: "PendingCall") -> bool:
+def _is_out_of_reach(journal: WorkspaceJournal, pending: "PendingCall") -> bool:
     """Whether a call concerns a job, which lives in its agent's process, and that process isn't waiting."""
-    waited_for = record.journal.answers.calls_with_waiting_process()
-    about_job = kept.call.tool == "jobs" or starts_job(kept.call.tool, kept.call.args)
-    return about_job and kept.call.id not in waited_for
+    waited_for = journal.journal.answers.calls_with_waiting_process()
+    about_job = pending.call.tool == "jobs" or starts_job(pending.call.tool, pending.call.args)
+    return about_job and pending.call.id not in waited_for
 
 
-def _store_for_next_call(record: WorkspaceJournal, kept: "PendingCall", reply: Reply) -> Reply:
+def _store_for_next_call(journal: WorkspaceJournal, pending: "PendingCall", reply: Reply) -> Reply:
     """Store an approval for later calls; return the reply that ends this call without running it here."""
     from handtools.runtime.approval.gate import settle_reply
 
-    settle_reply(record.journal, kept.call, kept.approval, reply)
+    settle_reply(journal.journal, pending.call, pending.approval, reply)
     return Reply(allow=False, message="The call is allowed now: send it again.")
 
 
-def _only_waiting(record: WorkspaceJournal) -> str:
+def _only_waiting(journal: WorkspaceJournal) -> str:
     """The id of the only pending call; raises `CliCommandError` if there are none or several."""
-    waiting = record.calls.waiting()
+    waiting = journal.calls.waiting()
     if not waiting:
         raise CliCommandError(
-            "No calls are waiting for approval.", f"`{record.suggested_command('log')}` lists the calls."
+            "No calls are waiting for approval.", f"`{journal.suggested_command('log')}` lists the calls."
         )
     if len(waiting) > 1:
-        step = f"Pass the id of one; `{record.suggested_command('pending')}` lists them."
+        step = f"Pass the id of one; `{journal.suggested_command('pending')}` lists them."
         raise CliCommandError(f"{len(waiting)} calls are waiting for approval.", step)
     return waiting[0].call_id
 
 
-def _waiting_call(record: WorkspaceJournal, call_id: str) -> "PendingCall":
-    kept = record.calls.suspended(call_id)
+def _waiting_call(journal: WorkspaceJournal, call_id: str) -> "PendingCall":
+    kept = journal.calls.suspended(call_id)
     if kept is None:
-        logged = record.calls.find(call_id)
+        logged = journal.calls.find(call_id)
         ended = f" It ended as {logged.status}." if logged else ""
-        step = f"`{record.suggested_command('pending')}` lists the calls that are."
+        step = f"`{journal.suggested_command('pending')}` lists the calls that are."
         raise CliCommandError(
-            f"Call {record.calls.short(call_id)} is not waiting for approval.{ended}", step
+            f"Call {journal.calls.short(call_id)} is not waiting for approval.{ended}", step
         )
     return kept
 
 
-def _print_waiting(record: WorkspaceJournal, waiting: list[Approval]) -> None:
+def _print_waiting(journal: WorkspaceJournal, pending_approvals: list[Approval]) -> None:
     rows = make_plain_table("CALL", "REQUEST", "REASON")
-    for approval in waiting:
-        short = record.calls.short(approval.call_id)
+    for approval in pending_approvals:
+        short = journal.calls.short(approval.call_id)
         rows.add_row(short, table_cell(approval.title, 80), table_cell(approval.rule, 80))
     stdout_console().print(rows)
-    last = record.calls.short(waiting[-1].call_id)
-    words = [record.suggested_command(word, last) for word in ("show", "approve", "deny")]
+    last = journal.calls.short(pending_approvals[-1].call_id)
+    words = [journal.suggested_command(word, last) for word in ("show", "approve", "deny")]
     print_remark("", f"Next: {'   '.join(words)}")

@@ -74,17 +74,17 @@ def call(
         refuse_agent_shell()
     from handtools.core.call import Call, new_call_id
 
-    request = Call(
+    request_call = Call(
         tool=tool, args=args, id=call_id or new_call_id(), session=session, turn=turn, agent=agent
     )
     with open_toolbox_at(workspace, plugins=True, yes=yes, runner=runner) as (toolbox, record):
         if call_id and record.calls.recall(call_id) is not None:
             print_remark("This id was used before; this is the logged result.")
         streamed = None if as_json else stream_output(toolbox, tool)
-        result = toolbox.call(request)
+        result = toolbox.call(request_call)
         if not as_json and is_interactive():
-            result = ask_in_terminal_and_resume(toolbox, record, request.id, result)
-        print_result(result, request.id, record, as_json=as_json, streamed=streamed)
+            result = ask_in_terminal_and_resume(toolbox, record, request_call.id, result)
+        print_result(result, request_call.id, record, as_json=as_json, streamed=streamed)
     raise typer.Exit(exit_code(result))
 
 
@@ -94,20 +94,20 @@ def stream_output(toolbox: "BlockingToolbox", tool: str) -> "CommandOutputPrinte
 
     if tool not in STREAMED_TOOLS:
         return None
-    streamed = CommandOutputPrinter(toolbox.toolbox.workspace.outputs, pass_on_lines)
-    toolbox.toolbox.listen(streamed)
-    return streamed
+    printer = CommandOutputPrinter(toolbox.toolbox.workspace.output_store, pass_on_lines)
+    toolbox.toolbox.listen(printer)
+    return printer
 
 
 def ask_in_terminal_and_resume(
-    toolbox: "BlockingToolbox", record: WorkspaceJournal, call_id: str, result: "Result[Any]"
+    toolbox: "BlockingToolbox", journal: WorkspaceJournal, call_id: str, result: "Result[Any]"
 ) -> "Result[Any]":
     """While a call is pending, ask the user in the terminal and resume the call with the reply.
 
     Returns the last result, still pending if the user decides later. Nothing is locked while the prompt is
     open.
     """
-    more = record.suggested_command("show", record.calls.short(call_id))
+    more = journal.suggested_command("show", journal.calls.short(call_id))
     while result.request is not None:
         reply = ask_approval(result.request, more)
         if reply is None:

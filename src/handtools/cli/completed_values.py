@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from handtools.cli.open_workspace import WorkspaceJournal
 
-MOST_COMPLETIONS = 50
+MAX_COMPLETIONS = 50
 
 
 def complete_call_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -19,7 +19,7 @@ def complete_call_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, st
         incomplete,
         lambda record: (
             (record.calls.short(call.id), f"{call.tool} {call.status}")
-            for call in record.calls.page(limit=MOST_COMPLETIONS)
+            for call in record.calls.page(limit=MAX_COMPLETIONS)
         ),
     )
 
@@ -41,7 +41,7 @@ def complete_sessions(ctx: typer.Context, incomplete: str) -> list[tuple[str, st
         ctx,
         incomplete,
         lambda record: (
-            (session.name, f"{session.calls} calls") for session in record.calls.sessions(MOST_COMPLETIONS)
+            (session.name, f"{session.calls} calls") for session in record.calls.sessions(MAX_COMPLETIONS)
         ),
     )
 
@@ -49,9 +49,9 @@ def complete_sessions(ctx: typer.Context, incomplete: str) -> list[tuple[str, st
 def complete_changed_paths(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """The paths that the newest calls changed."""
 
-    def found(record: "WorkspaceJournal") -> Iterable[tuple[str, str]]:
-        for call in record.calls.page(limit=MOST_COMPLETIONS):
-            for touch in record.entries.selected("call", call.id):
+    def found(journal: "WorkspaceJournal") -> Iterable[tuple[str, str]]:
+        for call in journal.calls.page(limit=MAX_COMPLETIONS):
+            for touch in journal.entries.selected("call", call.id):
                 if "folder" not in {side.kind for side in (touch.before, touch.after) if side}:
                     yield touch.path, ""
 

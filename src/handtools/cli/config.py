@@ -265,34 +265,34 @@ def _explain(workspace: Path, name: str | None, *, as_json: bool) -> None:
             stdout_console().print(f"{word:<13}{with_visible_characters(told)}", soft_wrap=True)
 
 
-def _as_json(row: "SettingInForce") -> dict[str, Any]:
+def _as_json(setting: "SettingInForce") -> dict[str, Any]:
     return {
-        "key": row.key.name,
-        "value": row.value,
-        "origins": [origin._asdict() for origin in row.origins],
-        "variable": row.variable,
-        "ignored": [{**origin._asdict(), "reason": reason} for origin, reason in row.ignored],
+        "key": setting.key.name,
+        "value": setting.value,
+        "origins": [origin._asdict() for origin in setting.origins],
+        "variable": setting.variable,
+        "ignored": [{**origin._asdict(), "reason": reason} for origin, reason in setting.ignored],
     }
 
 
-def _value_in_words(row: "SettingInForce") -> str:
+def _value_in_words(setting: "SettingInForce") -> str:
     import os
 
-    if row.variable:
-        return os.environ[row.variable]
-    if row.value is None:
-        return row.key.facts.default
-    if isinstance(row.value, list):
-        return ", ".join(map(str, row.value)) or "none"
-    return f"{row.value:,}" if type(row.value) is int else str(row.value).lower()
+    if setting.variable:
+        return os.environ[setting.variable]
+    if setting.value is None:
+        return setting.key.facts.default
+    if isinstance(setting.value, list):
+        return ", ".join(map(str, setting.value)) or "none"
+    return f"{setting.value:,}" if type(setting.value) is int else str(setting.value).lower()
 
 
-def _origin_in_words(row: "SettingInForce") -> str:
-    if row.variable:
-        return row.variable
-    return ", ".join(f"{origin}{' (project)' * origin.project}" for origin in row.origins) or "built in"
+def _origin_in_words(setting: "SettingInForce") -> str:
+    if setting.variable:
+        return setting.variable
+    return ", ".join(f"{origin}{' (project)' * origin.project}" for origin in setting.origins) or "built in"
 
 
-def _files(found: "Configuration") -> list[str]:
-    named = [str(source.file) for source in found.sources]
+def _files(configuration: "Configuration") -> list[str]:
+    named = [str(source.file) for source in configuration.sources]
     return [f"Read: {', '.join(named)}"] if named else []

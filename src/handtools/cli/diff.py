@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from handtools.core.changes import Change
     from handtools.runtime.journal import RecordedTouch
 
-MOST_STAT_ROWS = 60
+MAX_STAT_ROWS = 60
 
 
 class FileDiffStat(NamedTuple):
@@ -73,9 +73,9 @@ def diff(
 
 
 def _print_stat(
-    record: WorkspaceJournal, subject: str, touches: list["RecordedTouch"], *, as_json: bool
+    journal: WorkspaceJournal, subject: str, touches: list["RecordedTouch"], *, as_json: bool
 ) -> None:
-    changes, gone = net_changes(record, touches)
+    changes, gone = net_changes(journal, touches)
     rows = [FileDiffStat(change.path, *line_counts(change)) for change in changes]
     rows += [FileDiffStat(path, None, None) for path in gone]
     added, removed = sum(row.added or 0 for row in rows), sum(row.removed or 0 for row in rows)
@@ -85,27 +85,27 @@ def _print_stat(
         )
         return
     if not rows:
-        print_remark(_nothing_stands(record, subject))
+        print_remark(_nothing_stands(journal, subject))
         return
     from rich.text import Text
 
     console = stdout_console()
-    for row in rows[:MOST_STAT_ROWS]:
+    for row in rows[:MAX_STAT_ROWS]:
         told = Text(f"{with_visible_characters(row.path)}  ")
         if row.added is None:
             told.append("not text, or no longer kept", "dim")
         else:
             told.append(f"+{row.added:,} ", "green").append(f"-{row.removed:,}", "red")
         console.print(told, soft_wrap=True)
-    if len(rows) > MOST_STAT_ROWS:
-        folded = [ChangedFile("changed", row.path) for row in rows[MOST_STAT_ROWS:]]
+    if len(rows) > MAX_STAT_ROWS:
+        folded = [ChangedFile("changed", row.path) for row in rows[MAX_STAT_ROWS:]]
         console.print(f"{len(folded):,} more: {changed_files_text(folded)}", soft_wrap=True)
     lines = f"{number_with_noun(added, 'line')} added, {number_with_noun(removed, 'line')} removed"
     console.print(f"{number_with_noun(len(rows), 'file')}, {lines}")
 
 
-def _nothing_stands(record: WorkspaceJournal, subject: str) -> str:
-    return f"No changes by {subject}, or all were undone. Next: {record.suggested_command('log')}"
+def _nothing_stands(journal: WorkspaceJournal, subject: str) -> str:
+    return f"No changes by {subject}, or all were undone. Next: {journal.suggested_command('log')}"
 
 
 def line_counts(change: "Change") -> tuple[int, int] | tuple[None, None]:
@@ -122,40 +122,40 @@ def line_counts(change: "Change") -> tuple[int, int] | tuple[None, None]:
 
 
 def _chosen_touches(
-    record: WorkspaceJournal, name: str | None, session: str | None
+    journal: WorkspaceJournal, name: str | None, session: str | None
 ) -> tuple[str, list["RecordedTouch"]]:
     """Resolve the argument (a path, a call id or none) to recorded file changes, oldest first, and a label.
 
     Raises `CliCommandError` if it matches nothing.
     """
     if name is None:
-        newest = record.calls.newest_change()
+        newest = journal.calls.newest_change()
         if session is None and newest is None:
             raise CliCommandError(
                 "No changes: none were made, or all were undone.",
-                f"`{record.suggested_command('log')}` lists the calls.",
+                f"`{journal.suggested_command('log')}` lists the calls.",
             )
         session = session if session is not None else newest.session if newest else ""
-        return f"session {session}", _standing_touches(record.entries.selected("session", session))
-    path = _recorded_path(record, name)
+        return f"session {session}", _standing_touches(journal.entries.selected("session", session))
+    path = _recorded_path(journal, name)
     if path is not None:
-        return f"the calls on {path}", _standing_touches(record.entries.selected("path", path))
-    if not record.calls.ids_with_prefix(name):
-        step = f"`{record.suggested_command('log')}` lists the calls."
+        return f"the calls on {path}", _standing_touches(journal.entries.selected("path", path))
+    if not journal.calls.ids_with_prefix(name):
+        step = f"`{journal.suggested_command('log')}` lists the calls."
         raise CliCommandError(f"`{name}` is neither a recorded call nor a path that one changed.", step)
-    call_id = record.find_call_id(name)
-    return f"call {record.calls.short(call_id)}", file_changes_of_call(record, call_id)
+    call_id = journal.find_call_id(name)
+    return f"call {journal.calls.short(call_id)}", file_changes_of_call(journal, call_id)
 
 
-def _standing_touches(newest_first: list["RecordedTouch"]) -> list["RecordedTouch"]:
+def _standing_touches(touches: list["RecordedTouch"]) -> list["RecordedTouch"]:
     """The changes that were not undone, oldest first, from a list that is newest first."""
-    return [t for t in newest_first[::-1] if t.kind == "change" and t.reverted_by is None]
+    return [t for t in touches[::-1] if t.kind == "change" and t.reverted_by is None]
 
 
-def _recorded_path(record: WorkspaceJournal, name: str) -> str | None:
+def _recorded_path(journal: WorkspaceJournal, name: str) -> str | None:
     """The workspace-relative path that the argument names, or None if no recorded call changed it."""
     try:
-        path = record.files.locate(name)
+        path = journal.files.locate(name)
     except ToolError:
         return None
-    return path if record.entries.first(path) else None
+    return path if journal.entries.first(path) else None

@@ -121,10 +121,10 @@ def _configuration_checks(root: Path) -> Iterator[DoctorCheckResult]:
     yield from _search_path(root, found)
 
 
-def _settings_in_words(found: "Configuration") -> str:
+def _settings_in_words(configuration: "Configuration") -> str:
     from handtools.configuration import COMMAND_LIMIT_KEYS, UNLIMITED_ALLOWANCE
 
-    settings = found.settings
+    settings = configuration.settings
     said = [
         f"{field.name} {value.rpartition('@')[2] if isinstance(value, str) else ', '.join(value) or 'none'}"
         for field in fields(settings)
@@ -137,28 +137,28 @@ def _settings_in_words(found: "Configuration") -> str:
         if getattr(settings.limits, name) != getattr(UNLIMITED_ALLOWANCE, name)
     ]
     told = [*said, *([f"limits: {', '.join(limits)}"] if limits else [])]
-    return "; ".join([_files_in_words(found, "no config.toml: defaults"), *told])
+    return "; ".join([_files_in_words(configuration, "no config.toml: defaults"), *told])
 
 
-def _files_in_words(found: "Configuration", none: str, *, policy: bool = False) -> str:
+def _files_in_words(configuration: "Configuration", none: str, *, policy: bool = False) -> str:
     """The user's configuration files, or with `policy` only those with policy keys."""
     from handtools.configuration.schema import POLICY_KEYS
 
     files = [
         str(source.file)
-        for source in found.sources
+        for source in configuration.sources
         if not source.project and (bool(source.keys & set(POLICY_KEYS)) if policy else source.keys)
     ]
     return ", ".join(files) or none
 
 
-def _policy_in_words(found: "Configuration") -> str:
+def _policy_in_words(configuration: "Configuration") -> str:
     from handtools.runtime.policy import DEFAULTS
 
-    policy = found.policy
+    policy = configuration.policy
     confined = policy.defaults.get("run", "allow in a sandbox, otherwise ask")
     verdicts = {kind: policy.default_verdict(kind) for kind in DEFAULTS} | {"run": confined}
-    told = [_files_in_words(found, "no policy configured: defaults", policy=True)]
+    told = [_files_in_words(configuration, "no policy configured: defaults", policy=True)]
     told.append("if no rule matches: " + ", ".join(f"{kind} {word}" for kind, word in verdicts.items()))
     told.append("rules: " + ", ".join(rule.name for rule in policy.rules))
     told += [f"hosts: {', '.join(policy.hosts)}"] if policy.hosts else []
@@ -168,18 +168,18 @@ def _policy_in_words(found: "Configuration") -> str:
     return "; ".join([*told, f"unattended: {policy.unattended}"])
 
 
-def _search_path(root: Path, found: "Configuration") -> Iterator[DoctorCheckResult]:
+def _search_path(root: Path, configuration: "Configuration") -> Iterator[DoctorCheckResult]:
     """Run a command to compare the programs on PATH with those that commands can see."""
     from handtools.host.files.state_folders import state_folder
     from handtools.host.sandbox.environment_variables import command_environment
 
-    environment = command_environment({}, frozenset(), terminal=False, path=found.settings.path)
+    environment = command_environment({}, frozenset(), terminal=False, path=configuration.settings.path)
     folders = list(dict.fromkeys(filter(None, environment["PATH"].split(os.pathsep))))
     yield DoctorCheckResult("PATH", "ok", os.pathsep.join(folders))
     try:
         # A temporary state folder, so that the check leaves nothing behind.
         with tempfile.TemporaryDirectory(dir=state_folder(root), ignore_cleanup_errors=True) as state:
-            seen = _programs_in_a_command(root, found, state)
+            seen = _programs_in_a_command(root, configuration, state)
     except HostError as failure:
         yield DoctorCheckResult(
             "PATH in commands", "broken", str(failure), "No commands run until this is fixed."
@@ -215,7 +215,7 @@ done; done
 """
 
 
-def _programs_in_a_command(root: Path, found: "Configuration", state: str) -> dict[str, set[str]]:
+def _programs_in_a_command(root: Path, configuration: "Configuration", state: str) -> dict[str, set[str]]:
     """The names of the programs that a command finds in each folder on its PATH."""
     from functools import partial
 
@@ -225,18 +225,23 @@ def _programs_in_a_command(root: Path, found: "Configuration", state: str) -> di
     from handtools.core.commands import Command
     from handtools.toolbox import local_workspace
 
-    workspace = local_workspace(root, state=state, settings=found.settings)
+    workspace = local_workspace(root, state=state, settings=configuration.settings)
     call = Call(tool="bash", args={}, session="handtools-doctor")
     command = Command(script=LIST_PROGRAMS_SCRIPT)
     try:
         ran = anyio.run(
             partial(
-                workspace.commands.run, command, call=call, show=lambda _: None, private=(), read_only=()
+                workspace.commands.run,
+                command,
+                call=call,
+                show=lambda _: None,
+                private_globs=(),
+                read_only_globs=(),
             )
         )
         ran.discard()
         kept = ran.exit.output.kept
-        listed = workspace.outputs.get(kept) if kept else ran.exit.output.head
+        listed = workspace.output_store.get(kept) if kept else ran.exit.output.head
     finally:
         workspace.commands.close()
         workspace.journal.close()
@@ -374,7 +379,7 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
         f"{choice.runner.name}: {choice.runner.boundary}",
         step,
     )
-    for passed in choice.passed:
+    for passed in choice.skipped_runners:
         if passed.name == "container":
             continue  # it has its own check
         yield DoctorCheckResult(f"not {passed.name}", "missing", passed.reason)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 REPORT_NAME = "report.html"
 LOCAL_STORE_NAME = "workspaces"
 DEFAULT_FLEET = "batch"
-MOST_REPORTED_CALLS = 5_000
+MAX_REPORTED_CALLS = 5_000
 EXIT_INTERRUPTED = 130
 
 
@@ -243,7 +243,7 @@ def write_report(folder: "BatchFolder", tasks: "list[BatchTask]") -> int:
     calls: list[ReportedCall] = []
     for result in results:
         # Divide the limit evenly, so that later tasks are shown too; each shows its newest calls.
-        calls += _reported_calls(folder, result, max(1, MOST_REPORTED_CALLS // len(results)))
+        calls += _reported_calls(folder, result, max(1, MAX_REPORTED_CALLS // len(results)))
     rows = [
         ReportedTask(
             name=each.id,
@@ -270,9 +270,9 @@ def _reported_calls(folder: "BatchFolder", result: "TaskResult", most: int) -> "
         return []
     place = folder.path / result.journal
     opened = open_local_journal(place, place)
-    record = WorkspaceJournal(place, opened.journal, opened.files)
+    journal = WorkspaceJournal(place, opened.journal, opened.files)
     try:
-        found = [reported_call(record, logged) for logged in record.calls.page(limit=most)[::-1]]
+        found = [reported_call(journal, logged) for logged in journal.calls.page(limit=most)[::-1]]
     finally:
         opened.journal.close()
     # The workspace was removed: nothing can be undone. Call ids are unique per journal, so add the task id.

@@ -71,8 +71,8 @@ def gc(
             raise CliCommandError("Nothing was deleted.", f"To delete them: `{again}`")
         with shown_when_slow("Deleting"):
             freed = record.journal.retention.prune(limits)
-            outputs = FolderBlobStore(Path(record.journal.path).parent / "outputs")
-            freed += outputs.tidy(max_bytes=limits.max_bytes, max_age=limits.max_age)
+            output_blobs = FolderBlobStore(Path(record.journal.path).parent / "outputs")
+            freed += output_blobs.tidy(max_bytes=limits.max_bytes, max_age=limits.max_age)
         if as_json:
             print_json({"dry_run": False, **asdict(found), "freed_bytes": freed})
         else:

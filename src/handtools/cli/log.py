@@ -81,7 +81,7 @@ def log(
             print_remark("", f"Older: {older}")
 
 
-def _print_log(record: WorkspaceJournal, rows: Sequence["Row"]) -> None:
+def _print_log(journal: WorkspaceJournal, rows: Sequence["Row"]) -> None:
     # Leave out columns that would have the same value in every row.
     sessions = len({logged.session for logged, _ in rows}) > 1
     agents = any(logged.agent for logged, _ in rows)
@@ -92,37 +92,37 @@ def _print_log(record: WorkspaceJournal, rows: Sequence["Row"]) -> None:
     for logged, touches in rows:
         more = [table_cell(getattr(logged, name.lower()), 24) for name in extra]
         what = table_cell(call_target_summary(logged, touches))
-        when, short = format_log_time(logged.started), table_cell(record.calls.short(logged.id), 40)
+        when, short = format_log_time(logged.started), table_cell(journal.calls.short(logged.id), 40)
         shown.add_row(when, short, table_cell(logged.tool), what, _status_text(logged, touches), *more)
     stdout_console().print(shown)
 
 
 FOLLOW_INTERVAL_SECONDS = 0.5
-MOST_CALLS_PER_LOG_POLL = 500
+MAX_CALLS_PER_LOG_POLL = 500
 """How many of the newest calls each poll reads; if more ended in between, the oldest are left out."""
 
 
-def _follow_log(record: WorkspaceJournal, session: str | None, limit: int, *, as_json: bool) -> None:
+def _follow_log(journal: WorkspaceJournal, session: str | None, limit: int, *, as_json: bool) -> None:
     """Print the newest calls, then each call that ends or whose approval is answered, until Ctrl-C."""
     known: dict[str, str] = {}
     first = True
     with contextlib.suppress(KeyboardInterrupt):
         while True:
-            page = record.calls.page(session=session, limit=limit if first else MOST_CALLS_PER_LOG_POLL)
+            page = journal.calls.page(session=session, limit=limit if first else MAX_CALLS_PER_LOG_POLL)
             for logged in reversed(page):
                 if known.get(logged.id) != logged.status:
                     known[logged.id] = logged.status
-                    _print_followed(record, logged, as_json=as_json)
+                    _print_followed(journal, logged, as_json=as_json)
             if first:
                 # Mark older calls as known: they are beyond `limit`.
-                older = record.calls.page(session=session, limit=MOST_CALLS_PER_LOG_POLL)
+                older = journal.calls.page(session=session, limit=MAX_CALLS_PER_LOG_POLL)
                 known |= {logged.id: logged.status for logged in older[limit:]}
                 first = False
             time.sleep(FOLLOW_INTERVAL_SECONDS)
 
 
-def _print_followed(record: WorkspaceJournal, logged: "LoggedCall", *, as_json: bool) -> None:
-    touches = file_changes_of_call(record, logged.id)
+def _print_followed(journal: WorkspaceJournal, logged: "LoggedCall", *, as_json: bool) -> None:
+    touches = file_changes_of_call(journal, logged.id)
     if as_json:
         print_json(logged_to_json(logged, touches))
         sys.stdout.flush()
@@ -130,7 +130,8 @@ def _print_followed(record: WorkspaceJournal, logged: "LoggedCall", *, as_json: 
     from rich.text import Text
 
     words: list[str | Text] = [
-        f"{format_log_time(logged.started)}  {table_cell(record.calls.short(logged.id), 40)}  {logged.tool:<10}  ",
+        f"{format_log_time(logged.started)}  {table_cell(journal.calls.short(logged.id), 40)}  "
+        f"{logged.tool:<10}  ",
         f"{table_cell(call_target_summary(logged, touches))}  ",
         _status_text(logged, touches),
         f"  {table_cell(' '.join(filter(None, (logged.session, logged.agent))), 40)}",

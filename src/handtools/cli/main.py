@@ -95,15 +95,15 @@ def _options(
     """Declare the global options, such as `--version`."""
 
 
-def _failure_and_step(failure: HandtoolsError) -> tuple[str, str]:
+def _failure_and_step(error: HandtoolsError) -> tuple[str, str]:
     """The message for an error and the suggested next step, by the error's type."""
-    if isinstance(failure, ToolError):
-        return failure.message, failure.hint or "`handtools --help` lists the commands."
-    if isinstance(failure, CliCommandError):
-        return str(failure), failure.step
-    if isinstance(failure, UsageError):
-        return str(failure), "Fix that, then run the command again."
-    return str(failure), "`handtools doctor` checks this machine."
+    if isinstance(error, ToolError):
+        return error.message, error.hint or "`handtools --help` lists the commands."
+    if isinstance(error, CliCommandError):
+        return str(error), error.step
+    if isinstance(error, UsageError):
+        return str(error), "Fix that, then run the command again."
+    return str(error), "`handtools doctor` checks this machine."
 
 
 def _let_odd_bytes_through() -> None:

@@ -121,7 +121,7 @@ def serve(
     from handtools.mcp.http_server import HttpConfig, read_grants, serve_http
 
     host, port = _parse_address(http)
-    place = HttpConfig(
+    http_config = HttpConfig(
         host=host,
         port=port,
         names=tuple(allow_host or ()),
@@ -137,7 +137,7 @@ def serve(
         print_json({"url": f"http://{host}:{port}/mcp", "workspaces": len(grants.all), **made_up})
         sys.stdout.flush()
     print_remark(f"Serving {len(grants.all)} workspace(s) on http://{host}:{port}/mcp; Ctrl-C stops.")
-    serve_http(grants, place)
+    serve_http(grants, http_config)
 
 
 def _parse_address(words: str) -> tuple[str, int]:

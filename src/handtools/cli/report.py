@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from handtools.runtime.journal import LoggedCall, RecordedTouch
     from handtools.text.html_report import ReportedCall, ReportedFile, ReportedQuestion
 
-MOST_REPORTED_CALLS = 5_000
-MOST_COMMAND_CHARS = 80
+MAX_REPORTED_CALLS = 5_000
+MAX_COMMAND_CHARS = 80
 OWN_CALLS_LOOKED_AT = 100
 """How many of a session's newest calls are searched for one made by an agent."""
 REFUSED_MATCHES = {"no_match", "many_matches"}
@@ -50,10 +50,8 @@ def report(
     file: Annotated[Path, typer.Option("--file", "-o", help="Output file.")] = Path("report.html"),
     limit: Annotated[
         int,
-        typer.Option(
-            "--limit", "-n", min=1, max=MOST_REPORTED_CALLS, help="Number of calls, newest first."
-        ),
-    ] = MOST_REPORTED_CALLS,
+        typer.Option("--limit", "-n", min=1, max=MAX_REPORTED_CALLS, help="Number of calls, newest first."),
+    ] = MAX_REPORTED_CALLS,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
@@ -88,31 +86,31 @@ def report(
         print_remark(f"{file}: {number_with_noun(len(calls), 'call')}, {size / 1000:,.0f} kB.")
 
 
-def _last_session(record: WorkspaceJournal) -> str | None:
+def _last_session(journal: WorkspaceJournal) -> str | None:
     """The last session with calls by an agent, or the last one at all; None if nothing is recorded."""
-    names = [each.name for each in record.calls.sessions()]
+    names = [each.name for each in journal.calls.sessions()]
     for name in names:
-        calls = record.calls.page(session=name, limit=OWN_CALLS_LOOKED_AT)
+        calls = journal.calls.page(session=name, limit=OWN_CALLS_LOOKED_AT)
         if any(call.agent != PERSON_AGENT_NAME for call in calls):
             return name
     return names[0] if names else None
 
 
-def reported_call(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
+def reported_call(journal: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
     """A recorded call with its diff, result and approval requests, for the report and the live view."""
     from handtools.core.result import result_from_json
     from handtools.text.html_report import ReportedCall
 
-    touches = file_changes_of_call(record, logged.id)
-    recalled = record.calls.recall(logged.id)
+    touches = file_changes_of_call(journal, logged.id)
+    recalled = journal.calls.recall(logged.id)
     result = result_from_json(recalled) if recalled else None
-    changes, gone = net_changes(record, touches)
+    changes, gone = net_changes(journal, touches)
     diff = diff_of_changes(changes, gone)
     details: Any = result.details if result else None
     told = diff_in_details(details) if diff else None
     undone = undone_state(touches)
-    short = record.calls.short(logged.id)
-    undo = record.suggested_command("undo", short) if touches and undone != "yes" else ""
+    short = journal.calls.short(logged.id)
+    undo = journal.suggested_command("undo", short) if touches and undone != "yes" else ""
     return ReportedCall(
         id=short,
         tool=logged.tool,
@@ -134,18 +132,18 @@ def reported_call(record: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCa
         undo_command=undo,
         began=logged.started,
         ended=logged.ended,
-        questions=tuple(_questions(record, logged)),
+        questions=tuple(_questions(journal, logged)),
     )
 
 
-def _questions(record: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[ReportedQuestion]":
+def _questions(journal: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[ReportedQuestion]":
     from handtools.text.html_report import ReportedQuestion
 
-    for question in record.calls.answered_questions(logged.id):
+    for question in journal.calls.answered_questions(logged.id):
         reply = question.reply
         answer = f"allowed {REMEMBERED_WORDS[reply.remember]}" if reply.allow else "denied"
         yield ReportedQuestion(question.title, question.rule, answer, reply.message)
-    waiting = record.calls.suspended(logged.id) if logged.status == "pending" else None
+    waiting = journal.calls.suspended(logged.id) if logged.status == "pending" else None
     if waiting is not None:
         yield ReportedQuestion(waiting.approval.title, waiting.approval.rule, "waiting for approval")
 
@@ -154,9 +152,7 @@ def _subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> str:
     """What the call changed or acted on, preceded by the command if a command changed something."""
     told, command = call_target_summary(logged, touches), logged.args.get("command")
     return (
-        f"{one_line(command, MOST_COMMAND_CHARS)} → {told}"
-        if touches and isinstance(command, str)
-        else told
+        f"{one_line(command, MAX_COMMAND_CHARS)} → {told}" if touches and isinstance(command, str) else told
     )
 
 

@@ -30,7 +30,7 @@ def exit_code(result: "Result[Any]") -> int:
 def print_result(
     result: "Result[Any]",
     call_id: str,
-    record: "WorkspaceJournal",
+    journal: "WorkspaceJournal",
     *,
     as_json: bool,
     streamed: "CommandOutputPrinter | None" = None,
@@ -39,22 +39,22 @@ def print_result(
 
     If output was `streamed`, only the rest of it is printed.
     """
-    short = record.calls.short(call_id)
+    short = journal.calls.short(call_id)
     if as_json:
-        _print_json_result(result, call_id, short, record)
+        _print_json_result(result, call_id, short, journal)
     elif result.status == "pending":
-        _print_pending(result, short, record)
+        _print_pending(result, short, journal)
     elif result.ok:
         print_content(result, streamed)
         if result.changes:
-            print_remark(f"Call {short}. To undo it: {record.suggested_command('undo', short)}")
+            print_remark(f"Call {short}. To undo it: {journal.suggested_command('undo', short)}")
     else:
         fault = result.fault
-        step = f"{record.suggested_command('show', short)} shows the call."
+        step = f"{journal.suggested_command('show', short)} shows the call."
         print_failure(fault.message if fault else result.text, (fault and fault.hint) or step)
         if result.changes:
             print_remark(
-                f"Some changes were applied. To undo them: {record.suggested_command('undo', short)}"
+                f"Some changes were applied. To undo them: {journal.suggested_command('undo', short)}"
             )
 
 
@@ -84,17 +84,21 @@ def diff_in_details(details: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _print_json_result(result: "Result[Any]", call_id: str, short: str, record: "WorkspaceJournal") -> None:
+def _print_json_result(
+    result: "Result[Any]", call_id: str, short: str, journal: "WorkspaceJournal"
+) -> None:
     from handtools.core.result import result_to_json
 
     value: dict[str, Any] = {"call_id": call_id, **result_to_json(result)}
     if result.status == "pending":
-        value["next"] = {word: record.suggested_command(word, short) for word in ("approve", "deny")}
+        value["next"] = {word: journal.suggested_command(word, short) for word in ("approve", "deny")}
     elif result.changes:
-        value["next"] = {"undo": record.suggested_command("undo", short)}
+        value["next"] = {"undo": journal.suggested_command("undo", short)}
     print_json(value)
 
 
-def _print_pending(result: "Result[Any]", short: str, record: "WorkspaceJournal") -> None:
-    step = f"{record.suggested_command('approve', short)}   or   {record.suggested_command('deny', short)}"
+def _print_pending(result: "Result[Any]", short: str, journal: "WorkspaceJournal") -> None:
+    step = (
+        f"{journal.suggested_command('approve', short)}   or   {journal.suggested_command('deny', short)}"
+    )
     print_pending_call(result.text, step)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 REVIEW_SESSION = "review"
 """Session name for the user's rejections, to keep them apart from the agents' sessions."""
-MOST_KEPT_LISTED = 40
+MAX_KEPT_LISTED = 40
 AUTHOR_CHARS = 60
 HELD_DENIAL = "The user reviewed the changes and rejected all of them."
 
@@ -100,7 +100,7 @@ def review(
 class _Chosen:
     """The review's scope: the journal, the starting point, and the paths."""
 
-    record: WorkspaceJournal
+    journal: WorkspaceJournal
     point: ReviewPoint
     within: tuple[str, ...]
     every: bool
@@ -110,11 +110,11 @@ class _Chosen:
         """The changes that calls made."""
         from handtools.runtime.review import ChangeReview
 
-        return ChangeReview(self.record.journal, self.record.files, self.point)
+        return ChangeReview(self.journal.journal, self.journal.files, self.point)
 
     def items(self, reviews: "FileReviews") -> Iterator[list[ReviewItem]]:
         """The items of each file that has any, one file at a time."""
-        folders = [self.record.files.locate(path) for path in self.within]
+        folders = [self.journal.files.locate(path) for path in self.within]
         for path in reviews.paths:
             if folders and not any(_is_within(path, folder) for folder in folders):
                 continue
@@ -127,13 +127,13 @@ class _Chosen:
         """The commands whose changes wait for approval, oldest first."""
         from handtools.runtime.review import HeldReview
 
-        for approval in self.record.calls.waiting():
-            ran = self.record.journal.pending_commands.find(approval.call_id)
-            waiting = self.record.calls.suspended(approval.call_id)
+        for approval in self.journal.calls.waiting():
+            ran = self.journal.journal.pending_commands.find(approval.call_id)
+            waiting = self.journal.calls.suspended(approval.call_id)
             if ran is None or waiting is None or not ran.delta:
                 continue
             if self.point.scope != "session" or waiting.call.session == self.point.name:
-                yield HeldReview(approval.call_id, ran, self.record.files)
+                yield HeldReview(approval.call_id, ran, self.journal.files)
 
     def named(self, names: Sequence[str]) -> Iterator[ReviewItem]:
         """The items named by `FILE`, `FILE:N` or a call id; raises `CliCommandError` if there are none."""
@@ -141,13 +141,15 @@ class _Chosen:
         for name in names:
             found = [*self._of_path(changes, name)] or [*self._of_call(changes, name)]
             if not found:
-                step = f"`{self.record.suggested_command('review', '--list')}` lists the changes to review."
+                step = (
+                    f"`{self.journal.suggested_command('review', '--list')}` lists the changes to review."
+                )
                 raise CliCommandError(f"`{name}` has no changes to review.", step)
             yield from found
 
     def _of_path(self, changes: "ChangeReview", name: str) -> Iterator[ReviewItem]:
         for typed, number in ((name, 0), *_with_number(name)):
-            located = self.record.files.locate(typed)
+            located = self.journal.files.locate(typed)
             paths = [path for path in changes.paths if _is_within(path, located)]
             for path in paths:
                 yield from (i for i in review_items_of_file(changes.file(path)) if number in (0, i.number))
@@ -155,86 +157,86 @@ class _Chosen:
                 return
 
     def _of_call(self, changes: "ChangeReview", name: str) -> Iterator[ReviewItem]:
-        if not self.record.calls.ids_with_prefix(name):
+        if not self.journal.calls.ids_with_prefix(name):
             return
-        call_id = self.record.find_call_id(name)
+        call_id = self.journal.find_call_id(name)
         for items in self.items(changes):
             yield from (item for item in items if item.authors == (call_id,))
 
     def is_accepted(self, item: ReviewItem) -> bool:
         """Whether every part was accepted in an earlier review and has not changed since."""
-        entries = self.record.journal.entries
+        entries = self.journal.journal.entries
         return all(entries.is_hunk_accepted(item.file.path, part.id) for part in item.parts)
 
     def accept(self, item: ReviewItem) -> None:
         """Record that an item was accepted, so that later reviews skip it."""
-        with self.record.journal.together():
+        with self.journal.journal.together():
             for part in item.parts:
-                self.record.journal.entries.accept_hunk(item.file.path, part.id)
+                self.journal.journal.entries.accept_hunk(item.file.path, part.id)
 
     def name_author(self, call_id: str) -> str:
         """Describe a call in one line: tool, id, agent, and the command if it ran one."""
-        logged = self.record.calls.find(call_id)
+        logged = self.journal.calls.find(call_id)
         if logged is None:
             return f"call {call_id}"
         by = f" by {logged.agent}" if logged.agent else ""
         ran = f": {call_target_summary(logged, ())}" if logged.tool == "bash" else ""
-        return table_cell(f"{logged.tool} {self.record.calls.short(call_id)}{by}{ran}", AUTHOR_CHARS)
+        return table_cell(f"{logged.tool} {self.journal.calls.short(call_id)}{by}{ran}", AUTHOR_CHARS)
 
 
-def _point(record: WorkspaceJournal, since: str | None, session: str | None) -> ReviewPoint:
+def _point(journal: WorkspaceJournal, since: str | None, session: str | None) -> ReviewPoint:
     """Resolve the options to a starting point: a session, a call, or the time of a commit."""
     if since is not None and session is not None:
         raise typer.BadParameter("Give --since or --session, not both.")
     if since is None:
-        return ReviewPoint("session", session if session is not None else _last_session(record))
-    if record.calls.ids_with_prefix(since) or record.journal.call_of_change(since):
-        return ReviewPoint("since", record.find_call_id(since))
+        return ReviewPoint("session", session if session is not None else _last_session(journal))
+    if journal.calls.ids_with_prefix(since) or journal.journal.call_of_change(since):
+        return ReviewPoint("since", journal.find_call_id(since))
     from handtools.host.files.git_repository import commit_time
 
-    made = commit_time(record.path, since)
+    made = commit_time(journal.path, since)
     if made is None:
-        step = f"`{record.suggested_command('log')}` lists the calls, `git log` the commits."
+        step = f"`{journal.suggested_command('log')}` lists the calls, `git log` the commits."
         raise CliCommandError(f"`{since}` is neither a recorded call nor a commit.", step)
     return ReviewPoint("time", str(made))
 
 
-def _last_session(record: WorkspaceJournal) -> str:
+def _last_session(journal: WorkspaceJournal) -> str:
     """The session that made the last change, not counting rejections in a review."""
-    newest = record.calls.newest_change()
+    newest = journal.calls.newest_change()
     if newest is not None and newest.session != REVIEW_SESSION:
         return newest.session
-    others = [each.name for each in record.calls.sessions() if each.name != REVIEW_SESSION]
+    others = [each.name for each in journal.calls.sessions() if each.name != REVIEW_SESSION]
     return others[0] if others else ""
 
 
 def _ask(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[ReviewItem], list[ReviewItem]]":
     """Ask about every file; return the decisions on held commands, the kept and the rejected items."""
     held: list[_HeldDecision] = []
-    asked: list[ReviewItem] = []
+    items: list[ReviewItem] = []
     try:
         for review in chosen.held():
             held.append(_HeldDecision(review))
             _ask_about_held(chosen, held[-1])
-        _ask_about_files(chosen, asked)
+        _ask_about_files(chosen, items)
     except ReviewStopped:
         pass
     except KeyboardInterrupt:
         stdout_console().print()
         raise CliCommandError(
             "Stopped; nothing was rejected.",
-            f"`{chosen.record.suggested_command('review')}` starts over.",
+            f"`{chosen.journal.suggested_command('review')}` starts over.",
         ) from None
     else:
-        if not asked and not held:
+        if not items and not held:
             _say_nothing(chosen)
-    left = sum(item.decision is None for item in asked)
+    left = sum(item.decision is None for item in items)
     if left:
         print_remark(f"{number_with_noun(left, 'change')} left undecided.")
-    return held, [i for i in asked if i.decision == "accept"], [i for i in asked if i.decision == "reject"]
+    return held, [i for i in items if i.decision == "accept"], [i for i in items if i.decision == "reject"]
 
 
-def _ask_about_files(chosen: _Chosen, asked: list[ReviewItem]) -> None:
+def _ask_about_files(chosen: _Chosen, review_items: list[ReviewItem]) -> None:
     """Ask about the changed files; the items are added to `asked` even if the user quits."""
     questions = ReviewQuestions(chosen.name_author, _edit_in_editor)
     changes = chosen.changes
@@ -248,7 +250,7 @@ def _ask_about_files(chosen: _Chosen, asked: list[ReviewItem]) -> None:
         try:
             questions.ask(items, path + where)
         finally:
-            asked += questions.items
+            review_items += questions.items
 
 
 def _say_nothing(chosen: _Chosen) -> None:
@@ -258,7 +260,7 @@ def _say_nothing(chosen: _Chosen) -> None:
     ]
     print_remark(f"No changes{of} to review." if name or scope != "session" else "No change is recorded.")
     if not chosen.every:
-        print_remark(f"To include accepted changes: {chosen.record.suggested_command('review', '--all')}")
+        print_remark(f"To include accepted changes: {chosen.journal.suggested_command('review', '--all')}")
 
 
 def _edit_in_editor(text: str) -> str | None:
@@ -324,8 +326,10 @@ def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem],
         box = toolbox.toolbox
         # Restore the exact earlier lines, so don't run formatters on them.
         unformatted = replace(box.workspace, formatters=NoFormatters())
-        person = Toolbox([reject.review], workspace=unformatted, policy=box.policy, approver=approve_all)
-        result = BlockingToolbox(person).call(call)
+        person_toolbox = Toolbox(
+            [reject.review], workspace=unformatted, policy=box.policy, approver=approve_all
+        )
+        result = BlockingToolbox(person_toolbox).call(call)
         kept = result.details.kept if result.ok else []
         if as_json or not result.ok:
             print_result(result, call.id, record, as_json=as_json)
@@ -343,18 +347,18 @@ def _decided(items: Sequence[ReviewItem]) -> tuple[dict[str, list[str]], dict[st
     return {path: list(dict.fromkeys(ids)) for path, ids in parts.items()}, edited
 
 
-def _print_taken_back(result: "Result[Any]", record: WorkspaceJournal, call_id: str) -> None:
+def _print_taken_back(result: "Result[Any]", journal: WorkspaceJournal, call_id: str) -> None:
     from rich.text import Text
 
     from handtools.cli.undo import print_touched
 
     console = stdout_console()
     print_touched(result.changes.touched if result.changes else ())
-    for kept in result.details.kept[:MOST_KEPT_LISTED]:
+    for kept in result.details.kept[:MAX_KEPT_LISTED]:
         told = with_visible_characters(f"{kept.path}: {kept.reason}")
         console.print(Text.assemble(("kept     ", "yellow"), told), soft_wrap=True)
     if result.changes:
-        print_remark(f"To undo this: {record.suggested_command('undo', record.calls.short(call_id))}")
+        print_remark(f"To undo this: {journal.suggested_command('undo', journal.calls.short(call_id))}")
 
 
 @dataclass(slots=True)
@@ -386,26 +390,26 @@ def _ask_about_held(chosen: _Chosen, held: _HeldDecision) -> None:
     held.complete = True
 
 
-def _settle_held(workspace: Path, decided: _HeldDecision) -> None:
+def _settle_held(workspace: Path, decision: _HeldDecision) -> None:
     """Answer a command's approval request: apply all of its changes, none, or the kept ones."""
     from handtools.core.approval import Reply
 
-    call_id, rejected = decided.review.call_id, decided.rejected
+    call_id, rejected = decision.review.call_id, decision.rejected
     with open_toolbox_at(workspace, plugins=True, yes=True) as (toolbox, record):
         short = record.calls.short(call_id)
         waiting = record.calls.suspended(call_id)
-        if waiting is None or not decided.decided:
+        if waiting is None or not decision.decided:
             print_remark(
                 f"Call {short} is still waiting for approval: {record.suggested_command('approve', short)}"
             )
             return
         mark = waiting.approval.fingerprint
-        if rejected and len(rejected) == len(decided.items) and not _decided(rejected)[1]:
+        if rejected and len(rejected) == len(decision.items) and not _decided(rejected)[1]:
             toolbox.resume(call_id, Reply(allow=False, message=HELD_DENIAL, fingerprint=mark))
             print_remark(f"Denied call {short}; nothing was changed.")
             return
         if rejected:
-            record.journal.pending_commands.keep(call_id, decided.review.without(*_decided(rejected)))
+            record.journal.pending_commands.keep(call_id, decision.review.without(*_decided(rejected)))
         result = toolbox.resume(call_id, Reply(allow=True, fingerprint=mark))
         print_result(result, call_id, record, as_json=False)
 

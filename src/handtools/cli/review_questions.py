@@ -36,7 +36,7 @@ KEYS = {
     "p": "show all of it",
     "?": "show this help",
 }
-MOST_ROW_CHARS = 400
+MAX_ROW_CHARS = 400
 """Longest diff line to show in full, in characters; longer ones are clipped with a count."""
 PIPE_ROWS = 400
 """Maximum lines of a part to print into a pipe; on a terminal, the screen height limits it."""
@@ -99,7 +99,7 @@ class ReviewQuestions:
     name_author: Callable[[str], str]
     edit_text: Callable[[str], str | None]
     question: str = "Keep this change"
-    calls: dict[str, Decision] = field(default_factory=dict)
+    decisions: dict[str, Decision] = field(default_factory=dict)
     """Decisions on whole calls, by call id."""
     console: "Console" = field(default_factory=stdout_console)
     items: list[ReviewItem] = field(default_factory=list)
@@ -201,7 +201,7 @@ class ReviewQuestions:
         if len(authors) != 1:
             self.console.print("Several calls made this change; decide on it separately.")
             return None
-        self.calls[authors[0]] = "accept" if keep else "reject"
+        self.decisions[authors[0]] = "accept" if keep else "reject"
         if not self._say(self.items[self.at], keep=keep):
             return None
         for item in self.items:
@@ -210,7 +210,7 @@ class ReviewQuestions:
 
     def _decide_by_call(self, item: ReviewItem) -> None:
         """Apply the decision on the call that made an item, unless several calls made it."""
-        said = self.calls.get(item.authors[0]) if len(item.authors) == 1 else None
+        said = self.decisions.get(item.authors[0]) if len(item.authors) == 1 else None
         if item.decision is None and said is not None and not (said == "reject" and item.refusal):
             item.decision = said
 
@@ -331,6 +331,6 @@ def _print_rows(console: "Console", text: str, most: int | None) -> None:
 
 
 def _cut_row(row: str) -> str:
-    if len(row) <= MOST_ROW_CHARS:
+    if len(row) <= MAX_ROW_CHARS:
         return row
-    return f"{row[:MOST_ROW_CHARS]} … {len(row) - MOST_ROW_CHARS:,} more characters"
+    return f"{row[:MAX_ROW_CHARS]} … {len(row) - MAX_ROW_CHARS:,} more characters"

@@ -88,7 +88,7 @@ def _print_arguments(args: Mapping[str, Any]) -> None:
         print_text("\n".join([f"  {name}:", *kept]))
 
 
-def _print_result(record: WorkspaceJournal, result: "Result[Any]", diff: str) -> None:
+def _print_result(journal: WorkspaceJournal, result: "Result[Any]", diff: str) -> None:
     # The full diff is printed once, below.
     text = (
         result.text.replace(diff_in_details(result.details) or "\0", "").rstrip("\n")
@@ -101,7 +101,7 @@ def _print_result(record: WorkspaceJournal, result: "Result[Any]", diff: str) ->
         print_approval(
             stdout_console(),
             result.request,
-            record.suggested_command("show", result.request.call_id, "--json"),
+            journal.suggested_command("show", result.request.call_id, "--json"),
         )
     if diff:
         _print_heading("changes")
@@ -109,13 +109,13 @@ def _print_result(record: WorkspaceJournal, result: "Result[Any]", diff: str) ->
 
 
 def _print_steps(
-    record: WorkspaceJournal, short: str, status: str, touches: Sequence["RecordedTouch"]
+    journal: WorkspaceJournal, short: str, status: str, touches: Sequence["RecordedTouch"]
 ) -> None:
     words = ["approve", "deny"] if status == "pending" else []
     if touches:
         words = ["redo" if undone_state(touches) == "yes" else "undo"]
     if words:
-        print_remark("", "Next: " + "   ".join(record.suggested_command(word, short) for word in words))
+        print_remark("", "Next: " + "   ".join(journal.suggested_command(word, short) for word in words))
 
 
 def _print_heading(name: str) -> None:

@@ -58,13 +58,13 @@ def _skills_with_problems(workspace: Path, near: str) -> list[tuple["Skill", lis
     ]
 
 
-def _covered_problem(by: "Skill") -> str:
-    return f"Hidden by {by.location}, which has the same name and is nearer."
+def _covered_problem(skill: "Skill") -> str:
+    return f"Hidden by {skill.location}, which has the same name and is nearer."
 
 
-def _print_skills(found: list[tuple["Skill", list[str]]]) -> None:
+def _print_skills(skills: list[tuple["Skill", list[str]]]) -> None:
     rows = make_plain_table("SKILL", "FROM", "WHERE", "DESCRIPTION")
-    for skill, _ in found:
+    for skill, _ in skills:
         path = skill.folder if skill.origin == "workspace" else skill.location.removeprefix("file://")
         rows.add_row(
             table_cell(skill.name),
@@ -73,7 +73,7 @@ def _print_skills(found: list[tuple["Skill", list[str]]]) -> None:
             table_cell(skill.description, 80),
         )
     stdout_console().print(rows)
-    for skill, problems in found:
+    for skill, problems in skills:
         if problems:
             stdout_console().print(
                 f"\n{with_visible_characters(skill.name)}  {with_visible_characters(skill.location)}",

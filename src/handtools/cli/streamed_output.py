@@ -13,7 +13,7 @@ from handtools.text.terminal_emulator import decode_output, plain_output
 
 STREAMED_TOOLS = ("bash",)
 OUTPUT_READ_CHUNK_BYTES = 1 << 20
-MOST_STREAMED_BYTES = 64 << 20
+MAX_STREAMED_BYTES = 64 << 20
 """Maximum number of bytes to stream; beyond it, the result shows the end and where the full output is."""
 CONTINUATION_MATCH_BYTES = 200
 """How many bytes must match for new output to count as the continuation of the printed output."""
@@ -27,8 +27,8 @@ class CommandOutputPrinter:
     can't be matched reliably is printed at the end, from the result.
     """
 
-    def __init__(self, outputs: Store, write: Callable[[str], None]) -> None:
-        self._outputs = outputs
+    def __init__(self, output_store: Store, write: Callable[[str], None]) -> None:
+        self._output_store = output_store
         self._write = write
         self._printed = ""
         """Everything printed so far while the output is short; later, only its last part."""
@@ -58,7 +58,7 @@ class CommandOutputPrinter:
             known = self._printed.rstrip("\n") + "\n"
             return result.text.removeprefix(known)
         path, size = getattr(result.details, "output_path", ""), getattr(result.details, "output_bytes", 0)
-        if not path or size > MOST_STREAMED_BYTES:
+        if not path or size > MAX_STREAMED_BYTES:
             return result.text
         self._print_stored(path, size)
         left = plain_output(decode_output(self._stored(path, self._offset)))
@@ -68,15 +68,15 @@ class CommandOutputPrinter:
             return result.text
         return "\n".join(part for part in (left.rstrip("\n"), ending.lstrip("\n")) if part)
 
-    def _print_short(self, event: Progressed) -> None:
-        lines = _whole_lines(event.text)
-        if not event.clipped:
+    def _print_short(self, progress: Progressed) -> None:
+        lines = _whole_lines(progress.text)
+        if not progress.clipped:
             if lines.startswith(self._printed):
                 self._print(lines.removeprefix(self._printed))
             return
         # The event has only the end of the output: find the new part by byte counts, and check the overlap.
         known, tail = self._printed.encode(), lines.encode()
-        new = event.bytes - len(event.text[len(lines) :].encode()) - len(known)
+        new = progress.bytes - len(progress.text[len(lines) :].encode()) - len(known)
         context = min(CONTINUATION_MATCH_BYTES, len(known))
         if 0 < new <= len(tail) - context and tail[: len(tail) - new].endswith(
             known[len(known) - context :]
@@ -86,7 +86,7 @@ class CommandOutputPrinter:
     def _print_stored(self, path: str, size: int) -> None:
         if self._offset is None and not self._begin_stored(path):
             return
-        while self._offset is not None and self._offset < min(size, MOST_STREAMED_BYTES):
+        while self._offset is not None and self._offset < min(size, MAX_STREAMED_BYTES):
             data = self._stored(path, self._offset)
             whole = data[: data.rfind(b"\n") + 1]
             if not whole:
@@ -108,7 +108,7 @@ class CommandOutputPrinter:
 
     def _stored(self, path: str, start: int) -> bytes:
         try:
-            return self._outputs.part(path.removeprefix(OUTPUT_SCHEME), start, OUTPUT_READ_CHUNK_BYTES)
+            return self._output_store.part(path.removeprefix(OUTPUT_SCHEME), start, OUTPUT_READ_CHUNK_BYTES)
         except (KeyError, ToolError):
             return b""
 

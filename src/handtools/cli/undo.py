@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NEWEST_KEYWORD = "last"
 UNDO_VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
 
-MOST_UNDONE_PATHS_LISTED = 40
+MAX_UNDONE_PATHS_LISTED = 40
 """If more paths changed, an undo prints only the number of paths in each folder."""
 
 CallIdArgument = Annotated[
@@ -104,8 +104,8 @@ def undo(
     """
     if version is not None and path is None:
         raise typer.BadParameter("Only valid with --path.", param_hint="--version")
-    given = UndoCommandArguments(call_id, turn, session, path)
-    _revert(workspace, "undo", given, version, merge=merge, dry_run=dry_run, as_json=as_json)
+    arguments = UndoCommandArguments(call_id, turn, session, path)
+    _revert(workspace, "undo", arguments, version, merge=merge, dry_run=dry_run, as_json=as_json)
 
 
 def redo(
@@ -122,14 +122,14 @@ def redo(
 
     Example: handtools redo --session last
     """
-    given = UndoCommandArguments(call_id, turn, session, path)
-    _revert(workspace, "redo", given, None, merge=merge, as_json=as_json)
+    arguments = UndoCommandArguments(call_id, turn, session, path)
+    _revert(workspace, "redo", arguments, None, merge=merge, as_json=as_json)
 
 
 def _revert(
     workspace: Path,
     action: str,
-    given: UndoCommandArguments,
+    arguments: UndoCommandArguments,
     version: int | None,
     *,
     merge: bool,
@@ -140,7 +140,7 @@ def _revert(
 
     # Approve the call: the user who would be asked has typed this command.
     with open_toolbox_at(workspace, yes=True) as (toolbox, record):
-        words = _undo_target(record, action, given)
+        words = _undo_target(record, action, arguments)
         args = {
             "action": action,
             "scope": words.scope,
@@ -163,75 +163,75 @@ def _revert(
     raise typer.Exit(EXIT_FAILED if kept else exit_code(result))
 
 
-def _undo_target(record: WorkspaceJournal, action: str, given: UndoCommandArguments) -> UndoTarget:
+def _undo_target(journal: WorkspaceJournal, action: str, arguments: UndoCommandArguments) -> UndoTarget:
     """Turn the given options into one undo target; without options, the call that made the newest change.
 
     Raises `BadParameter` if several are given, `CliCommandError` if there is nothing to undo.
     """
-    name, turn, session, path = given
+    name, turn, session, path = arguments
     if sum(word is not None for word in (name, turn or session, path)) > 1:
         raise typer.BadParameter("Give only one of ID, --turn, --session and --path.")
     if path is not None:
         return UndoTarget("path", path, ("--path", path))
     if name is not None:
-        call_id = _call_named(record, action, name)
-        return UndoTarget("call", call_id, (record.calls.short(call_id),))
-    newest = record.calls.newest_change() if action == "undo" else record.calls.newest_undone()
+        call_id = _call_named(journal, action, name)
+        return UndoTarget("call", call_id, (journal.calls.short(call_id),))
+    newest = journal.calls.newest_change() if action == "undo" else journal.calls.newest_undone()
     if turn is None and session not in {None, NEWEST_KEYWORD}:
         return UndoTarget("session", str(session), ("--session", str(session)))
     if newest is None:
-        step = f"`{record.suggested_command('log')}` lists the calls."
+        step = f"`{journal.suggested_command('log')}` lists the calls."
         raise CliCommandError(f"There is no change to {action}.", step)
-    return _newest_target(record, newest, turn, session)
+    return _newest_target(journal, newest, turn, session)
 
 
 def _newest_target(
-    record: WorkspaceJournal, newest: "ChangeAuthor", turn: str | None, session: str | None
+    journal: WorkspaceJournal, author: "ChangeAuthor", turn: str | None, session: str | None
 ) -> UndoTarget:
     """The undo target for the newest change: its turn or session if requested, otherwise its call."""
-    within = newest.session if session in {None, NEWEST_KEYWORD} else str(session)
+    within = author.session if session in {None, NEWEST_KEYWORD} else str(session)
     if turn is not None:
-        turn = newest.turn if turn == NEWEST_KEYWORD else turn
+        turn = author.turn if turn == NEWEST_KEYWORD else turn
         return UndoTarget("turn", f"{within}/{turn}", ("--turn", turn, "--session", within))
     if session is not None:
         return UndoTarget("session", within, ("--session", within))
-    return UndoTarget("call", newest.call_id, (record.calls.short(newest.call_id),))
+    return UndoTarget("call", author.call_id, (journal.calls.short(author.call_id),))
 
 
-def _call_named(record: WorkspaceJournal, action: str, name: str) -> str:
+def _call_named(journal: WorkspaceJournal, action: str, name: str) -> str:
     try:
-        return record.find_call_id(name)
+        return journal.find_call_id(name)
     except CliCommandError as unknown:
-        if record.calls.ids_with_prefix(name):
+        if journal.calls.ids_with_prefix(name):
             raise
-        step = f"{unknown.step} For a file: `{record.suggested_command(action, '--path', name)}`."
+        step = f"{unknown.step} For a file: `{journal.suggested_command(action, '--path', name)}`."
         raise CliCommandError(str(unknown), step) from None
 
 
 def _print_undone(
-    result: "Result[Any]", record: WorkspaceJournal, action: str, words: UndoTarget, *, versioned: bool
+    result: "Result[Any]", journal: WorkspaceJournal, action: str, target: UndoTarget, *, versioned: bool
 ) -> None:
     from rich.text import Text
 
     print_touched(result.changes.touched if result.changes else ())
     conflicts = result.details.conflicts
-    for kept in conflicts[:MOST_UNDONE_PATHS_LISTED]:
+    for kept in conflicts[:MAX_UNDONE_PATHS_LISTED]:
         told = with_visible_characters(f"{kept.path}: {kept.reason}")
         stdout_console().print(Text.assemble(("kept     ", "yellow"), told), soft_wrap=True)
-    if len(conflicts) > MOST_UNDONE_PATHS_LISTED:
+    if len(conflicts) > MAX_UNDONE_PATHS_LISTED:
         stdout_console().print(
-            f"kept     {len(conflicts) - MOST_UNDONE_PATHS_LISTED:,} more; --json lists them all"
+            f"kept     {len(conflicts) - MAX_UNDONE_PATHS_LISTED:,} more; --json lists them all"
         )
     if not (result.details.restored or conflicts):
         print_remark("Everything is already in that state; nothing was written.")
     if any(kept.mergeable for kept in conflicts):
-        print_remark(f"To merge instead: {record.suggested_command(action, *words.typed, '--merge')}")
+        print_remark(f"To merge instead: {journal.suggested_command(action, *target.typed, '--merge')}")
     elif conflicts:
-        print_remark(f"To see earlier versions: {record.suggested_command('versions', conflicts[0].path)}")
+        print_remark(f"To see earlier versions: {journal.suggested_command('versions', conflicts[0].path)}")
     if result.details.restored:
         # Restoring a version is recorded as a change, so undo reverts it.
         other = "undo" if versioned or action == "redo" else "redo"
-        print_remark(f"To {other} this: {record.suggested_command(other, *words.typed)}")
+        print_remark(f"To {other} this: {journal.suggested_command(other, *target.typed)}")
 
 
 def print_touched(touched: "Sequence[TouchedPath]") -> None:
@@ -239,22 +239,22 @@ def print_touched(touched: "Sequence[TouchedPath]") -> None:
     from rich.text import Text
 
     done = [ChangedFile(UNDO_VERBS[each.action], each.path) for each in touched]
-    for verb, path in done if len(done) <= MOST_UNDONE_PATHS_LISTED else ():
+    for verb, path in done if len(done) <= MAX_UNDONE_PATHS_LISTED else ():
         stdout_console().print(
             Text.assemble((f"{verb:<9}", "green"), with_visible_characters(path)), soft_wrap=True
         )
-    if len(done) > MOST_UNDONE_PATHS_LISTED:
+    if len(done) > MAX_UNDONE_PATHS_LISTED:
         told = with_visible_characters(changed_files_text(done))
         stdout_console().print(f"{len(done):,} paths: {told}", soft_wrap=True)
 
 
 def _print_plain(
-    result: "Result[Any]", call_id: str, record: WorkspaceJournal, words: UndoTarget, *, as_json: bool
+    result: "Result[Any]", call_id: str, journal: WorkspaceJournal, target: UndoTarget, *, as_json: bool
 ) -> None:
     from handtools.core.result import result_to_json
 
     if not as_json:
-        print_result(result, call_id, record, as_json=False)
+        print_result(result, call_id, journal, as_json=False)
         return
-    about = {"call_id": call_id, "scope": words.scope, "name": words.name}
+    about = {"call_id": call_id, "scope": target.scope, "name": target.name}
     print_json(about | result_to_json(result))

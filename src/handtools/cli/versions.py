@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FORGET_SEARCH_FILE_BYTES = 8 << 20
 """Largest file, in bytes, whose current lines `forget` searches for in recorded outputs."""
-MOST_FORGOTTEN_CALLS_LISTED = 10
+MAX_FORGOTTEN_CALLS_LISTED = 10
 PathArgument = Annotated[
     str,
     typer.Argument(
@@ -90,10 +90,10 @@ def forget(
         if not yes and not _confirm_forget(located):
             step = f"To delete them: {record.suggested_command('forget', path, '--yes')}"
             raise CliCommandError(f"No versions of {located} were deleted.", step)
-        outputs = FolderBlobStore(Path(record.journal.path).parent / "outputs")
+        output_blobs = FolderBlobStore(Path(record.journal.path).parent / "outputs")
         with shown_when_slow("Deleting"):
             gone = record.journal.retention.forget(
-                located, now=_present_bytes(record, located), outputs=outputs
+                located, now=_present_bytes(record, located), output_store=output_blobs
             )
         forgotten = gone.versions > 0 or bool(gone.calls)
         if as_json:
@@ -106,37 +106,37 @@ def forget(
             _print_forgotten(record, gone)
 
 
-def _present_bytes(record: WorkspaceJournal, path: str) -> bytes:
+def _present_bytes(journal: WorkspaceJournal, path: str) -> bytes:
     """The file's current content, whose lines `forget` searches for in recorded outputs.
 
     Empty if the file is missing or too large.
     """
-    facts = record.files.facts(path)
+    facts = journal.files.facts(path)
     if facts is None or facts.kind != "file" or facts.bytes > FORGET_SEARCH_FILE_BYTES:
         return b""
-    return record.files.read(path)
+    return journal.files.read(path)
 
 
-def _print_forgotten(record: WorkspaceJournal, gone: "ForgottenPath") -> None:
+def _print_forgotten(journal: WorkspaceJournal, forgotten: "ForgottenPath") -> None:
     """Print which calls `forget` emptied, and where copies of the content may remain."""
-    if gone.calls:
+    if forgotten.calls:
         listed = ", ".join(
-            record.calls.short(call_id) for call_id in gone.calls[:MOST_FORGOTTEN_CALLS_LISTED]
+            journal.calls.short(call_id) for call_id in forgotten.calls[:MAX_FORGOTTEN_CALLS_LISTED]
         )
         more = (
-            f" and {len(gone.calls) - MOST_FORGOTTEN_CALLS_LISTED} more"
-            if len(gone.calls) > MOST_FORGOTTEN_CALLS_LISTED
+            f" and {len(forgotten.calls) - MAX_FORGOTTEN_CALLS_LISTED} more"
+            if len(forgotten.calls) > MAX_FORGOTTEN_CALLS_LISTED
             else ""
         )
         print_remark(
-            f"Emptied {number_with_noun(len(gone.calls), 'call')} that contained it: {listed}{more}."
+            f"Emptied {number_with_noun(len(forgotten.calls), 'call')} that contained it: {listed}{more}."
         )
-    if gone.copies:
+    if forgotten.copies:
         print_remark(
-            f"The same bytes are recorded for {', '.join(gone.copies[:MOST_FORGOTTEN_CALLS_LISTED])}:"
+            f"The same bytes are recorded for {', '.join(forgotten.copies[:MAX_FORGOTTEN_CALLS_LISTED])}:"
             " forget those as well."
         )
-    if gone.sampled:
+    if forgotten.sampled:
         print_remark(
             "The file is long, so only some of its lines were searched for in the output of calls."
         )

@@ -51,12 +51,12 @@ def view(
     listening = _listen(address, port)
     host = "{}:{}".format(*listening.getsockname())
     opened = open_local_journal(workspace)
-    record = WorkspaceJournal(workspace, opened.journal, opened.files)
+    journal = WorkspaceJournal(workspace, opened.journal, opened.files)
     feed = SessionFeed(workspace)
     folder = workspace.resolve().name
     title = f"Session {session} in {folder}" if session else f"Calls in {folder}"
     token = new_token()
-    server = ViewServer(feed, record, title, host, token, session)
+    server = ViewServer(feed, journal, title, host, token, session)
     link = f"http://{host}/?token={token}"
     try:
         if as_json:

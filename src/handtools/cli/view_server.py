@@ -77,7 +77,7 @@ class ViewServer:
     """
 
     feed: SessionFeed
-    record: WorkspaceJournal
+    journal: WorkspaceJournal
     title: str
     host: str
     """The address and port that it listens on; requests with another Host header are refused."""
@@ -148,8 +148,8 @@ class ViewServer:
         cursor = self.feed.cursor()
         news = self.feed.news(cursor)
         before = _number(query.get("before", ""))
-        page = self.record.calls.page(session=self.session, before=before, limit=CALLS_PER_PAGE)
-        running = [self._running(shown) for shown in news.running if self._is_shown(shown.session)]
+        page = self.journal.calls.page(session=self.session, before=before, limit=CALLS_PER_PAGE)
+        running = [self._running(shown) for shown in news.running_calls if self._is_shown(shown.session)]
         ids = {live.id for live in running}
         calls = [self._live_call(logged) for logged in page if logged.id not in ids]
         where = [
@@ -169,7 +169,7 @@ class ViewServer:
         return self.session is None or session == self.session
 
     def _live_call(self, logged: "LoggedCall") -> LiveCall:
-        call = reported_call(self.record, logged)
+        call = reported_call(self.journal, logged)
         # No buttons on an undo call: it is reversed by redo on the call that it undid.
         is_change = logged.tool != "undo" or "version" in logged.args
         actions = [("undo", is_change and call.undo_command), ("redo", is_change and call.undone)]
@@ -227,9 +227,9 @@ class ViewServer:
         self.feed.attend()
         news = self.feed.news(cursor)
         ended = [shown.id for shown in reversed(news.calls) if self._is_shown(shown.session)]
-        found = {each.id: each for each in self.record.calls.listed(ended)}
+        found = {each.id: each for each in self.journal.calls.listed(ended)}
         lives = [self._live_call(found[each]) for each in ended if each in found]
-        lives += [self._running(shown) for shown in news.running if self._is_shown(shown.session)]
+        lives += [self._running(shown) for shown in news.running_calls if self._is_shown(shown.session)]
         calls: list[tuple[str, str]] = []
         for live in lives:
             item = live_call_item(live)
@@ -302,10 +302,10 @@ def _outcome_text(outcome: AnswerOutcome) -> str:
     return f"You {said} the call. {told}"
 
 
-def _live_question(asked: PendingApproval) -> LiveQuestion:
-    approval = asked.approval
-    who = [asked.tool, f"session {asked.session}" if asked.session else "", asked.agent]
-    waits = "the agent is waiting" if asked.is_awaited else ""
+def _live_question(pending: PendingApproval) -> LiveQuestion:
+    approval = pending.approval
+    who = [pending.tool, f"session {pending.session}" if pending.session else "", pending.agent]
+    waits = "the agent is waiting" if pending.is_awaited else ""
     return LiveQuestion(
         call_id=approval.call_id,
         fingerprint=approval.fingerprint,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from handtools.core.commands import CommandLimits
 from handtools.core.effects import EffectKind
-from handtools.host.commands.local_commands import MOST_COMMAND_PROCESSES
+from handtools.host.commands.local_commands import MAX_COMMAND_PROCESSES
 from handtools.host.files.config_files import (
     config_file,
     policy_file,
@@ -154,33 +154,35 @@ def person_configuration(sources: Sequence[ConfigSource]) -> Configuration:
     )
 
 
-def policy_of(values: "ConfigFile") -> Policy:
+def policy_of(config_file: "ConfigFile") -> Policy:
     """The policy that a file describes; its rules are added to the built-in ones."""
-    defaults: dict[EffectKind, Verdict] = values.defaults.model_dump(exclude_none=True)  # type: ignore[assignment]
+    defaults: dict[EffectKind, Verdict] = config_file.defaults.model_dump(exclude_none=True)  # type: ignore[assignment]
     return Policy(
-        tools=values.tools,
-        allow=None if values.allow is None else tuple(values.allow),
-        block=tuple(values.block),
-        excluded=tuple(values.excluded),
-        hosts=tuple(values.hosts),
-        ports=tuple(map(str, values.ports)),
-        unattended=values.unattended,
+        tools=config_file.tools,
+        allow=None if config_file.allow is None else tuple(config_file.allow),
+        block=tuple(config_file.block),
+        excluded=tuple(config_file.excluded),
+        hosts=tuple(config_file.hosts),
+        ports=tuple(map(str, config_file.ports)),
+        unattended=config_file.unattended,
         defaults=defaults,
-    ).with_rules([table.rule() for table in values.rule])
+    ).with_rules([table.rule() for table in config_file.rule])
 
 
-def _settings_of(values: "ConfigFile") -> Settings:
+def _settings_of(config_file: "ConfigFile") -> Settings:
     return Settings(
-        runner=values.runner,
-        readable=tuple(values.readable),
-        path=tuple(values.path),
-        environment=tuple(values.environment),
-        proxy=values.proxy,
-        formatters=None if values.formatters is None else tuple(values.formatters),
-        servers=None if values.servers is None else tuple(values.servers),
-        limits=_limits_of(values.limits),
+        runner=config_file.runner,
+        readable=tuple(config_file.readable),
+        path=tuple(config_file.path),
+        environment=tuple(config_file.environment),
+        proxy=config_file.proxy,
+        formatters=None if config_file.formatters is None else tuple(config_file.formatters),
+        servers=None if config_file.servers is None else tuple(config_file.servers),
+        limits=_limits_of(config_file.limits),
         notify=Notify(
-            desktop=values.notify.desktop, bell=values.notify.bell, command=tuple(values.notify.command)
+            desktop=config_file.notify.desktop,
+            bell=config_file.notify.bell,
+            command=tuple(config_file.notify.command),
         ),
     )
 
@@ -201,7 +203,7 @@ def _limits_of(table: "LimitsTable") -> CommandLimits:
 
 
 def tightened_configuration(
-    found: Configuration, text: str, file: Path, *, folder: str = ""
+    configuration: Configuration, text: str, file: Path, *, folder: str = ""
 ) -> Configuration:
     """Tighten a configuration by the text of a project's file; ignored keys are listed in its source.
 
@@ -213,8 +215,8 @@ def tightened_configuration(
     values, said = parse_config_file(text, str(file), unread=PERSONAL_KEYS, table=table)
     ignored = {key: f"`{key}` belongs in your own configuration." for key in PERSONAL_KEYS if key in said}
     rules = [table.rule() for table in values.rule]
-    tightened = tightened_policy(found.policy, policy_of(values), rules, said=said, folder=folder)
-    settings = found.settings
+    tightened = tightened_policy(configuration.policy, policy_of(values), rules, said=said, folder=folder)
+    settings = configuration.settings
     limits = _tightened_limits(settings.limits, _limits_of(values.limits), ignored)
     formatters = _fewer(settings.formatters, values.formatters, "formatters", ignored)
     servers = _fewer(settings.servers, values.servers, "servers", ignored)
@@ -229,10 +231,10 @@ def tightened_configuration(
         ignored=ignored | dict(tightened.ignored),
     )
     return replace(
-        found,
+        configuration,
         policy=tightened.policy,
         settings=replace(settings, limits=limits, formatters=formatters, servers=servers),
-        sources=(*found.sources, source),
+        sources=(*configuration.sources, source),
     )
 
 
@@ -248,20 +250,20 @@ def _fewer(
 
 
 def _tightened_limits(
-    limits: CommandLimits, project: CommandLimits, ignored: dict[str, str]
+    limits: CommandLimits, project_limits: CommandLimits, ignored: dict[str, str]
 ) -> CommandLimits:
     """The limits, lowered to the project's limits that are below the user's or the defaults."""
     usual = allowance_with_default_limits(
         replace(
             UNLIMITED_ALLOWANCE,
             memory_bytes=default_memory_bytes(),
-            processes=MOST_COMMAND_PROCESSES,
+            processes=MAX_COMMAND_PROCESSES,
             open_files=DEFAULT_OPEN_FILES,
         )
     )
     lower: dict[str, Any] = {}
     for key, name in COMMAND_LIMIT_KEYS.items():
-        value, most = getattr(project, name), getattr(limits, name) or getattr(usual, name)
+        value, most = getattr(project_limits, name), getattr(limits, name) or getattr(usual, name)
         if value is None or value == inf:
             continue
         lower[name] = min(value, most)

@@ -52,9 +52,9 @@ class SettingInForce:
     """Places in a project's file where the key is ignored, each with the reason."""
 
 
-def settings_in_force(found: Configuration) -> list[SettingInForce]:
+def settings_in_force(configuration: Configuration) -> list[SettingInForce]:
     """Every configuration key except the keys inside rules, in the schema's order."""
-    lines = {id(source): toml_key_lines(source.text) for source in found.sources}
+    lines = {id(source): toml_key_lines(source.text) for source in configuration.sources}
 
     def origin(source: ConfigSource, path: KeyPath) -> Origin:
         whole: KeyPath = (*source.table, *path)
@@ -70,18 +70,20 @@ def settings_in_force(found: Configuration) -> list[SettingInForce]:
             continue
         path = tuple(key.name.split("."))
         heard = [
-            source for source in found.sources if _sets(source, path) and key.name not in source.ignored
+            source
+            for source in configuration.sources
+            if _sets(source, path) and key.name not in source.ignored
         ]
         if key.name not in LISTED_KEYS:
             heard = heard[-1:]
         ignored = tuple(
             (origin(source, _as_path(name)), sentence)
-            for source in found.sources
+            for source in configuration.sources
             for name, sentence in source.ignored.items()
             if name == key.name or (key.name in LISTED_KEYS and name.startswith(f"{key.name}."))
         )
         variable = key.facts.variable if os.environ.get(key.facts.variable or "\0") else ""
-        value = _value(found, key.name) if heard else None
+        value = _value(configuration, key.name) if heard else None
         origins = tuple(origin(source, path) for source in heard)
         rows.append(SettingInForce(key, value, origins, variable, ignored))
     return rows
@@ -98,13 +100,13 @@ def _as_path(name: str) -> KeyPath:
     return tuple(int(part) if part.isdigit() else part for part in name.split("."))
 
 
-def _value(found: Configuration, name: str) -> Any:
+def _value(configuration: Configuration, name: str) -> Any:
     """The value in force, as it would be written in a file."""
-    policy, settings = found.policy, found.settings
+    policy, settings = configuration.policy, configuration.settings
     first, _, rest = name.partition(".")
     match first:
         case "preset":
-            return found.preset
+            return configuration.preset
         case "limits":
             amount = getattr(settings.limits, COMMAND_LIMIT_KEYS[rest])
             return None if amount in {None, inf} else amount

@@ -34,7 +34,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(?:i?B)?|B)?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROXY = re.compile(r"http://(?:[^/@\s]+@)?(?:\[[0-9A-Fa-f:.]+\]|[^/@:\s\[\]]+):\d{1,5}/?", re.ASCII)
-_MOST_AMOUNT = 1 << 62
+_MAX_AMOUNT = 1 << 62
 
 
 class KeyFacts(NamedTuple):
@@ -54,14 +54,14 @@ class KeyFacts(NamedTuple):
 def _size(value: int | str) -> int:
     if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
         # A number with hundreds of digits is infinite as a float, and `int` would raise.
-        value = int(min(float(match[1]) * _UNITS[(match[2] or "").upper()], 2.0 * _MOST_AMOUNT))
-    if isinstance(value, str) or not 0 < value <= _MOST_AMOUNT:
+        value = int(min(float(match[1]) * _UNITS[(match[2] or "").upper()], 2.0 * _MAX_AMOUNT))
+    if isinstance(value, str) or not 0 < value <= _MAX_AMOUNT:
         raise ValueError('must be a number of bytes above 0 or a string such as "4 GiB"')
     return value
 
 
 def _amount(value: int) -> int:
-    if not 0 < value <= _MOST_AMOUNT:
+    if not 0 < value <= _MAX_AMOUNT:
         raise ValueError("must be an integer above 0")
     return value
 
@@ -425,15 +425,15 @@ class ConfigKey(NamedTuple):
 
 def config_keys(table: type[ConfigTable] = ConfigFile, within: str = "") -> list[ConfigKey]:
     """The keys of a table in order; keys of a nested table follow it, as `limits.memory`."""
-    found: list[ConfigKey] = []
+    keys: list[ConfigKey] = []
     schema = table.model_json_schema()
     for name in table.model_fields:
         facts = key_facts(table, name)
         values = _values_in_words(schema["properties"][name])
-        found.append(ConfigKey(f"{within}{name}", values, facts))
+        keys.append(ConfigKey(f"{within}{name}", values, facts))
         if name in NESTED_TABLES:
-            found += config_keys(NESTED_TABLES[name], f"{name}.")
-    return found
+            keys += config_keys(NESTED_TABLES[name], f"{name}.")
+    return keys
 
 
 NESTED_TABLES: dict[str, type[ConfigTable]] = {

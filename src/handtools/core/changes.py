@@ -40,9 +40,11 @@ class BackupRef:
     content: str = ""
     """SHA-256 of the bytes if `mark` is not that and it has been computed; otherwise empty."""
 
-    def alike(self, other: "BackupRef") -> bool:
+    def alike(self, other_backup: "BackupRef") -> bool:
         """Whether two references mean the same content: equal marks, or equal known digests."""
-        return self.mark == other.mark or (bool(self.content) and self.content == other.content)
+        return self.mark == other_backup.mark or (
+            bool(self.content) and self.content == other_backup.content
+        )
 
 
 @dataclass(frozen=True)
@@ -164,9 +166,9 @@ class RecordedChanges:
     """Paths that changed but whose old content could not be saved for undo."""
 
 
-def merge_recorded_changes(parts: Iterable[RecordedChanges]) -> RecordedChanges | None:
+def merge_recorded_changes(recorded_changes: Iterable[RecordedChanges]) -> RecordedChanges | None:
     """Merge the change summaries of one call into one; None if there are none."""
-    every = list(parts)
+    every = list(recorded_changes)
     if not every:
         return None
     touched = {item.path: item for part in every for item in part.touched}
@@ -189,9 +191,9 @@ class FolderItem(NamedTuple):
     bytes: int
 
 
-def pack_folder(leaves: Iterable[FolderItem]) -> bytes:
+def pack_folder(items: Iterable[FolderItem]) -> bytes:
     """Encode a folder's items as JSON bytes for its node, sorted so that equal folders give equal bytes."""
-    return json.dumps(sorted(leaves), separators=(",", ":")).encode()
+    return json.dumps(sorted(items), separators=(",", ":")).encode()
 
 
 def unpack_folder(data: bytes) -> list[FolderItem]:
@@ -200,11 +202,11 @@ def unpack_folder(data: bytes) -> list[FolderItem]:
     return [FolderItem._make(row) for row in rows]
 
 
-def folder_node(leaves: Sequence[FolderItem], *, mode: int, ref: str) -> Node:
+def folder_node(items: Sequence[FolderItem], *, mode: int, ref: str) -> Node:
     """Build the node of a folder that is moved as one, from its items and its backup reference."""
-    data = pack_folder(leaves)
-    held = BackupRef(ref, sha256_hex(data), sum(leaf.bytes for leaf in leaves))
-    return Node("folder", data, mode, held)
+    data = pack_folder(items)
+    backup = BackupRef(ref, sha256_hex(data), sum(leaf.bytes for leaf in items))
+    return Node("folder", data, mode, backup)
 
 
 def is_folder_moved_as_one(node: Node | None) -> bool:
@@ -262,7 +264,7 @@ def combine_folder_changes(
         [*accumulate(map(trait, ordered), initial=0)]
         for trait in (_is_coming, _is_going, _is_held, _is_locked)
     ]
-    gathered: dict[str, Change] = {}
+    gathered_changes: dict[str, Change] = {}
     inner: set[str] = set()
     for change in sorted(ordered, key=lambda change: change.path.count("/")):
         if change.path in split or change.path in inner:
@@ -274,9 +276,9 @@ def combine_folder_changes(
         as_one = (_is_coming(change) and coming == size) or (_is_going(change) and going == size)
         large = size > whole or locked or _is_locked(change)
         if held and as_one and large and _folder_of(change):
-            gathered[change.path] = _together(change, ordered[first:last])
+            gathered_changes[change.path] = _together(change, ordered[first:last])
             inner.update(paths[first:last])
-    return [gathered.get(change.path, change) for change in changes if change.path not in inner]
+    return [gathered_changes.get(change.path, change) for change in changes if change.path not in inner]
 
 
 def change_apply_order(change: Change) -> tuple[int, int, str]:
@@ -312,16 +314,20 @@ def _folder_of(change: Change) -> Node | None:
     return node if node and node.kind == "folder" else None
 
 
-def _together(own: Change, below: Sequence[Change]) -> Change:
+def _together(own_changes: Change, changes_below: Sequence[Change]) -> Change:
     """Return one change that creates or deletes a folder with everything in it."""
-    start = len(own.path) + 1
-    nodes = [(change.path, node) for change in below if (node := change.before or change.after)]
+    start = len(own_changes.path) + 1
+    nodes = [(change.path, node) for change in changes_below if (node := change.before or change.after)]
     path, ref = next((path, node.held.ref) for path, node in nodes if node.held)
-    folder = _folder_of(own)
+    folder = _folder_of(own_changes)
     mode = 0o755 if folder is None or folder.mode is None else folder.mode
     leaves = [folder_item(path[start:], node) for path, node in nodes]
     node = folder_node(leaves, mode=mode, ref=ref.removesuffix(path[start - 1 :]))
-    return Change(own.path, None, node) if _is_coming(own) else Change(own.path, node, None)
+    return (
+        Change(own_changes.path, None, node)
+        if _is_coming(own_changes)
+        else Change(own_changes.path, node, None)
+    )
 
 
 def folder_item(path: str, node: Node) -> FolderItem:
@@ -339,14 +345,14 @@ def _nodes(node: Node | None) -> dict[str, Node]:
     return {leaf.path: _node(leaf, node.held.ref) for leaf in unpack_folder(node.data)}
 
 
-def _node(leaf: FolderItem, ref: str) -> Node:
-    if leaf.kind == "folder":
-        return Node("folder", mode=leaf.mode)
-    ref = f"{ref}/{leaf.path}"
-    if leaf.kind == "link":
-        target = leaf.mark.encode(errors="surrogateescape")
+def _node(item: FolderItem, ref: str) -> Node:
+    if item.kind == "folder":
+        return Node("folder", mode=item.mode)
+    ref = f"{ref}/{item.path}"
+    if item.kind == "link":
+        target = item.mark.encode(errors="surrogateescape")
         return Node("link", target, None, BackupRef(ref, sha256_hex(target), 0))
-    return Node("file", b"", leaf.mode, BackupRef(ref, leaf.mark, leaf.bytes))
+    return Node("file", b"", item.mode, BackupRef(ref, item.mark, item.bytes))
 
 
 def _own(change: Change) -> Change:
@@ -358,8 +364,8 @@ def _own(change: Change) -> Change:
     return Change(change.path, before, after)
 
 
-def _equal(one: Node | None, other: Node | None) -> bool:
-    return other is None if one is None else one.same(other)
+def _equal(node: Node | None, other_node: Node | None) -> bool:
+    return other_node is None if node is None else node.same(other_node)
 
 
 def parent_folders(path: str) -> Iterator[str]:

@@ -35,11 +35,11 @@ class CommandLimits:
     """Bytes of output stored on disk; of longer output the middle is dropped, with a note."""
     written_bytes: int | None = None
 
-    def within(self, most: "CommandLimits") -> "CommandLimits":
+    def within(self, max_limits: "CommandLimits") -> "CommandLimits":
         """Return the limits with each lowered to the limit in `most`, if that has one."""
         return CommandLimits(
             **{
-                each.name: _lower(getattr(self, each.name), getattr(most, each.name))
+                each.name: _lower(getattr(self, each.name), getattr(max_limits, each.name))
                 for each in fields(self)
             }
         )
@@ -281,8 +281,8 @@ class HostCommands(Protocol):
         *,
         call: Call,
         show: ProgressListener,
-        private: Sequence[PathGlobs],
-        read_only: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
+        read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Run a command to its end; `private` and `read_only` are the paths to hide and to write-protect.
@@ -298,8 +298,8 @@ class HostCommands(Protocol):
         *,
         call: Call,
         description: str,
-        private: Sequence[PathGlobs],
-        read_only: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
+        read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
@@ -331,7 +331,7 @@ class HostCommands(Protocol):
         """Return where a job's port is or would be published; raises if it can't be."""
         ...
 
-    async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
+    async def publish(self, job_id: str, session: str, port: PublishedPort) -> Job:
         """Publish a port of a job on exactly this port of the machine's loopback, until the job ends."""
         ...
 
@@ -347,7 +347,7 @@ class HostCommands(Protocol):
         """Return settings such as `~/.gitconfig` that a session's commands left in their home folder."""
         ...
 
-    def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
+    def record_job_result(self, job_id: str, session: str, command_exit: CommandExit) -> None:
         """Store the final exit of a job after its file changes were applied or refused."""
         ...
 

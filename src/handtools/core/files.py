@@ -104,7 +104,7 @@ class HostFiles(Protocol):
         """List a folder's entries with their metadata, sorted by name."""
         ...
 
-    def node(self, path: str, *, like: Node | None = None) -> Node | None:
+    def node(self, path: str, *, like_node: Node | None = None) -> Node | None:
         """Return the node at a path with bytes and mode, without following symlinks, or None.
 
         If `like` is backed up as a whole, the node is described the same way: by its mark, and a folder
@@ -154,14 +154,14 @@ class HostFiles(Protocol):
         """Plan changes as transaction steps with temporary names and backup references; writes nothing."""
         ...
 
-    def perform(self, steps: Sequence[PlannedWrite]) -> None:
+    def perform(self, writes: Sequence[PlannedWrite]) -> None:
         """Perform all steps or none.
 
         Raises `Stale`, after rolling back, if a path is not as `before` says.
         """
         ...
 
-    def sweep(self, step: PlannedWrite) -> str | None:
+    def sweep(self, write: PlannedWrite) -> str | None:
         """Clean up a step's temporary file after a crash.
 
         Return where foreign content was moved to, if any.

@@ -191,7 +191,7 @@ class HostLanguage(Protocol):
         """Return why no language server serves a file, and the install command; empty if one does."""
         ...
 
-    def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
+    def warm(self, path: str, *, private_globs: Sequence[PathGlobs]) -> None:
         """Start the language server of a file ahead of its use; returns at once."""
         ...
 
@@ -199,7 +199,7 @@ class HostLanguage(Protocol):
         self,
         changes: ChangeSet,
         *,
-        private: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
@@ -209,7 +209,9 @@ class HostLanguage(Protocol):
         """
         ...
 
-    async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
+    async def ask(
+        self, question: LanguageQuestion, *, private_globs: Sequence[PathGlobs]
+    ) -> LanguageAnswer:
         """Query the language server of a file; `private` are globs of paths that no server may see."""
         ...
 
@@ -222,35 +224,41 @@ class HostLanguage(Protocol):
         ...
 
 
-MOST_ERRORS_PER_FILE = 20
+MAX_ERRORS_PER_FILE = 20
 """Most errors shown for one file."""
-MOST_OTHER_FILES_WITH_ERRORS = 5
+MAX_OTHER_FILES_WITH_ERRORS = 5
 """Most other files shown with errors."""
 DIAGNOSTIC_MESSAGE_CHARS = 300
 
 
 def diagnostic_delta(
-    path: str, before: str, after: str, old: Sequence[Diagnostic], now: Sequence[Diagnostic]
+    path: str,
+    before: str,
+    after: str,
+    old_diagnostics: Sequence[Diagnostic],
+    current_diagnostics: Sequence[Diagnostic],
 ) -> DiagnosticDelta:
     """Compare a file's errors before and after a change; errors on lines that only moved are not new."""
-    if not old or not now:
-        return DiagnosticDelta(path, tuple(now), tuple(old))
+    if not old_diagnostics or not current_diagnostics:
+        return DiagnosticDelta(path, tuple(current_diagnostics), tuple(old_diagnostics))
     edits = [] if before == after else align_lines(split_lines(before), split_lines(after))
-    left: dict[tuple[str, str, str, int | None], list[Diagnostic]] = {}
-    for each in old:
-        left.setdefault((*_diagnostic_identity(each), line_after_edits(edits, each.line)), []).append(each)
-    new: list[Diagnostic] = []
-    still: list[Diagnostic] = []
-    for each in now:
-        at = left.get((*_diagnostic_identity(each), each.line))
+    remaining_diagnostics: dict[tuple[str, str, str, int | None], list[Diagnostic]] = {}
+    for each in old_diagnostics:
+        remaining_diagnostics.setdefault(
+            (*_diagnostic_identity(each), line_after_edits(edits, each.line)), []
+        ).append(each)
+    new_diagnostics: list[Diagnostic] = []
+    still_diagnostics: list[Diagnostic] = []
+    for each in current_diagnostics:
+        at = remaining_diagnostics.get((*_diagnostic_identity(each), each.line))
         if at:
             at.pop()
-            still.append(each)
+            still_diagnostics.append(each)
         else:
-            new.append(each)
-    gone = [each for group in left.values() for each in group]
+            new_diagnostics.append(each)
+    gone = [each for group in remaining_diagnostics.values() for each in group]
     # On changed lines, errors are matched by their message.
-    for each in list(new):
+    for each in list(new_diagnostics):
         match = next(
             (
                 one
@@ -262,19 +270,21 @@ def diagnostic_delta(
         )
         if match is not None:
             gone.remove(match)
-            new.remove(each)
-            still.append(each)
-    return DiagnosticDelta(path, tuple(new), tuple(gone), tuple(still))
+            new_diagnostics.remove(each)
+            still_diagnostics.append(each)
+    return DiagnosticDelta(path, tuple(new_diagnostics), tuple(gone), tuple(still_diagnostics))
 
 
-def _diagnostic_identity(each: Diagnostic) -> tuple[str, str, str]:
-    return each.source, each.code, each.message
+def _diagnostic_identity(diagnostic: Diagnostic) -> tuple[str, str, str]:
+    return diagnostic.source, diagnostic.code, diagnostic.message
 
 
-def _in_same_edit(edits: Sequence[tuple[int, int, int, int]], old: Diagnostic, now: Diagnostic) -> bool:
+def _in_same_edit(
+    edits: Sequence[tuple[int, int, int, int]], old_diagnostics: Diagnostic, current_diagnostics: Diagnostic
+) -> bool:
     """Whether an old and a new error are in the same changed region."""
     return any(
-        start_a < old.line <= end_a and start_b < now.line <= end_b
+        start_a < old_diagnostics.line <= end_a and start_b < current_diagnostics.line <= end_b
         for start_a, end_a, start_b, end_b in edits
     )
 
@@ -290,10 +300,10 @@ def review_text(review: DiagnosticReview) -> str:
         said += diagnostic_lines(each.new)
     if review.elsewhere:
         said.append("It broke other files:")
-        for each in review.elsewhere[:MOST_OTHER_FILES_WITH_ERRORS]:
+        for each in review.elsewhere[:MAX_OTHER_FILES_WITH_ERRORS]:
             said += diagnostic_lines(each.new)
-        if len(review.elsewhere) > MOST_OTHER_FILES_WITH_ERRORS:
-            said.append(f"… and {len(review.elsewhere) - MOST_OTHER_FILES_WITH_ERRORS} more files.")
+        if len(review.elsewhere) > MAX_OTHER_FILES_WITH_ERRORS:
+            said.append(f"… and {len(review.elsewhere) - MAX_OTHER_FILES_WITH_ERRORS} more files.")
     said += [unknown_report_text(verdict) for verdict in review.unknown]
     return "\n".join(said)
 
@@ -308,26 +318,26 @@ def _counted(review: DiagnosticReview) -> str:
     return f"Errors: {', '.join(counts)}" if new or still else ", ".join(["No errors", *counts])
 
 
-def unknown_report_text(verdict: DiagnosticReport) -> str:
+def unknown_report_text(report: DiagnosticReport) -> str:
     """Format a report with unknown certainty as a sentence for the model."""
-    why = verdict.why or "server still checking"
-    return f"{verdict.path}: errors unknown ({verdict.server}: {why}); not known to be clean."
+    why = report.why or "server still checking"
+    return f"{report.path}: errors unknown ({report.server}: {why}); not known to be clean."
 
 
-def diagnostic_lines(errors: Sequence[Diagnostic]) -> list[str]:
-    """Format errors as lines of text, limited to the first `MOST_ERRORS_PER_FILE`."""
+def diagnostic_lines(error_diagnostics: Sequence[Diagnostic]) -> list[str]:
+    """Format errors as lines of text, limited to the first `MAX_ERRORS_PER_FILE`."""
     shown = [
         f"{each.path}:{each.line}:{each.column + 1} {clip_line(one_line(each.message), DIAGNOSTIC_MESSAGE_CHARS)}"
         f"{f' [{each.code}]' if each.code else ''}"
-        for each in errors[:MOST_ERRORS_PER_FILE]
+        for each in error_diagnostics[:MAX_ERRORS_PER_FILE]
     ]
-    more = len(errors) - MOST_ERRORS_PER_FILE
-    return [*shown, f"… and {more} more in {errors[0].path}."] if more > 0 else shown
+    more = len(error_diagnostics) - MAX_ERRORS_PER_FILE
+    return [*shown, f"… and {more} more in {error_diagnostics[0].path}."] if more > 0 else shown
 
 
-def _servers(verdicts: Sequence[DiagnosticReport]) -> str:
+def _servers(reports: Sequence[DiagnosticReport]) -> str:
     names = dict.fromkeys(
-        each.server if each.standing == "fresh" else f"{each.server}, likely" for each in verdicts
+        each.server if each.standing == "fresh" else f"{each.server}, likely" for each in reports
     )
     return "; ".join(names)
 
@@ -351,7 +361,7 @@ class Formatters(Protocol):
         ...
 
     async def format(
-        self, path: str, before: bytes | None, after: bytes, *, private: Sequence[PathGlobs]
+        self, path: str, before: bytes | None, after: bytes, *, private_globs: Sequence[PathGlobs]
     ) -> FormattingOutcome | None:
         """Format the changed parts of a file and return the result; None when there is nothing to report.
 
@@ -372,6 +382,6 @@ class NoFormatters:
         before: bytes | None,  # noqa: ARG002
         after: bytes,  # noqa: ARG002
         *,
-        private: Sequence[PathGlobs],  # noqa: ARG002
+        private_globs: Sequence[PathGlobs],  # noqa: ARG002
     ) -> FormattingOutcome | None:
         return None

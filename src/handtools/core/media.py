@@ -49,6 +49,6 @@ class Media(Protocol):
         """Describe a binary file's format in a few words from its first bytes; empty if unknown."""
         ...
 
-    async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> MediaPreview | None:
+    async def preview(self, path: str, data: bytes, request: PreviewRequest) -> MediaPreview | None:
         """Make a preview of a file's bytes; None if its format is not supported."""
         ...

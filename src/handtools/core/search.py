@@ -176,9 +176,9 @@ class FolderListing:
     sizes: Sequence[int | None] = ()
 
     @classmethod
-    def of(cls, entries: Iterable[FolderEntry]) -> "FolderListing":
+    def of(cls, folder_entries: Iterable[FolderEntry]) -> "FolderListing":
         """Build a listing from entry objects."""
-        rows = [(path + "/" * (kind == "folder"), kind, size) for path, kind, size, _ in entries]
+        rows = [(path + "/" * (kind == "folder"), kind, size) for path, kind, size, _ in folder_entries]
         return cls(*zip(*rows, strict=True)) if rows else cls()
 
     def __len__(self) -> int:

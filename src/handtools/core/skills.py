@@ -127,7 +127,7 @@ class HostSkills(Protocol):
 
 
 def skill_from_frontmatter(
-    head: Frontmatter,
+    frontmatter: Frontmatter,
     name: str,
     *,
     origin: SkillOrigin,
@@ -141,13 +141,13 @@ def skill_from_frontmatter(
 
     `unreadable` is the reason why SKILL.md can't be read; the skill then only reports that problem.
     """
-    fields = head.fields
+    fields = frontmatter.fields
     own = _text(fields.get("name")) or name
     own = (_ODD.sub("-", own).strip("-. ") or "skill")[:SKILL_NAME_CHARS]
     return Skill(
         name=own,
         description=sanitized_line(
-            _text(fields.get("description")) or _first_words(head.body), SKILL_DESCRIPTION_CUT_CHARS
+            _text(fields.get("description")) or _first_words(frontmatter.body), SKILL_DESCRIPTION_CUT_CHARS
         ),
         origin=origin,
         folder=folder if origin == "workspace" else f"{SKILL_SCHEME}{own}",
@@ -156,16 +156,16 @@ def skill_from_frontmatter(
         scope=scope,
         paths=tuple(_globs(fields.get("paths"), fields.get("globs"))),
         listed=not unreadable and _text(fields.get("disable-model-invocation")).lower() not in _TRUE,
-        problems=(unreadable,) if unreadable else (*head.problems, *_problems(fields, name)),
+        problems=(unreadable,) if unreadable else (*frontmatter.problems, *_problems(fields, name)),
     )
 
 
 def nearest_skill_per_name(skills: Iterable[Skill]) -> list[Skill]:
     """Keep only the nearest skill of each name."""
-    nearest: dict[str, Skill] = {}
+    nearest_skills: dict[str, Skill] = {}
     for skill in skills:
-        nearest.setdefault(skill.name, skill)
-    return list(nearest.values())
+        nearest_skills.setdefault(skill.name, skill)
+    return list(nearest_skills.values())
 
 
 def skill_listing(skills: Iterable[Skill], context_tokens: int) -> BudgetedListing:

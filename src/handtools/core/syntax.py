@@ -83,18 +83,18 @@ def enclosing_symbols(symbols: Iterable[Symbol], line: int) -> tuple[Symbol, ...
 
 
 def symbol_chains(
-    symbols: Iterable[Symbol], outer: tuple[Symbol, ...] = ()
+    symbols: Iterable[Symbol], outer_symbols: tuple[Symbol, ...] = ()
 ) -> Iterator[tuple[Symbol, ...]]:
     """Yield each symbol with its enclosing symbols, outermost first, in source order."""
     for symbol in symbols:
-        way = (*outer, symbol)
+        way = (*outer_symbols, symbol)
         yield way
         yield from symbol_chains(symbol.children, way)
 
 
-def qualified_name(way: Sequence[Symbol]) -> str:
+def qualified_name(symbols: Sequence[Symbol]) -> str:
     """Return the dotted name of a symbol from the chain of its enclosing symbols."""
-    return ".".join(symbol.name for symbol in way)
+    return ".".join(symbol.name for symbol in symbols)
 
 
 def symbols_named(symbols: Iterable[Symbol], wanted: str) -> list[tuple[Symbol, ...]]:
@@ -121,7 +121,7 @@ class Syntax(Protocol):
         ...
 
     async def classify(
-        self, path: str, data: bytes, spots: Sequence[TextPosition]
+        self, path: str, data: bytes, positions: Sequence[TextPosition]
     ) -> dict[TextPosition, frozenset[SyntaxRole]] | None:
         """Return the syntactic roles of the text at each position; None if no grammar fits."""
         ...

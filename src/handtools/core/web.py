@@ -166,7 +166,7 @@ class HostWeb(Protocol):
         """Send one request and return the response; raises `Denied` if the host has a forbidden address."""
         ...
 
-    async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:
+    async def render(self, response: WebResponse, form: PageForm) -> RenderedPage:
         """Convert a response to text in the given form."""
         ...
 

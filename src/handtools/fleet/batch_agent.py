@@ -30,7 +30,7 @@ MCP_CONFIG_VARIABLE = "HANDTOOLS_MCP_CONFIG"
 TASK_VARIABLE = "HANDTOOLS_TASK"
 _ENTRY_POINT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _END_SECONDS = 5.0
-_MOST_LOG_CHARS = 300
+_MAX_LOG_CHARS = 300
 
 
 class AgentFailed(HandtoolsError):
@@ -158,5 +158,5 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _last_words(folder: Path) -> str:
-    text = (folder / AGENT_LOG_NAME).read_bytes()[-4 * _MOST_LOG_CHARS :].decode(errors="replace").strip()
-    return text[-_MOST_LOG_CHARS:] or "it printed nothing."
+    text = (folder / AGENT_LOG_NAME).read_bytes()[-4 * _MAX_LOG_CHARS :].decode(errors="replace").strip()
+    return text[-_MAX_LOG_CHARS:] or "it printed nothing."

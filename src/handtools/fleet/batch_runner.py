@@ -25,12 +25,12 @@ from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.local_journal import open_local_journal
 
 SETUP_SESSION, SCORE_SESSION = "setup", "score"
-MOST_CHANGED_PATHS = 1_000
+MAX_CHANGED_PATHS = 1_000
 _READ_CALLS = 1_000
 _EXIT_LINE = "Exit code 0 after "
 _ALL_OF_IT = re.compile(r"\([\d,]+ lines, .* in all\b.*\)")
 _BUSY_PAUSE_SECONDS = 0.2
-_LONGEST_BUSY_PAUSE_SECONDS = 5.0
+_MAX_BUSY_PAUSE_SECONDS = 5.0
 _BUSY_PATIENCE_SECONDS = 1800.0
 
 
@@ -88,7 +88,7 @@ class _Attempt:
     """The state of one attempt at a task."""
 
     folder: Path
-    workspaces: list[FleetToolbox] = field(default_factory=list)
+    toolboxes: list[FleetToolbox] = field(default_factory=list)
     score: float | None = None
     changed: list[str] = field(default_factory=list)
     told: Mapping[str, Any] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class BatchRunner:
             seconds=round(time.monotonic() - began, 3),
             calls=attempt.calls,
             tokens=attempt.tokens,
-            changed=attempt.changed[:MOST_CHANGED_PATHS],
+            changed=attempt.changed[:MAX_CHANGED_PATHS],
             changed_count=len(attempt.changed),
             journal=str(journal) if attempt.has_journal else "",
             error=_told(failure),
@@ -221,14 +221,14 @@ class BatchRunner:
                 if time.monotonic() > end:
                     raise
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_BUSY_PAUSE_SECONDS)
+                pause = min(2 * pause, _MAX_BUSY_PAUSE_SECONDS)
             else:
                 self._note(task, made, attempt)
                 return made
 
-    def _note(self, task: BatchTask, made: FleetToolbox, attempt: _Attempt) -> None:
-        attempt.workspaces.append(made)
-        self._folder.note_workspace(task.id, made.workspace_name)
+    def _note(self, task: BatchTask, toolbox: FleetToolbox, attempt: _Attempt) -> None:
+        attempt.toolboxes.append(toolbox)
+        self._folder.note_workspace(task.id, toolbox.workspace_name)
 
     async def _template(self, source: str) -> str:
         """The digest of a template, which is created once for all tasks that use it."""
@@ -265,13 +265,13 @@ class BatchRunner:
     async def _finish(self, attempt: _Attempt) -> None:
         """Save the journal of the agent's workspace and delete all workspaces, even on cancellation."""
         try:
-            if attempt.workspaces:
-                last, place = attempt.workspaces[-1], attempt.folder / JOURNAL_NAME
+            if attempt.toolboxes:
+                last, place = attempt.toolboxes[-1], attempt.folder / JOURNAL_NAME
                 await last.client.fetch_journal(last.workspace_name, place)
                 attempt.has_journal = True
                 attempt.calls, attempt.tokens = await to_thread.run_sync(_calls_and_tokens, place)
         finally:
-            for each in reversed(attempt.workspaces):
+            for each in reversed(attempt.toolboxes):
                 await each.client.remove(each.workspace_name)
 
     async def _remove_noted(self, task: BatchTask) -> None:

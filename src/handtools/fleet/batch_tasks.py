@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from handtools.core.errors import UsageError
 from handtools.host.files.file_locks import try_lock, unlock
 
-MOST_ID_CHARS = 80
+MAX_ID_CHARS = 80
 RESULTS_NAME = "results.jsonl"
 SETTINGS_NAME = "batch.json"
 TASKS_NAME = "tasks"
@@ -30,7 +30,7 @@ class BatchTask(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    id: str = Field(min_length=1, max_length=MOST_ID_CHARS)
+    id: str = Field(min_length=1, max_length=MAX_ID_CHARS)
     prompt: str = ""
     template: str = ""
     """Template of its workspace, instead of the batch's template."""

@@ -14,8 +14,8 @@ from handtools.fleet.host_status import HostedWorkspace
 from handtools.fleet.ray_fleet import Fleet
 from handtools.fleet.workspace_slots import WorkspaceMoved
 
-MOST_ROUNDS = 20
-MOST_MOVES_AT_ONCE = 8
+MAX_ROUNDS = 20
+MAX_MOVES_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ async def drain_host(
     await source.ask("drain", {})
     moves: list[WorkspaceMove] = []
     failed: set[str] = set()
-    turns = asyncio.Semaphore(MOST_MOVES_AT_ONCE)
+    turns = asyncio.Semaphore(MAX_MOVES_AT_ONCE)
 
     async def move(name: str, target: str) -> None:
         async with turns:
@@ -63,7 +63,7 @@ async def drain_host(
         moves.append(done)
         on_move(done)
 
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         # A workspace that was only in its log may have been recovered here in the meantime.
         found = [each for each in await source.workspaces() if each.name not in failed]
         if not found:
@@ -72,10 +72,10 @@ async def drain_host(
     return moves
 
 
-def _planned(found: Sequence[HostedWorkspace], room: dict[str, int]) -> dict[str, str]:
+def _planned(hosted_workspaces: Sequence[HostedWorkspace], room: dict[str, int]) -> dict[str, str]:
     """The target of each workspace: families stay together, and go to the host with the most free slots."""
     planned: dict[str, str] = {}
-    for family in _families(found):
+    for family in _families(hosted_workspaces):
         target = max(room, key=lambda name: room[name])
         if room[target] < len(family):
             raise Busy(
@@ -111,9 +111,9 @@ async def _free_slots(fleet: Fleet, host: str) -> dict[str, int]:
     return room
 
 
-def _families(found: Sequence[HostedWorkspace]) -> list[list[str]]:
+def _families(hosted_workspaces: Sequence[HostedWorkspace]) -> list[list[str]]:
     """Workspaces grouped with their forks, which can be merged only on the same host. Roots come first."""
-    parents = {each.name: each.parent for each in found}
+    parents = {each.name: each.parent for each in hosted_workspaces}
     families: dict[str, list[str]] = {}
     for name in parents:
         eldest = name

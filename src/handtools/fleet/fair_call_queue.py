@@ -58,11 +58,13 @@ class CallTurns:
             if not own.running and not own.waiting:
                 self._tenants.pop(tenant, None)
 
-    async def _wait(self, own: _Tenant, workspace: str, seconds: float | None, cancel: CancelToken) -> None:
-        self._check_room_to_wait(own, workspace)
+    async def _wait(
+        self, tenant: _Tenant, workspace: str, seconds: float | None, cancel: CancelToken
+    ) -> None:
+        self._check_room_to_wait(tenant, workspace)
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
-        own.waiting.append(turn)
+        tenant.waiting.append(turn)
         self.waiting += 1
         self._waiting_in[workspace] = self._waiting_in.get(workspace, 0) + 1
         unlink = cancel.on_cancel(lambda: loop.call_soon_threadsafe(_stop_waiting, turn))
@@ -72,11 +74,11 @@ class CallTurns:
         except BaseException as stopped:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
                 # The turn was granted while we stopped waiting: pass it on.
-                own.running -= 1
+                tenant.running -= 1
                 self.running -= 1
                 self._give()
-            elif turn in own.waiting:
-                own.waiting.remove(turn)
+            elif turn in tenant.waiting:
+                tenant.waiting.remove(turn)
             if isinstance(stopped, TimeoutError):
                 raise TimedOut(
                     f"The call timed out after {seconds:g} s waiting for the busy host.", hint=BUSY_HINT
@@ -89,12 +91,12 @@ class CallTurns:
             if not self._waiting_in[workspace]:
                 del self._waiting_in[workspace]
 
-    def _check_room_to_wait(self, own: _Tenant, workspace: str) -> None:
+    def _check_room_to_wait(self, tenant: _Tenant, workspace: str) -> None:
         limits = self.limits
         if self.waiting >= limits.waiting:
             full = f"{self.waiting} calls are already waiting on this host."
-        elif limits.tenant_waiting is not None and len(own.waiting) >= limits.tenant_waiting:
-            full = f"{len(own.waiting)} calls of this tenant are already waiting."
+        elif limits.tenant_waiting is not None and len(tenant.waiting) >= limits.tenant_waiting:
+            full = f"{len(tenant.waiting)} calls of this tenant are already waiting."
         elif self._waiting_in.get(workspace, 0) >= limits.workspace_waiting:
             full = f"{limits.workspace_waiting} calls are already waiting for this workspace."
         else:
@@ -102,9 +104,9 @@ class CallTurns:
         self.shed += 1
         raise Busy(full, hint=BUSY_HINT)
 
-    def _has_room(self, own: _Tenant) -> bool:
+    def _has_room(self, tenant: _Tenant) -> bool:
         most = self.limits.tenant_running
-        return self.running < self.limits.running and (most is None or own.running < most)
+        return self.running < self.limits.running and (most is None or tenant.running < most)
 
     def _give(self) -> None:
         """Grant free turns to waiting calls."""

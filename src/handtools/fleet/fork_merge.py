@@ -40,14 +40,14 @@ class ForkMerge:
     """Paths that both changed differently. They are left unchanged in the parent."""
 
 
-async def merge_fork(store: WorkspaceStore, fork: str, parent: Toolbox) -> ForkMerge:
+async def merge_fork(store: WorkspaceStore, fork: str, parent_toolbox: Toolbox) -> ForkMerge:
     """Apply the fork's changes to the parent. Text files that both changed are merged line by line."""
     with _refusals_told(fork):
         changes, conflicts = await to_thread.run_sync(_planned, store, fork)
-    return await _landed(parent, "merge", fork, changes, conflicts)
+    return await _landed(parent_toolbox, "merge", fork, changes, conflicts)
 
 
-async def promote_fork(store: WorkspaceStore, fork: str, parent: Toolbox) -> ForkMerge:
+async def promote_fork(store: WorkspaceStore, fork: str, parent_toolbox: Toolbox) -> ForkMerge:
     """Make the parent identical to the fork. Raises `Stale` if the parent has changed since the fork."""
     record = store.get(fork)
     with _refusals_told(fork):
@@ -58,7 +58,7 @@ async def promote_fork(store: WorkspaceStore, fork: str, parent: Toolbox) -> For
             f"Workspace {record.parent} has changed since the fork: {', '.join(moved[:5])}.",
             hint="Merge the fork instead.",
         )
-    return await _landed(parent, "promote", fork, changes, [])
+    return await _landed(parent_toolbox, "promote", fork, changes, [])
 
 
 @contextmanager
@@ -96,22 +96,26 @@ def _planned(store: WorkspaceStore, fork: str) -> tuple[list[Change], list[str]]
     return _without_what_conflicts_need(changes, conflicts), conflicts
 
 
-def _merged(base: Node | None, ours: Node | None, theirs: Node | None) -> Node | Literal["conflict"] | None:
+def _merged(
+    base_node: Node | None, our_node: Node | None, their_node: Node | None
+) -> Node | Literal["conflict"] | None:
     """The merged content of a path: None if it is deleted, `conflict` if the changes can't be merged."""
-    if _equal(base, ours):
-        return theirs
-    if base is None or ours is None or theirs is None:
+    if _equal(base_node, our_node):
+        return their_node
+    if base_node is None or our_node is None or their_node is None:
         return "conflict"
-    if {base.kind, ours.kind, theirs.kind} != {"file"} or any(
-        is_binary(node.data) for node in (base, ours, theirs)
+    if {base_node.kind, our_node.kind, their_node.kind} != {"file"} or any(
+        is_binary(node.data) for node in (base_node, our_node, their_node)
     ):
         return "conflict"
-    texts = [decode(node.data) for node in (base, ours, theirs)]
+    texts = [decode(node.data) for node in (base_node, our_node, their_node)]
     merged = three_way_merge(*(text.body for text in texts))
     if merged.conflicts:
         return "conflict"
     return Node(
-        "file", texts[1].encode(merged.text), ours.mode if theirs.mode == base.mode else theirs.mode
+        "file",
+        texts[1].encode(merged.text),
+        our_node.mode if their_node.mode == base_node.mode else their_node.mode,
     )
 
 
@@ -129,12 +133,12 @@ def _without_what_conflicts_need(changes: Iterable[Change], conflicts: list[str]
 
 
 async def _landed(
-    parent: Toolbox, what: str, fork: str, changes: list[Change], conflicts: list[str]
+    parent_toolbox: Toolbox, what: str, fork: str, changes: list[Change], conflicts: list[str]
 ) -> ForkMerge:
     paths = tuple(change.path for change in changes)
     if not changes:
         return ForkMerge("", (), tuple(conflicts))
-    workspace, began = parent.workspace, time.time()
+    workspace, began = parent_toolbox.workspace, time.time()
     call = workspace.journal.owned(Call(tool=what, args={"fork": fork}))
     transaction = Transaction(ChangeSet(tuple(changes), f"{what} {fork}"))
     async with workspace.locks.hold(lock_keys(paths), timeout=_LOCK_SECONDS):
@@ -170,5 +174,5 @@ def _node(path: str) -> Node | None:
         return Node("file", file.read(), mode)
 
 
-def _equal(one: Node | None, other: Node | None) -> bool:
-    return other is None if one is None else one.same(other)
+def _equal(node: Node | None, other_node: Node | None) -> bool:
+    return other_node is None if node is None else node.same(other_node)

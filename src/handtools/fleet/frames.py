@@ -10,7 +10,7 @@ from handtools.core.errors import HostError
 
 PROTOCOL = 1
 """Protocol version, sent first by both ends, which must have the same one."""
-MOST_FRAME_BYTES = 64 << 20
+MAX_FRAME_BYTES = 64 << 20
 _LENGTH = struct.Struct(">I")
 _PORT = re.compile("[0-9]{1,5}")
 FIRST_FRAME_BYTES = 4096
@@ -23,7 +23,7 @@ def frame(message: Any) -> bytes:
 
 def raw_frame(body: bytes) -> bytes:
     """Encode a message that is already JSON."""
-    if len(body) > MOST_FRAME_BYTES:
+    if len(body) > MAX_FRAME_BYTES:
         raise HostError(f"A message of {len(body):,} bytes is too large to send.")
     return _LENGTH.pack(len(body)) + body
 
@@ -35,7 +35,7 @@ class FrameConnection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.is_congested = False
         """Whether the other end reads more slowly than we write (backpressure)."""
-        self.most_bytes = MOST_FRAME_BYTES
+        self.most_bytes = MAX_FRAME_BYTES
         self._buffer = bytearray()
 
     def received(self, message: dict[str, Any]) -> None:

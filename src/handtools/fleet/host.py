@@ -33,7 +33,7 @@ from handtools.fleet.workspace_slots import HostLimits, WorkspaceSlot, Workspace
 from handtools.fleet.workspaces import WORKSPACE_NAME, WorkspaceStore
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.sandbox.processes.memory_and_disk_monitor import resident_memory_bytes
-from handtools.mcp.remote import MOST_NARROWED_TOOLBOXES, intersect_policies, policy_from_json
+from handtools.mcp.remote import MAX_NARROWED_TOOLBOXES, intersect_policies, policy_from_json
 from handtools.runtime.executor import result_of_error
 from handtools.runtime.policy import Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
@@ -285,7 +285,7 @@ class WorkspaceHost:
                 slot.name,
                 slot.tenant,
                 self.store.get(slot.name).parent,
-                slot.box is not None,
+                slot.toolbox is not None,
                 slot.job_state == "running",
             )
             for slot in sorted(self._slots.by_name.values(), key=lambda each: each.name)
@@ -364,23 +364,25 @@ class WorkspaceHost:
         return slots.get(name, tenant)
 
     @asynccontextmanager
-    async def _changing(self, slot: WorkspaceSlot, box: Toolbox, tool: str | None) -> AsyncIterator[None]:
+    async def _changing(
+        self, slot: WorkspaceSlot, toolbox: Toolbox, tool: str | None
+    ) -> AsyncIterator[None]:
         """If the workspace has a log, store changes in it before the result is returned."""
         if self._logs is None or (tool is not None and not self._changes(tool)):
             yield
             return
-        async with self._logs.changing(slot, box):
+        async with self._logs.changing(slot, toolbox):
             yield
 
-    async def _ship(self, slot: WorkspaceSlot, box: Toolbox) -> None:
+    async def _ship(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
         """Store new changes of a workspace in its log, if it has one."""
         if self._logs is not None:
-            await self._logs.ship(slot, box)
+            await self._logs.ship(slot, toolbox)
 
-    async def _check_outcome(self, box: Toolbox, call: Call, sent_to: str) -> None:
+    async def _check_outcome(self, toolbox: Toolbox, call: Call, sent_to: str) -> None:
         if not sent_to or sent_to == self.incarnation or call.metadata.get("retryable"):
             return
-        journal, began = box.workspace.journal, time.time()
+        journal, began = toolbox.workspace.journal, time.time()
         if await to_thread.run_sync(journal.calls.has, call.id):
             return
         unknown = UnknownOutcome(
@@ -425,15 +427,17 @@ class WorkspaceHost:
         if slot.over_quota is not None and tool not in REDUCING_TOOLS:
             raise slot.over_quota
 
-    def _narrowed(self, slot: WorkspaceSlot, box: Toolbox, policy: dict[str, Any]) -> Toolbox:
+    def _narrowed(self, slot: WorkspaceSlot, toolbox: Toolbox, policy: dict[str, Any]) -> Toolbox:
         """The toolbox with the policy sent with a call, which can only narrow the host's."""
         key = derived_call_id("policy", policy)
-        if key not in slot.narrowed:
-            while len(slot.narrowed) >= MOST_NARROWED_TOOLBOXES:
-                del slot.narrowed[next(iter(slot.narrowed))]
+        if key not in slot.narrowed_toolboxes:
+            while len(slot.narrowed_toolboxes) >= MAX_NARROWED_TOOLBOXES:
+                del slot.narrowed_toolboxes[next(iter(slot.narrowed_toolboxes))]
             more = policy_from_json(policy)
-            slot.narrowed[key] = box.under(intersect_policies(box.policy, more, box.tools.values()))
-        return slot.narrowed[key]
+            slot.narrowed_toolboxes[key] = toolbox.under(
+                intersect_policies(toolbox.policy, more, toolbox.tools.values())
+            )
+        return slot.narrowed_toolboxes[key]
 
 
 def open_host_folder(

@@ -19,7 +19,7 @@ from handtools.fleet.tree_diff import TreeDifference
 from handtools.fleet.workspace_slots import WorkspaceMoved
 
 CONNECT_SECONDS = 10.0
-MOST_ATTEMPTS = 6
+MAX_ATTEMPTS = 6
 FIRST_PAUSE_SECONDS = 0.05
 ProgressHandler = Callable[[dict[str, Any]], None]
 
@@ -31,7 +31,7 @@ class ConnectionLost(ConnectionError):
 class HostClient:
     """Client of a host over a direct connection. Requests are idempotent and repeated if it is lost."""
 
-    def __init__(self, address: str, token: str, *, attempts: int = MOST_ATTEMPTS) -> None:
+    def __init__(self, address: str, token: str, *, attempts: int = MAX_ATTEMPTS) -> None:
         self._known: tuple[str, str] | None = (address, token) if address else None
         self._attempts = attempts
         self._open: tuple[asyncio.AbstractEventLoop, ClientConnection] | None = None
@@ -241,12 +241,12 @@ class ClientConnection(FrameConnection):
 
 def error_from_json(problem: dict[str, str]) -> HandtoolsError:
     """The exception that a host raised; `HostError` if its kind is unknown."""
-    kinds: dict[str, type[ToolError]] = {each.code: each for each in ToolError.__subclasses__()}
+    errors: dict[str, type[ToolError]] = {each.code: each for each in ToolError.__subclasses__()}
     kind, message = problem.get("kind", ""), problem.get("message", "")
     if kind == "moved":
         return WorkspaceMoved(message, problem["host"], problem["incarnation"])
-    if kind in kinds:
-        return kinds[kind](message, hint=problem.get("hint", ""))
+    if kind in errors:
+        return errors[kind](message, hint=problem.get("hint", ""))
     return UsageError(message) if kind == "usage" else HostError(message)
 
 

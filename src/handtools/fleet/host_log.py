@@ -3,13 +3,13 @@
 import logging
 from collections import deque
 
-MOST_LOG_LINES = 2000
+MAX_LOG_LINES = 2000
 
 
 class _RecentLines(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
-        self.lines: deque[str] = deque(maxlen=MOST_LOG_LINES)
+        self.lines: deque[str] = deque(maxlen=MAX_LOG_LINES)
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -303,11 +303,11 @@ class HostServer(FrameServer):
         """Tenants by token. The empty tenant can access all workspaces."""
 
     def methods_of(self, token: str) -> HostMethods | None:
-        found = None
+        methods = None
         for known, tenant in self.tokens.items():  # no early exit, to prevent timing attacks
             if hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass")):
-                found = HostMethods(self.host, tenant)
-        return found
+                methods = HostMethods(self.host, tenant)
+        return methods
 
 
 class ServerConnection(FrameConnection):
@@ -357,7 +357,7 @@ class ServerConnection(FrameConnection):
         self.most_bytes = FrameConnection().most_bytes
         self.send({"result": {"incarnation": self._server.incarnation, "version": __version__}})
 
-    async def _answer(self, methods: AnswersRequests, asked: Asked) -> None:
+    async def _answer(self, answerer: AnswersRequests, asked: Asked) -> None:
         number, loop = int(asked.get("n", 0)), asyncio.get_running_loop()
 
         def progressed(event: Event) -> None:
@@ -368,7 +368,7 @@ class ServerConnection(FrameConnection):
         told = progressed if asked.get("progress") else None
         answer: bytes | None = None
         try:
-            body = await methods.answer(asked, told)
+            body = await answerer.answer(asked, told)
             answer = raw_frame(b'{"n":%d,%s}' % (number, body))
         except HostError as too_large:
             answer = frame({"n": number, "error": _problem_to_json(too_large)})
@@ -386,22 +386,22 @@ def _protocol_problem(spoken: Any) -> str:
     )
 
 
-def error_answer(problem: HandtoolsError) -> bytes:
+def error_answer(error: HandtoolsError) -> bytes:
     """The JSON of an error response."""
-    return b'"error":' + _json_bytes(_problem_to_json(problem))
+    return b'"error":' + _json_bytes(_problem_to_json(error))
 
 
-def _problem_to_json(problem: HandtoolsError) -> dict[str, str]:
-    if isinstance(problem, WorkspaceMoved):
+def _problem_to_json(error: HandtoolsError) -> dict[str, str]:
+    if isinstance(error, WorkspaceMoved):
         return {
             "kind": "moved",
-            "message": str(problem),
-            "host": problem.host,
-            "incarnation": problem.incarnation,
+            "message": str(error),
+            "host": error.host,
+            "incarnation": error.incarnation,
         }
-    if isinstance(problem, ToolError):
-        return {"kind": problem.code, "message": problem.message, "hint": problem.hint}
-    return {"kind": "usage" if isinstance(problem, UsageError) else "host", "message": str(problem)}
+    if isinstance(error, ToolError):
+        return {"kind": error.code, "message": error.message, "hint": error.hint}
+    return {"kind": "usage" if isinstance(error, UsageError) else "host", "message": str(error)}
 
 
 def _json_bytes(value: Any) -> bytes:

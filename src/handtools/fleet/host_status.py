@@ -42,18 +42,18 @@ class HostedWorkspace:
     has_running_job: bool
 
 
-def sample_status(metrics: HostMetrics, now: HostStatus, stored_bytes: int) -> None:
+def sample_status(metrics: HostMetrics, status: HostStatus, stored_bytes: int) -> None:
     """Update the sampled metrics from a status."""
-    sums = {"busy": now.shed, "stored_bytes": stored_bytes}
+    sums = {"busy": status.shed, "stored_bytes": stored_bytes}
     gauges = {
-        "slots": now.slots,
-        "workspaces": now.workspaces,
-        "open_workspaces": now.open,
-        "running_calls": now.running,
-        "waiting_calls": now.waiting,
-        "memory_bytes": now.memory_bytes,
-        "disk_free_bytes": now.disk_free_bytes,
-        "unstored_seconds": now.unstored_seconds,
-        "draining": now.draining,
+        "slots": status.slots,
+        "workspaces": status.workspaces,
+        "open_workspaces": status.open,
+        "running_calls": status.running,
+        "waiting_calls": status.waiting,
+        "memory_bytes": status.memory_bytes,
+        "disk_free_bytes": status.disk_free_bytes,
+        "unstored_seconds": status.unstored_seconds,
+        "draining": status.draining,
     }
     metrics.sample(sums, gauges)

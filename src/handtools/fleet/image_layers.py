@@ -14,7 +14,7 @@ WHITEOUT_PREFIX = ".wh."
 OPAQUE_NAME = ".wh..wh..opq"
 _UNION_FILE_SYSTEM_PREFIX = ".wh..wh."
 """Prefix of names reserved by union file systems. They are not part of the image."""
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 _MAX_PATH_CHARS = 1 << 16
 _NEW_FOLDER_MODE = 0o755
 
@@ -57,7 +57,7 @@ class ImageTree:
 
         In a plain archive (`has_whiteouts=False`), a name such as `.wh.a` has no special meaning.
         """
-        added: list[tuple[list[str], LayerEntry]] = []
+        added_entries: list[tuple[list[str], LayerEntry]] = []
         for entry in layer:
             parts = path_parts(entry.path)
             name = parts[-1] if parts else ""
@@ -65,8 +65,8 @@ class ImageTree:
                 # Whiteouts hide lower layers, never entries of the same layer, so apply them first.
                 self._hide(parts)
             else:
-                added.append((parts, entry))
-        for parts, entry in added:
+                added_entries.append((parts, entry))
+        for parts, entry in added_entries:
             self._add(parts, entry)
 
     def folder(self, path: str) -> ImageNode:
@@ -131,7 +131,7 @@ class ImageTree:
                 found = here.children[name] = ImageNode("folder", _NEW_FOLDER_MODE)
             if found.kind == "link":
                 links += 1
-                if links > _MOST_LINKS:
+                if links > _MAX_LINKS:
                     return None
                 if found.target.startswith("/"):
                     stack = [self.root]
@@ -141,9 +141,9 @@ class ImageTree:
         return stack[-1]
 
 
-def walk_image(folder: ImageNode) -> Iterator[tuple[str, ImageNode]]:
+def walk_image(folder_node: ImageNode) -> Iterator[tuple[str, ImageNode]]:
     """Walk everything below a folder with relative paths, each folder before its contents."""
-    waiting = [("", folder)]
+    waiting = [("", folder_node)]
     while waiting:
         above, here = waiting.pop()
         for name, node in here.children.items():

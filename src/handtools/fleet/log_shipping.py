@@ -68,7 +68,9 @@ class LogShipping:
         """Create the logs of forks. Returns those that an interrupted attempt had not already created."""
         record, done = self._store.get(slot.name), slot.shipped
         await to_thread.run_sync(
-            lambda: store_fork_base(self.log, self._store, slot.name, done=done, writer=self._incarnation)
+            lambda: store_fork_base(
+                self.log, self._store, slot.name, shipped=done, writer=self._incarnation
+            )
         )
         head, new = LogHead(record.template, record.tenant, slot.name, done.number), []
         for each in names:
@@ -98,7 +100,7 @@ class LogShipping:
             self._count("recovered_workspaces")
 
     @asynccontextmanager
-    async def changing(self, slot: WorkspaceSlot, box: Toolbox) -> AsyncIterator[None]:
+    async def changing(self, slot: WorkspaceSlot, toolbox: Toolbox) -> AsyncIterator[None]:
         """Serialize changes to a workspace. If durable, store each before its result is returned."""
         async with slot.changing:
             try:
@@ -106,18 +108,18 @@ class LogShipping:
             finally:
                 slot.unstored_since = slot.unstored_since or time.monotonic()
                 if self._durability == "durable":
-                    await asyncio.shield(self.ship(slot, box))
+                    await asyncio.shield(self.ship(slot, toolbox))
         if self._durability == "fast":
             task = asyncio.create_task(self._ship_later(slot))
             self._later.add(task)
             task.add_done_callback(self._later.discard)
 
-    async def ship(self, slot: WorkspaceSlot, box: Toolbox) -> None:
+    async def ship(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
         """Store new changes of a workspace in its log."""
         async with slot.shipping:
             began = time.monotonic()
             try:
-                await to_thread.run_sync(self._store_gained, slot, box)
+                await to_thread.run_sync(self._store_gained, slot, toolbox)
                 slot.unstored_since = None
                 if self._metrics is not None:
                     self._metrics.stored(time.monotonic() - began)
@@ -150,14 +152,14 @@ class LogShipping:
             if not slot.moved_to:  # a moved workspace was already stored
                 logger.warning("Can't store workspace %s: %s", slot.name, problem)
 
-    def _store_gained(self, slot: WorkspaceSlot, box: Toolbox) -> None:
-        journal = box.workspace.journal
+    def _store_gained(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
+        journal = toolbox.workspace.journal
         slot.shipped = ship_workspace(
             self.log,
             self._store,
             slot.name,
             journal=journal,
-            done=slot.shipped,
+            shipped=slot.shipped,
             writer=self._incarnation,
             is_writing=slot.job_state == "running",
         )
@@ -167,7 +169,7 @@ class LogShipping:
                 self._store,
                 slot.name,
                 journal=journal,
-                done=slot.shipped,
+                shipped=slot.shipped,
                 writer=self._incarnation,
             )
 

@@ -139,22 +139,24 @@ class RayMetricRegistry:
     def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
         from ray.util.metrics import Counter  # pyright: ignore[reportMissingImports]
 
-        made: CounterMetric = Counter(name.removesuffix("_total"), description, tag_keys=(*labels, "host"))
-        return self._named(made)
+        counter_metric: CounterMetric = Counter(
+            name.removesuffix("_total"), description, tag_keys=(*labels, "host")
+        )
+        return self._named(counter_metric)
 
     def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
         from ray.util.metrics import Gauge  # pyright: ignore[reportMissingImports]
 
-        made: GaugeMetric = Gauge(name, description, tag_keys=(*labels, "host"))
-        return self._named(made)
+        gauge_metric: GaugeMetric = Gauge(name, description, tag_keys=(*labels, "host"))
+        return self._named(gauge_metric)
 
     def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> HistogramMetric:
         from ray.util.metrics import Histogram  # pyright: ignore[reportMissingImports]
 
-        made: HistogramMetric = Histogram(
+        histogram_metric: HistogramMetric = Histogram(
             name, description, boundaries=list(SECONDS_BUCKETS), tag_keys=(*labels, "host")
         )
-        return self._named(made)
+        return self._named(histogram_metric)
 
     def _named(self, metric: M) -> M:
         named: Any = metric
@@ -175,9 +177,9 @@ class TextMetricRegistry:
         return self._kept(_TextMetric(name, "gauge", description, labels))
 
     def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> "_TextHistogram":
-        made = _TextHistogram(name, "histogram", description, labels)
-        self._metrics.append(made)
-        return made
+        text_histogram = _TextHistogram(name, "histogram", description, labels)
+        self._metrics.append(text_histogram)
+        return text_histogram
 
     def text(self) -> str:
         """All metrics in Prometheus text format."""

@@ -10,7 +10,7 @@ from handtools.fleet.metrics import TextMetricRegistry
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _REQUEST_SECONDS = 10.0
-_MOST_REQUEST_BYTES = 16384
+_MAX_REQUEST_BYTES = 16384
 
 
 class MetricsServer:
@@ -24,7 +24,7 @@ class MetricsServer:
         """Start listening, by default on any free port. Returns the port."""
         if address not in _LOOPBACK:
             raise UsageError(f"Metrics can be served only on a loopback address, not on {address!r}.")
-        self._server = await asyncio.start_server(self._answer, address, port, limit=_MOST_REQUEST_BYTES)
+        self._server = await asyncio.start_server(self._answer, address, port, limit=_MAX_REQUEST_BYTES)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def aclose(self) -> None:

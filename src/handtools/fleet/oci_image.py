@@ -26,8 +26,8 @@ from handtools.fleet.tar_archives import (
 )
 from handtools.host.files.folder_handle import FolderHandle, open_inner_folder
 
-_MOST_DOCUMENT_BYTES = 16 << 20
-_MOST_INDEX_DEPTH = 4
+_MAX_DOCUMENT_BYTES = 16 << 20
+_MAX_INDEX_DEPTH = 4
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 _HINT = "Save it again: `docker save IMAGE -o image.tar`, or `skopeo copy … oci:FOLDER`."
@@ -137,7 +137,7 @@ def _described(files: _ImageFiles) -> tuple[str, dict[str, Any], list[str]]:
 def _manifest(files: _ImageFiles, index: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
     """The digest and content of the manifest for this machine, resolved through nested indexes."""
     listed = index.get("manifests") if isinstance(index, dict) else None
-    if not isinstance(listed, list) or depth > _MOST_INDEX_DEPTH:
+    if not isinstance(listed, list) or depth > _MAX_INDEX_DEPTH:
         raise UsageError(f"The image's index lists no manifests. {_HINT}")
     wanted = {str(each.get("digest")) for each in map(_table, listed) if _runs_here(each)}
     if len(wanted) != 1:
@@ -188,7 +188,7 @@ def _document(files: _ImageFiles, name: str) -> bytes | None:
     if file is None:
         return None
     with file:
-        return file.read(_MOST_DOCUMENT_BYTES)
+        return file.read(_MAX_DOCUMENT_BYTES)
 
 
 def _parsed(body: bytes) -> Any:

@@ -49,11 +49,11 @@ MAX_ARGUMENT_BYTES = 64 * 1024
 object store of the process that starts the fleet, so a host restarted after that process has exited would
 not find them.
 """
-_MOST_RAY_CALLS = 2000
-_MOST_MOVES = 10
+_MAX_RAY_CALLS = 2000
+_MAX_MOVES = 10
 _SAMPLE_SECONDS = 5.0
 _NAME_LOOK_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 1.0
+_MAX_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +242,7 @@ class RayHostClient(HostClient):
         """Send a request directly or through Ray. Follows a moved workspace to its new host."""
         workspace, sent_to = str(params.get("workspace", "")), ""
         client = self._host_of(workspace)
-        for _ in range(_MOST_MOVES):
+        for _ in range(_MAX_MOVES):
             try:
                 return await client.ask_here(method, params, on_progress, sent_to)
             except WorkspaceMoved as moved:
@@ -295,7 +295,7 @@ class RayHostClient(HostClient):
                 lost = str(failure) or type(failure).__name__
                 self._actor, self._relayed_until = None, 0.0
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            pause = min(pause * 2, _MAX_PAUSE_SECONDS)
         raise HostError(f"Can't reach the host {self.actor_name}: {lost.splitlines()[0] if lost else ''}")
 
     async def _reachable(self) -> ClientConnection | None:
@@ -375,7 +375,7 @@ class Fleet:
     async def create(self, template: str) -> FleetToolbox:
         """Create a workspace on the next host with a free slot. Raises `Busy` if there is none."""
         names = list(self._clients)
-        refused: Busy | None = None
+        busy: Busy | None = None
         for _ in names:
             host = names[self._next % len(names)]
             self._next += 1
@@ -383,8 +383,8 @@ class Fleet:
                 made = await self._clients[host].create(template, name=f"{host}-{secrets.token_hex(8)}")
                 return FleetToolbox(self._clients[host], made)
             except Busy as full:
-                refused = full
-        raise refused or Busy("The fleet has no hosts.", hint="Start one.")
+                busy = full
+        raise busy or Busy("The fleet has no hosts.", hint="Start one.")
 
     def toolbox(self, workspace: str) -> FleetToolbox:
         """The toolbox of a workspace, from any driver."""
@@ -464,7 +464,7 @@ def _start_host(fleet: str, host: str, settings: HostSettings, *, is_new: bool =
         "max_restarts": -1,
         # Ray's retries would run a call twice. Our retries are deduplicated by call id.
         "max_task_retries": 0,
-        "max_concurrency": _MOST_RAY_CALLS,
+        "max_concurrency": _MAX_RAY_CALLS,
         "num_cpus": 0,
         "scheduling_strategy": "SPREAD",
         "runtime_env": dict(settings.runtime_env),

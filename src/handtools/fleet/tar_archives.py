@@ -198,13 +198,13 @@ def unpack_archive(packed: IO[bytes], folder: Path, scratch: Path) -> None:
         write_tree(tree.root, folder)
 
 
-def write_tree(top: ImageNode, folder: Path) -> None:
+def write_tree(top_node: ImageNode, folder: Path) -> None:
     """Write a folder of an in-memory tree to a new folder."""
     folder.mkdir(0o700)
     written: dict[int, str] = {}
-    folders = [("", top)]
+    folders = [("", top_node)]
     with FolderHandle.at(os.fspath(folder)) as handle, SubfolderCache(handle) as subtree:
-        for path, node in walk_image(top):
+        for path, node in walk_image(top_node):
             above, _, name = path.rpartition("/")
             here = subtree.folder(above)
             if node.kind == "folder":
@@ -234,9 +234,9 @@ def _write_leaf(folder: FolderHandle, name: str, node: ImageNode) -> None:
             os.utime(file.fileno(), (node.mtime, node.mtime))
 
 
-def _link(top: FolderHandle, first: str, folder: FolderHandle, name: str) -> None:
+def _link(top_handle: FolderHandle, first: str, folder: FolderHandle, name: str) -> None:
     above, _, known = first.rpartition("/")
-    with open_inner_folder(top, above) as there:
+    with open_inner_folder(top_handle, above) as there:
         os.link(
             there.name_for_os(known),
             folder.name_for_os(name),
@@ -246,10 +246,10 @@ def _link(top: FolderHandle, first: str, folder: FolderHandle, name: str) -> Non
         )
 
 
-def _settle_folder(top: FolderHandle, path: str, node: ImageNode) -> None:
+def _settle_folder(top_handle: FolderHandle, path: str, node: ImageNode) -> None:
     """Set the mode and mtime of a folder after its contents are written."""
     above, _, name = path.rpartition("/")
-    with open_inner_folder(top, above) as folder:
+    with open_inner_folder(top_handle, above) as folder:
         if node.mtime is not None:
             place, times = folder.name_for_os(name or "."), (node.mtime, node.mtime)
             os.utime(place, times, dir_fd=folder.fd, follow_symlinks=False)
@@ -282,15 +282,15 @@ def pack_folder(
             archive.addfile(member)
 
 
-def _below(top: FolderHandle, names: Collection[str]) -> Iterator[TreeEntry]:
+def _below(top_handle: FolderHandle, names: Collection[str]) -> Iterator[TreeEntry]:
     """Those of the names that exist in a folder, and everything below them."""
     for name in names:
-        facts = top.find(name)
+        facts = top_handle.find(name)
         if facts is None:
             continue
-        yield TreeEntry(name, top, name, facts)
+        yield TreeEntry(name, top_handle, name, facts)
         if stat.S_ISDIR(facts.st_mode):
-            with top.child(name) as inside:
+            with top_handle.child(name) as inside:
                 for found in walk_tree(inside):
                     yield found._replace(path=join_path(name, found.path))
 

@@ -218,8 +218,8 @@ def _damaged(digest: str, problem: str) -> StorageFault:
     )
 
 
-def _set_template_modes(tree: FolderHandle) -> None:
-    for found in walk_tree(tree):
+def _set_template_modes(tree_handle: FolderHandle) -> None:
+    for found in walk_tree(tree_handle):
         mode, is_folder = stat.S_IMODE(found.facts.st_mode), stat.S_ISDIR(found.facts.st_mode)
         wanted = template_mode(mode, is_folder=is_folder)
         if wanted == mode or stat.S_ISLNK(found.facts.st_mode):

@@ -75,9 +75,9 @@ def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | 
     return names, layers
 
 
-def _replaces_folder(top: FolderHandle, path: str) -> bool:
+def _replaces_folder(top_handle: FolderHandle, path: str) -> bool:
     above, _, name = path.rpartition("/")
-    with open_inner_folder(top, above) as parent:
+    with open_inner_folder(top_handle, above) as parent:
         found = parent.find(name)
         assert parent.fd is not None, "layers exist only on systems with directory fds"
         return found is not None and entry_meaning(LayerEntry(parent.fd, name, found)) == "opaque"
@@ -147,19 +147,19 @@ def apply_differences(differences: Sequence[TreeDifference], source: str, target
                 _bring(here, there, name)
 
 
-def _bring(here: FolderHandle, there: FolderHandle, name: str) -> None:
-    found, known = here.stat(name), there.find(name)
+def _bring(handle: FolderHandle, folder_handle: FolderHandle, name: str) -> None:
+    found, known = handle.stat(name), folder_handle.find(name)
     if not stat.S_ISDIR(found.st_mode):
         if known is not None:
-            remove_tree(there, name)
-        copy_tree(here, name, there, name)
+            remove_tree(folder_handle, name)
+        copy_tree(handle, name, folder_handle, name)
         return
     if known is not None and not stat.S_ISDIR(known.st_mode):
-        there.unlink(name)
+        folder_handle.unlink(name)
         known = None
     if known is None:
-        there.create_folder(name)
+        folder_handle.create_folder(name)
     # The contents of the folder are separate differences.
-    there.set_mode(name, stat.S_IMODE(found.st_mode))
+    folder_handle.set_mode(name, stat.S_IMODE(found.st_mode))
     if is_root():
-        there.set_owner(name, found)
+        folder_handle.set_owner(name, found)

@@ -121,17 +121,17 @@ class Segment:
     paths: tuple[PathState, ...]
     writer: str
     """The incarnation of the host that wrote it."""
-    kept: tuple[PathState, ...] = ()
+    states: tuple[PathState, ...] = ()
     """Files next to the journal: long outputs, and files moved aside for undo."""
     is_fence: bool = False
     """Whether it only marks that a host took over the workspace. Such a segment is never deleted."""
 
     @classmethod
     def of(
-        cls, copy: JournalCopy, paths: Sequence[PathState], kept: Sequence[PathState], writer: str
+        cls, copy: JournalCopy, paths: Sequence[PathState], states: Sequence[PathState], writer: str
     ) -> "Segment":
         """A segment with new journal data and the paths that changed."""
-        return cls(copy.database, copy.log, tuple(paths), writer, tuple(kept))
+        return cls(copy.database, copy.log, tuple(paths), writer, tuple(states))
 
     @classmethod
     def fence(cls, writer: str) -> "Segment":
@@ -140,14 +140,14 @@ class Segment:
 
     def pack(self) -> bytes:
         """Serialize and compress the segment. Raises `TooLarge` if it is over the limit of `unpack`."""
-        states = (*self.paths, *self.kept)
+        states = (*self.paths, *self.states)
         blobs = [self.database or b"", self.log, *(state.data for state in states)]
         head = {
             "writer": self.writer,
             "whole": self.database is not None,
             "fence": self.is_fence,
             "paths": [[state.path, state.kind, state.mode, state.mtime] for state in states],
-            "kept": len(self.kept),
+            "kept": len(self.states),
             "sizes": [len(blob) for blob in blobs],
         }
         line = json.dumps(head, separators=(",", ":")).encode()
@@ -472,13 +472,13 @@ class LogStore:
             packed.seek(0)
             self._put_new(f"templates/{template.digest}", packed.read())
 
-    def fetch_template(self, digest: str, into: TemplateStore) -> Template:
+    def fetch_template(self, digest: str, store: TemplateStore) -> Template:
         """Download a template. Raises `NotFound`, or `StorageFault` if the digest does not match."""
         is_digest = TEMPLATE_DIGEST.fullmatch(digest)
         packed = self._get(f"templates/{digest}", MAX_ARCHIVE_BYTES) if is_digest else None
         if packed is None:
             raise NotFound(f"Template {digest[:12]} is not stored.", hint="Add it to the fleet again.")
-        return into.add_stored(digest, io.BytesIO(packed))
+        return store.add_stored(digest, io.BytesIO(packed))
 
     def _put_new(self, key: str, data: bytes) -> Literal["new", "same", "other"]:
         """Create an object if the key is free. Returns whether it is new, the same or another one."""
@@ -541,7 +541,7 @@ class LogStore:
 
 def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
     """The current states of paths in a folder. With True, includes everything below a path."""
-    found: list[PathState] = []
+    states: list[PathState] = []
     with FolderHandle.at(root) as top:
         for path, whole in paths.items():
             path_names(path)
@@ -550,20 +550,20 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
                 with open_inner_folder(top, above) as folder:
                     facts = folder.find(name)
                     if facts is None:
-                        found.append(PathState(path, "gone"))
+                        states.append(PathState(path, "gone"))
                         continue
                     if not (whole and stat.S_ISDIR(facts.st_mode)):
-                        found += _states(folder, name, path, facts)
+                        states += _states(folder, name, path, facts)
                         continue
-                    found.append(PathState(path, "tree", stat.S_IMODE(facts.st_mode)))
+                    states.append(PathState(path, "tree", stat.S_IMODE(facts.st_mode)))
                     with folder.child(name) as inside:
                         for each in walk_tree(inside):
-                            found += _states(each.folder, each.name, f"{path}/{each.path}", each.facts)
+                            states += _states(each.folder, each.name, f"{path}/{each.path}", each.facts)
             except OSError as error:
                 if error.errno not in _NOT_THERE_ERRNOS:
                     raise
-                found.append(PathState(path, "gone"))
-    return found
+                states.append(PathState(path, "gone"))
+    return states
 
 
 def _states(folder: FolderHandle, name: str, path: str, facts: os.stat_result) -> Iterator[PathState]:
@@ -600,18 +600,18 @@ class _PathNode:
     children: "dict[str, _PathNode]" = field(default_factory=dict)
 
 
-def _merged_states(lists: Sequence[Sequence[PathState]]) -> _PathNode:
+def _merged_states(listed_states: Sequence[Sequence[PathState]]) -> _PathNode:
     """Merge lists of states, applied in order, into one tree."""
-    top = _PathNode()
-    for step, states in enumerate(lists):
+    top_node = _PathNode()
+    for step, states in enumerate(listed_states):
         for number, state in enumerate(states):
-            _add_state(top, state, (step, number))
-    return top
+            _add_state(top_node, state, (step, number))
+    return top_node
 
 
-def _add_state(top: _PathNode, state: PathState, source: tuple[int, int]) -> None:
+def _add_state(top_node: _PathNode, state: PathState, source: tuple[int, int]) -> None:
     *above, name = path_names(state.path)
-    folder = top
+    folder = top_node
     for each in above:
         inner = folder.children.get(each)
         if inner is None:
@@ -640,8 +640,8 @@ class PathRestore:
     folder is changed, whatever the states contain. Files get no setuid or setgid bit.
     """
 
-    def __init__(self, root: str, lists: Sequence[Sequence[PathState]]) -> None:
-        tree = _merged_states(lists)
+    def __init__(self, root: str, states: Sequence[Sequence[PathState]]) -> None:
+        tree = _merged_states(states)
         self._left = MAX_RESTORED_BYTES
         self._modes: list[tuple[str, int]] = []
         self._wanted: dict[int, list[int]] = {}
@@ -687,9 +687,9 @@ class PathRestore:
             os.fchmod(file.fileno(), state.mode & 0o777)
             os.utime(file.fileno(), ns=(state.mtime, state.mtime))
 
-    def _make_room(self, tree: _PathNode) -> None:
+    def _make_room(self, top_node: _PathNode) -> None:
         """Delete removed and replaced paths, and create all folders."""
-        waiting = [("", tree)]
+        waiting = [("", top_node)]
         while waiting:
             above, node = waiting.pop()
             folder = self._subtree.folder(above)

@@ -26,14 +26,14 @@ from handtools.runtime.journal import Journal
 from handtools.runtime.journal.database import JournalPosition, write_copied_journal
 
 logger = logging.getLogger("handtools")
-CHECKPOINT_SEGMENTS, MOST_SEGMENTS = 64, 256
+CHECKPOINT_SEGMENTS, MAX_SEGMENTS = 64, 256
 """Segments before a checkpoint: if they are twice as large as the last checkpoint, and in any case."""
-MOST_KEPT_FILE_BYTES = 32 << 20
-MOST_KEPT_BYTES = 64 << 20
+MAX_KEPT_FILE_BYTES = 32 << 20
+MAX_KEPT_BYTES = 64 << 20
 """Limit for the old bytes of a change, and for outputs and for old bytes in a checkpoint (each)."""
 GROWING_OUTPUT_BYTES = 256 << 10
 """A larger output that is still being written is stored only when it has doubled, not after each call."""
-_MOST_READ_ATTEMPTS = 10
+_MAX_READ_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def ship_workspace(
     name: str,
     *,
     journal: Journal,
-    done: ShippedPosition,
+    shipped: ShippedPosition,
     writer: str,
     is_writing: bool = False,
 ) -> ShippedPosition:
@@ -80,7 +80,9 @@ def ship_workspace(
     continued the log, `StorageFault` if the changes can't be stored now.
     """
     try:
-        return _shipped(log, store, name, journal=journal, done=done, writer=writer, is_writing=is_writing)
+        return _shipped(
+            log, store, name, journal=journal, shipped=shipped, writer=writer, is_writing=is_writing
+        )
     except OSError as error:
         raise StorageFault(
             f"Can't read the new changes of workspace {name} for its log: {error.strerror or error}.",
@@ -94,74 +96,80 @@ def _shipped(
     name: str,
     *,
     journal: Journal,
-    done: ShippedPosition,
+    shipped: ShippedPosition,
     writer: str,
     is_writing: bool,
 ) -> ShippedPosition:
     state, root = store.state(name), str(store.root(name))
-    copy = journal.copied_since(done.journal)
-    kept = _kept_files(state, done.kept if is_writing else {})
-    if copy.is_empty and kept == done.kept:
-        return done
-    entry, paths = journal.entries.paths_since(done.entry)
-    refs = journal.entries.refs_since(done.entry)
-    changed = [path for path in {**done.kept, **kept} if done.kept.get(path) != kept.get(path)]
+    copy = journal.copied_since(shipped.journal)
+    kept = _kept_files(state, shipped.kept if is_writing else {})
+    if copy.is_empty and kept == shipped.kept:
+        return shipped
+    entry, paths = journal.entries.paths_since(shipped.entry)
+    refs = journal.entries.refs_since(shipped.entry)
+    changed = [path for path in {**shipped.kept, **kept} if shipped.kept.get(path) != kept.get(path)]
     beside = [*_kept_states(state, changed), *_backup_states(state, refs)]
     packed = Segment.of(copy, path_states(root, paths), beside, writer).pack()
     try:
-        log.append(name, done.number, packed)
+        log.append(name, shipped.number, packed)
     except SegmentTaken:
-        stored = log.segment(name, done.number)
+        stored = log.segment(name, shipped.number)
         if stored is None or Segment.unpack(stored, with_data=False).writer != writer:
             raise
         # Our earlier attempt was stored but its response was lost. It is a prefix of the current state:
         # append the full journal after it, with all paths since the last segment that we know of.
         copy = journal.copied_since(JournalPosition())
         packed = Segment.of(copy, path_states(root, paths), beside, writer).pack()
-        log.append(name, done.number + 1, packed)
-        done = replace(done, number=done.number + 1, bytes_since=done.bytes_since + len(stored))
+        log.append(name, shipped.number + 1, packed)
+        shipped = replace(shipped, number=shipped.number + 1, bytes_since=shipped.bytes_since + len(stored))
     return replace(
-        done,
-        number=done.number + 1,
+        shipped,
+        number=shipped.number + 1,
         journal=copy.position,
         entry=entry,
         kept=kept,
-        bytes_since=done.bytes_since + len(packed),
+        bytes_since=shipped.bytes_since + len(packed),
     )
 
 
-def is_checkpoint_due(done: ShippedPosition) -> bool:
+def is_checkpoint_due(shipped: ShippedPosition) -> bool:
     """Whether enough was stored since the last checkpoint to make a new one worthwhile."""
-    since = done.number - done.checkpoint
-    grown = done.bytes_since >= 2 * done.checkpoint_bytes
-    return since >= MOST_SEGMENTS or (since >= CHECKPOINT_SEGMENTS and grown)
+    since = shipped.number - shipped.checkpoint
+    grown = shipped.bytes_since >= 2 * shipped.checkpoint_bytes
+    return since >= MAX_SEGMENTS or (since >= CHECKPOINT_SEGMENTS and grown)
 
 
 def store_checkpoint(
-    log: LogStore, store: WorkspaceStore, name: str, *, journal: Journal, done: ShippedPosition, writer: str
+    log: LogStore,
+    store: WorkspaceStore,
+    name: str,
+    *,
+    journal: Journal,
+    shipped: ShippedPosition,
+    writer: str,
 ) -> ShippedPosition:
     """Store one object that replaces all segments so far, and delete them. No files may change until then.
 
     It only shortens the log: if it fails, the next call tries again.
     """
     state = store.state(name)
-    beside = [*_newest_kept_states(state, done.kept), *_backup_states(state, _backups(state))]
+    beside = [*_newest_kept_states(state, shipped.kept), *_backup_states(state, _backups(state))]
     whole = journal.copied_since(JournalPosition())
     # Put the full journal into the next segment, even if storing this one seems to fail. So no WAL frame
     # is missing or duplicated.
-    done = replace(done, journal=JournalPosition())
+    shipped = replace(shipped, journal=JournalPosition())
     try:
         packed = Segment.of(whole, tree_states(store, name), beside, writer).pack()
-        log.put_checkpoint(name, done.number, packed)
+        log.put_checkpoint(name, shipped.number, packed)
         # Keep fences: a host that lost the workspace long ago must find its next segment number taken.
-        numbers = set(range(done.checkpoint, done.number)) - done.fences
-        log.delete_segments(name, sorted(numbers), done.checkpoint)
+        numbers = set(range(shipped.checkpoint, shipped.number)) - shipped.fences
+        log.delete_segments(name, sorted(numbers), shipped.checkpoint)
     except HandtoolsError as problem:
         logger.warning("Can't shorten the log of workspace %s now: %s", name, problem)
-        return done
+        return shipped
     return replace(
-        done,
-        checkpoint=done.number,
+        shipped,
+        checkpoint=shipped.number,
         checkpoint_bytes=len(packed),
         bytes_since=0,
         fences=frozenset(),
@@ -177,10 +185,10 @@ def tree_states(store: WorkspaceStore, name: str) -> list[PathState]:
 
 
 def store_fork_base(
-    log: LogStore, store: WorkspaceStore, name: str, *, done: ShippedPosition, writer: str
+    log: LogStore, store: WorkspaceStore, name: str, *, shipped: ShippedPosition, writer: str
 ) -> None:
     """Store the initial state of forks made now, because the parent's log may be shortened later."""
-    log.put_base(name, done.number, Segment(None, b"", tuple(tree_states(store, name)), writer).pack())
+    log.put_base(name, shipped.number, Segment(None, b"", tuple(tree_states(store, name)), writer).pack())
 
 
 def recover_workspace(
@@ -224,19 +232,19 @@ def _restore(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog") 
     state, root = str(store.state(name)), str(store.root(name))
     if read.has_checkpoint and head.parent:
         # A checkpoint lists differences from the template, so it omits paths that the fork reset to it.
-        said = {each.path for each in read.listed[0].paths}
+        said = {each.path for each in read.segments[0].paths}
         template = os.fspath(store.templates.get(head.template).tree)
         undone = {each.path: True for each in tree_states(store, name) if each.path not in said}
         apply_path_states(root, path_states(template, undone))
     copies: list[tuple[bytes | None, bytes]] = []
     with (
-        PathRestore(root, [step.paths for step in read.listed]) as files,
-        PathRestore(state, [step.kept for step in read.listed]) as beside,
+        PathRestore(root, [step.paths for step in read.segments]) as files,
+        PathRestore(state, [step.states for step in read.segments]) as beside,
     ):
         for number, packed in enumerate(read.packed):
             step = Segment.unpack(packed)
             files.write(number, step.paths)
-            beside.write(number, step.kept)
+            beside.write(number, step.states)
             if step.database is not None:
                 copies.clear()
             copies.append((step.database, step.log))
@@ -250,7 +258,7 @@ class _ReadLog:
 
     packed: list[bytes]
     """The newest checkpoint, if any, and the segments after it."""
-    listed: list[Segment]
+    segments: list[Segment]
     """The same without their data, because only one is unpacked at a time."""
     has_checkpoint: bool
     position: ShippedPosition
@@ -263,7 +271,7 @@ def _take_over(log: LogStore, name: str, writer: str) -> _ReadLog | None:
     because its segment was deleted, a newer checkpoint was stored before the deletion, so the log is read
     again.
     """
-    for _ in range(_MOST_READ_ATTEMPTS):
+    for _ in range(_MAX_READ_ATTEMPTS):
         objects = log.objects(name)
         if objects.is_ended:
             return None
@@ -341,13 +349,13 @@ def _kept_files(state: Path, known: Mapping[str, tuple[int, int]]) -> dict[str, 
 
 def _kept_states(state: Path, paths: Iterable[str]) -> list[PathState]:
     return path_states(
-        str(state), {path: False for path in paths if _size(state / path) <= MOST_KEPT_FILE_BYTES}
+        str(state), {path: False for path in paths if _size(state / path) <= MAX_KEPT_FILE_BYTES}
     )
 
 
 def _newest_kept_states(state: Path, kept: Mapping[str, tuple[int, int]]) -> list[PathState]:
     """The kept files that fit into a checkpoint, newest first."""
-    left, chosen = MOST_KEPT_BYTES, []
+    left, chosen = MAX_KEPT_BYTES, []
     for path, (size, _) in sorted(kept.items(), key=lambda each: -each[1][1]):
         if size <= left:
             chosen.append(path)
@@ -367,7 +375,7 @@ def _backups(state: Path) -> list[str]:
 
 def _backup_states(state: Path, refs: Iterable[str]) -> list[PathState]:
     """The states of files moved aside for undo under these names, up to the size limit."""
-    left, chosen = MOST_KEPT_BYTES, dict[str, bool]()
+    left, chosen = MAX_KEPT_BYTES, dict[str, bool]()
     for ref in refs:
         if not {"", ".", ".."}.isdisjoint(ref.split("/")):
             continue  # the journal comes from the store, so a name may be forged to leave the vault

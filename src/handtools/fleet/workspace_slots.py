@@ -54,8 +54,8 @@ class WorkspaceSlot:
 
     name: str
     tenant: str
-    box: Toolbox | None = None
-    narrowed: dict[str, Toolbox] = field(default_factory=dict)
+    toolbox: Toolbox | None = None
+    narrowed_toolboxes: dict[str, Toolbox] = field(default_factory=dict)
     users: int = 0
     used: float = field(default_factory=time.monotonic)
     measured: float = 0.0
@@ -76,7 +76,7 @@ class WorkspaceSlot:
     @property
     def job_state(self) -> Literal["none", "ended", "running"]:
         """Whether a job is running in it, or has ended since it was opened."""
-        commands = None if self.box is None else self.box.workspace.commands
+        commands = None if self.toolbox is None else self.toolbox.workspace.commands
         return commands.job_state if isinstance(commands, LocalCommands) else "none"
 
 
@@ -134,12 +134,12 @@ class WorkspaceSlots:
     @asynccontextmanager
     async def using(self, slot: WorkspaceSlot) -> AsyncIterator[Toolbox]:
         """The toolbox of a workspace, which stays open within the block."""
-        if slot.box is None or slot.lock.locked():
+        if slot.toolbox is None or slot.lock.locked():
             async with slot.lock:
-                box = slot.box or await self._open(slot)
+                box = slot.toolbox or await self._open(slot)
                 slot.users += 1
         else:
-            box = slot.box
+            box = slot.toolbox
             slot.users += 1
         slot.free.clear()
         try:
@@ -181,8 +181,8 @@ class WorkspaceSlots:
     async def _open(self, slot: WorkspaceSlot) -> Toolbox:
         self._check_here(slot)
         await self._close_least_used(self._limits.open - 1)
-        slot.box = await to_thread.run_sync(self._open_toolbox, slot.name)
-        return slot.box
+        slot.toolbox = await to_thread.run_sync(self._open_toolbox, slot.name)
+        return slot.toolbox
 
     def _check_here(self, slot: WorkspaceSlot) -> None:
         if slot.moved_to:
@@ -192,10 +192,10 @@ class WorkspaceSlots:
 
     async def _close_box(self, slot: WorkspaceSlot) -> None:
         """Close an unused toolbox, after storing the changes of background jobs."""
-        if slot.box is not None and not slot.lost:
-            await self._before_close(slot, slot.box)
-        box, slot.box = slot.box, None
-        slot.narrowed.clear()
+        if slot.toolbox is not None and not slot.lost:
+            await self._before_close(slot, slot.toolbox)
+        box, slot.toolbox = slot.toolbox, None
+        slot.narrowed_toolboxes.clear()
         if box is not None:
             await box.aclose()
 

@@ -38,7 +38,7 @@ from handtools.host.sandbox.overlay.overlay_mount import (
     unmount,
 )
 
-MOST_LAYERS = 16
+MAX_LAYERS = 16
 """Maximum number of frozen layers before they are flattened: mount options are limited to one page."""
 _STORE_LOCK_SECONDS = 60.0
 WORKSPACE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
@@ -126,11 +126,11 @@ class WorkspaceStore:
         """Create a workspace from a template and open it. Raises `NotFound` for an unknown template."""
         self.templates.get(template)
         with self._changing():
-            made = WorkspaceRecord(
+            record = WorkspaceRecord(
                 name or secrets.token_hex(8), template, self.kind, tenant=tenant, made=time.time()
             )
-            self._begin(made)
-        return made
+            self._begin(record)
+        return record
 
     def open(self, name: str) -> Path:
         """Mount a workspace's files if necessary, and return its folder.
@@ -223,7 +223,7 @@ class WorkspaceStore:
         still refer to the frozen layer. Forks have new journals. Raises `StorageFault` if not all forks can
         be created; then none are.
         """
-        made: list[WorkspaceRecord] = []
+        records: list[WorkspaceRecord] = []
         try:
             self.open(name)
             with self._changing():
@@ -231,16 +231,16 @@ class WorkspaceStore:
                 for each in names or [secrets.token_hex(8) for _ in range(count)]:
                     fork = replace(record, id=each, base=record.layers, parent=name, made=time.time())
                     self._begin(fork)
-                    made.append(fork)
+                    records.append(fork)
         except OSError as error:
-            for fork in made:
+            for fork in records:
                 with contextlib.suppress(OSError):
                     self.remove(fork.id)
             raise StorageFault(
                 f"Can't fork workspace {name}: {error.strerror or error}.",
                 hint="It was not changed. Free some space or check the disk, then fork it again.",
             ) from error
-        return made
+        return records
 
     def diff(self, name: str) -> list[TreeDifference]:
         """The differences between a workspace and its initial state."""
@@ -421,7 +421,7 @@ class WorkspaceStore:
             return replace(record, layers=(layer,))
         if not os.listdir(place / "upper"):
             return record
-        if len(record.layers) + 1 >= MOST_LAYERS:
+        if len(record.layers) + 1 >= MAX_LAYERS:
             return self._flattened(record)
         frozen = replace(record, layers=(*record.layers, layer))
         (self._layers / layer).mkdir(0o700)

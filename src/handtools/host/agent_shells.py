@@ -30,7 +30,7 @@ _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "tcsh", "zsh"})
 _LAUNCHERS = _SHELLS | {"env", "pipx", "uv", "uvx"}
 """Programs that may be between a client and its MCP server in the process tree."""
 _PROCESSES = "/proc"
-_MOST_ANCESTORS = 64
+_MAX_ANCESTORS = 64
 
 
 def client_by_variables() -> str:
@@ -76,7 +76,7 @@ def _is_own_server(words: list[str]) -> bool:
 
 def _ancestors(pid: int) -> Iterator[tuple[int, str]]:
     """Yield a process and its ancestors, without init, with the names of their programs."""
-    for _ in range(_MOST_ANCESTORS):
+    for _ in range(_MAX_ANCESTORS):
         if pid <= 1:
             return
         above, name = _parent(str(pid))

@@ -30,11 +30,11 @@ from handtools.host import programs
 from handtools.host.programs import trusted_import_path
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds, send_message
 
-_MOST_AT_ONCE = 2
+_MAX_AT_ONCE = 2
 _IDLE_SECONDS = 300.0
 _CHILD_IDLE_SECONDS = 15.0
 """How long a child waits for its next task."""
-_MOST_OPEN_FILES = 64
+_MAX_OPEN_FILES = 64
 _GRACE_SECONDS = 5.0
 _STARTED, _DONE = b"s", b"d"
 _RESULT_HEAD = struct.Struct("!I")
@@ -124,7 +124,7 @@ class Workers:
         self._process: programs.Process | None = None
         self._owner = 0
         self._lock = threading.Lock()
-        self.turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self.turns = threading.BoundedSemaphore(_MAX_AT_ONCE)
         """Acquired while a task runs, to limit how many run at once."""
 
     def call(self, task: WorkerTask, arguments: Mapping[str, Any], data: bytes) -> TaskResult:
@@ -356,9 +356,9 @@ def main(line: str, path: str, limits: str) -> None:
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    bounds = WorkerLimits(**json.loads(limits))
-    restrict = _restriction(json.loads(path), bounds)
-    server = _ForkServer(socket.socket(fileno=int(line)), wake, bounds, restrict, {}, set())
+    worker_limits = WorkerLimits(**json.loads(limits))
+    restrict = _restriction(json.loads(path), worker_limits)
+    server = _ForkServer(socket.socket(fileno=int(line)), wake, worker_limits, restrict, {}, set())
     try:
         with contextlib.suppress(PeerGone):
             server.serve()
@@ -387,15 +387,15 @@ def _encoded_result(work: Task, arguments: Mapping[str, Any], data: bytes) -> by
     return b"".join((_RESULT_HEAD.pack(len(head)), head, *blobs))
 
 
-def _restriction(path: Sequence[str], bounds: WorkerLimits) -> Callable[[], None]:
+def _restriction(path: Sequence[str], worker_limits: WorkerLimits) -> Callable[[], None]:
     """Return a function that a child calls to restrict itself before it reads untrusted data."""
     import resource
 
     limits = {
-        resource.RLIMIT_AS: bounds.memory_bytes,
-        resource.RLIMIT_CPU: int(bounds.child_seconds) + 1,
-        resource.RLIMIT_FSIZE: bounds.output_bytes,
-        resource.RLIMIT_NOFILE: _MOST_OPEN_FILES,
+        resource.RLIMIT_AS: worker_limits.memory_bytes,
+        resource.RLIMIT_CPU: int(worker_limits.child_seconds) + 1,
+        resource.RLIMIT_FSIZE: worker_limits.output_bytes,
+        resource.RLIMIT_NOFILE: _MAX_OPEN_FILES,
         resource.RLIMIT_CORE: 0,
     }
     confine = _confinement(path) if sys.platform.startswith("linux") else lambda: None

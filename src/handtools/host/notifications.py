@@ -30,8 +30,8 @@ from handtools.text.visible_text import with_visible_characters
 
 logger = logging.getLogger("handtools")
 
-MOST_TITLE_CHARS = 200
-MOST_RUNNING_PROGRAMS = 4
+MAX_TITLE_CHARS = 200
+MAX_RUNNING_PROGRAMS = 4
 """If more requests arrive at once, only the first are announced; `handtools pending` lists them all."""
 PROGRAM_SECONDS = 30.0
 SUMMARY = "A call needs your approval"
@@ -64,7 +64,7 @@ class ApprovalNotifier:
     def __init__(self, notify: Notify, root: str | Path) -> None:
         self._notify = notify
         self._root = os.path.realpath(root)
-        self._running = threading.BoundedSemaphore(MOST_RUNNING_PROGRAMS)
+        self._running = threading.BoundedSemaphore(MAX_RUNNING_PROGRAMS)
 
     def __call__(self, event: Event) -> None:
         """Notify the user of an unanswered approval request; ignore all other events."""
@@ -103,9 +103,9 @@ class ApprovalNotifier:
         question = {
             "call_id": approval.call_id,
             "title": shown_title(approval),
-            "rule": one_line(with_visible_characters(approval.rule), MOST_TITLE_CHARS),
-            "session": one_line(with_visible_characters(approval.session), MOST_TITLE_CHARS),
-            "agent": one_line(with_visible_characters(approval.agent), MOST_TITLE_CHARS),
+            "rule": one_line(with_visible_characters(approval.rule), MAX_TITLE_CHARS),
+            "session": one_line(with_visible_characters(approval.session), MAX_TITLE_CHARS),
+            "agent": one_line(with_visible_characters(approval.agent), MAX_TITLE_CHARS),
             "workspace": self._root,
         }
         self._start(program, arguments, json.dumps(question).encode())
@@ -138,7 +138,7 @@ class ApprovalNotifier:
 
 def shown_title(approval: Approval) -> str:
     """Return a call's title as one short line without control characters that could affect the display."""
-    return one_line(with_visible_characters(one_line(approval.title)), MOST_TITLE_CHARS)
+    return one_line(with_visible_characters(one_line(approval.title)), MAX_TITLE_CHARS)
 
 
 def ring_terminal_bell() -> None:

@@ -168,7 +168,7 @@ def python_arguments(module: str, function: str, arguments: Sequence[str]) -> li
 def run_program(
     program: Program,
     arguments: Sequence[str],
-    bounds: ProgramLimits,
+    limits: ProgramLimits,
     *,
     cwd: str | os.PathLike[str] = os.sep,
     env: Mapping[str, str] | None = None,
@@ -190,17 +190,17 @@ def run_program(
         )
         job = _job_of(process)
         try:
-            _set_limits(process.pid, bounds)
-            code = process.wait(bounds.seconds)
+            _set_limits(process.pid, limits)
+            code = process.wait(limits.seconds)
         except subprocess.TimeoutExpired:
             raise ProgramTimeout(
-                f"{os.path.basename(program.name)} took longer than {bounds.seconds:g} s"
+                f"{os.path.basename(program.name)} took longer than {limits.seconds:g} s"
             ) from None
         finally:
             _kill_group(process)
             if job is not None:
                 job.close()
-        return ProgramResult(code, *(_read_head(file, bounds.output_bytes) for file in (output, errors)))
+        return ProgramResult(code, *(_read_head(file, limits.output_bytes) for file in (output, errors)))
 
 
 def open_in_browser(page: Path) -> bool:
@@ -235,15 +235,18 @@ def anonymous_file() -> IO[bytes]:
     return open(os.memfd_create("handtools", os.MFD_CLOEXEC), "w+b")
 
 
-def _set_limits(pid: int, bounds: ProgramLimits) -> None:
+def _set_limits(pid: int, program_limits: ProgramLimits) -> None:
     if not sys.platform.startswith("linux"):
         return
     import resource
 
-    limits = {resource.RLIMIT_FSIZE: max(bounds.output_bytes, bounds.file_bytes), resource.RLIMIT_CORE: 0}
-    if bounds.memory_bytes is not None:
+    limits = {
+        resource.RLIMIT_FSIZE: max(program_limits.output_bytes, program_limits.file_bytes),
+        resource.RLIMIT_CORE: 0,
+    }
+    if program_limits.memory_bytes is not None:
         # RLIMIT_DATA counts writable memory only: a large file mapped read-only costs nothing.
-        limits[resource.RLIMIT_DATA] = bounds.memory_bytes
+        limits[resource.RLIMIT_DATA] = program_limits.memory_bytes
     with contextlib.suppress(ProcessLookupError):  # it has already exited
         for number, most in limits.items():
             _, hard = resource.prlimit(pid, number)

@@ -30,16 +30,16 @@ from handtools.text.paths import file_url
 
 SKILL_HEAD_BYTES = 128 << 10
 """How many bytes of a SKILL.md are read to get its description."""
-MOST_SKILLS = 500
+MAX_SKILLS = 500
 """The maximum number of skills read from one skills folder."""
-MOST_BUNDLED_FILES = 200
-MOST_BUNDLE_DEPTH = 8
+MAX_BUNDLED_FILES = 200
+MAX_BUNDLE_DEPTH = 8
 _UNLISTED_NAMES = {".git", "__pycache__", "node_modules"}
 
 
 def workspace_skills(files: HostFiles, root: str, shelf: str, scope: str) -> Iterator[Skill]:
     """Yield the skills in a skills folder of the workspace; symlinks that lead out are not followed."""
-    for path in islice(_workspace_skill_paths(files, shelf), MOST_SKILLS):
+    for path in islice(_workspace_skill_paths(files, shelf), MAX_SKILLS):
         source, head, problem = _read_head(files, f"{path}/{SKILL_FILE}")
         yield skill_from_frontmatter(
             head,
@@ -55,7 +55,7 @@ def workspace_skills(files: HostFiles, root: str, shelf: str, scope: str) -> Ite
 
 def skills_outside_workspace(shelf: Path, origin: SkillOrigin) -> Iterator[Skill]:
     """Yield the skills in a skills folder outside the workspace; its subfolders may be symlinks."""
-    for path in islice(_machine_skill_paths(shelf), MOST_SKILLS):
+    for path in islice(_machine_skill_paths(shelf), MAX_SKILLS):
         _, head, problem = _read_head(LocalFiles(path), SKILL_FILE)
         location = file_url(str(path.resolve()))
         yield skill_from_frontmatter(
@@ -65,21 +65,21 @@ def skills_outside_workspace(shelf: Path, origin: SkillOrigin) -> Iterator[Skill
 
 def skill_bundle(files: HostFiles, folder: str) -> SkillFileList:
     """List the files in a skill's folder other than its SKILL.md."""
-    found: list[FileFacts] = []
+    file_facts: list[FileFacts] = []
     waiting = [(folder, 0)]
     while waiting:
         here, depth = waiting.pop()
         for entry in _entries(files, here):
             name = entry.path.rpartition("/")[2]
-            if entry.kind == "folder" and depth < MOST_BUNDLE_DEPTH and name not in _UNLISTED_NAMES:
+            if entry.kind == "folder" and depth < MAX_BUNDLE_DEPTH and name not in _UNLISTED_NAMES:
                 waiting.append((entry.path, depth + 1))
             # Symlinks to files inside are followed. Symlinks to folders are not: they could form a cycle.
             facts = facts_of_linked_path(files, entry.path) if entry.kind == "link" else entry
             if facts is not None and facts.kind == "file" and (depth or name != SKILL_FILE):
-                found.append(facts)
-            if len(found) > MOST_BUNDLED_FILES:
-                return _bundle(found[:MOST_BUNDLED_FILES], folder, more=True)
-    return _bundle(found, folder, more=False)
+                file_facts.append(facts)
+            if len(file_facts) > MAX_BUNDLED_FILES:
+                return _bundle(file_facts[:MAX_BUNDLED_FILES], folder, more=True)
+    return _bundle(file_facts, folder, more=False)
 
 
 def facts_of_linked_path(files: HostFiles, path: str) -> FileFacts | None:
@@ -91,9 +91,9 @@ def facts_of_linked_path(files: HostFiles, path: str) -> FileFacts | None:
     return facts and replace(facts, path=path)
 
 
-def _bundle(found: list[FileFacts], folder: str, *, more: bool) -> SkillFileList:
+def _bundle(file_facts: list[FileFacts], folder: str, *, more: bool) -> SkillFileList:
     prefix = f"{folder}/" if folder else ""
-    named = [replace(facts, path=facts.path.removeprefix(prefix)) for facts in found]
+    named = [replace(facts, path=facts.path.removeprefix(prefix)) for facts in file_facts]
     return SkillFileList(tuple(sorted(named, key=lambda facts: facts.path)), more)
 
 
@@ -153,7 +153,7 @@ def _read_head(files: HostFiles, path: str) -> tuple[str, Frontmatter, str]:
 
 SKILLS_ENTRY_POINT = "handtools.skills"
 """The entry-point group with which installed packages offer skills; each entry point names a package."""
-MOST_CACHED_SKILL_FOLDERS = 10_000
+MAX_CACHED_SKILL_FOLDERS = 10_000
 _NO_TIME = -1.0
 _SETTLED_SECONDS = 1.0
 """A folder changed in the last few seconds is not cached: it may change again within a clock tick."""
@@ -211,14 +211,14 @@ class SkillFolders:
     packages: Callable[[], Iterable[Path]] = tuple
     """Returns the skills folders of installed packages. Slow, so only called when skills are listed."""
     _folders: dict[str, _CachedFolder] = field(default_factory=dict)
-    _shelves: dict[str, _CachedSkills] = field(default_factory=dict)
+    _cached_skills: dict[str, _CachedSkills] = field(default_factory=dict)
     _homes: dict[str, str] = field(default_factory=dict)
     """The folders of skills outside the workspace, by skill name."""
 
     def found(self, near: str) -> list[Skill]:
         """List all skills that apply to a path, nearest first. Clears the cache and searches again."""
         self._folders.clear()
-        self._shelves.clear()
+        self._cached_skills.clear()
         own = [skill for folder in (near, *_folders_above(near)) for skill in self._inside(folder)]
         users = [skill for shelf in self.users for skill in self._outside(shelf)]
         packaged = [
@@ -269,22 +269,22 @@ class SkillFolders:
     def _inside(self, folder: str) -> Iterator[Skill]:
         """Yield the skills in the skills folders of one workspace folder."""
         for shelf in self._folder(folder).shelves:
-            known, stamp = self._shelves.get(shelf), self._stamp(shelf)
-            if known is None or known.stamp != stamp:
-                known = _CachedSkills(stamp, tuple(workspace_skills(self.files, self.root, shelf, folder)))
+            cached, stamp = self._cached_skills.get(shelf), self._stamp(shelf)
+            if cached is None or cached.stamp != stamp:
+                cached = _CachedSkills(stamp, tuple(workspace_skills(self.files, self.root, shelf, folder)))
                 if _is_settled(stamp):
-                    self._shelves[shelf] = known
-            yield from known.skills
+                    self._cached_skills[shelf] = cached
+            yield from cached.skills
 
     def _outside(self, shelf: Path) -> tuple[Skill, ...]:
         """Return the skills in a folder outside the workspace, cached while the folder is unchanged."""
         stamp = _modified_at(str(shelf))
-        known = self._shelves.get(str(shelf))
-        if known is None or known.stamp != stamp:
-            known = _CachedSkills(stamp, tuple(skills_outside_workspace(shelf, "user")))
+        cached = self._cached_skills.get(str(shelf))
+        if cached is None or cached.stamp != stamp:
+            cached = _CachedSkills(stamp, tuple(skills_outside_workspace(shelf, "user")))
             if _is_settled(stamp):
-                self._shelves[str(shelf)] = known
-        return known.skills
+                self._cached_skills[str(shelf)] = cached
+        return cached.skills
 
     def _folder(self, folder: str) -> _CachedFolder:
         known, stamp = self._folders.get(folder), self._stamp(folder)
@@ -301,12 +301,12 @@ class SkillFolders:
             for shelf in SKILL_ROOTS
             if self._kind(f"{prefix}{shelf.partition('/')[0]}") == "folder"
         )
-        looked = _CachedFolder(stamp, guide, shelves)
+        cached = _CachedFolder(stamp, guide, shelves)
         if _is_settled(stamp):
-            if len(self._folders) >= MOST_CACHED_SKILL_FOLDERS:
+            if len(self._folders) >= MAX_CACHED_SKILL_FOLDERS:
                 self._folders.clear()
-            self._folders[folder] = looked
-        return looked
+            self._folders[folder] = cached
+        return cached
 
     def _kind(self, path: str) -> str:
         """Return the kind of file at a path, or "". A quick existence check avoids resolving symlinks."""

@@ -35,10 +35,10 @@ class ClientRootsEnforcer:
     The roots become policy rules.
     """
 
-    def __init__(self, desk: ConnectionTools[Any], root: Path) -> None:
-        self._desk = desk
+    def __init__(self, connection_tools: ConnectionTools[Any], root: Path) -> None:
+        self._connection_tools = connection_tools
         self._root = root.resolve()
-        self._wide = desk.toolbox
+        self._wide = connection_tools.toolbox
         self._asked = False
         self._lock: anyio.Lock | None = None
 
@@ -54,7 +54,7 @@ class ClientRootsEnforcer:
             params = params.model_copy(update={"request_state": None, "input_responses": None})
         elif not self._asked:
             await self._ask(ctx)
-        return await self._desk.call_tool(ctx, params)
+        return await self._connection_tools.call_tool(ctx, params)
 
     async def changed(self, _ctx: object, _params: object) -> None:
         """Handle `notifications/roots/list_changed`: ask for the roots again before the next call."""
@@ -69,7 +69,7 @@ class ClientRootsEnforcer:
                 self._learn(await _list_roots(ctx) if able else [])
 
     def _learn(self, uris: list[str]) -> None:
-        self._desk.narrow(self._wide, self._rules(uris))
+        self._connection_tools.narrow(self._wide, self._rules(uris))
         self._asked = True
 
     def _rules(self, uris: list[str]) -> list[Rule]:

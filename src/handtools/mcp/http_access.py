@@ -25,8 +25,8 @@ REQUEST_HEADER_BYTES = 16 << 10
 REQUEST_HEADER_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 30.0
 """Seconds that an idle connection stays open between requests."""
-MOST_HTTP_CONNECTIONS = 512
-MOST_UNAUTHENTICATED_CONNECTIONS = 128
+MAX_HTTP_CONNECTIONS = 512
+MAX_UNAUTHENTICATED_CONNECTIONS = 128
 """Maximum number of open HTTP connections that have not sent a valid token yet."""
 HTTP_SHUTDOWN_SECONDS = 2
 
@@ -178,7 +178,7 @@ def limited_server(
         host=host,
         port=port,
         http=header_timeout_protocol(
-            header_seconds, strangers=MOST_UNAUTHENTICATED_CONNECTIONS, knows=knows
+            header_seconds, strangers=MAX_UNAUTHENTICATED_CONNECTIONS, knows=knows
         ),
         ws="none",
         lifespan="off",
@@ -187,7 +187,7 @@ def limited_server(
         proxy_headers=False,
         server_header=False,
         h11_max_incomplete_event_size=REQUEST_HEADER_BYTES,
-        limit_concurrency=MOST_HTTP_CONNECTIONS,
+        limit_concurrency=MAX_HTTP_CONNECTIONS,
         timeout_keep_alive=int(KEEP_ALIVE_SECONDS),
         timeout_graceful_shutdown=HTTP_SHUTDOWN_SECONDS,
     )

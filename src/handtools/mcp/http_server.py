@@ -47,7 +47,7 @@ from handtools.mcp.streamable_http import SessionHttp
 from handtools.mcp.tool_calls import ApprovalsAnsweredBy, CallMetrics, ConnectionTools
 from handtools.toolbox import Toolbox
 
-LEAST_TOKEN_CHARS = 24
+MIN_TOKEN_CHARS = 24
 """Minimum length of a bearer token. Shorter ones could be guessed and are refused."""
 
 
@@ -141,12 +141,12 @@ def read_token(path: Path) -> str:
 
 def require_strong_token(token: str, where: str) -> str:
     """Return the token, or raise a `UsageError` that starts with `where` if it is too short."""
-    if len(token) < LEAST_TOKEN_CHARS:
-        raise UsageError(f"{where} is too short. Use at least {LEAST_TOKEN_CHARS} random characters.")
+    if len(token) < MIN_TOKEN_CHARS:
+        raise UsageError(f"{where} is too short. Use at least {MIN_TOKEN_CHARS} random characters.")
     return token
 
 
-MOST_HTTP_REQUEST_SECONDS = 3600.0
+MAX_HTTP_REQUEST_SECONDS = 3600.0
 """Maximum duration of one HTTP request in seconds. It also ends event streams, which clients reopen."""
 
 
@@ -166,7 +166,7 @@ class AccessControl:
     """Accepted values of the Origin header in addition to the server's own."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
     body_seconds: float = REQUEST_BODY_SECONDS
-    total_seconds: float = MOST_HTTP_REQUEST_SECONDS
+    total_seconds: float = MAX_HTTP_REQUEST_SECONDS
     draining: bool = False
     answering: int = 0
     """Number of POST requests in progress; open event streams do not count."""
@@ -287,8 +287,8 @@ class McpHttpApp:
     """The MCP servers of all tokens, one per grant, behind one access check."""
 
     grants: TokenGrants
-    place: HttpConfig
-    boxes: Mapping[str, ServedToolbox] = field(default_factory=dict)
+    http_config: HttpConfig
+    toolboxes: Mapping[str, ServedToolbox] = field(default_factory=dict)
     """Toolboxes by grant name, served instead of the ones that the grants describe.
 
     The caller enters a remote toolbox before, and exits it after it is served.
@@ -308,26 +308,28 @@ class McpHttpApp:
             yield AccessControl(
                 grants=self.grants,
                 servers=servers,
-                hosts=self.place.hosts,
-                origins=frozenset(self.place.origins),
+                hosts=self.http_config.hosts,
+                origins=frozenset(self.http_config.origins),
                 metrics=self.metrics,
-                body_seconds=self.place.body_seconds,
-                total_seconds=self.place.total_seconds,
+                body_seconds=self.http_config.body_seconds,
+                total_seconds=self.http_config.total_seconds,
             )
 
     async def _server(self, grant: TokenGrant, stack: AsyncExitStack) -> AsgiApp:
-        desk = ConnectionTools(
-            self.boxes.get(grant.name) or _grant_toolbox(grant),
+        connection_tools = ConnectionTools(
+            self.toolboxes.get(grant.name) or _grant_toolbox(grant),
             agent=grant.name,
             session=f"mcp-{grant.name}",
             asks=grant.asks,
-            claims=ReplicaCallLocks(state_folder(grant.workspace) / "claims")
-            if self.place.stateless
+            locks=ReplicaCallLocks(state_folder(grant.workspace) / "claims")
+            if self.http_config.stateless
             else None,
             metrics=self.metrics,
         )
-        await stack.enter_async_context(desk.open())
-        return await _protocol_router(build_mcp_server(desk), stack, stateless=self.place.stateless)
+        await stack.enter_async_context(connection_tools.open())
+        return await _protocol_router(
+            build_mcp_server(connection_tools), stack, stateless=self.http_config.stateless
+        )
 
 
 async def _protocol_router(registry: MethodRegistry, stack: AsyncExitStack, *, stateless: bool) -> AsgiApp:
@@ -362,45 +364,45 @@ async def _sdk_without_sessions(registry: MethodRegistry) -> AsyncIterator[AsgiA
         yield cast("AsgiApp", single.handle_request)
 
 
-def serve_http(grants: TokenGrants, place: HttpConfig) -> None:
+def serve_http(grants: TokenGrants, http_config: HttpConfig) -> None:
     """Run the HTTP server until SIGTERM or SIGINT.
 
     The first signal lets running calls finish; a second one stops immediately.
     """
-    anyio.run(run_http_server, McpHttpApp(grants, place))
+    anyio.run(run_http_server, McpHttpApp(grants, http_config))
 
 
-async def run_http_server(site: McpHttpApp) -> None:
+async def run_http_server(app: McpHttpApp) -> None:
     """Run uvicorn with the given MCP servers until a signal stops it."""
-    async with site.open() as door:
+    async with app.open() as door:
         # Everything loaded so far is permanent: freeze it, so that the GC doesn't scan it again and again.
         gc.collect()
         gc.freeze()
-        place = site.place
+        place = app.http_config
         web = limited_server(
             door, place.host, place.port, knows=door.knows, header_seconds=place.header_seconds
         )
         async with anyio.create_task_group() as group:
-            group.start_soon(_stop_when_told, web, door, site, group)
+            group.start_soon(_stop_when_told, web, door, app, group)
             await web.serve()
             group.cancel_scope.cancel()
 
 
-async def _stop_when_told(web: Any, door: AccessControl, site: McpHttpApp, group: TaskGroup) -> None:
+async def _stop_when_told(web: Any, access: AccessControl, app: McpHttpApp, group: TaskGroup) -> None:
     """On the first SIGTERM or SIGINT, refuse new calls and wait for running ones; on the second, stop."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
-            if door.draining:
+            if access.draining:
                 web.should_exit = True
                 return
-            door.draining = True
-            logger.warning("Stopping. Calls still running: %s.", site.metrics.running)
-            group.start_soon(_wait_for_calls, web, door, site)
+            access.draining = True
+            logger.warning("Stopping. Calls still running: %s.", app.metrics.running)
+            group.start_soon(_wait_for_calls, web, access, app)
 
 
-async def _wait_for_calls(web: Any, door: AccessControl, site: McpHttpApp) -> None:
-    with anyio.move_on_after(site.place.grace):
-        while site.metrics.running or door.answering:  # noqa: ASYNC110 - two counters, polled once at shutdown
+async def _wait_for_calls(web: Any, access: AccessControl, app: McpHttpApp) -> None:
+    with anyio.move_on_after(app.http_config.grace):
+        while app.metrics.running or access.answering:  # noqa: ASYNC110 - two counters, polled once at shutdown
             await anyio.sleep(0.05)
     web.should_exit = True
 

@@ -51,31 +51,31 @@ def policy_from_json(value: Any) -> Policy:
         raise UsageError(f"{where} is invalid: {first['msg']}.") from problem
 
 
-def intersect_policies(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -> Policy:
+def intersect_policies(policy: Policy, other_policy: Policy, tools: Iterable[AnyTool]) -> Policy:
     """The policy that allows only what both policies allow.
 
     If a rule of one policy allows what the other's default needs approval for, approval is needed: no rule
     weakens the other policy's default. Raises `UsageError` if `more` names an unknown tool.
     """
     tools = list(tools)
-    check_tool_names(more, [tool.name for tool in tools])
-    strict = (rule for rule in (*policy.rules, *more.rules) if rule.verdict != "allow")
+    check_tool_names(other_policy, [tool.name for tool in tools])
+    strict = (rule for rule in (*policy.rules, *other_policy.rules) if rule.verdict != "allow")
     rules = (replace(rule, only_tightens=True) for rule in strict)
     defaults = {
         kind: verdict
         for kind in get_args(EffectKind)
-        if (verdict := _stricter(policy.default_verdict(kind), more.default_verdict(kind)))
-        in {policy.defaults.get(kind), more.defaults.get(kind)}
+        if (verdict := _stricter(policy.default_verdict(kind), other_policy.default_verdict(kind)))
+        in {policy.defaults.get(kind), other_policy.defaults.get(kind)}
     }
     return replace(
         policy,
         rules=tuple(dict.fromkeys(rules)),
         defaults=defaults,
-        block=(*policy.block, *(tool.name for tool in tools if not more.offers(tool))),
-        excluded=(*policy.excluded, *more.excluded),
-        hosts=tuple(host for host in policy.hosts if host in more.hosts),
-        ports=tuple(port for port in policy.ports if port in more.ports),
-        unattended=_stricter(policy.unattended, more.unattended),
+        block=(*policy.block, *(tool.name for tool in tools if not other_policy.offers(tool))),
+        excluded=(*policy.excluded, *other_policy.excluded),
+        hosts=tuple(host for host in policy.hosts if host in other_policy.hosts),
+        ports=tuple(port for port in policy.ports if port in other_policy.ports),
+        unattended=_stricter(policy.unattended, other_policy.unattended),
     )
 
 
@@ -85,7 +85,7 @@ def _stricter(one: Verdict, other: Verdict) -> Verdict:
 
 METHOD_PREFIX = "handtools/"
 REFUSED_REQUEST_CODE = -32600
-MOST_NARROWED_TOOLBOXES = 64
+MAX_NARROWED_TOOLBOXES = 64
 """Maximum number of cached toolboxes for policies sent with remote calls."""
 
 
@@ -129,68 +129,68 @@ class RemoteMethods:
         )  # fmt: skip
         return {f"{METHOD_PREFIX}{method.__name__}": method for method in named}
 
-    async def call(self, _ctx: object, asked: RemoteParams) -> Json:
+    async def call(self, _ctx: object, params: RemoteParams) -> Json:
         """Run a tool call and return its result.
 
         A lost connection does not stop it: requesting the same id later returns the same result.
         """
         began, status = time.perf_counter(), "error"
         try:
-            result = await _refusing_errors(self._run(asked))
+            result = await _refusing_errors(self._run(params))
             status = result.status
         finally:
-            self._desk.count(asked.tool, status, time.perf_counter() - began)
+            self._desk.count(params.tool, status, time.perf_counter() - began)
         return _result_json(result)
 
-    async def _run(self, asked: RemoteParams) -> Result[Any]:
+    async def _run(self, params: RemoteParams) -> Result[Any]:
         call = Call(
-            tool=asked.tool,
-            args=asked.args,
-            id=self._id(asked),
-            session=asked.session or self._desk.session,
-            turn=asked.turn,
+            tool=params.tool,
+            args=params.args,
+            id=self._id(params),
+            session=params.session or self._desk.session,
+            turn=params.turn,
             agent=self._desk.agent,
-            parent=asked.parent,
-            deadline=asked.deadline,
-            metadata=asked.metadata,
-            env=asked.env,
+            parent=params.parent,
+            deadline=params.deadline,
+            metadata=params.metadata,
+            env=params.env,
         )
-        return await self._desk.run(call, self._box(asked))
+        return await self._desk.run(call, self._box(params))
 
-    async def resume(self, _ctx: object, asked: RemoteParams) -> Json:
+    async def resume(self, _ctx: object, params: RemoteParams) -> Json:
         """Answer the approval of a pending call and return the call's result.
 
         Refused unless the token allows its client to answer.
         """
         if self._desk.asks != "client":
             raise _refused_error("This token can't approve calls. The user must run `handtools approve`.")
-        remember: Any = asked.remember if asked.remember in {"once", "session", "project"} else "once"
-        reply = Reply(asked.allow, remember, asked.message, asked.fingerprint)
+        remember: Any = params.remember if params.remember in {"once", "session", "project"} else "once"
+        reply = Reply(params.allow, remember, params.message, params.fingerprint)
         return _result_json(
-            await _refusing_errors(self._desk.resume(self._id(asked), reply, self._box(asked)))
+            await _refusing_errors(self._desk.resume(self._id(params), reply, self._box(params)))
         )
 
-    async def withdraw(self, _ctx: object, asked: RemoteParams) -> Json:
+    async def withdraw(self, _ctx: object, params: RemoteParams) -> Json:
         """Withdraw the approval request of a pending call; return whether one was waiting. Runs nothing."""
-        withdrawn = await self._desk.attended_toolbox.withdraw(self._id(asked), asked.message)
+        withdrawn = await self._desk.attended_toolbox.withdraw(self._id(params), params.message)
         return {"withdrawn": withdrawn}
 
-    async def cancel(self, _ctx: object, asked: RemoteParams) -> Json:
+    async def cancel(self, _ctx: object, params: RemoteParams) -> Json:
         """Cancel a running call by id; return whether one was running."""
         boxes = (self._desk.attended_toolbox, *self._narrowed.values())
-        return {"cancelled": any(box.cancel(self._id(asked)) for box in boxes)}
+        return {"cancelled": any(box.cancel(self._id(params)) for box in boxes)}
 
-    async def waiting(self, _ctx: object, _asked: RemoteParams) -> Json:
+    async def waiting(self, _ctx: object, _params: RemoteParams) -> Json:
         """List the pending approvals of this token's calls."""
         found = await self._desk.attended_toolbox.waiting()
         return {"waiting": [plain_json(approval_to_json(approval)) for approval in found]}
 
-    async def why(self, _ctx: object, asked: RemoteParams) -> Json:
+    async def why(self, _ctx: object, params: RemoteParams) -> Json:
         """Return the policy rule that applies to a call, without running it."""
-        box = self._box(asked) or self._desk.toolbox
-        return plain_json(asdict(await box.why(asked.tool, asked.args)))  # type: ignore[no-any-return]
+        box = self._box(params) or self._desk.toolbox
+        return plain_json(asdict(await box.why(params.tool, params.args)))  # type: ignore[no-any-return]
 
-    async def definitions(self, _ctx: object, _asked: RemoteParams) -> Json:
+    async def definitions(self, _ctx: object, _params: RemoteParams) -> Json:
         """The tool definitions in every provider dialect (plain, strict, gemini)."""
         offered = self._desk.toolbox.definitions
         return {
@@ -199,25 +199,25 @@ class RemoteMethods:
             }
         }
 
-    def _box(self, asked: RemoteParams) -> Toolbox | None:
+    def _box(self, params: RemoteParams) -> Toolbox | None:
         """The cached toolbox for the policy in the request; None if the request has no policy."""
-        if asked.policy is None:
+        if params.policy is None:
             return None
-        name = derived_call_id("policy", asked.policy)
+        name = derived_call_id("policy", params.policy)
         if name not in self._narrowed:
-            while len(self._narrowed) >= MOST_NARROWED_TOOLBOXES:
+            while len(self._narrowed) >= MAX_NARROWED_TOOLBOXES:
                 del self._narrowed[next(iter(self._narrowed))]
             box = self._desk.attended_toolbox
             try:
-                more = policy_from_json(asked.policy)
+                more = policy_from_json(params.policy)
                 self._narrowed[name] = box.under(intersect_policies(box.policy, more, box.tools.values()))
             except HandtoolsError as problem:
                 raise _refused_error(str(problem)) from problem
         return self._narrowed[name]
 
-    def _id(self, asked: RemoteParams) -> str:
+    def _id(self, params: RemoteParams) -> str:
         return self._desk.journal_call_id(
-            asked.id if SAFE_CALL_ID_PATTERN.fullmatch(asked.id) else derived_call_id("named", asked.id)
+            params.id if SAFE_CALL_ID_PATTERN.fullmatch(params.id) else derived_call_id("named", params.id)
         )
 
 
@@ -226,9 +226,9 @@ def _result_json(result: Result[Any]) -> Json:
     return {"result": value}
 
 
-async def _refusing_errors(working: Awaitable[Result[Any]]) -> Result[Any]:
+async def _refusing_errors(result: Awaitable[Result[Any]]) -> Result[Any]:
     try:
-        return await working
+        return await result
     except HandtoolsError as problem:
         raise _refused_error(str(problem)) from problem
 
@@ -239,7 +239,7 @@ def _refused_error(message: str) -> Exception:
     return MCPError(code=REFUSED_REQUEST_CODE, message=message)
 
 
-MOST_REMOTE_ATTEMPTS = 6
+MAX_REMOTE_ATTEMPTS = 6
 FIRST_RETRY_PAUSE_SECONDS = 0.1
 REMOTE_CANCEL_SECONDS = 5.0
 REMOTE_MCP_VERSION = "2026-07-28"
@@ -276,7 +276,7 @@ class RemoteToolbox:
 
     async def call(
         self,
-        tool: str | Call,
+        tool_call: str | Call,
         args: Mapping[str, Any] | None = None,
         *,
         reply: Reply | None = None,
@@ -289,7 +289,7 @@ class RemoteToolbox:
         is refused unless the token allows its client to answer. The `listener` gets the events of this call
         only; listeners added with `listen` get those of all calls.
         """
-        call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
+        call = tool_call if isinstance(tool_call, Call) else Call(tool=tool_call, args=args or {})
         call = replace(call, tool=self._own_name(call.tool))
         with self._announcer.listen_to_call(call.id, listener):
             return await self._made(call, reply, cancel)
@@ -396,14 +396,14 @@ class RemoteToolbox:
 
     def set_view(
         self,
-        offered: dict[str, list[ToolDefinition]],
+        definitions: dict[str, list[ToolDefinition]],
         meant: dict[str, str],
         policy: Policy | None,
         approver: Approver | None,
         announcer: EventAnnouncer,
     ) -> Self:
         """Set the tool definitions, names, policy and callbacks of a view made by `under` or `renamed`."""
-        self._offered, self._meant = offered, meant
+        self._offered, self._meant = definitions, meant
         self._policy = policy
         self._narrowing = {} if policy is None else {"policy": policy_to_json(policy)}
         self._approver, self._announcer = approver, announcer
@@ -452,7 +452,7 @@ class RemoteToolbox:
         import httpx2
 
         lost = ""
-        for attempt in range(MOST_REMOTE_ATTEMPTS):
+        for attempt in range(MAX_REMOTE_ATTEMPTS):
             if attempt:
                 await anyio.sleep(FIRST_RETRY_PAUSE_SECONDS * 2 ** (attempt - 1))
             try:
@@ -477,7 +477,7 @@ class RemoteToolbox:
     async def _run(self, call: Call, token: CancelToken) -> dict[str, Any]:
         """Run a call on the server. Cancelling its token or the waiting task also cancels it there."""
         answer: list[dict[str, Any]] = []
-        problem: list[HandtoolsError] = []
+        errors: list[HandtoolsError] = []
         taken_back = _cancel_event(token)
         try:
             async with anyio.create_task_group() as group:
@@ -485,14 +485,14 @@ class RemoteToolbox:
                 try:
                     answer.append(await self._ask("call", call_to_json(call) | self._narrowing))
                 except HandtoolsError as failure:
-                    problem.append(failure)
+                    errors.append(failure)
                 group.cancel_scope.cancel()
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True), anyio.move_on_after(REMOTE_CANCEL_SECONDS):
                 await self._ask("cancel", {"id": call.id})
             raise
-        if problem:
-            raise problem[0]
+        if errors:
+            raise errors[0]
         return answer[0]
 
     async def _cancel_when(self, taken_back: anyio.Event, call_id: str) -> None:

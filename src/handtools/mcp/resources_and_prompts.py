@@ -63,7 +63,7 @@ class ResourceMethods:
     def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
         self._desk = desk
         workspace, policy = desk.toolbox.workspace, desk.toolbox.policy
-        self._outputs = workspace.outputs
+        self._outputs = workspace.output_store
         self._calls = workspace.journal.calls
         offered = replace(policy, allow=(resource.name,), block=(), unattended="deny")
         self._reader = Toolbox([resource], workspace=workspace, policy=offered)

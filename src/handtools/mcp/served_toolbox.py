@@ -18,7 +18,7 @@ class ServedToolbox(Protocol):
         """The policy of the toolbox. For a remote toolbox, only the restrictions that are added locally."""
         ...
 
-    async def call(self, tool: Call, *, reply: Reply | None = None) -> Result[Any]:
+    async def call(self, tool_call: Call, *, reply: Reply | None = None) -> Result[Any]:
         """Run a call, or return the recorded result of its id. `reply` answers its approval request."""
         ...
 

@@ -154,7 +154,7 @@ def _tracing_middleware() -> list[Any]:
 
 
 def build_mcp_server(
-    desk: ConnectionTools[Any], roots: "ClientRootsEnforcer | None" = None
+    connection_tools: ConnectionTools[Any], roots: "ClientRootsEnforcer | None" = None
 ) -> MethodRegistry:
     """Build a connection's MCP server: tools; for a local workspace also resources, prompts, remote calls.
 
@@ -173,12 +173,12 @@ def build_mcp_server(
 
     registry = MethodRegistry()
     registry.requests |= {
-        "tools/list": ServerMethod(PaginatedRequestParams, desk.list_tools),
-        "tools/call": ServerMethod(CallToolRequestParams, desk.call_tool),
+        "tools/list": ServerMethod(PaginatedRequestParams, connection_tools.list_tools),
+        "tools/call": ServerMethod(CallToolRequestParams, connection_tools.call_tool),
     }
-    if desk.journal is None:
+    if connection_tools.journal is None:
         return registry
-    resources, prompts = ResourceMethods(desk), PromptMethods(desk)
+    resources, prompts = ResourceMethods(connection_tools), PromptMethods(connection_tools)
     registry.requests |= {
         "resources/list": ServerMethod(PaginatedRequestParams, resources.list),
         "resources/templates/list": ServerMethod(PaginatedRequestParams, resources.templates),
@@ -187,7 +187,8 @@ def build_mcp_server(
         "prompts/get": ServerMethod(GetPromptRequestParams, prompts.get),
     }
     registry.requests |= {
-        name: ServerMethod(RemoteParams, respond) for name, respond in RemoteMethods(desk).methods().items()
+        name: ServerMethod(RemoteParams, respond)
+        for name, respond in RemoteMethods(connection_tools).methods().items()
     }
     if roots is not None:
         registry.requests["tools/call"] = ServerMethod(CallToolRequestParams, roots.call_tool)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from handtools.mcp.tool_calls import ConnectionTools
     from handtools.toolbox import Toolbox
 
-MOST_STDIN_LINE_BYTES = 64 << 20
+MAX_STDIN_LINE_BYTES = 64 << 20
 
 
 @asynccontextmanager
@@ -50,14 +50,14 @@ async def open_stdio_after_handshake(
     Until the block ends, stray prints go to stderr and child processes get an empty stdin.
     """
     with _private_streams() as (incoming, outgoing):
-        reader = asyncio.StreamReader(limit=MOST_STDIN_LINE_BYTES)
+        reader = asyncio.StreamReader(limit=MAX_STDIN_LINE_BYTES)
         connected = await _connect_pipes(reader, incoming, outgoing)
         if connected is not None:
             taking, giving, flow = connected
-            greeting = HandshakeResponder(listed, giving.write, capabilities=capabilities)
-            await greeting.greet(reader)
+            responder = HandshakeResponder(listed, giving.write, capabilities=capabilities)
+            await responder.greet(reader)
             try:
-                yield StdinMessages(reader, greeting.heard), StdoutMessages(giving, flow, greeting.silent)
+                yield StdinMessages(reader, responder.heard), StdoutMessages(giving, flow, responder.silent)
             finally:
                 taking.close()
                 giving.close()

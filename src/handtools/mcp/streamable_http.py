@@ -54,7 +54,7 @@ class StatelessRequest:
     can_send_request = False
 
     def __init__(
-        self, message: "JSONRPCRequest", request: HttpRequestHeaders, answer: McpHttpResponse
+        self, message: "JSONRPCRequest", request: HttpRequestHeaders, response: McpHttpResponse
     ) -> None:
         from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
         from mcp.shared.message import ServerMessageMetadata
@@ -66,7 +66,7 @@ class StatelessRequest:
             kind="streamable-http", can_send_request=False, headers=request.headers
         )
         self._token = progress_token_from_params(message.params)
-        self._answer = answer
+        self._response = response
 
     @cached_property
     def cancel_requested(self) -> anyio.Event:
@@ -84,7 +84,7 @@ class StatelessRequest:
         from mcp_types import JSONRPCNotification
 
         given = {} if params is None else {"params": dict(params)}
-        await self._answer.tell(message_json(JSONRPCNotification(jsonrpc="2.0", method=method, **given)))
+        await self._response.tell(message_json(JSONRPCNotification(jsonrpc="2.0", method=method, **given)))
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -139,19 +139,19 @@ class StatelessHttp:
             await answer.end(*said)
 
     async def _served(
-        self, message: "JSONRPCRequest", request: HttpRequestHeaders, answer: McpHttpResponse
+        self, message: "JSONRPCRequest", request: HttpRequestHeaders, response: McpHttpResponse
     ) -> tuple[bytes, int]:
         """Have the SDK handle a request. Returns the response body and HTTP status."""
         from mcp.server.connection import Connection
         from mcp.server.runner import serve_one
         from mcp_types import JSONRPCResponse
 
-        exchange = StatelessRequest(message, request, answer)
+        stateless_request = StatelessRequest(message, request, response)
         try:
             route = _classify_request(message, request)
             result = await serve_one(
                 cast("Any", self._registry),
-                cast("Any", exchange),
+                cast("Any", stateless_request),
                 message.method,
                 message.params,
                 connection=Connection.from_envelope(
@@ -164,7 +164,7 @@ class StatelessHttp:
         return message_json(JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)), 200
 
     @contextmanager
-    def _attended(self, receive: AsgiReceive, answer: McpHttpResponse) -> Iterator[anyio.CancelScope]:
+    def _attended(self, receive: AsgiReceive, response: McpHttpResponse) -> Iterator[anyio.CancelScope]:
         """Within this block, ping the client if the request is slow, and cancel it on disconnect."""
         attending: anyio.CancelScope | None = None
 
@@ -172,7 +172,7 @@ class StatelessHttp:
             nonlocal attending
             if self._group is not None:
                 attending = anyio.CancelScope()
-                self._group.start_soon(_ping_until_gone, receive, answer, serving, attending)
+                self._group.start_soon(_ping_until_gone, receive, response, serving, attending)
 
         with anyio.CancelScope() as serving:
             soon = asyncio.get_running_loop().call_later(UNWATCHED_REQUEST_SECONDS, begin)
@@ -185,7 +185,10 @@ class StatelessHttp:
 
 
 async def _ping_until_gone(
-    receive: AsgiReceive, answer: McpHttpResponse, serving: anyio.CancelScope, attending: anyio.CancelScope
+    receive: AsgiReceive,
+    response: McpHttpResponse,
+    serving: anyio.CancelScope,
+    attending: anyio.CancelScope,
 ) -> None:
     with attending:
         while True:
@@ -194,7 +197,7 @@ async def _ping_until_gone(
             if not silence.cancelled_caught:
                 serving.cancel()
                 return
-            await answer.ping()
+            await response.ping()
 
 
 def _posted_message(body: bytes, request: HttpRequestHeaders) -> "JSONRPCRequest | JSONRPCNotification":
@@ -263,11 +266,11 @@ def _error_response(name: str | int | None, problem: Exception) -> tuple[bytes, 
 
 
 SESSION_HEADER = "mcp-session-id"
-MOST_HTTP_SESSIONS = 10_000
+MAX_HTTP_SESSIONS = 10_000
 """Maximum number of open HTTP sessions per token."""
 SESSION_IDLE_SECONDS = 1800.0
 SESSION_SWEEP_SECONDS = 60.0
-MOST_QUEUED_MESSAGES = 16
+MAX_QUEUED_MESSAGES = 16
 UNRELATED_MESSAGES_KEY = ""
 """Key in `HttpSession.lines` for server messages that don't belong to a request."""
 CANCELLED_CODE = -32800
@@ -284,7 +287,7 @@ class PostedMessages:
 
     def __init__(self) -> None:
         self._give, self._take = anyio.create_memory_object_stream[tuple[contextvars.Context, Any]](
-            MOST_QUEUED_MESSAGES
+            MAX_QUEUED_MESSAGES
         )
         self.last_context: contextvars.Context | None = None
 
@@ -329,7 +332,7 @@ class HttpSession:
     """
 
     id: str = field(default_factory=lambda: secrets.token_hex(16))
-    incoming: PostedMessages = field(default_factory=PostedMessages)
+    posted: PostedMessages = field(default_factory=PostedMessages)
     lines: dict[str, ResponseMessageStream] = field(default_factory=dict)
     """Streams to open HTTP responses, by JSON-RPC request id."""
     used: float = field(default_factory=time.monotonic)
@@ -341,7 +344,7 @@ class HttpSession:
         """
         if (older := self.lines.get(name)) is not None:
             older.close()
-        self.lines[name], hearing = anyio.create_memory_object_stream[Any](MOST_QUEUED_MESSAGES)
+        self.lines[name], hearing = anyio.create_memory_object_stream[Any](MAX_QUEUED_MESSAGES)
         return hearing
 
     def close_message_stream(self, name: str, hearing: MemoryObjectReceiveStream[Any]) -> None:
@@ -372,7 +375,7 @@ class HttpSession:
 
     def end(self) -> None:
         """End the session: close all response streams and accept no more messages."""
-        self.incoming.end()
+        self.posted.end()
         for line in self.lines.values():
             line.close()
         self.lines.clear()
@@ -395,7 +398,7 @@ class SessionHttp:
         self,
         registry: MethodRegistry,
         *,
-        most: int = MOST_HTTP_SESSIONS,
+        most: int = MAX_HTTP_SESSIONS,
         idle: float = SESSION_IDLE_SECONDS,
     ) -> None:
         self._registry = registry
@@ -468,7 +471,7 @@ class SessionHttp:
         )
         metadata = ServerMessageMetadata(request_context=request, on_request_unanswered=unanswered)
         try:
-            await session.incoming.put(SessionMessage(message, metadata))
+            await session.posted.put(SessionMessage(message, metadata))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise HttpRefusal(404, "This session has ended.") from None
 
@@ -514,7 +517,7 @@ class SessionHttp:
 
         try:
             registry, heard, said = (
-                cast("Any", each) for each in (self._registry, session.incoming, session)
+                cast("Any", each) for each in (self._registry, session.posted, session)
             )
             await serve_loop(registry, heard, said, lifespan_state={}, session_id=session.id)
         finally:
@@ -542,7 +545,7 @@ def _request_of(item: Any) -> str:
     return UNRELATED_MESSAGES_KEY if related is None else str(related)
 
 
-async def _answer_request(hearing: MemoryObjectReceiveStream[Any], answer: McpHttpResponse) -> None:
+async def _answer_request(hearing: MemoryObjectReceiveStream[Any], response: McpHttpResponse) -> None:
     """Send the messages for a request to its HTTP response, up to and including the result.
 
     Raises `HttpRefusal` if the session ends before the first message.
@@ -552,15 +555,15 @@ async def _answer_request(hearing: MemoryObjectReceiveStream[Any], answer: McpHt
         raise HttpRefusal(404, "The session has ended, or a repeated request replaced this one.")
     while message is not None:
         if _is_answer(message):
-            await answer.end(message_json(message))
+            await response.end(message_json(message))
             return
-        await _send_message(message, answer)
+        await _send_message(message, response)
         message = await _next_message(hearing)
-    await answer.close()
+    await response.close()
 
 
-async def _send_message(message: Any, answer: McpHttpResponse) -> None:
-    await (answer.ping() if message is NO_MESSAGE_YET else answer.tell(message_json(message)))
+async def _send_message(message: Any, response: McpHttpResponse) -> None:
+    await (response.ping() if message is NO_MESSAGE_YET else response.tell(message_json(message)))
 
 
 class _Silence:

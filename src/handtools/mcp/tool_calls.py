@@ -93,7 +93,7 @@ class CallMetrics:
 ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """The SDK's function that sends a progress notification: progress, total, message."""
 
-MOST_UNSENT_PROGRESS = 256
+MAX_UNSENT_PROGRESS = 256
 """Maximum queued progress messages per call. More are dropped, so a slow client can't delay the call."""
 PROGRESS_BYTES = 2_000
 PROGRESS_LINES = 40
@@ -121,18 +121,18 @@ class ProgressRelay:
         if self._loop is None:
             self._loop = anyio.lowlevel.current_token()
             self._toolbox.listen(self._hear)
-        send, receive = anyio.create_memory_object_stream[str](MOST_UNSENT_PROGRESS)
+        send, receive = anyio.create_memory_object_stream[str](MAX_UNSENT_PROGRESS)
         self._followed[call_id] = send
         told, count = anyio.Event(), [0]
-        outcome: list[Result[Any]] = []
-        problem: list[HandtoolsError] = []
+        results: list[Result[Any]] = []
+        errors: list[HandtoolsError] = []
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_relay_progress, receive, report, told, count)
                 try:
-                    outcome.append(await run())
+                    results.append(await run())
                 except HandtoolsError as failure:  # the task group would wrap it in an ExceptionGroup
-                    problem.append(failure)
+                    errors.append(failure)
                     told.set()
                 # The `Settled` event closes the stream after the last progress message.
                 with anyio.move_on_after(LAST_PROGRESS_SECONDS):
@@ -143,9 +143,9 @@ class ProgressRelay:
         finally:
             self._followed.pop(call_id, None)
             send.close()
-        if problem:
-            raise problem[0]
-        return outcome[0]
+        if errors:
+            raise errors[0]
+        return results[0]
 
     def _hear(self, event: Event) -> None:
         """Handle an event on the announcer's thread: queue progress, close the queue when the call ends."""
@@ -156,7 +156,7 @@ class ProgressRelay:
 
     def _put(self, call_id: str, text: str) -> None:
         stream = self._followed.get(call_id)
-        if stream is not None and stream.statistics().current_buffer_used < MOST_UNSENT_PROGRESS:
+        if stream is not None and stream.statistics().current_buffer_used < MAX_UNSENT_PROGRESS:
             stream.send_nowait(text)
 
     def _end(self, call_id: str) -> None:
@@ -193,7 +193,7 @@ class _InFlightCall:
 
     done: anyio.Event = field(default_factory=anyio.Event)
     result: Result[Any] | None = None
-    problem: HandtoolsError | None = None
+    error: HandtoolsError | None = None
 
 
 ToolboxT = TypeVar("ToolboxT", bound=ServedToolbox)
@@ -211,7 +211,7 @@ class ConnectionTools(Generic[ToolboxT]):
     scope: str = ""
     """Name of the connection within which request ids are unique; empty for HTTP, which has none."""
     asks: ApprovalsAnsweredBy = "client"
-    claims: ReplicaCallLocks | None = None
+    locks: ReplicaCallLocks | None = None
     """Locks by call id, if several server processes serve the same workspace; None for a single process."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
     _flights: dict[str, _InFlightCall] = field(default_factory=dict)
@@ -324,24 +324,24 @@ class ConnectionTools(Generic[ToolboxT]):
             flight = self._flights[call.id] = _InFlightCall()
             self._group.start_soon(self._run_in_flight, call, flight, box)
         await flight.done.wait()
-        if flight.problem is not None:
-            raise flight.problem
+        if flight.error is not None:
+            raise flight.error
         return flight.result or await self._once(call, box)
 
     async def resume(self, call_id: str, reply: Reply, box: ToolboxT | None = None) -> Result[Any]:
         """Resume a pending call with the reply to its approval. A second reply does not run it again."""
         chosen = box or self.attended_toolbox
-        if self.claims is None:
+        if self.locks is None:
             return await chosen.resume(call_id, reply)
-        async with self.claims.hold(call_id):
+        async with self.locks.hold(call_id):
             return await chosen.resume(call_id, reply)
 
     async def _once(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
         """Run a call under the lock of its id, so that another replica finds the recorded result."""
         chosen = box or self.attended_toolbox
-        if self.claims is None:
+        if self.locks is None:
             return await chosen.call(call)
-        async with self.claims.hold(call.id):
+        async with self.locks.hold(call.id):
             result = await chosen.call(call)
             if self.journal is not None:
                 # Read-only calls are recorded write-behind: flush before another holder gets the lock.
@@ -353,7 +353,7 @@ class ConnectionTools(Generic[ToolboxT]):
         try:
             flight.result = await self._once(call, box)
         except HandtoolsError as problem:  # raised in the waiting requests; here it would stop the server
-            flight.problem = problem
+            flight.error = problem
         finally:
             self.metrics.running -= 1
             self._flights.pop(call.id, None)
@@ -370,11 +370,13 @@ class ConnectionTools(Generic[ToolboxT]):
         args = params.arguments or {}
         scope = self.scope or _http_header(ctx, "mcp-session-id")
         key = _http_header(ctx, "idempotency-key")
-        found: DerivedCallId = derive_call_id(meta, ctx.request_id, scope, params.name, args, key=key)
-        call_id = self.journal_call_id(found.call_id)
+        derived_id: DerivedCallId = derive_call_id(meta, ctx.request_id, scope, params.name, args, key=key)
+        call_id = self.journal_call_id(derived_id.call_id)
         session = str(meta.get(SESSION_META_KEY) or _http_header(ctx, "mcp-session-id") or self.session)
         agent = self.agent or _client_name(ctx)
-        return Call(tool=params.name, args=args, id=call_id, session=session, agent=agent), found.chosen
+        return Call(
+            tool=params.name, args=args, id=call_id, session=session, agent=agent
+        ), derived_id.chosen
 
     async def _run(self, ctx: "ServerRequestContext[Any, Any]", call: Call, *, chosen: bool) -> Result[Any]:
         run = partial(self.run, call) if chosen else partial(self._once, call)
@@ -390,10 +392,10 @@ class ConnectionTools(Generic[ToolboxT]):
         Raises `HandtoolsError` if the request does not match a pending call.
         """
         reply = _reply_in_params(params) if self.asks == "client" else None
-        same = Call(tool=params.name, args=params.arguments or {}, id=call_id)
+        same_call = Call(tool=params.name, args=params.arguments or {}, id=call_id)
         if self.journal is None:
             # The host checks that the id belongs to this call and the reply to the pending approval.
-            return await self.attended_toolbox.call(same, reply=reply)
+            return await self.attended_toolbox.call(same_call, reply=reply)
         kept = self.journal.calls.suspended(call_id)
         if kept is not None:
             if kept.call.tool != params.name or dict(kept.call.args) != (params.arguments or {}):
@@ -402,7 +404,7 @@ class ConnectionTools(Generic[ToolboxT]):
             raise HandtoolsError("This call is not waiting for approval. Call the tool again.")
         if reply is None or kept is None:
             # Unanswered, answered elsewhere, or not the client's to answer: return the current state.
-            return await self.attended_toolbox.call(kept.call if kept else same)
+            return await self.attended_toolbox.call(kept.call if kept else same_call)
         return await self.resume(call_id, reply)
 
     async def _settle(
@@ -416,8 +418,8 @@ class ConnectionTools(Generic[ToolboxT]):
         while result.request is not None:
             reply = await self._reply(ctx, params, result.request)
             if reply is None and self._is_over(call_id):
-                same = Call(tool=params.name, args=params.arguments or {}, id=call_id)
-                return await self.attended_toolbox.call(same)
+                same_call = Call(tool=params.name, args=params.arguments or {}, id=call_id)
+                return await self.attended_toolbox.call(same_call)
             if reply is None:
                 break
             result = await self.resume(call_id, reply)

@@ -38,11 +38,11 @@ async def after_change(result: Result[Any], files: GuardedFiles, deadline: float
 
     If the call changed nothing, start language servers for the files it read.
     """
-    if not files.changed:
+    if not files.transactions:
         _warm_servers(files)
         return result
     said = [await step(files, deadline) for step in AFTER_CHANGE_STEPS]
-    numbered = _with_last_line(result.content, f"(Change {files.landed[0].entry}.)")
+    numbered = _with_last_line(result.content, f"(Change {files.recorded_changes[0].entry}.)")
     return result.with_fields(content=(*numbered, *(Text(each) for each in said if each)))
 
 
@@ -57,16 +57,20 @@ def _with_last_line(content: Sequence[ContentBlock], line: str) -> list[ContentB
 
 def net_changes(changes: Iterable[Change]) -> ChangeSet:
     """The net effect of consecutive changes to regular files whose bytes are known."""
-    every: dict[str, Change] = {}
+    all_changes: dict[str, Change] = {}
     again: set[str] = set()
     for change in changes:
-        first = every.get(change.path)
-        every[change.path] = change if first is None else Change(change.path, first.before, change.after)
+        first = all_changes.get(change.path)
+        all_changes[change.path] = (
+            change if first is None else Change(change.path, first.before, change.after)
+        )
         again |= {change.path} if first else set()
     # Compare only paths that changed twice: a single change has an effect, and large files are slow.
-    nothing = {path for path in again if every[path].before == every[path].after}
+    nothing = {path for path in again if all_changes[path].before == all_changes[path].after}
     return ChangeSet(
-        tuple(change for path, change in every.items() if _is_known_file(change) and path not in nothing)
+        tuple(
+            change for path, change in all_changes.items() if _is_known_file(change) and path not in nothing
+        )
     )
 
 
@@ -80,7 +84,7 @@ async def format_files(files: GuardedFiles, deadline: float) -> str:
 
     Files written by commands, or restored by an undo or a review, are not formatted.
     """
-    own = [each for each in files.changed if each.kind == "change" and each.coverage == "declared"]
+    own = [each for each in files.transactions if each.kind == "change" and each.coverage == "declared"]
     written = [each for each in own if not each.exact]
     said: list[str] = []
     until = min(deadline, time.monotonic() + FORMAT_SECONDS)
@@ -98,7 +102,7 @@ async def _format_file(files: GuardedFiles, change: Change) -> str:
     assert change.after is not None
     before, after = change.before.data if change.before else None, change.after.data
     formatters, private = files.workspace.formatters, files.gate.policy.hidden_globs
-    done = await formatters.format(change.path, before, after, private=private)
+    done = await formatters.format(change.path, before, after, private_globs=private)
     if done is None:
         return ""
     if done.data is None:
@@ -120,7 +124,7 @@ async def _format_file(files: GuardedFiles, change: Change) -> str:
 async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
     """Ask language servers about the changed files and return the diagnostics as text."""
     language, policy = files.workspace.language, files.gate.policy
-    changes = net_changes(change for each in files.changed for change in each.changes)
+    changes = net_changes(change for each in files.transactions for change in each.changes)
     if not any(language.speaks(change.path) for change in changes):
         return ""
 
@@ -129,16 +133,16 @@ async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
 
     seconds = min(DIAGNOSE_SECONDS, deadline - time.monotonic() - 0.1)
     review = await language.review(
-        changes, private=policy.hidden_globs, timeout=max(seconds, 0.0), late=late
+        changes, private_globs=policy.hidden_globs, timeout=max(seconds, 0.0), late=late
     )
     return review_text(visible_review(review, policy))
 
 
 def _warm_servers(files: GuardedFiles) -> None:
     language = files.workspace.language
-    for path in files.sights:
+    for path in files.read_nodes:
         if language.speaks(path):
-            language.warm(path, private=files.gate.policy.hidden_globs)
+            language.warm(path, private_globs=files.gate.policy.hidden_globs)
 
 
 async def note_hard_links(files: GuardedFiles, deadline: float) -> str:  # noqa: ARG001
@@ -167,7 +171,7 @@ FoundGuidesAndSkills = tuple[list[str], list[tuple[Skill, str]]]
 
 async def with_guidance(result: Result[Any], files: GuardedFiles) -> Result[Any]:
     """Add AGENTS.md texts and skills for the call's files that this session has not been shown yet."""
-    if not files.sights:
+    if not files.read_nodes:
         return result
     quick = files.workspace.files.is_fast_to_read
     guides, skills = (
@@ -183,7 +187,7 @@ def _guides_and_skills(files: GuardedFiles) -> FoundGuidesAndSkills:
     known = files.workspace.skills
     guides: dict[str, None] = {}
     skills: dict[str, tuple[Skill, str]] = {}
-    for path in islice(files.sights, MAX_GUIDED_PATHS):
+    for path in islice(files.read_nodes, MAX_GUIDED_PATHS):
         guides |= dict.fromkeys(known.guides(path))
         if path.endswith(f"/{GUIDE_FILE}"):
             guides[path] = None
@@ -202,8 +206,8 @@ def _guidance_notes(files: GuardedFiles, guides: list[str], skills: list[tuple[S
     try:
         with journal.together():
             # Files that the agent just read are marked as shown, but not repeated.
-            new = [path for path in guides if is_new(path) and path not in files.sights]
-            about = [(s, path) for s, path in skills if is_new(s.file) and s.file not in files.sights]
+            new = [path for path in guides if is_new(path) and path not in files.read_nodes]
+            about = [(s, path) for s, path in skills if is_new(s.file) and s.file not in files.read_nodes]
     except HostError:
         # The journal error is logged when the call is recorded; the call itself succeeded.
         return []
@@ -256,7 +260,7 @@ MAX_RESULT_TEXT_BYTES = 70_000
 MAX_RESULT_TEXT_LINES = 2_500
 
 
-def limit_output_text(result: Result[Any], call: Call, outputs: Store) -> Result[Any]:
+def limit_output_text(result: Result[Any], call: Call, output_store: Store) -> Result[Any]:
     """Cut the result's text to the output limits, keeping head and tail, and store the full text."""
     result = _with_portable_text(result)
     text = result.text
@@ -268,7 +272,7 @@ def limit_output_text(result: Result[Any], call: Call, outputs: Store) -> Result
     if not clipped.clipped:
         return result
     name = output_file_name(call.id, ".txt")
-    outputs.put(whole, name=name)
+    output_store.put(whole, name=name)
     spill = SpilledOutput(f"{OUTPUT_SCHEME}{name}", len(whole), clipped.lines)
     note = f"\n(Shortened from {clipped.lines:,} lines. Full text: `{spill.path}`; `read` it by range.)"
     others = [block for block in result.content if not isinstance(block, Text)]

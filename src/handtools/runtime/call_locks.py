@@ -36,62 +36,62 @@ class CallLocks:
         """Context manager that holds keys, shared or exclusive."""
         return _Turn(self, frozenset(keys), exclusive)
 
-    async def enter(self, waiter: _Turn) -> None:
+    async def enter(self, turn: _Turn) -> None:
         """Wait until the keys are free, then take them."""
-        if not self._blocked(waiter, self._waiting):
-            self._take(waiter)
+        if not self._blocked(turn, self._waiting):
+            self._take(turn)
             return
-        waiter.ready = anyio.Event()
-        self._waiting.append(waiter)
+        turn.ready = anyio.Event()
+        self._waiting.append(turn)
         try:
-            await waiter.ready.wait()
+            await turn.ready.wait()
         except BaseException:
-            self._give_up(waiter, waiter.ready)
+            self._give_up(turn, turn.ready)
             raise
 
-    def _blocked(self, waiter: _Turn, ahead: Iterable[_Turn]) -> bool:
+    def _blocked(self, turn: _Turn, turns_ahead: Iterable[_Turn]) -> bool:
         """Whether a holder or an earlier waiter conflicts."""
-        for key in waiter.keys:
-            if key in self._writers or (waiter.exclusive and self._readers.get(key)):
+        for key in turn.keys:
+            if key in self._writers or (turn.exclusive and self._readers.get(key)):
                 return True
         return any(
-            (waiter.exclusive or earlier.exclusive) and not waiter.keys.isdisjoint(earlier.keys)
-            for earlier in ahead
+            (turn.exclusive or earlier.exclusive) and not turn.keys.isdisjoint(earlier.keys)
+            for earlier in turns_ahead
         )
 
-    def _take(self, waiter: _Turn) -> None:
-        if waiter.exclusive:
-            self._writers |= waiter.keys
+    def _take(self, turn: _Turn) -> None:
+        if turn.exclusive:
+            self._writers |= turn.keys
         else:
-            for key in waiter.keys:
+            for key in turn.keys:
                 self._readers[key] = self._readers.get(key, 0) + 1
 
-    def leave(self, waiter: _Turn) -> None:
+    def leave(self, turn: _Turn) -> None:
         """Release the keys and wake waiters."""
-        if waiter.exclusive:
-            self._writers -= waiter.keys
+        if turn.exclusive:
+            self._writers -= turn.keys
         else:
-            for key in waiter.keys:
+            for key in turn.keys:
                 self._readers[key] -= 1
                 if not self._readers[key]:
                     del self._readers[key]
         if self._waiting:
             self._wake()
 
-    def _give_up(self, waiter: _Turn, ready: anyio.Event) -> None:
+    def _give_up(self, turn: _Turn, ready: anyio.Event) -> None:
         if ready.is_set():
-            self.leave(waiter)
+            self.leave(turn)
         else:
-            self._waiting.remove(waiter)
+            self._waiting.remove(turn)
             self._wake()
 
     def _wake(self) -> None:
-        still: deque[_Turn] = deque()
+        turns: deque[_Turn] = deque()
         for waiter in self._waiting:
-            if self._blocked(waiter, still):
-                still.append(waiter)
+            if self._blocked(waiter, turns):
+                turns.append(waiter)
             else:
                 self._take(waiter)
                 if waiter.ready:
                     waiter.ready.set()
-        self._waiting = still
+        self._waiting = turns

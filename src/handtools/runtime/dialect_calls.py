@@ -16,10 +16,10 @@ from handtools.runtime.executor import result_of_error
 RunCall = Callable[[Call, Reply | None], Awaitable[Result[Any]]]
 
 
-def calls_of_ours(row: DialectTool, call: Call) -> OurCalls:
+def calls_of_ours(dialect_tool: DialectTool, call: Call) -> OurCalls:
     """Validate a call's arguments against the vendor's schema and return the equivalent calls."""
-    given = validate_arguments(row, call.args)
-    return row.calls(given.model_dump(by_alias=True, exclude_unset=True))
+    given = validate_arguments(dialect_tool, call.args)
+    return dialect_tool.calls(given.model_dump(by_alias=True, exclude_unset=True))
 
 
 def call_of_ours(call: Call, number: int, wanted: tuple[str, dict[str, Any]]) -> Call:
@@ -29,31 +29,36 @@ def call_of_ours(call: Call, number: int, wanted: tuple[str, dict[str, Any]]) ->
 
 
 async def call_in_dialect(
-    row: DialectTool, call: Call, run: RunCall, *, reply: Reply | None, settled: Callable[[str], bool]
+    dialect_tool: DialectTool,
+    call: Call,
+    run: RunCall,
+    *,
+    reply: Reply | None,
+    settled: Callable[[str], bool],
 ) -> Result[Any]:
     """Run our calls for a vendor's call and return the result in the vendor's format.
 
     Stops at a call that is pending approval; calling again with the same id resumes there. A `reply` is
     only for the first of our calls that has not ended yet.
     """
-    done: list[Result[Any]] = []
+    results: list[Result[Any]] = []
     try:
-        calls = calls_of_ours(row, call)
+        calls = calls_of_ours(dialect_tool, call)
         wanted = next(calls)
         while True:
-            ours = call_of_ours(call, len(done), wanted)
+            ours = call_of_ours(call, len(results), wanted)
             answer = None if reply is None or settled(ours.id) else reply
-            done.append(await run(ours, answer))
-            if done[-1].status in {"pending", "cancelled"}:
-                return _with_changes(done[-1], done)
+            results.append(await run(ours, answer))
+            if results[-1].status in {"pending", "cancelled"}:
+                return _with_changes(results[-1], results)
             reply = None if answer else reply
-            wanted = calls.send(done[-1])
+            wanted = calls.send(results[-1])
     except StopIteration as end:
-        return _with_changes(end.value, done)
+        return _with_changes(end.value, results)
     except ToolError as failure:
         return result_of_error(failure)
 
 
-def _with_changes(result: Result[Any], done: list[Result[Any]]) -> Result[Any]:
-    changes = [each.changes for each in done if each.changes is not None]
-    return result.with_fields(changes=merge_recorded_changes(changes)) if len(done) > 1 else result
+def _with_changes(result: Result[Any], results: list[Result[Any]]) -> Result[Any]:
+    changes = [each.changes for each in results if each.changes is not None]
+    return result.with_fields(changes=merge_recorded_changes(changes)) if len(results) > 1 else result

@@ -214,7 +214,7 @@ class Executor:
         if not answers_request(reply, kept.approval):
             # The reply is for an outdated approval request; return the current one.
             return Result(
-                _approval_pending_text(kept.approval), None, status="pending", request=kept.approval
+                _approval_pending_text(kept.approval), None, status="pending", approval=kept.approval
             )
         claim = await to_thread.run_sync(self.workspace.journal.answers.claim, call_id, reply)
         if claim.kind != "run":
@@ -230,9 +230,9 @@ class Executor:
         granted = kept.granted | {kept.approval.fingerprint}
         return await self._first(kept.call, cancel or CancelToken(), granted)
 
-    async def _outcome_elsewhere(self, kept: PendingCall) -> Result[Any]:
+    async def _outcome_elsewhere(self, pending: PendingCall) -> Result[Any]:
         """Wait for the result of a call resumed by another process; still pending if that one died."""
-        call_id, journal = kept.call.id, self.workspace.journal
+        call_id, journal = pending.call.id, self.workspace.journal
         while True:
             if call_id not in await to_thread.run_sync(journal.answers.answered):
                 break
@@ -241,8 +241,8 @@ class Executor:
         asked = await to_thread.run_sync(journal.calls.suspended, call_id)
         if asked is None and recorded is not None:
             return recorded
-        approval = asked.approval if asked else kept.approval
-        return Result(_approval_pending_text(approval), None, status="pending", request=approval)
+        approval = asked.approval if asked else pending.approval
+        return Result(_approval_pending_text(approval), None, status="pending", approval=approval)
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool) -> Reply | None:
         """Wait until the user answers a pending call in another process; the caller then resumes it.
@@ -286,10 +286,10 @@ class Executor:
         )
         return True
 
-    async def _dropped(self, call: Call, why: ToolError) -> Result[Any]:
+    async def _dropped(self, call: Call, error: ToolError) -> Result[Any]:
         """End a pending call without running it."""
         await to_thread.run_sync(drop_held_command, self.workspace, call.id)
-        return await self._settle(call, result_of_error(why), None, time.time(), 0.0)
+        return await self._settle(call, result_of_error(error), None, time.time(), 0.0)
 
     async def run_until_effect(self, call: Call, files: GuardedFiles) -> Decision:
         """Run a call whose `files` raise at the first effect other than an allowed read.
@@ -357,7 +357,7 @@ class Executor:
             self.workspace.journal,
             self.announcer.announce,
             granted,
-            in_hand=reply,
+            reply=reply,
         )
         files = GuardedFiles(call, self.workspace, gate, self.announcer.announce)
         self.workspace.journal.own_running.begin(call, cancel.cancel)
@@ -411,7 +411,7 @@ class Executor:
                 self.workspace.journal.calls.suspend, call, out.approval, files.gate.used
             )
             text = "\n".join(filter(None, (out.so_far, _approval_pending_text(out.approval))))
-            return Result(text, None, status="pending", request=out.approval)
+            return Result(text, None, status="pending", approval=out.approval)
         except ToolError as failure:
             return result_of_error(failure)
         except HostError as failure:
@@ -515,8 +515,8 @@ class Executor:
             note = self._repeats.settle(call, ok=result.ok)
             if note:
                 result = result.with_fields(content=(*result.content, Text(note)))
-        if files and files.landed:
-            result = result.with_fields(changes=merge_recorded_changes(files.landed))
+        if files and files.recorded_changes:
+            result = result.with_fields(changes=merge_recorded_changes(files.recorded_changes))
         seconds = time.perf_counter() - clock if clock else 0.0
         record = partial(self._record, call, result, files, started, seconds)
         # A write-behind record is only queued, so no thread is needed.
@@ -534,14 +534,14 @@ class Executor:
         seconds: float,
     ) -> Result[Any]:
         """Limit the result's text and record it, now or write-behind."""
-        bounded = limit_output_text(result, call, self.workspace.outputs)
+        bounded = limit_output_text(result, call, self.workspace.output_store)
         text = bounded.text
         settled = bounded.with_fields(usage=CallUsage(seconds, estimate_tokens(text), len(text)))
         journal = self.workspace.journal
         strictest = files.gate.strictest if files else None
         verdict, rule = (strictest.verdict, strictest.rule) if strictest else ("", "")
         if files and self._may_wait(call, settled, files):
-            journal.later(CallRecord(call, settled, started, time.time(), files.sights, verdict, rule))
+            journal.later(CallRecord(call, settled, started, time.time(), files.read_nodes, verdict, rule))
             return settled
         try:
             with journal.together():
@@ -558,24 +558,24 @@ class Executor:
         False for calls with changes, approvals or web visits.
         """
         tool = self.tools.get(call.tool)
-        if files is None or tool is None or files.landed or files.gate.granted:
+        if files is None or tool is None or files.recorded_changes or files.gate.granted:
             return False
         return tool.effects <= {"read"} and result.status != "pending"
 
 
-def result_of_error(failure: ToolError) -> Result[Any]:
+def result_of_error(error: ToolError) -> Result[Any]:
     """Return the result for a tool error."""
-    status: Any = failure.status
-    fault = CallFailure(failure.code, failure.message, failure.hint)
-    return Result(str(failure), None, status=status, fault=fault)
+    status: Any = error.status
+    call_failure = CallFailure(error.code, error.message, error.hint)
+    return Result(str(error), None, status=status, failure=call_failure)
 
 
-def _runs_again(recorded: Result[Any]) -> bool:
+def _runs_again(recorded_result: Result[Any]) -> bool:
     """Whether a call with this recorded result may run again: it was cancelled and changed nothing.
 
     An agent run that was cancelled and is resumed later sends the same call again.
     """
-    return recorded.status == "cancelled" and recorded.changes is None
+    return recorded_result.status == "cancelled" and recorded_result.changes is None
 
 
 def _approval_pending_text(approval: Approval) -> str:
@@ -584,7 +584,7 @@ def _approval_pending_text(approval: Approval) -> str:
 
 
 def _fault_result(code: str, message: str, hint: str) -> Result[Any]:
-    return Result(f"{message} {hint}", None, status="error", fault=CallFailure(code, message, hint))
+    return Result(f"{message} {hint}", None, status="error", failure=CallFailure(code, message, hint))
 
 
 def _bug_result(call: Call, bug: Exception) -> Result[Any]:
@@ -604,9 +604,9 @@ def _refusal_result(call: Call, refusal: OSError) -> Result[Any]:
     )
 
 
-def _host_fault_result(failure: HostError) -> Result[Any]:
-    logger.warning("%s", failure)
-    return _fault_result("host", str(failure), "Ask the user to run `handtools doctor` on this machine.")
+def _host_fault_result(error: HostError) -> Result[Any]:
+    logger.warning("%s", error)
+    return _fault_result("host", str(error), "Ask the user to run `handtools doctor` on this machine.")
 
 
 def _cancel_scope_on(cancel: CancelToken, scope: anyio.CancelScope) -> Callable[[], None]:

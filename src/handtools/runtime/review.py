@@ -152,10 +152,10 @@ class ChangeReview:
 
     @cached_property
     def _by_path(self) -> dict[str, list[RecordedTouch]]:
-        found: dict[str, list[RecordedTouch]] = {}
+        recorded_touches: dict[str, list[RecordedTouch]] = {}
         for touch in self.touches:
-            found.setdefault(touch.path, []).append(touch)
-        return found
+            recorded_touches.setdefault(touch.path, []).append(touch)
+        return recorded_touches
 
     @cached_property
     def _authors(self) -> dict[int, str]:
@@ -171,11 +171,11 @@ class ChangeReview:
     def _author(self, touch: RecordedTouch) -> str:
         return self._authors.get(touch.entry, OTHERS)
 
-    def _states(self, path: str, chain: Sequence[RecordedTouch]) -> "_FileStates":
+    def _states(self, path: str, recorded_touches: Sequence[RecordedTouch]) -> "_FileStates":
         """Load the states of a path; unrecorded changes are attributed to `OTHERS`. Raises `KeyError`."""
         node = self.journal.entries.node
-        states = [(OTHERS, node(chain[0].before))]
-        for touch in chain:
+        states = [(OTHERS, node(recorded_touches[0].before))]
+        for touch in recorded_touches:
             _add_state(states, node(touch.before))
             states.append((self._author(touch), node(touch.after)))
         now = _node_at(self.files, path, states[-1][1] or states[0][1])
@@ -191,7 +191,7 @@ class HeldReview:
     """The changes of a finished command before they are applied."""
 
     call_id: str
-    ran: FinishedCommand
+    finished: FinishedCommand
     files: HostFiles
 
     @cached_property
@@ -199,7 +199,7 @@ class HeldReview:
         """The file changes by path, without plain folders."""
         return {
             change.path: change
-            for change in self.ran.delta or ()
+            for change in self.finished.delta or ()
             if not all(node is None or _is_folder(node) for node in (change.before, change.after))
         }
 
@@ -231,12 +231,12 @@ class HeldReview:
                 # `_rewritten` goes from the command's version to the wanted one; the latter is applied.
                 wanted = _rewritten(self.files, file, chosen, edited).after
                 changed[path] = replace(self.changes[path], after=wanted)
-        delta = [changed.get(change.path, change) for change in self.ran.delta or ()]
+        delta = [changed.get(change.path, change) for change in self.finished.delta or ()]
         landing, _ = without_forbidden(delta, lambda path, _link: path in left_out)
         parts = sorted({*left_out, *(f"{path} (in part)" for path in changed)})
         note = f"The user rejected these changes: {', '.join(parts)}."
-        end = replace(self.ran.exit, notes=(*self.ran.exit.notes, note))
-        return replace(self.ran, exit=end, delta=tuple(landing))
+        end = replace(self.finished.exit, notes=(*self.finished.exit.notes, note))
+        return replace(self.finished, exit=end, delta=tuple(landing))
 
 
 @dataclass(slots=True)
@@ -296,21 +296,21 @@ def _plan_folders(review: ChangeReview, plan: RejectionPlan) -> None:
 
 
 def _rewritten(
-    files: HostFiles, file: ReviewedFile, chosen: Sequence[ReviewPart], edited: Mapping[str, str]
+    files: HostFiles, file: ReviewedFile, parts: Sequence[ReviewPart], edited: Mapping[str, str]
 ) -> Change:
     """Return the change of a file from its current content to the content without the chosen parts."""
-    if any(part.kind in ("created", "deleted", "replaced") for part in chosen):
+    if any(part.kind in ("created", "deleted", "replaced") for part in parts):
         return Change(file.path, file.now, file.before)
     assert file.now is not None
     assert file.diff is not None
     data = _file_bytes(files, file.path, file.now) or b""
     hunks = {
         part.hunk: edited.get(part.id, file.diff.base_text(file.diff.hunks[part.hunk]))
-        for part in chosen
+        for part in parts
         if part.kind == "hunk"
     }
     wanted = decode(data).encode(replace_hunks(file.diff, hunks)) if hunks else data
-    back = file.modes is not None and any(part.kind == "mode" for part in chosen)
+    back = file.modes is not None and any(part.kind == "mode" for part in parts)
     mode = file.modes[0] if file.modes and back else file.now.mode
     return Change(file.path, Node("file", data, file.now.mode), Node("file", wanted, mode))
 
@@ -320,7 +320,7 @@ class _FileStates:
     """The first state of a path, the state and author of each change, and the current state."""
 
     first: Node | None
-    steps: Sequence[tuple[str, Node | None]]
+    nodes: Sequence[tuple[str, Node | None]]
     now: Node | None
 
 
@@ -370,7 +370,7 @@ def _whole_file(states: _FileStates) -> _WholeFile:
     whole = _WholeFile(first, first, first is not None, first.mode if first else None)
     # As for lines: if others (an undo) restore a known state, restore its attribution, too.
     known = {_content(first): whole}
-    for author, node in states.steps:
+    for author, node in states.nodes:
         found = known.get(_content(node)) if author == OTHERS else None
         whole = found or whole.after(author, node)
         known[_content(node)] = whole
@@ -390,7 +390,7 @@ def _reviewed(path: str, states: _FileStates, text_of: TextOf) -> ReviewedFile:
             )
         refusal = "" if whole.before is None else EDITED_SINCE
         return _with_parts(ReviewedFile(path, None, now, diff), [ReviewPart("created", authors, refusal)])
-    diff = _text_diff(path, states.first, states.steps, text_of)
+    diff = _text_diff(path, states.first, states.nodes, text_of)
     if diff is None:
         parts = [ReviewPart("replaced", authors)] if authors and not _same(whole.before, now) else []
         return _with_parts(ReviewedFile(path, whole.before, now), parts)
@@ -406,13 +406,13 @@ def _reviewed(path: str, states: _FileStates, text_of: TextOf) -> ReviewedFile:
 
 
 def _text_diff(
-    path: str, first: Node | None, steps: Sequence[tuple[str, Node | None]], text_of: TextOf
+    path: str, first_node: Node | None, nodes: Sequence[tuple[str, Node | None]], text_of: TextOf
 ) -> AuthoredDiff | None:
-    base = text_of(path, first)
+    base = text_of(path, first_node)
     if base is None:
         return None
     versions = []
-    for author, node in steps:
+    for author, node in nodes:
         text = text_of(path, node)
         if text is None:
             return None
@@ -460,18 +460,18 @@ def _file_bytes(files: HostFiles, path: str, node: Node) -> bytes | None:
     return data
 
 
-def _add_state(states: list[tuple[str, Node | None]], found: Node | None) -> None:
+def _add_state(nodes: list[tuple[str, Node | None]], node: Node | None) -> None:
     """Add a found node to the states as a change by others; if it equals the last, only its mode."""
-    author, last = states[-1]
-    if not _same(found, last):
-        states.append((OTHERS, found))
-    elif last and found and last.mode is None:
-        states[-1] = (author, Node(last.kind, last.data, found.mode, last.held))
+    author, last = nodes[-1]
+    if not _same(node, last):
+        nodes.append((OTHERS, node))
+    elif last and node and last.mode is None:
+        nodes[-1] = (author, Node(last.kind, last.data, node.mode, last.held))
 
 
-def _node_at(files: HostFiles, path: str, like: Node | None) -> Node | None:
+def _node_at(files: HostFiles, path: str, like_node: Node | None) -> Node | None:
     try:
-        return files.node(path, like=like)
+        return files.node(path, like_node=like_node)
     except SymlinkInPath:
         return None
 
@@ -480,8 +480,8 @@ def _content(node: Node | None) -> tuple[str, str] | None:
     return None if node is None else (node.kind, node.digest)
 
 
-def _same(one: Node | None, other: Node | None) -> bool:
-    return other is None if one is None else one.same(other)
+def _same(node: Node | None, other_node: Node | None) -> bool:
+    return other_node is None if node is None else node.same(other_node)
 
 
 def _is_folder(node: Node) -> bool:

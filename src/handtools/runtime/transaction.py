@@ -58,12 +58,12 @@ def _intended(
     workspace: Workspace,
     call: Call,
     transaction: Transaction,
-    steps: Sequence[PlannedWrite],
+    writes: Sequence[PlannedWrite],
     ordinal: int,
 ) -> int:
     mtimes = {} if transaction.happened else _modification_times(workspace, transaction.changes)
     entry = workspace.journal.entries.intend(
-        call, transaction, steps, ordinal=ordinal, before_mtimes=mtimes
+        call, transaction, writes, ordinal=ordinal, before_mtimes=mtimes
     )
     if entry is None:
         raise Stale(
@@ -84,10 +84,10 @@ def _modification_times(workspace: Workspace, changes: Iterable[Change]) -> dict
     return times
 
 
-def _perform(workspace: Workspace, entry: int, steps: Sequence[PlannedWrite]) -> None:
+def _perform(workspace: Workspace, entry: int, writes: Sequence[PlannedWrite]) -> None:
     entries = workspace.journal.entries
     try:
-        workspace.files.perform(steps)
+        workspace.files.perform(writes)
     except BaseException as failure:
         if isinstance(failure, ToolError) and failure.unsettled:
             entries.unsettled.add(entry)
@@ -122,17 +122,17 @@ def _few(paths: Sequence[str]) -> str:
     return ", ".join(f"`{path}`" for path in paths[:MAX_NAMED_PATHS]) + more
 
 
-def _with_known_ref(entries: ChangeEntries, step: PlannedWrite) -> PlannedWrite:
+def _with_known_ref(entries: ChangeEntries, write: PlannedWrite) -> PlannedWrite:
     """Reuse the backup reference from an earlier change of the same large file."""
-    before = step.change.before
+    before = write.change.before
     if before is None or before.held is None or not before.data:
-        return step
-    ref = entries.ref_left(step.change.path, before.held.mark)
+        return write
+    ref = entries.ref_left(write.change.path, before.held.mark)
     if ref is None:
-        return step
-    held = BackupRef(ref, before.held.mark, before.held.bytes)
-    known = Node(before.kind, before.data, before.mode, held)
-    return PlannedWrite(Change(step.change.path, known, step.change.after), step.temporary)
+        return write
+    backup = BackupRef(ref, before.held.mark, before.held.bytes)
+    known_node = Node(before.kind, before.data, before.mode, backup)
+    return PlannedWrite(Change(write.change.path, known_node, write.change.after), write.temporary)
 
 
 def lock_keys(paths: Iterable[str]) -> list[str]:
@@ -209,11 +209,11 @@ def _recover_entry(workspace: Workspace, entry: ChangeEntry) -> str:
         return _recovery_sentence(entry, left, [])
 
 
-def _finish_or_take_back(workspace: Workspace, entry: ChangeEntry, steps: list[PlannedWrite]) -> str:
+def _finish_or_take_back(workspace: Workspace, entry: ChangeEntry, writes: list[PlannedWrite]) -> str:
     entries, files = workspace.journal.entries, workspace.files
-    notes = [note for step in steps if (note := files.sweep(step))]
-    landed = [step for step in steps if _is_done(workspace, step)]
-    if len(landed) == len(steps):
+    notes = [note for step in writes if (note := files.sweep(step))]
+    landed = [step for step in writes if _is_done(workspace, step)]
+    if len(landed) == len(writes):
         _close(entries.finish, entries, entry.id)
         return _recovery_sentence(entry, "after its last write; it is recorded as done.", notes)
     if landed:
@@ -227,16 +227,16 @@ def _recovery_sentence(entry: ChangeEntry, outcome: str, notes: list[str]) -> st
     return " ".join([f"Call {entry.call_id} was interrupted {outcome}", *notes])
 
 
-def _is_done(workspace: Workspace, step: PlannedWrite) -> bool:
-    after = step.change.after
-    now = node_at(workspace, step.change.path, like=after)
+def _is_done(workspace: Workspace, write: PlannedWrite) -> bool:
+    after = write.change.after
+    now = node_at(workspace, write.change.path, like_node=after)
     return now is None if after is None else after.same(now)
 
 
-def node_at(workspace: Workspace, path: str, *, like: Node | None) -> Node | None:
+def node_at(workspace: Workspace, path: str, *, like_node: Node | None) -> Node | None:
     """Return the node at a recorded path, without following symlinks; None if there is none."""
     try:
-        return workspace.files.node(path, like=like)
+        return workspace.files.node(path, like_node=like_node)
     except SymlinkInPath:
         return None
 
@@ -248,7 +248,7 @@ def node_bytes(workspace: Workspace, path: str, node: Node, most: int) -> bytes 
     vault = workspace.files.vault
     data = None if vault is None else vault.read(node.held.ref, most)
     if data is None and node.kind == "file" and node.bytes <= most:
-        return workspace.files.read(path) if node.same(node_at(workspace, path, like=node)) else None
+        return workspace.files.read(path) if node.same(node_at(workspace, path, like_node=node)) else None
     return data
 
 
@@ -264,7 +264,7 @@ def node_pieces(workspace: Workspace, path: str, node: Node | None) -> Iterator[
     ref = node.held.ref if node is not None and node.held is not None else ""
     is_kept = bool(ref) and vault is not None and vault.has(ref)
     try:
-        if not is_kept and node is not None and not node.same(node_at(workspace, path, like=node)):
+        if not is_kept and node is not None and not node.same(node_at(workspace, path, like_node=node)):
             return
         while True:
             if is_kept and vault is not None:

@@ -80,25 +80,27 @@ class GuardedHistory:
         self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
     ) -> UndoOutcome:
         """Undo a call, a turn, a session, or the last change of a path; `dry_run` changes nothing."""
-        how = ReversalOptions(f"undo {scope} {name}".rstrip(), merge=merge, dry_run=dry_run)
+        options = ReversalOptions(f"undo {scope} {name}".rstrip(), merge=merge, dry_run=dry_run)
         scope, name = await to_thread.run_sync(self._named, scope, name, "undo")
         touches = await to_thread.run_sync(self._standing, scope, name)
         if scope != "path":
-            return await self._revert(touches, how)
+            return await self._revert(touches, options)
         at = await to_thread.run_sync(self._made_at, touches[0])
         located = await to_thread.run_sync(self.workspace.files.locate, name)
         if located != touches[0].path:
-            return replace(await self._revert_within(touches[0], located, how), changed_at=at)
-        return replace(await self._revert(touches, how), changed_at=at)
+            return replace(await self._revert_within(touches[0], located, options), changed_at=at)
+        return replace(await self._revert(touches, options), changed_at=at)
 
     async def redo(
         self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
     ) -> UndoOutcome:
         """Redo: revert the newest undo of the named changes."""
-        how = ReversalOptions(f"redo {scope} {name}".rstrip(), kind="redo", merge=merge, dry_run=dry_run)
+        options = ReversalOptions(
+            f"redo {scope} {name}".rstrip(), kind="redo", merge=merge, dry_run=dry_run
+        )
         scope, name = await to_thread.run_sync(self._named, scope, name, "redo")
         touches = await to_thread.run_sync(self._undone, scope, name)
-        return await self._revert(touches, how)
+        return await self._revert(touches, options)
 
     async def versions(self, path: str) -> list[FileVersion]:
         """List the recorded versions of a path, newest first."""
@@ -110,11 +112,13 @@ class GuardedHistory:
         changes = await to_thread.run_sync(self._to_version, path, number)
         if not changes:
             return UndoOutcome(None, (), ())
-        restored = ChangeSet(tuple(sorted(changes, key=change_apply_order)), f"restore version {number}")
+        restored_changes = ChangeSet(
+            tuple(sorted(changes, key=change_apply_order)), f"restore version {number}"
+        )
         if dry_run:
-            return _outcome(None, restored, ())
-        done = await self.files.apply_transaction(Transaction(restored, exact=True))
-        return _outcome(done, restored, ())
+            return _outcome(None, restored_changes, ())
+        done = await self.files.apply_transaction(Transaction(restored_changes, exact=True))
+        return _outcome(done, restored_changes, ())
 
     async def reject(
         self, point: ReviewPoint, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
@@ -127,8 +131,8 @@ class GuardedHistory:
         plan = await to_thread.run_sync(plan_rejection, review, rejected, edited)
         if not plan.changes:
             return UndoOutcome(None, (), tuple(plan.conflicts))
-        planned = ChangeSet(tuple(plan.changes), "review")
-        changes, question = await to_thread.run_sync(self._judged, planned)
+        planned_changes = ChangeSet(tuple(plan.changes), "review")
+        changes, question = await to_thread.run_sync(self._judged, planned_changes)
         transaction = Transaction(changes, reverts=tuple(plan.reverts), exact=True)
         done = await self.files.land(transaction, question=question)
         return _outcome(done, changes, tuple(plan.conflicts))
@@ -149,32 +153,38 @@ class GuardedHistory:
                     return TextRemovingCall(call_id, logged.tool, journal.calls.count_since(logged))
         return None
 
-    async def _revert(self, named: Sequence[RecordedTouch], how: "ReversalOptions") -> UndoOutcome:
-        plan = await to_thread.run_sync(lambda: plan_reversal(self.workspace, named, merge=how.merge))
+    async def _revert(
+        self, recorded_touches: Sequence[RecordedTouch], options: "ReversalOptions"
+    ) -> UndoOutcome:
+        plan = await to_thread.run_sync(
+            lambda: plan_reversal(self.workspace, recorded_touches, merge=options.merge)
+        )
         conflicts = tuple(plan.conflicts)
         if not plan.reverts:
             return UndoOutcome(None, (), conflicts)
-        planned = ChangeSet(tuple(plan.changes), how.note)
-        if how.dry_run:
-            return _outcome(None, planned, conflicts)
+        planned_changes = ChangeSet(tuple(plan.changes), options.note)
+        if options.dry_run:
+            return _outcome(None, planned_changes, conflicts)
         reverts = tuple(dict.fromkeys(touch for touches in plan.reverts.values() for touch in touches))
-        changes, question = await to_thread.run_sync(self._judged, planned)
-        done = await self.files.land(Transaction(changes, how.kind, reverts), question=question)
+        changes, question = await to_thread.run_sync(self._judged, planned_changes)
+        done = await self.files.land(Transaction(changes, options.kind, reverts), question=question)
         return _outcome(done, changes, conflicts)
 
-    async def _revert_within(self, touch: RecordedTouch, path: str, how: "ReversalOptions") -> UndoOutcome:
+    async def _revert_within(
+        self, touch: RecordedTouch, path: str, options: "ReversalOptions"
+    ) -> UndoOutcome:
         """Undo one path in a folder that was moved as one; the rest of that change remains."""
         plan = await to_thread.run_sync(
-            lambda: plan_reversal(self.workspace, [touch], merge=how.merge, within=path)
+            lambda: plan_reversal(self.workspace, [touch], merge=options.merge, within=path)
         )
         if not plan.changes and not plan.conflicts:
             raise _nothing_to_undo("path", path, undone=True)
         if not plan.changes:
             return UndoOutcome(None, (), tuple(plan.conflicts))
-        planned = ChangeSet(tuple(plan.changes), how.note)
-        if how.dry_run:
-            return _outcome(None, planned, tuple(plan.conflicts))
-        changes, question = await to_thread.run_sync(self._judged, planned)
+        planned_changes = ChangeSet(tuple(plan.changes), options.note)
+        if options.dry_run:
+            return _outcome(None, planned_changes, tuple(plan.conflicts))
+        changes, question = await to_thread.run_sync(self._judged, planned_changes)
         done = await self.files.land(Transaction(changes, "undo"), question=question)
         return _outcome(done, changes, tuple(plan.conflicts))
 
@@ -222,7 +232,7 @@ class GuardedHistory:
             folder = made.get(above)
             if folder is None or folder.before is not None or folder.reverted_by is not None:
                 break
-            there = node_at(self.workspace, above, like=None)
+            there = node_at(self.workspace, above, like_node=None)
             if there is None or there.kind != "folder":
                 break
             if any(facts.path != going for facts in self.workspace.files.names(above)):
@@ -281,7 +291,7 @@ class GuardedHistory:
         if _same(now, wanted):
             return []
         folders = self._emptied(touch) if wanted is None else []
-        nodes = ((folder.path, node_at(self.workspace, folder.path, like=None)) for folder in folders)
+        nodes = ((folder.path, node_at(self.workspace, folder.path, like_node=None)) for folder in folders)
         return [Change(located, now, wanted), *(Change(above, node, None) for above, node in nodes if node)]
 
     def _readable(self, path: str, node: Node | None) -> Node | None:
@@ -304,12 +314,12 @@ def plan_reversal(
     With `within`, only for that path and paths below it.
     """
     plan = ReversalPlan()
-    by_path: dict[str, list[ReversalPart]] = {}
+    parts_by_path: dict[str, list[ReversalPart]] = {}
     for part in reversal_parts(workspace, list(touches), plan.conflicts, within=within):
-        by_path.setdefault(part.change.path, []).append(part)
-    for path, group in by_path.items():
+        parts_by_path.setdefault(part.change.path, []).append(part)
+    for path, group in parts_by_path.items():
         # A removed node is compared with its recorded bytes, or size and time.
-        now = node_at(workspace, path, like=group[0].change.after or group[0].change.before)
+        now = node_at(workspace, path, like_node=group[0].change.after or group[0].change.before)
         node = now
         for part in group:
             back = _step_back(part.change, node, merge=merge)
@@ -323,7 +333,7 @@ def plan_reversal(
             plan.changes.append(Change(path, now, node))
     _add_missing_folders(workspace, plan)
     plan.changes.sort(key=change_apply_order)
-    since = min((part.made_at for parts in by_path.values() for part in parts), default=0.0)
+    since = min((part.made_at for parts in parts_by_path.values() for part in parts), default=0.0)
     _keep_used_repositories(workspace, plan, since)
     _keep_used_folders(workspace, plan)
     return plan
@@ -333,7 +343,7 @@ def _add_missing_folders(workspace: Workspace, plan: ReversalPlan) -> None:
     """Add missing folders of restored paths: a single file of a removed folder can be restored."""
     coming = folders_above(change.path for change in plan.changes if change.after)
     for folder in coming - {change.path for change in plan.changes}:
-        if node_at(workspace, folder, like=None) is None:
+        if node_at(workspace, folder, like_node=None) is None:
             plan.changes.append(Change(folder, None, Node("folder")))
 
 
@@ -347,7 +357,11 @@ class ReversalPart:
 
 
 def reversal_parts(
-    workspace: Workspace, touches: Sequence[RecordedTouch], gone: list[UndoConflict], *, within: str = ""
+    workspace: Workspace,
+    touches: Sequence[RecordedTouch],
+    conflicts: list[UndoConflict],
+    *,
+    within: str = "",
 ) -> list[ReversalPart]:
     """Load the changes of touches; splits folders moved as one if their content changed since then."""
     every = []
@@ -362,7 +376,7 @@ def reversal_parts(
                 _recorded_node(workspace, touch, before=False),
             )
         except NotFound as lost:
-            gone.append(UndoConflict(touch.path, str(lost), None))
+            conflicts.append(UndoConflict(touch.path, str(lost), None))
             continue
         change, at = Change(touch.path, before, after), made_at[touch.entry]
         if within:
@@ -380,19 +394,19 @@ def reversal_parts(
     return every
 
 
-def _folder_is_used(workspace: Workspace, piece: Change, path: str) -> bool:
+def _folder_is_used(workspace: Workspace, change: Change, path: str) -> bool:
     """Whether a change is at or below a path, or creates a missing parent folder."""
-    if f"{piece.path}/".startswith(f"{path}/"):
+    if f"{change.path}/".startswith(f"{path}/"):
         return True
-    on_the_way = path.startswith(f"{piece.path}/") and piece.after is None
-    return on_the_way and node_at(workspace, piece.path, like=None) is None
+    on_the_way = path.startswith(f"{change.path}/") and change.after is None
+    return on_the_way and node_at(workspace, change.path, like_node=None) is None
 
 
 def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
     """Whether a folder is unchanged and can be reverted as one."""
     if any(path.startswith(f"{change.path}/") for path in paths):
         return False
-    return _same(change.after, node_at(workspace, change.path, like=change.after))
+    return _same(change.after, node_at(workspace, change.path, like_node=change.after))
 
 
 def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | UndoConflict:
@@ -402,7 +416,7 @@ def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | Un
         return Change(change.path, node, before)
     if node is None:
         return UndoConflict(change.path, "It was deleted since then.", None)
-    merged = _merged(base=after, ours=node, theirs=before)
+    merged = _merged(base_node=after, our_node=node, their_node=before)
     if merged is None:
         large = any(it and it.kind == "file" and not it.known for it in (before, after))
         why = "and is too large to merge" if large else "in the same place"
@@ -410,16 +424,16 @@ def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | Un
     if not merge:
         return UndoConflict(change.path, "It changed since then; the changes can be merged.", merged)
     source = decode(node.data)
-    plain = Node(
+    plain_node = Node(
         "file", node.data, node.mode
     )  # not backed up by a move: record the bytes of the current file
-    return Change(change.path, plain, Node("file", source.encode(merged), node.mode))
+    return Change(change.path, plain_node, Node("file", source.encode(merged), node.mode))
 
 
-def _merged(*, base: Node | None, ours: Node | None, theirs: Node | None) -> str | None:
+def _merged(*, base_node: Node | None, our_node: Node | None, their_node: Node | None) -> str | None:
     """Merge three text files; None on conflicts or binary content."""
     texts = []
-    for node in (base, ours, theirs):
+    for node in (base_node, our_node, their_node):
         if node is None or node.kind != "file" or not node.known or is_binary(node.data):
             return None
         texts.append(decode(node.data).body)
@@ -487,19 +501,21 @@ def _keep_used_folders(workspace: Workspace, plan: ReversalPlan) -> None:
 
 
 def _outcome(
-    done: RecordedChanges | None, changes: ChangeSet, conflicts: tuple[UndoConflict, ...]
+    recorded: RecordedChanges | None, changes: ChangeSet, conflicts: tuple[UndoConflict, ...]
 ) -> UndoOutcome:
     touched = tuple(TouchedPath(each.path, action_of(each.before, each.after)) for each in changes)
-    return UndoOutcome(done.entry if done else None, changes.paths, conflicts, touched)
+    return UndoOutcome(recorded.entry if recorded else None, changes.paths, conflicts, touched)
 
 
-def _same(one: Node | None, other: Node | None) -> bool:
-    return other is None if one is None else one.same(other)
+def _same(node: Node | None, other_node: Node | None) -> bool:
+    return other_node is None if node is None else node.same(other_node)
 
 
-def _differs(one: Node | None, other: Node | None) -> bool:
+def _differs(node: Node | None, other_node: Node | None) -> bool:
     """Whether two backed-up nodes have different references."""
-    return bool(one and other and one.held and other.held and one.held.ref != other.held.ref)
+    return bool(
+        node and other_node and node.held and other_node.held and node.held.ref != other_node.held.ref
+    )
 
 
 def _recorded_node(workspace: Workspace, touch: RecordedTouch, *, before: bool) -> Node | None:

@@ -64,8 +64,8 @@ class Workspace:
     files: HostFiles
     locks: Locks
     journal: Journal
-    outputs: Store
-    kept: HostSearch
+    output_store: Store
+    host_search: HostSearch
     """Search port for the stored outputs."""
     search: HostSearch
     syntax: Syntax
@@ -86,7 +86,7 @@ class Workspace:
     def owned_by(self, owner: str) -> "Workspace":
         """Return the same workspace restricted to one owner's calls and outputs."""
         journal = self.journal.owned_by(owner)
-        return replace(self, journal=journal, outputs=OwnedOutputs(self.outputs, journal.calls))
+        return replace(self, journal=journal, output_store=OwnedOutputs(self.output_store, journal.calls))
 
     def can_run_tool(self, tool: AnyTool) -> bool:
         """Whether the machine supports what a tool needs, such as commands or a search engine."""

@@ -126,10 +126,10 @@ class ToolContract:
         given = {"policy": self.policy, "callbacks": self.callbacks(), **machine, **options}
         return memory_toolbox(self.files, tools=tools, **given)
 
-    def _call(self, box: Toolbox, cancel: CancelToken | None = None) -> Result[Any]:
-        return anyio.run(lambda: box.call(self.tool.name, self.args, cancel=cancel))
+    def _call(self, toolbox: Toolbox, cancel: CancelToken | None = None) -> Result[Any]:
+        return anyio.run(lambda: toolbox.call(self.tool.name, self.args, cancel=cancel))
 
-    def _contents(self, box: Toolbox) -> dict[str, bytes]:
-        files = box.workspace.files
+    def _contents(self, toolbox: Toolbox) -> dict[str, bytes]:
+        files = toolbox.workspace.files
         contents: dict[str, bytes] = getattr(files, "files", {})
         return contents

@@ -76,12 +76,12 @@ class MemoryBackups:
 class MemoryFiles:
     """In-memory files port, from bytes or nodes (for symlinks, folders, modes) by path; creates parents."""
 
-    def __init__(self, files: Mapping[str, bytes | Node] | None = None) -> None:
+    def __init__(self, nodes: Mapping[str, bytes | Node] | None = None) -> None:
         self._lock = threading.RLock()
         self._nodes: dict[str, Node] = {"": Node("folder", mode=_MODES["folder"])}
         self._modified: dict[str, float] = {}
         self.vault = MemoryBackups()
-        for path, content in (files or {}).items():
+        for path, content in (nodes or {}).items():
             node = Node("file", content) if isinstance(content, bytes) else content
             parts = _exact(path).split("/")
             for depth in range(1, len(parts)):
@@ -131,12 +131,12 @@ class MemoryFiles:
             ]
         return [facts for facts in found if facts]
 
-    def node(self, path: str, *, like: Node | None = None) -> Node | None:
+    def node(self, path: str, *, like_node: Node | None = None) -> Node | None:
         with self._lock:
             real = self._straight(_exact(path), end=False)
             node = self._nodes.get(real)
-            if node and like and like.held:
-                return self._held(real, node, like.held)
+            if node and like_node and like_node.held:
+                return self._held(real, node, like_node.held)
         return Node("link", node.data) if node and node.kind == "link" else node
 
     def renamed_path(self, path: str) -> str | None:
@@ -173,25 +173,25 @@ class MemoryFiles:
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
         return [PlannedWrite(change, temporary_name()) for change in changes]
 
-    def perform(self, steps: Sequence[PlannedWrite]) -> None:
+    def perform(self, writes: Sequence[PlannedWrite]) -> None:
         """Perform all steps or none; raises `Stale` if a path does not match `before`."""
         with self._lock:
             saved, modified = dict(self._nodes), dict(self._modified)
             kept = dict(self.vault.things)
             try:
-                for step in steps:
+                for step in writes:
                     self._do(step)
             except BaseException:
                 self._nodes, self._modified, self.vault.things = saved, modified, kept
                 raise
 
-    def sweep(self, step: PlannedWrite) -> str | None:
+    def sweep(self, write: PlannedWrite) -> str | None:
         """Always None: a crash leaves nothing in memory."""
-        _checked(step)
+        _checked(write)
         return None
 
-    def _do(self, step: PlannedWrite) -> None:
-        change, path = step.change, _checked(step)
+    def _do(self, write: PlannedWrite) -> None:
+        change, path = write.change, _checked(write)
         parent = path.rpartition("/")[0]
         holder = self._nodes.get(self._straight(parent))
         if holder is None or holder.kind != "folder":
@@ -219,18 +219,18 @@ class MemoryFiles:
         else:
             self._put(real, change.after)
 
-    def _held(self, real: str, node: Node, like: BackupRef) -> Node:
+    def _held(self, real: str, node: Node, backup: BackupRef) -> Node:
         """Describe the node at a path as a backup with the given reference."""
         if node.kind != "folder":
-            held = BackupRef(like.ref, node.digest, len(node.data) if node.kind == "file" else 0)
-            return Node(node.kind, node.data, node.mode if node.kind == "file" else None, held)
+            backup_ref = BackupRef(backup.ref, node.digest, len(node.data) if node.kind == "file" else 0)
+            return Node(node.kind, node.data, node.mode if node.kind == "file" else None, backup_ref)
         below = {
             path.removeprefix(f"{real}/"): it
             for path, it in self._nodes.items()
             if path.startswith(f"{real}/")
         }
         return folder_node(
-            [folder_item(path, it) for path, it in below.items()], mode=node.mode or 0, ref=like.ref
+            [folder_item(path, it) for path, it in below.items()], mode=node.mode or 0, ref=backup.ref
         )
 
     def _lift(self, real: str) -> dict[str, Node]:
@@ -302,9 +302,9 @@ class MemoryFiles:
         return "/".join(names)
 
 
-def _checked(step: PlannedWrite) -> str:
-    path = _exact(step.change.path)
-    if not path or not is_temporary_name(step.temporary):
+def _checked(write: PlannedWrite) -> str:
+    path = _exact(write.change.path)
+    if not path or not is_temporary_name(write.temporary):
         raise UsageError("A step needs a path below the workspace and a temporary name from `plan`.")
     return path
 
@@ -380,7 +380,7 @@ class MemorySearch:
         return FoundPaths(tuple(found[:most]), len(found))
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        looks: dict[str, list[FolderEntry]] = {}
+        folder_entries: dict[str, list[FolderEntry]] = {}
         waiting = [(scope.root, self._above(scope), 1)]
         left, left_out, unvisited, ignored = most, 0, 0, 0
         for folder, ignores, level in waiting:
@@ -389,12 +389,14 @@ class MemorySearch:
                 continue
             entries, below, passed = self._look(folder, ignores, scope, admit)
             entries.sort(key=lambda entry: (entry.kind != "folder", entry.path))
-            looks[folder] = entries[:left]
+            folder_entries[folder] = entries[:left]
             left_out, ignored = left_out + len(entries[left:]), ignored + passed
-            left -= len(looks[folder])
+            left -= len(folder_entries[folder])
             if level < depth:
-                waiting += [(e.path, below, level + 1) for e in looks[folder] if e.kind == "folder"]
-        listings = {folder: FolderListing.of(entries) for folder, entries in looks.items()}
+                waiting += [
+                    (e.path, below, level + 1) for e in folder_entries[folder] if e.kind == "folder"
+                ]
+        listings = {folder: FolderListing.of(entries) for folder, entries in folder_entries.items()}
         return FolderTree(listings.pop(scope.root), listings, left_out, unvisited, ignored)
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
@@ -429,8 +431,8 @@ class MemorySearch:
         inside = "" if folder == "." else folder
         if not scope.ignored:
             ignores = self._into(ignores, inside)
-        excluded = GlobSet(scope.exclude, case_sensitive=False)
-        kept: list[FolderEntry] = []
+        excluded_globs = GlobSet(scope.exclude, case_sensitive=False)
+        entries: list[FolderEntry] = []
         ignored = 0
         for found in facts:
             name, below = found.path.rpartition("/")[2], found.kind == "folder"
@@ -441,11 +443,11 @@ class MemorySearch:
                 ignored += 1
                 continue
             shown = found.path + "/" * below
-            if not excluded.matches(found.path, folder=below) and admit([shown]):
-                kept.append(
+            if not excluded_globs.matches(found.path, folder=below) and admit([shown]):
+                entries.append(
                     FolderEntry(found.path, found.kind, None if below else found.bytes, found.modified)
                 )
-        return kept, ignores, ignored
+        return entries, ignores, ignored
 
     def _above(self, scope: SearchScope) -> IgnoreRules:
         ignores = IgnoreRules()

@@ -79,17 +79,17 @@ def memory_workspace(
     web: HostWeb | None = None,
 ) -> Workspace:
     """Make a workspace in memory with the given files and ports, for tests."""
-    held = MemoryFiles(dict(files or {}))
+    memory_files = MemoryFiles(dict(files or {}))
     return Workspace(
-        files=held,
+        files=memory_files,
         locks=MemoryLocks(),
         journal=Journal(":memory:", MemoryStore()),
-        outputs=MemoryStore(),
-        kept=MemorySearch(MemoryFiles()),
-        search=MemorySearch(held),
+        output_store=MemoryStore(),
+        host_search=MemorySearch(MemoryFiles()),
+        search=MemorySearch(memory_files),
         syntax=TreeSyntax(),
         media=LocalMedia(),
-        skills=SkillFolders(held, MEMORY_ROOT),
+        skills=SkillFolders(memory_files, MEMORY_ROOT),
         commands=commands or NoCommands(),
         language=language or NoLanguage(),
         formatters=formatters or NoFormatters(),

@@ -77,31 +77,31 @@ class _StartedJob:
     call: Call
     command: Command
     description: str
-    answer: CannedOutput
+    output: CannedOutput
     printed: bytes
     settle: JobEndHandler
     exit: CommandExit | None = None
-    waiting: FinishedCommand | None = None
+    finished: FinishedCommand | None = None
     published: dict[int, PublishedPort] = field(default_factory=dict)
 
     @property
     def ports(self) -> tuple[int, ...]:
-        return () if self.exit else self.answer.ports
+        return () if self.exit else self.output.ports
 
 
 @dataclass(slots=True)
 class MemoryCommands:
     """Stub of the commands port with canned output by script; jobs run until killed."""
 
-    answers: Mapping[str, CannedOutput] = field(default_factory=dict)
+    outputs: Mapping[str, CannedOutput] = field(default_factory=dict)
     confined: bool = True
     boundary: str = "No command is really run."
     missing: str = ""
     taken: frozenset[int] = frozenset()
     """Host ports that are in use, so that others are published instead."""
-    ran: list[Command] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
     """All commands that were started, in order."""
-    left: dict[str, InheritedShellState] = field(default_factory=dict)
+    shell_states: dict[str, InheritedShellState] = field(default_factory=dict)
     """Shell state with which a session's commands start, by session."""
     home_files: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Settings in the home folder of a session's commands, by session."""
@@ -113,8 +113,8 @@ class MemoryCommands:
         *,
         call: Call,
         show: ProgressListener,
-        private: Sequence[PathGlobs],
-        read_only: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
+        read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Return the canned result of the script."""
@@ -128,8 +128,8 @@ class MemoryCommands:
         *,
         call: Call,
         description: str,
-        private: Sequence[PathGlobs],
-        read_only: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
+        read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
@@ -155,17 +155,17 @@ class MemoryCommands:
     async def send(self, job_id: str, session: str, data: bytes) -> None:
         """Send input to a stub job and append its canned response to the output."""
         job = self._find(job_id, session)
-        job.printed += job.answer.reaction(data)
+        job.printed += job.output.reaction(data)
 
     async def kill(self, job_id: str, session: str) -> Job:
         """Mark a stub job as killed and return it."""
         job = self._find(job_id, session)
-        killed = CannedOutput(code=None, signal=9)
+        output = CannedOutput(code=None, signal=9)
         if job.exit is None:
-            job.exit = _exit(killed, job.printed, job.call.id, ended="killed")
-            ran = FinishedCommand(exit=job.exit)
-            end = await to_thread.run_sync(job.settle, ran)
-            job.exit, job.waiting = end or job.exit, None if end else ran
+            job.exit = _exit(output, job.printed, job.call.id, ended="killed")
+            finished = FinishedCommand(exit=job.exit)
+            end = await to_thread.run_sync(job.settle, finished)
+            job.exit, job.finished = end or job.exit, None if end else finished
             job.published.clear()
         return self._shown(job_id)
 
@@ -177,9 +177,9 @@ class MemoryCommands:
         outside = next(each for each in range(port, port + 100) if each not in self.taken)
         return job.published.get(port, PublishedPort(port, outside))
 
-    async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
+    async def publish(self, job_id: str, session: str, port: PublishedPort) -> Job:
         """Mark a stub job's port as published, without listening on it."""
-        self._find(job_id, session).published[wanted.port] = wanted
+        self._find(job_id, session).published[port.port] = port
         return self._shown(job_id)
 
     async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
@@ -189,23 +189,23 @@ class MemoryCommands:
 
     def inherited_shell_state(self, session: str) -> InheritedShellState:
         """Return the shell state that the test set for the session."""
-        return self.left.get(session, InheritedShellState())
+        return self.shell_states.get(session, InheritedShellState())
 
     def settings_left_in_home(self, session: str) -> tuple[str, ...]:
         """Return the paths that the test set for the session."""
         return self.home_files.get(session, ())
 
-    def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
+    def record_job_result(self, job_id: str, session: str, command_exit: CommandExit) -> None:
         job = self._find(job_id, session)
-        job.exit, job.waiting = end, None
+        job.exit, job.finished = command_exit, None
 
     def close(self) -> None:
         """Delete all stub jobs."""
         self._jobs.clear()
 
     def _answer(self, command: Command) -> CannedOutput:
-        self.ran.append(command)
-        return self.answers.get(command.script, CannedOutput(b"no canned output\n", 127))
+        self.commands.append(command)
+        return self.outputs.get(command.script, CannedOutput(b"no canned output\n", 127))
 
     def _find(self, job_id: str, session: str) -> _StartedJob:
         job = self._jobs.get(job_id)
@@ -223,7 +223,7 @@ class MemoryCommands:
             output=_output(job.printed, job.call.id),
             exit=job.exit,
             call_id=job.call.id,
-            waiting=job.waiting,
+            waiting=job.finished,
             review=job.command.review,
             terminal=job.command.terminal,
             ports=job.ports,
@@ -231,15 +231,15 @@ class MemoryCommands:
         )
 
 
-def _exit(answer: CannedOutput, output: bytes, name: str, *, ended: str = "exited") -> CommandExit:
+def _exit(canned_output: CannedOutput, output: bytes, name: str, *, ended: str = "exited") -> CommandExit:
     return CommandExit(
-        code=answer.code,
-        signal=answer.signal,
+        code=canned_output.code,
+        signal=canned_output.signal,
         ended="killed" if ended == "killed" else "exited",
         seconds=1.0,
         output=_output(output, name),
-        cwd=answer.cwd,
-        notes=answer.notes,
+        cwd=canned_output.cwd,
+        notes=canned_output.notes,
     )
 
 
@@ -275,7 +275,7 @@ class MemoryLanguage:
     """Why all reports are unknown; empty if they are known."""
     answers: dict[LanguageOperation, LanguageAnswer] = field(default_factory=dict)
     warmed: list[str] = field(default_factory=list)
-    private: list[tuple[PathGlobs, ...]] = field(default_factory=list)
+    private_globs: list[tuple[PathGlobs, ...]] = field(default_factory=list)
     """The private globs passed with each question."""
 
     def speaks(self, path: str) -> bool:
@@ -288,7 +288,7 @@ class MemoryLanguage:
             "" if self.speaks(path) else f"No server for `{path}`; install one: `{STUB_INSTALL_COMMAND}`."
         )
 
-    def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
+    def warm(self, path: str, *, private_globs: Sequence[PathGlobs]) -> None:
         """Record that the server of a file was asked to start."""
         self.warmed.append(path)
 
@@ -296,12 +296,12 @@ class MemoryLanguage:
         self,
         changes: ChangeSet,
         *,
-        private: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
         """Return the error deltas of the changed files."""
-        self.private.append(tuple(private))
+        self.private_globs.append(tuple(private_globs))
         spoken = [change for change in changes if self.speaks(change.path) and change.after is not None]
         if self.unknown:
             return DiagnosticReview(
@@ -320,9 +320,11 @@ class MemoryLanguage:
             verdicts.append(DiagnosticReport(change.path, "memory", "fresh", now))
         return DiagnosticReview(deltas=tuple(deltas), verdicts=tuple(verdicts))
 
-    async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
+    async def ask(
+        self, question: LanguageQuestion, *, private_globs: Sequence[PathGlobs]
+    ) -> LanguageAnswer:
         """Return the canned answer for the operation."""
-        self.private.append(tuple(private))
+        self.private_globs.append(tuple(private_globs))
         if question.kind not in self.answers:
             raise Unavailable(f"No canned answer for `{question.kind}`.", hint=NO_SERVER_HINT)
         return self.answers[question.kind]
@@ -354,7 +356,7 @@ class CannedPage:
 class MemoryWeb:
     """Stub of the web port with canned responses by URL, without a cache."""
 
-    sites: Mapping[str, CannedPage] = field(default_factory=dict)
+    pages: Mapping[str, CannedPage] = field(default_factory=dict)
     found: tuple[WebSearchHit, ...] | ToolError = ()
     """Canned search hits, or the error to raise."""
     missing: str = ""
@@ -368,7 +370,7 @@ class MemoryWeb:
         """Return the canned response for the URL; raises `Unreachable` if there is none."""
         url = str(request.url)
         self.visited.append(url)
-        site = self.sites.get(url)
+        site = self.pages.get(url)
         if site is None:
             hint = "Check the name, or try another source."
             raise Unreachable(f"Can't resolve {request.url.host}: unknown host name.", hint=hint)
@@ -383,8 +385,8 @@ class MemoryWeb:
             received_bytes=len(site.data),
         )
 
-    async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:
-        return await rendered_page(answer, form)
+    async def render(self, response: WebResponse, form: PageForm) -> RenderedPage:
+        return await rendered_page(response, form)
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
         """Return the canned search hits, or raise the canned error."""

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from handtools.text.git_names import enclosing_git_folder
 from handtools.text.paths import folders_above
 
-MOST_CHANGED_FILE_ROWS = 8
+MAX_CHANGED_FILE_ROWS = 8
 """Most files and folders that are named, not counting derived files."""
-MOST_NAMES_PER_FOLDER = 5
+MAX_NAMES_PER_FOLDER = 5
 """If a folder has more changed files than this, they are counted."""
 EXAMPLES_PER_COUNTED_FOLDER = 2
 """How many files are named as examples if a folder's files are counted."""
-MOST_DERIVED_FOLDERS = 3
+MAX_DERIVED_FOLDERS = 3
 
 DERIVED_FOLDERS = frozenset({
     ".git", ".hg", ".jj", ".svn",
@@ -57,7 +57,7 @@ class _ChangedFilesRow:
         above = f"{self.folder}/" if self.folder else ""
         if len(self.names) == 1:
             return above + self.names[0]
-        if len(self.names) <= MOST_NAMES_PER_FOLDER:
+        if len(self.names) <= MAX_NAMES_PER_FOLDER:
             return f"{above}{{{', '.join(self.names)}}}" if above else ", ".join(self.names)
         examples = ", ".join(self.names[:EXAMPLES_PER_COUNTED_FOLDER])
         return f"{len(self.names):,} in {above or './'} ({examples} …)"
@@ -69,21 +69,21 @@ def changed_files_text(changes: Sequence[ChangedFile], ignored: Collection[str] 
     `ignored` has the paths that the project's ignore files exclude: they are counted, like derived files.
     """
     alone = _without_parent_folders(changes)
-    repositories: dict[str, list[ChangedFile]] = {}
+    changed_files: dict[str, list[ChangedFile]] = {}
     derived: list[str] = []
-    plain: list[ChangedFile] = []
+    files: list[ChangedFile] = []
     for each in alone:
         folder = derived_folder(each.path)
         if folder and folder == enclosing_git_folder(each.path):
-            repositories.setdefault(folder, []).append(each)
+            changed_files.setdefault(folder, []).append(each)
         elif folder or each.path in ignored:
             derived.append(each.path)
         else:
-            plain.append(each)
-    rows = _rows(plain)
+            files.append(each)
+    rows = _rows(files)
     verbs = dict.fromkeys(row.verb for row in rows)
     told = [f"{verb} {', '.join(row.text() for row in rows if row.verb == verb)}" for verb in verbs]
-    told += [_repository_text(folder, inside) for folder, inside in repositories.items()]
+    told += [_repository_text(folder, inside) for folder, inside in changed_files.items()]
     return "; ".join([*told, *([_derived_text(derived)] if derived else [])])
 
 
@@ -103,7 +103,7 @@ def _repository_text(folder: str, changes: Sequence[ChangedFile]) -> str:
     told = dict.fromkeys(filter(None, (_git_name(*each, folder) for each in changes)))
     if whole := [each for each in told if each.endswith(" repository")]:
         return f"{name}: {whole[0]}"
-    shown = list(told)[:MOST_NAMES_PER_FOLDER]
+    shown = list(told)[:MAX_NAMES_PER_FOLDER]
     more = " …" if len(told) > len(shown) else ""
     return f"{name}: {', '.join(shown)}{more}" if shown else f"{name}: {_only_staged(changes)}"
 
@@ -136,11 +136,11 @@ def _rows(changes: Iterable[ChangedFile]) -> list[_ChangedFilesRow]:
     for verb, path in changes:
         folder, _, name = path.rpartition("/")
         _add(rows, _ChangedFilesRow(verb, folder, (name,)))
-    while len(rows) > MOST_CHANGED_FILE_ROWS and (deepest := max(row.depth for row in rows.values())):
-        lifted: dict[tuple[str, str], _ChangedFilesRow] = {}
+    while len(rows) > MAX_CHANGED_FILE_ROWS and (deepest := max(row.depth for row in rows.values())):
+        files_rows: dict[tuple[str, str], _ChangedFilesRow] = {}
         for row in rows.values():
-            _add(lifted, _lifted(row) if row.depth == deepest else row)
-        rows = lifted
+            _add(files_rows, _lifted(row) if row.depth == deepest else row)
+        rows = files_rows
     return list(rows.values())
 
 
@@ -157,8 +157,8 @@ def _lifted(row: _ChangedFilesRow) -> _ChangedFilesRow:
 
 
 def _derived_text(paths: Sequence[str]) -> str:
-    few = len(paths) <= MOST_DERIVED_FOLDERS
+    few = len(paths) <= MAX_DERIVED_FOLDERS
     tops = Counter(derived_folder(path) or (path if few else path.partition("/")[0]) for path in paths)
-    named = [top for top, _ in tops.most_common(MOST_DERIVED_FOLDERS)]
+    named = [top for top, _ in tops.most_common(MAX_DERIVED_FOLDERS)]
     more = " …" if len(tops) > len(named) else ""
     return f"{len(paths):,} ignored ({', '.join(named)}{more})"

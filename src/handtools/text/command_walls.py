@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-MOST_WALLS = 2
+MAX_WALLS = 2
 """Most restrictions named in one result: the first one that stopped a command explains the others."""
 SUCCESS_LINES_CHECKED_FOR_WALLS = 30
 """How many last lines are checked if the command exited with 0.
@@ -57,14 +57,14 @@ class CommandWall:
     private: bool = False
     """Whether `what` must be a private path."""
 
-    def note(self, line: str, around: CommandConfinement) -> str:
+    def note(self, line: str, confinement: CommandConfinement) -> str:
         """Return the sentence if a line of output indicates this restriction, or empty."""
         for pattern in self.patterns:
             found = re.match(pattern, line)
             if found is None:
                 continue
             what = (found.groupdict().get("what") or "").strip("'\"`‘’").rstrip(":,")
-            if self.private and not (what and around.is_private(what)):
+            if self.private and not (what and confinement.is_private(what)):
                 continue
             return self.sentence.replace("{what}", what or self.unnamed)
         return ""
@@ -292,13 +292,13 @@ The proxy, the overlay and the supervisor report those they enforce themselves.
 """
 
 
-def wall_notes(output: str, *, failed: bool, around: CommandConfinement) -> tuple[str, ...]:
+def wall_notes(output: str, *, failed: bool, confinement: CommandConfinement) -> tuple[str, ...]:
     """Return a sentence for each restriction that the output shows, most specific first, at most two."""
     lines = output.rstrip().splitlines()
     if not failed:
         lines = lines[-SUCCESS_LINES_CHECKED_FOR_WALLS:]
-    found = dict.fromkeys(_walls_of([line for line in lines if not _is_quoted(line)], around))
-    return tuple(found)[:MOST_WALLS]
+    found = dict.fromkeys(_walls_of([line for line in lines if not _is_quoted(line)], confinement))
+    return tuple(found)[:MAX_WALLS]
 
 
 def _is_quoted(line: str) -> bool:
@@ -306,11 +306,11 @@ def _is_quoted(line: str) -> bool:
     return _QUOTED_LINE.match(line) is not None
 
 
-def _walls_of(lines: Sequence[str], around: CommandConfinement) -> Iterator[str]:
+def _walls_of(lines: Sequence[str], confinement: CommandConfinement) -> Iterator[str]:
     for wall in WALLS:
-        if not around.meets_condition(wall.condition):
+        if not confinement.meets_condition(wall.condition):
             continue
         # Search from the end: the last host or path named is the one on which the command gave up.
-        notes = (wall.note(line[:WALL_MESSAGE_LINE_CHARS].strip(), around) for line in reversed(lines))
+        notes = (wall.note(line[:WALL_MESSAGE_LINE_CHARS].strip(), confinement) for line in reversed(lines))
         if note := next(filter(None, notes), ""):
             yield note

@@ -9,7 +9,7 @@ from handtools.text.numbered_page import ReadBudget
 from handtools.text.truncation import clip_line
 
 OUTLINE_ROW_CHARS = 160
-FEWEST_FOLDED_LINES = 4
+MIN_FOLDED_LINES = 4
 """Function bodies of fewer lines than this are shown, not folded."""
 
 
@@ -34,28 +34,30 @@ class OutlineView:
     left_out: int
 
 
-def render_outline(lines: Sequence[str], heads: Sequence[OutlineSymbol], budget: ReadBudget) -> OutlineView:
+def render_outline(
+    lines: Sequence[str], symbols: Sequence[OutlineSymbol], budget: ReadBudget
+) -> OutlineView:
     """Render an outline with a row per symbol (line range and head); leave out the deepest to fit."""
-    by_depth = Counter(head.depth for head in heads)
-    rows = len(heads)
+    by_depth = Counter(head.depth for head in symbols)
+    rows = len(symbols)
     for depth in sorted(by_depth, reverse=True):
         # Skip rendering if there are too many rows: there can be tens of thousands, at tens of depths.
         if rows <= budget.lines:
-            text = _rows(lines, [head for head in heads if head.depth <= depth])
+            text = _rows(lines, [head for head in symbols if head.depth <= depth])
             if budget.holds(text):
-                return OutlineView(text, len(heads) - rows)
+                return OutlineView(text, len(symbols) - rows)
         rows -= by_depth[depth]
-    top = [head for head in heads if head.depth == 0]
+    top = [head for head in symbols if head.depth == 0]
     count = min(len(top), budget.lines)
     while count > 1 and not budget.holds(_rows(lines, top[:count])):
         count = count * 3 // 4
-    return OutlineView(_rows(lines, top[:count]), len(heads) - count)
+    return OutlineView(_rows(lines, top[:count]), len(symbols) - count)
 
 
-def fold_bodies(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> list[str]:
+def fold_bodies(lines: Sequence[str], symbols: Sequence[OutlineSymbol]) -> list[str]:
     """Render all lines with numbers, with function bodies folded into a note of their line count."""
     rows = []
-    folds = {head.body_line: head for head in heads if _folds(head)}
+    folds = {head.body_line: head for head in symbols if _folds(head)}
     line = 1
     while line <= len(lines):
         head = folds.get(line)
@@ -70,25 +72,31 @@ def fold_bodies(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> list[st
     return rows
 
 
-def _folds(head: OutlineSymbol) -> bool:
+def _folds(symbol: OutlineSymbol) -> bool:
     return (
-        head.foldable
-        and head.body_line is not None
-        and head.end_line - head.body_line + 1 >= FEWEST_FOLDED_LINES
+        symbol.foldable
+        and symbol.body_line is not None
+        and symbol.end_line - symbol.body_line + 1 >= MIN_FOLDED_LINES
     )
 
 
-def _closing(lines: Sequence[str], head: OutlineSymbol) -> int:
+def _closing(lines: Sequence[str], symbol: OutlineSymbol) -> int:
     """Return the last line of a body to fold; a closing bracket or `end` stays visible."""
-    last = without_line_ending(lines[head.end_line - 1]).strip()
-    return head.end_line - 1 if (last[:1] in "})]" and last) or last.startswith("end") else head.end_line
+    last = without_line_ending(lines[symbol.end_line - 1]).strip()
+    return (
+        symbol.end_line - 1 if (last[:1] in "})]" and last) or last.startswith("end") else symbol.end_line
+    )
 
 
-def _rows(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> str:
-    return "\n".join(_row(lines, head) for head in heads)
+def _rows(lines: Sequence[str], symbols: Sequence[OutlineSymbol]) -> str:
+    return "\n".join(_row(lines, head) for head in symbols)
 
 
-def _row(lines: Sequence[str], head: OutlineSymbol) -> str:
-    text = without_line_ending(lines[head.line - 1]).rstrip() if head.line <= len(lines) else ""
-    span = f"{head.start_line}-{head.end_line}" if head.end_line > head.start_line else f"{head.start_line}"
+def _row(lines: Sequence[str], symbol: OutlineSymbol) -> str:
+    text = without_line_ending(lines[symbol.line - 1]).rstrip() if symbol.line <= len(lines) else ""
+    span = (
+        f"{symbol.start_line}-{symbol.end_line}"
+        if symbol.end_line > symbol.start_line
+        else f"{symbol.start_line}"
+    )
     return f"{span}\t{clip_line(text, OUTLINE_ROW_CHARS)}"

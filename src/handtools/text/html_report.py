@@ -14,13 +14,13 @@ from handtools.text.visible_text import with_visible_characters
 MAX_BODY_BYTES = 4_500_000
 """Most bytes of arguments, results and diffs in one page, divided among its calls."""
 MAX_CALL_BYTES = 40_000
-MOST_CHART_ROWS = 12
+MAX_CHART_ROWS = 12
 STATUS_MARKS = {"ok": "✓", "pending": "?", "running": "…", "denied": "⊘"}
 """A symbol for each status, in addition to its colour; all other statuses are failures."""
 FAILURE_MARK = "✗"
 STATUS_KINDS = {"✓": "good", "?": "open", "…": "open"}
 """The CSS class of a call by its symbol; all others are `bad`."""
-MOST_PAUSE_SECONDS = 120.0
+MAX_PAUSE_SECONDS = 120.0
 """Longer pauses between calls are drawn this long; a night would leave no room for the rest."""
 TIMELINE_STEPS = 1_000
 TIMELINE_BARS = {"good": (3, 4), "open": (2, 6), "bad": (0, 10)}
@@ -193,9 +193,7 @@ def _charts(calls: Sequence[ReportedCall]) -> Iterable[tuple[str, list[ChartRow]
 
 
 def _rows(values: "Counter[str]", form: str) -> list[ChartRow]:
-    return [
-        ChartRow(name, value, form.format(value)) for name, value in values.most_common(MOST_CHART_ROWS)
-    ]
+    return [ChartRow(name, value, form.format(value)) for name, value in values.most_common(MAX_CHART_ROWS)]
 
 
 def _question_rows(calls: Sequence[ReportedCall]) -> list[ChartRow]:
@@ -203,7 +201,7 @@ def _question_rows(calls: Sequence[ReportedCall]) -> list[ChartRow]:
     answers: dict[str, Counter[str]] = {}
     for question in asked:
         answers.setdefault(question.rule, Counter())[question.answer.partition(" ")[0]] += 1
-    most = sorted(answers.items(), key=lambda item: -item[1].total())[:MOST_CHART_ROWS]
+    most = sorted(answers.items(), key=lambda item: -item[1].total())[:MAX_CHART_ROWS]
     return [
         ChartRow(rule, said.total(), ", ".join(f"{count:,} {word}" for word, count in said.most_common()))
         for rule, said in most
@@ -223,9 +221,9 @@ def _timeline(calls: Sequence[ReportedCall]) -> Iterable[str]:
         rows.setdefault(call.tool, []).append((kind_of_status(call.status), first, last))
     yield '<table class="timeline"><caption>Timeline '
     yield f"<small>{escaped(calls[0].at)} to {escaped(calls[-1].at)}; tall bars are failed calls; "
-    yield f"pauses over {MOST_PAUSE_SECONDS / 60:.0f} minutes are shortened</small></caption><tbody>"
+    yield f"pauses over {MAX_PAUSE_SECONDS / 60:.0f} minutes are shortened</small></caption><tbody>"
     tools = Counter(call.tool for call in calls)
-    for tool, count in tools.most_common(MOST_CHART_ROWS):
+    for tool, count in tools.most_common(MAX_CHART_ROWS):
         yield f'<tr><th scope="row">{escaped(tool)}</th><td>{number_with_noun(count, "call")}</td><td>'
         yield f'<svg aria-hidden="true" viewBox="0 0 {TIMELINE_STEPS} 10" preserveAspectRatio="none">'
         for kind, (top, height) in TIMELINE_BARS.items():
@@ -243,7 +241,7 @@ def _without_long_pauses(calls: Sequence[ReportedCall]) -> Iterable[tuple[Report
     for number, call in enumerate(sorted(calls, key=lambda each: each.began)):
         if not number:
             cut = until = call.began
-        cut += max(call.began - until - MOST_PAUSE_SECONDS, 0.0)
+        cut += max(call.began - until - MAX_PAUSE_SECONDS, 0.0)
         until = max(until, call.ended)
         yield call, call.began - cut, max(call.ended, call.began) - cut
 
@@ -274,7 +272,7 @@ def _task_table(tasks: Sequence[ReportedTask]) -> Iterable[str]:
         score = "" if task.score is None else f"{task.score:.3g}"
         numbers = (score, f"{task.seconds:,.1f}", f"{task.calls:,}", f"{task.tokens:,}", f"{task.files:,}")
         cells = "".join(f"<td>{number}</td>" for number in numbers)
-        note = _escaped_within(task.note, _MOST_NOTE_BYTES)
+        note = _escaped_within(task.note, _MAX_NOTE_BYTES)
         yield (
             f'<tr class="{kind_of_status(task.status)}"><th scope="row">{mark_of_status(task.status)} '
             f"{escaped(task.name)}</th>{cells}<td>{note}</td></tr>"
@@ -283,7 +281,7 @@ def _task_table(tasks: Sequence[ReportedTask]) -> Iterable[str]:
 
 
 _TASK_COLUMNS = ("Task", "Score", "Seconds", "Calls", "Result tokens", "Files changed", "Error")
-_MOST_NOTE_BYTES = 500
+_MAX_NOTE_BYTES = 500
 
 
 def search_fields() -> str:

@@ -37,7 +37,7 @@ class LargeFileIndex:
     counts: Sequence[int]
     ended: bool
     """Whether the last line of the file has a line ending."""
-    reading: LargeTextEncoding = LargeTextEncoding()
+    encoding: LargeTextEncoding = LargeTextEncoding()
     bytes: int = 0
 
     @property

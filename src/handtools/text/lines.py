@@ -133,13 +133,13 @@ class LineRange(NamedTuple):
 
 def merged_ranges(ranges: Iterable[LineRange]) -> tuple[LineRange, ...]:
     """Sort ranges of lines and join those that overlap or touch."""
-    joined: list[LineRange] = []
+    joined_ranges: list[LineRange] = []
     for lines in sorted(ranges):
-        if joined and lines.first <= joined[-1].last + 1:
-            joined[-1] = LineRange(joined[-1].first, max(lines.last, joined[-1].last))
+        if joined_ranges and lines.first <= joined_ranges[-1].last + 1:
+            joined_ranges[-1] = LineRange(joined_ranges[-1].first, max(lines.last, joined_ranges[-1].last))
         else:
-            joined.append(lines)
-    return tuple(joined)
+            joined_ranges.append(lines)
+    return tuple(joined_ranges)
 
 
 def utf16_column(line: str, column: int) -> int:

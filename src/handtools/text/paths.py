@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-MOST_PATH_BYTES = 4096
-MOST_NAME_BYTES = 255
+MAX_PATH_BYTES = 4096
+MAX_NAME_BYTES = 255
 
 _FILE_URL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.IGNORECASE | re.DOTALL)
 _DRIVE = re.compile(r"[A-Za-z]:(?:[\\/]|\Z)")
@@ -143,10 +143,10 @@ def _refuse_unwritable(path: str, plain: str) -> None:
         raise BadPath(path, "contains a control character", "Write the name without it.")
     if _SURROGATE.search(plain):
         raise BadPath(path, "is not valid Unicode", "Write the name in UTF-8.")
-    if len(plain.encode()) > MOST_PATH_BYTES:
-        raise BadPath(path, f"is longer than {MOST_PATH_BYTES} bytes")
-    if any(len(name.encode()) > MOST_NAME_BYTES for name in plain.split("/")):
-        raise BadPath(path, f"has a name longer than {MOST_NAME_BYTES} bytes")
+    if len(plain.encode()) > MAX_PATH_BYTES:
+        raise BadPath(path, f"is longer than {MAX_PATH_BYTES} bytes")
+    if any(len(name.encode()) > MAX_NAME_BYTES for name in plain.split("/")):
+        raise BadPath(path, f"has a name longer than {MAX_NAME_BYTES} bytes")
 
 
 def _refuse_foreign(path: str, below: str) -> None:

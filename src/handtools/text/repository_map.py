@@ -61,9 +61,9 @@ def rank_definitions_by_mentions(
     )
 
 
-def _score(one: MappedDefinition, scores: Mapping[tuple[str, str], float]) -> float:
-    score = scores.get((one.path, _last(one.name)), 0.0)
-    return score if _last(one.name) == one.name else score * _MEMBER
+def _score(definition: MappedDefinition, scores: Mapping[tuple[str, str], float]) -> float:
+    score = scores.get((definition.path, _last(definition.name)), 0.0)
+    return score if _last(definition.name) == definition.name else score * _MEMBER
 
 
 def map_that_fits(definitions: Sequence[MappedDefinition], tokens: int) -> tuple[str, int]:

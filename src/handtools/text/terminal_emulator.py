@@ -111,7 +111,7 @@ _TOKEN = re.compile(
 )
 _BOX = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 _TAB = 8
-_MOST_STEPS = 10_000
+_MAX_STEPS = 10_000
 """Most cells that one escape sequence moves or erases; real programs stay below this."""
 
 
@@ -232,7 +232,7 @@ class TerminalScreen:
                 self.row = max(self.row - 1, 0)
 
     def _sequence(self, mark: str, numbers: str, final: str) -> None:
-        given = [min(int(n[:9]), _MOST_STEPS) if n.isdigit() else 0 for n in re.split("[;:]", numbers)]
+        given = [min(int(n[:9]), _MAX_STEPS) if n.isdigit() else 0 for n in re.split("[;:]", numbers)]
         if mark == "?" and final in "hl":
             self._switch(given, on=final == "h")
         elif not mark:

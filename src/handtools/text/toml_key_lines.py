@@ -7,7 +7,7 @@ from handtools.text.toml_text import parse_toml
 KeyPath = tuple[str | int, ...]
 """A key with its tables and its indexes in arrays of tables: `("rule", 0, "name")`."""
 
-MOST_PARSED_CHARS = 500_000
+MAX_PARSED_CHARS = 500_000
 """Most characters that are parsed to find lines; later keys get no line."""
 
 
@@ -24,7 +24,7 @@ def toml_key_lines(text: str) -> dict[KeyPath, int]:
     for number, line in enumerate(text.split("\n"), 1):
         pending += f"{line}\n"
         parsed += len(pending)
-        if parsed > MOST_PARSED_CHARS:
+        if parsed > MAX_PARSED_CHARS:
             break
         try:
             statement = parse_toml(pending)

@@ -92,21 +92,22 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2].removeprefix("output:")
 
 
-def _attached(one: Attachment, receipt: str) -> Attached:
+def _attached(attachment: Attachment, receipt: str) -> Attached:
     return Attached(
-        path=one.path,
-        title=one.title,
-        kind=one.kind,
-        media_type=one.media_type,
-        bytes=len(one.data),
+        path=attachment.path,
+        title=attachment.title,
+        kind=attachment.kind,
+        media_type=attachment.media_type,
+        bytes=len(attachment.data),
         receipt=receipt,
     )
 
 
-def _row(one: Attached) -> str:
-    said = f": {one.receipt}" if one.receipt else "."
-    title = "" if one.title == _name(one.path) else f' as "{one.title}"'
-    return f"Delivered `{one.path}`{title} ({one.kind}, {one.media_type}, {one.bytes:,} bytes){said}"
+def _row(attached: Attached) -> str:
+    said = f": {attached.receipt}" if attached.receipt else "."
+    title = "" if attached.title == _name(attached.path) else f' as "{attached.title}"'
+    facts = f"{attached.kind}, {attached.media_type}, {attached.bytes:,} bytes"
+    return f"Delivered `{attached.path}`{title} ({facts}){said}"
 
 
 def _so_far(attached: list[Attached]) -> str:

@@ -117,26 +117,30 @@ def _seconds(params: BashParams) -> float:
     return min(params.timeout or usual, most)
 
 
-def _details(end: CommandExit) -> BashDetails:
-    stdout, stderr = map(_stream, end.streams) if end.streams else (None, None)
+def _details(command_exit: CommandExit) -> BashDetails:
+    stdout, stderr = map(_stream, command_exit.streams) if command_exit.streams else (None, None)
     return BashDetails(
-        code=end.code,
-        signal=end.signal,
-        ended=end.ended,
-        seconds=end.seconds,
-        peak_bytes=end.peak_bytes,
-        output_bytes=end.output.bytes,
-        output_lines=end.output.lines,
-        output_path=end.output.kept,
+        code=command_exit.code,
+        signal=command_exit.signal,
+        ended=command_exit.ended,
+        seconds=command_exit.seconds,
+        peak_bytes=command_exit.peak_bytes,
+        output_bytes=command_exit.output.bytes,
+        output_lines=command_exit.output.lines,
+        output_path=command_exit.output.kept,
         stdout=stdout,
         stderr=stderr,
-        cwd=end.cwd,
-        notes=list(end.notes),
+        cwd=command_exit.cwd,
+        notes=list(command_exit.notes),
     )
 
 
-async def _told(ctx: Context, end: CommandExit) -> str:
-    parts = [_shown(end.output), _ending(end), *await changes_and_notes(ctx.search, end)]
+async def _told(ctx: Context, command_exit: CommandExit) -> str:
+    parts = [
+        _shown(command_exit.output),
+        _ending(command_exit),
+        *await changes_and_notes(ctx.search, command_exit),
+    ]
     return "\n".join(part for part in parts if part)
 
 
@@ -165,9 +169,9 @@ def _whole(output: CommandOutput) -> str:
     return f"{size}; `read` or `grep` `{output.kept}`" if output.kept else size
 
 
-def _ending(end: CommandExit) -> str:
-    took = f"after {end.seconds:.1f} s"
-    match end.ended:
+def _ending(command_exit: CommandExit) -> str:
+    took = f"after {command_exit.seconds:.1f} s"
+    match command_exit.ended:
         case "timeout":
             longer = f"Send a longer `timeout` (up to {MAX_TIMEOUT_SECONDS}), or background=true."
             return f"Timed out {took}; it and everything it started were killed. {longer}"
@@ -175,7 +179,7 @@ def _ending(end: CommandExit) -> str:
             return f"Killed {took}."
         case "limit":
             return f"Stopped by a limit on memory or file size {took}."
-    if end.signal is not None:
-        return f"Ended by signal {end.signal} {took}."
-    where = f" Now in {end.cwd}." if end.cwd not in {"", "."} else ""
-    return f"Exit code {end.code} {took}.{where}"
+    if command_exit.signal is not None:
+        return f"Ended by signal {command_exit.signal} {took}."
+    where = f" Now in {command_exit.cwd}." if command_exit.cwd not in {"", "."} else ""
+    return f"Exit code {command_exit.code} {took}.{where}"

@@ -70,7 +70,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     return Result(f"Replaced {outcome.count} in {draft.path}.{match_note(outcome)}\n{diff}", details)
 
 
-def _already(draft: Draft, found: AlreadyApplied, params: EditParams) -> Result[EditDetails]:
+def _already(draft: Draft, already_applied: AlreadyApplied, params: EditParams) -> Result[EditDetails]:
     details = EditDetails(
         path=draft.path,
         replaced=0,
@@ -81,4 +81,4 @@ def _already(draft: Draft, found: AlreadyApplied, params: EditParams) -> Result[
         old_length=len(params.old_string),
         new_length=len(params.new_string),
     )
-    return Result(f"{draft.path}: {already_applied_text(found)}", details)
+    return Result(f"{draft.path}: {already_applied_text(already_applied)}", details)

@@ -54,21 +54,21 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
     assert ctx.callbacks.model is not None, "not offered without a model"
     draft = await _draft(ctx, params)
     outline = await _outline(ctx, draft) if count_lines(draft.body) > MAX_WHOLE_FILE_LINES else ""
-    talk = EditAgentSession(ctx.callbacks.model, draft, params.instructions, ctx.progress, outline)
-    await talk.run_rounds()
-    await talk.land(ctx.files, params.description or params.instructions[:200])
+    session = EditAgentSession(ctx.callbacks.model, draft, params.instructions, ctx.progress, outline)
+    await session.run_rounds()
+    await session.land(ctx.files, params.description or params.instructions[:200])
 
-    diff = talk.draft.diff()
+    diff = session.draft.diff()
     details = EditAgentDetails(
-        path=talk.draft.path,
-        created=talk.draft.before is None,
-        edits=len(talk.made),
-        questions=talk.rounds,
+        path=session.draft.path,
+        created=session.draft.before is None,
+        edits=len(session.pairs),
+        questions=session.rounds,
         diff=dedent_diff_content(diff),
-        first_changed_line=talk.draft.first_changed_line,
+        first_changed_line=session.draft.first_changed_line,
     )
-    there = f" Already applied: {talk.there}." if talk.there else ""
-    return Result(f"Edits applied to {talk.draft.path}: {len(talk.made)}.{there}\n{diff}", details)
+    there = f" Already applied: {session.there}." if session.there else ""
+    return Result(f"Edits applied to {session.draft.path}: {len(session.pairs)}.{there}\n{diff}", details)
 
 
 async def _draft(ctx: Context, params: EditAgentParams) -> Draft:

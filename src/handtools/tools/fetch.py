@@ -25,8 +25,8 @@ from handtools.text.web.untrusted_text import mark_untrusted
 
 PAGE_BYTES = web.MAX_WEB_PAGE_BYTES
 DEFAULT_FETCH_TOKENS = 8_000
-MOST_HEADINGS = 60
-MOST_DOCUMENT_PREVIEWS = 100
+MAX_HEADINGS = 60
+MAX_DOCUMENT_PREVIEWS = 100
 """Most previews made of one document, of forty pages each."""
 
 
@@ -81,7 +81,7 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
         tokens=estimate_page_tokens(body),
         shown_tokens=estimate_tokens(part.text),
         cursor=page_cursor(body, part.end) if more else None,
-        sections=[section.title for section in sections(whole)[:MOST_HEADINGS]],
+        sections=[section.title for section in sections(whole)[:MAX_HEADINGS]],
         redirects=list(page.hops),
         kept=page.kept,
     )
@@ -101,9 +101,9 @@ async def _body(ctx: Context, page: WebPage) -> tuple[str, tuple[Image, ...]]:
     if page.rendered.text is not None:
         return page.rendered.text, ()
     name = page.url.partition("?")[0].rpartition("/")[2] or page.url
-    text, images, wish = "", tuple[Image, ...](), PreviewRequest()
-    for _ in range(MOST_DOCUMENT_PREVIEWS):
-        shown = await ctx.media.preview(name, page.data, wish)
+    text, images, request = "", tuple[Image, ...](), PreviewRequest()
+    for _ in range(MAX_DOCUMENT_PREVIEWS):
+        shown = await ctx.media.preview(name, page.data, request)
         if shown is None:
             kind = ctx.media.describe(page.data) or page.media_type or "unknown type"
             message = f"{page.url} is not text: {kind}, {len(page.data):,} bytes."
@@ -111,7 +111,7 @@ async def _body(ctx: Context, page: WebPage) -> tuple[str, tuple[Image, ...]]:
         text, images = f"{text or f'({shown.title}.)'}\n{shown.text}", (*images, *shown.images)
         if shown.next_page is None:
             break
-        wish = PreviewRequest(first=shown.next_page)
+        request = PreviewRequest(first=shown.next_page)
     return text, images
 
 
@@ -159,4 +159,4 @@ def _contents(whole: str, params: FetchParams) -> str:
     found = sections(whole)
     if params.section or params.find or params.cursor or not found:
         return ""
-    return f"\n[Sections of the page]\n{table_of_contents(whole, found, most=MOST_HEADINGS)}"
+    return f"\n[Sections of the page]\n{table_of_contents(whole, found, most=MAX_HEADINGS)}"

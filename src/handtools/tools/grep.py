@@ -156,7 +156,7 @@ def _cursor(params: GrepParams) -> SearchCursor | None:
 
 def _detail(sight: ranked_hits.HitInContext) -> GrepHit:
     hit = sight.hit
-    text = clip_line(hit.text, LINE_CHARS, around=sight.citation.at, part=hit.clipped)
+    text = clip_line(hit.text, LINE_CHARS, around=sight.rendered_hit.at, part=hit.clipped)
     names = [without_surrogates(symbol.name) for symbol in sight.symbols]
     return GrepHit(
         path=without_surrogates(hit.path), line=hit.line, text=without_surrogates(text), symbols=names

@@ -99,12 +99,14 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
     return Result("\n".join([*head, *rows[: len(page)], *notes]), details)
 
 
-def _after(found: FolderListing, cursor: str | None) -> FolderListing:
+def _after(listing: FolderListing, cursor: str | None) -> FolderListing:
     """Return the entries after the cursor's path in listing order, even if that path is gone by now."""
     if not cursor:
-        return found
+        return listing
     last = _place(path_from_printable(cursor))
-    return found.select_indexes([number for number, path in enumerate(found.paths) if _place(path) > last])
+    return listing.select_indexes(
+        [number for number, path in enumerate(listing.paths) if _place(path) > last]
+    )
 
 
 def _place(path: str) -> tuple[int, list[str], bool, str]:
@@ -117,23 +119,25 @@ def _folder(paths: Sequence[str]) -> str:
     return paths[0][: paths[0].rfind("/", 0, -1) + 1] if paths else ""
 
 
-def _flat(page: FolderListing, above: str) -> Sequence[str]:
+def _flat(listing: FolderListing, above: str) -> Sequence[str]:
     """Format a single folder's entries as one name per line, below the folder's path if one is given."""
-    rows = _with_link_signs(page)
+    rows = _with_link_signs(listing)
     return [f"{INDENT}{row[len(above) :]}" for row in rows] if above else rows
 
 
-def _with_link_signs(page: FolderListing) -> Sequence[str]:
-    if "link" not in page.kinds:
-        return page.paths
-    return [path + LINK_SIGN * (kind == "link") for path, kind in zip(page.paths, page.kinds, strict=True)]
+def _with_link_signs(listing: FolderListing) -> Sequence[str]:
+    if "link" not in listing.kinds:
+        return listing.paths
+    return [
+        path + LINK_SIGN * (kind == "link") for path, kind in zip(listing.paths, listing.kinds, strict=True)
+    ]
 
 
-def _nested(page: FolderListing, above: str) -> list[str]:
+def _nested(listing: FolderListing, above: str) -> list[str]:
     """Format entries as a tree: full paths, or names below a folder that is shown too."""
     levels = {above: 0} if above else {}
     rows = []
-    for path, row in zip(page.paths, _with_link_signs(page), strict=True):
+    for path, row in zip(listing.paths, _with_link_signs(listing), strict=True):
         start = path.rfind("/", 0, -1) + 1
         level = levels.get(path[:start], -1) + 1
         if path[-1] == "/":
@@ -158,7 +162,7 @@ def _order(paths: Sequence[str]) -> Sequence[int]:
 
 
 def _details(
-    params: ListParams, tree: FolderTree, page: FolderListing, *, left: int, cursor: Sequence[str]
+    params: ListParams, tree: FolderTree, listing: FolderListing, *, left: int, cursor: Sequence[str]
 ) -> ListDetails:
     notes = list(tree.gaps.notes)
     if left:
@@ -169,13 +173,13 @@ def _details(
         unopened = number_with_noun(tree.unvisited, "folder")
         opened = f"{unopened} {inflect_for_number(tree.unvisited, 'was')} not opened"
         notes.append(f"{opened}: continue, or list the folders you need separately.")
-    folders = page.kinds.count("folder")
+    folders = listing.kinds.count("folder")
     return ListDetails.model_construct(
         path=params.path or ".",
-        entries=_entries(page, tree.below),
+        entries=_entries(listing, tree.below),
         folders=folders,
-        files=len(page) - folders,
-        bytes=sum(filter(None, page.sizes)),
+        files=len(listing) - folders,
+        bytes=sum(filter(None, listing.sizes)),
         ignored=tree.ignored,
         cursor=path_to_printable(cursor[0]) if cursor and (left or tree.unvisited) else None,
         complete=not (notes or tree.ignored),
@@ -183,21 +187,23 @@ def _details(
     )
 
 
-def _entries(page: FolderListing, below: Mapping[str, FolderListing]) -> list[ListEntry]:
-    plain = "".join(page.paths).isascii()
-    shown = page.paths if plain else [without_surrogates(path) for path in page.paths]
-    if not below:
+def _entries(folder_listing: FolderListing, listings: Mapping[str, FolderListing]) -> list[ListEntry]:
+    plain = "".join(folder_listing.paths).isascii()
+    shown = folder_listing.paths if plain else [without_surrogates(path) for path in folder_listing.paths]
+    if not listings:
         # In a single folder, its subfolders come first.
-        first = page.kinds.count("folder")
-        files = (column[first:] for column in (shown, page.kinds, page.sizes))
+        first = folder_listing.kinds.count("folder")
+        files = (column[first:] for column in (shown, folder_listing.kinds, folder_listing.sizes))
         folders = [ListEntry(path[:-1], "directory", None, None) for path in shown[:first]]
         return folders + list(map(ListEntry, *files, repeat(None)))
-    held = {f"{path}/": len(listing) for path, listing in below.items()}
+    held = {f"{path}/": len(listing) for path, listing in listings.items()}
     return [
         ListEntry(path[:-1], "directory", None, held.get(real))
         if kind == "folder"
         else ListEntry(path, kind, size, None)
-        for path, real, kind, size in zip(shown, page.paths, page.kinds, page.sizes, strict=True)
+        for path, real, kind, size in zip(
+            shown, folder_listing.paths, folder_listing.kinds, folder_listing.sizes, strict=True
+        )
     ]
 
 

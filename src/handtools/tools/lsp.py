@@ -64,17 +64,17 @@ async def symbol_position(
     return places[0]
 
 
-async def hits_at_locations(search: Search, places: Sequence[CodeLocation]) -> list[Hit]:
+async def hits_at_locations(search: Search, locations: Sequence[CodeLocation]) -> list[Hit]:
     """Convert code locations to search hits with their lines of text, each line once."""
-    sources = await search.read(list(dict.fromkeys(place.path for place in places)))
+    sources = await search.read(list(dict.fromkeys(place.path for place in locations)))
     rows = {path: split_lines(decode(data).body) for path, data in sources.items()}
-    found: dict[tuple[str, int], Hit] = {}
-    for place in sorted(places, key=lambda place: (place.path, place.line, place.column)):
+    hits: dict[tuple[str, int], Hit] = {}
+    for place in sorted(locations, key=lambda place: (place.path, place.line, place.column)):
         lines = rows.get(place.path, [])
         text = without_line_ending(lines[place.line - 1]) if place.line <= len(lines) else place.name
         span = (place.column, place.column + max(len(place.name), 1))
-        found.setdefault((place.path, place.line), Hit(place.path, place.line, text, (span,)))
-    return list(found.values())
+        hits.setdefault((place.path, place.line), Hit(place.path, place.line, text, (span,)))
+    return list(hits.values())
 
 
 LSP_PAGE_ANSWERS = 50
@@ -213,9 +213,13 @@ def _diagnosed(answer: LanguageAnswer) -> Result[LspDetails]:
     return Result("\n".join([*said, *answer.notes]) or "The server knows no files yet.", details)
 
 
-def _complaint(each: Diagnostic) -> LspError:
+def _complaint(diagnostic: Diagnostic) -> LspError:
     return LspError(
-        path=each.path, line=each.line, severity=each.severity, message=each.message, code=each.code
+        path=diagnostic.path,
+        line=diagnostic.line,
+        severity=diagnostic.severity,
+        message=diagnostic.message,
+        code=diagnostic.code,
     )
 
 
@@ -249,6 +253,6 @@ async def _placed(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Re
     return Result(f"{text}\n({' '.join(notes)})", details)
 
 
-def _place(place: CodeLocation | None, hit: Hit) -> LspPlace:
-    known = place or CodeLocation(hit.path, hit.line, 0, hit.line)
+def _place(location: CodeLocation | None, hit: Hit) -> LspPlace:
+    known = location or CodeLocation(hit.path, hit.line, 0, hit.line)
     return LspPlace(path=hit.path, line=hit.line, name=known.name, kind=known.kind)

@@ -13,7 +13,7 @@ from handtools.text.diffs.unified_diff import dedent_diff_content
 from handtools.text.editing import AlreadyApplied, EditRefused
 from handtools.tools.editing.drafts import Draft, DraftSet, match_note, refusal_error
 
-MOST_EDITS = 200
+MAX_EDITS = 200
 
 
 class SingleEdit(BaseModel):
@@ -37,7 +37,7 @@ class MultiEditParams(BaseModel):
 
     path: str | None = Field(None, title="File to edit, relative to the workspace root.")
     edits: list[SingleEdit] = Field(
-        min_length=1, max_length=MOST_EDITS, title="Edits, each applied to the result of the previous ones."
+        min_length=1, max_length=MAX_EDITS, title="Edits, each applied to the result of the previous ones."
     )
     description: str = Field("", title="One line on the purpose.")
 
@@ -67,7 +67,7 @@ def _paths(params: MultiEditParams) -> Iterable[str]:
 @tool(paths=_paths)
 async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditDetails]:
     """Make several edits at once."""
-    desk = DraftSet(ctx.files)
+    draft_set = DraftSet(ctx.files)
     edited: dict[str, int] = {}
     notes, there = [], 0
     for number, single in enumerate(params.edits, 1):
@@ -75,25 +75,25 @@ async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditD
         if path is None:
             raise InvalidInput(f"Edit {number} has no file.", hint="Set `path` in the edit or in the call.")
         where = f"Nothing was written. Edit {number} of {len(params.edits)} ({path}): "
-        draft, said, made = await _made(desk, single, path, where)
+        draft, said, made = await _made(draft_set, single, path, where)
         edited[draft.path] = edited.get(draft.path, 0) + made
         there += not made
         notes += [f"Edit {number}:{said}"] if said else []
-    if desk.is_changed or not there:
-        await ctx.files.apply(desk.changes(params.description))
+    if draft_set.is_changed or not there:
+        await ctx.files.apply(draft_set.changes(params.description))
 
-    drafts = desk.drafts.values()
+    drafts = draft_set.drafts.values()
     details = MultiEditDetails(files=[_told(draft, edited[draft.path]) for draft in drafts], notes=notes)
     head = f"Edits applied: {len(params.edits) - there}, in {', '.join(draft.path for draft in drafts)}."
-    return Result("\n".join([head, *notes, desk.diff()]), details)
+    return Result("\n".join([head, *notes, draft_set.diff()]), details)
 
 
-async def _made(desk: DraftSet, single: SingleEdit, path: str, where: str) -> tuple[Draft, str, bool]:
+async def _made(drafts: DraftSet, single: SingleEdit, path: str, where: str) -> tuple[Draft, str, bool]:
     """Apply one edit to its draft; return the draft, a note on the match, and whether anything changed."""
     try:
         if single.insert_line is None and not single.old_string:
-            return await desk.create(path, single.new_string), "", True
-        draft = await desk.open(path)
+            return await drafts.create(path, single.new_string), "", True
+        draft = await drafts.open(path)
     except NotFound as missing:
         hint = "To create it, let its first edit have an empty old_string."
         raise NotFound(where + missing.message, hint=hint) from None
@@ -103,7 +103,7 @@ async def _made(desk: DraftSet, single: SingleEdit, path: str, where: str) -> tu
         _insert(draft, single, where)
         return draft, "", True
     outcome = await draft.replace_old_text(
-        desk.files, single.old_string, single.new_string, every=single.replace_all
+        drafts.files, single.old_string, single.new_string, every=single.replace_all
     )
     if isinstance(outcome, EditRefused):
         raise refusal_error(outcome, where)

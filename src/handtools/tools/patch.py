@@ -10,7 +10,7 @@ from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffs.unified_diff import count_changed_lines, dedent_diff_content
 from handtools.text.patches import (
-    MOST_HUNK_DRIFT,
+    MAX_HUNK_DRIFT,
     FilePatch,
     HunkMisfit,
     MalformedPatch,
@@ -21,7 +21,7 @@ from handtools.text.patches import (
 from handtools.tools.editing.drafts import Draft, DraftSet, refusal_error
 
 MAX_PATCH_CHARS = 4_000_000
-DRIFT_LINES = MOST_HUNK_DRIFT
+DRIFT_LINES = MAX_HUNK_DRIFT
 _SIGNS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
 
 
@@ -63,28 +63,28 @@ def _paths(params: PatchParams) -> Iterable[str]:
 @tool(paths=_paths)
 async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
     """Apply a patch."""
-    desk = DraftSet(ctx.files)
+    drafts = DraftSet(ctx.files)
     files: list[PatchedFile] = []
     notes: list[str] = []
     there = False
     for file in _read(params):
         try:
-            draft, said, had = await _done(desk, file)
+            draft, said, had = await _done(drafts, file)
         except ToolError as failure:
             raise type(failure)(f"Nothing was written. {failure.message}", hint=failure.hint) from None
         files.append(_told(draft, file))
         notes += [f"{file.path}: {note}." for note in said]
         there = there or had
-    if not desk.is_changed and not there:
+    if not drafts.is_changed and not there:
         hint = "Mark changed lines with `-` and `+`; a hunk with only context lines locates the next hunk."
         raise InvalidInput("The patch changes nothing.", hint=hint)
-    if desk.is_changed:
-        await ctx.files.apply(desk.changes(params.description))
+    if drafts.is_changed:
+        await ctx.files.apply(drafts.changes(params.description))
 
     rows = [f"{_SIGNS[file.action]} {file.path} (+{file.added} -{file.removed})" for file in files]
-    head = f"Files patched: {len(files)}." if desk.is_changed else "Nothing to do: already applied."
+    head = f"Files patched: {len(files)}." if drafts.is_changed else "Nothing to do: already applied."
     text = "\n".join([head, *rows, *notes])
-    return Result(text, PatchDetails(files=files, notes=notes, diff=dedent_diff_content(desk.diff())))
+    return Result(text, PatchDetails(files=files, notes=notes, diff=dedent_diff_content(drafts.diff())))
 
 
 def _read(params: PatchParams) -> list[FilePatch]:
@@ -104,21 +104,21 @@ def _read(params: PatchParams) -> list[FilePatch]:
     return [invert_patch(file) for file in reversed(files)]
 
 
-async def _done(desk: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...], bool]:
+async def _done(drafts: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...], bool]:
     """Apply the patch of one file to the drafts.
 
     Return the draft, notes on inexact matches, and whether part of the patch had been applied already.
     """
-    if file.action == "add" and (draft := await _added_before(desk, file)) is not None:
+    if file.action == "add" and (draft := await _added_before(drafts, file)) is not None:
         return draft, ("nothing to do: the file already exists with this content",), True
     if file.action == "add":
-        draft = await desk.create(file.path, "")
+        draft = await drafts.create(file.path, "")
     elif file.action == "delete":
-        draft = await desk.remove(file.path)
+        draft = await drafts.remove(file.path)
     elif file.origin is not None:
-        draft = await desk.move(file.origin, file.path, keep=file.keeps_origin)
+        draft = await drafts.move(file.origin, file.path, keep=file.keeps_origin)
     else:
-        draft = await desk.open(file.path)
+        draft = await drafts.open(file.path)
     patched = apply_hunks(draft.body, file.hunks)
     if isinstance(patched, HunkMisfit):
         where = f"{file.origin or file.path}, hunk {patched.hunk} of {len(file.hunks)}: "
@@ -127,29 +127,29 @@ async def _done(desk: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...]
         raise InvalidInput(f"{file.path} contains more than the patch deletes.", hint="Read it again.")
     draft.put("" if file.action == "delete" else patched.text)
     if file.executable is not None:
-        draft.mode = await _mode(desk, draft, executable=file.executable)
+        draft.mode = await _mode(drafts, draft, executable=file.executable)
     return draft, patched.notes, patched.there > 0
 
 
-async def _added_before(desk: DraftSet, file: FilePatch) -> Draft | None:
+async def _added_before(drafts: DraftSet, file: FilePatch) -> Draft | None:
     """Return the draft of an added file if it already exists with the same content, otherwise None."""
     added = apply_hunks("", file.hunks)
-    if isinstance(added, HunkMisfit) or await desk.files.facts(file.path) is None:
+    if isinstance(added, HunkMisfit) or await drafts.files.facts(file.path) is None:
         return None
-    draft = await Draft.read(desk.files, file.path, text_only=False)
-    return await desk.open(file.path) if draft.body == added.text != "" else None
+    draft = await Draft.read(drafts.files, file.path, text_only=False)
+    return await drafts.open(file.path) if draft.body == added.text != "" else None
 
 
-async def _mode(desk: DraftSet, draft: Draft, *, executable: bool) -> int | None:
+async def _mode(drafts: DraftSet, draft: Draft, *, executable: bool) -> int | None:
     """Return the file's mode with execute permission for everyone who can read it, or for no one."""
-    facts = await desk.files.facts(draft.origin or draft.path)
+    facts = await drafts.files.facts(draft.origin or draft.path)
     if facts is None:
         return 0o755 if executable else None
     return facts.mode | (facts.mode & 0o444) >> 2 if executable else facts.mode & ~0o111
 
 
 def _told(draft: Draft, file: FilePatch) -> PatchedFile:
-    before = "" if file.action == "add" else draft.source.body
+    before = "" if file.action == "add" else draft.source_text.body
     added, removed = count_changed_lines(before, draft.body)
     return PatchedFile(
         path=draft.path,

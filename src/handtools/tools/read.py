@@ -54,17 +54,17 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
     budget = ReadBudget(MAX_LINES, MAX_BYTES, params.max_tokens)
     if not params.also:
         piece = await _piece(ctx, params, params.path, budget)
-        return Result((Text(piece.text), *piece.images), ReadDetails(**dict(piece.part)))
+        return Result((Text(piece.text), *piece.images), ReadDetails(**dict(piece.facts)))
 
-    pieces: list[FileViewResult] = []
+    views: list[FileViewResult] = []
     shown: list[str] = []
     for path in (params.path, *params.also):
-        left = len(params.also) - len(pieces)
-        pieces.append(await _one_of_several(ctx, params, path, budget.keeping(LEFT_OUT_PART_TOKENS * left)))
-        shown.append(f"== {pieces[-1].part.path} ==\n{pieces[-1].text}")
+        left = len(params.also) - len(views)
+        views.append(await _one_of_several(ctx, params, path, budget.keeping(LEFT_OUT_PART_TOKENS * left)))
+        shown.append(f"== {views[-1].facts.path} ==\n{views[-1].text}")
         budget = budget.less(shown[-1])
-    details = ReadDetails(**dict(pieces[0].part), also=[piece.part for piece in pieces[1:]])
-    images = (image for piece in pieces for image in piece.images)
+    details = ReadDetails(**dict(views[0].facts), also=[piece.facts for piece in views[1:]])
+    images = (image for piece in views for image in piece.images)
     return Result((Text("\n\n".join(shown)), *images), details)
 
 
@@ -95,17 +95,17 @@ async def _piece(ctx: Context, params: ReadParams, text: str, budget: ReadBudget
 
 
 def _viewing(
-    ctx: Context, params: ReadParams, wanted: PathSpec, budget: ReadBudget, *, first: bool
+    ctx: Context, params: ReadParams, spec: PathSpec, budget: ReadBudget, *, first: bool
 ) -> FileViewRequest:
-    span = RequestedLines(wanted.first, wanted.last)
+    requested = RequestedLines(spec.first, spec.last)
     if first:
-        span = RequestedLines(
-            wanted.first if params.start_line is None else params.start_line,
-            wanted.last if params.end_line is None else params.end_line,
+        requested = RequestedLines(
+            spec.first if params.start_line is None else params.start_line,
+            spec.last if params.end_line is None else params.end_line,
             params.limit,
         )
     return FileViewRequest(
-        ctx, PathSpec(wanted.path, wanted.symbol), span, params.view, _wish(params), budget
+        ctx, PathSpec(spec.path, spec.symbol), requested, params.view, _wish(params), budget
     )
 
 

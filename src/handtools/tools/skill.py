@@ -65,8 +65,8 @@ async def skill(ctx: Context, params: SkillParams) -> Result[SkillDetails]:
     return Result("\n".join((*_head(wanted, bundle), "", body)), details)
 
 
-def _listed(found: list[Skill], context_tokens: int) -> Result[SkillDetails]:
-    offered = [each for each in found if each.listed]
+def _listed(skills: list[Skill], context_tokens: int) -> Result[SkillDetails]:
+    offered = [each for each in skills if each.listed]
     shared = skill_listing(offered, context_tokens)
     details = SkillDetails(
         skills=[_entry(each) for each in offered[: len(shared.rows)]],
@@ -76,14 +76,14 @@ def _listed(found: list[Skill], context_tokens: int) -> Result[SkillDetails]:
     return Result(shared.text or "There are no skills here.", details)
 
 
-def _head(skill: Skill, bundle: SkillFileList) -> list[str]:
+def _head(skill: Skill, files: SkillFileList) -> list[str]:
     """Return lines with the skill's path, URL and files."""
     rows = [f"Skill `{skill.name}` ({skill.origin}): {skill.folder} ({skill.location})"]
     rows += [
         f"- {skill.folder}/{facts.path} ({facts.bytes:,} bytes, {skill.url_of_file(facts.path)})"
-        for facts in bundle.files
+        for facts in files.files
     ]
-    return [*rows, "(There are more files.)"] if bundle.more else rows
+    return [*rows, "(There are more files.)"] if files.more else rows
 
 
 def _entry(skill: Skill) -> SkillEntry:

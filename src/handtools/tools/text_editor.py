@@ -121,9 +121,9 @@ async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Res
     return Result(f"Here is {params.path} with line numbers:\n{text}\n", details)
 
 
-async def _tree(ctx: Context, shown: str, folder: FileFacts, levels: int) -> list[str]:
+async def _tree(ctx: Context, shown: str, folder_facts: FileFacts, levels: int) -> list[str]:
     rows = []
-    for facts in await ctx.files.names(folder.path):
+    for facts in await ctx.files.names(folder_facts.path):
         name = facts.path.rpartition("/")[2]
         if name.startswith(".") or name in _HIDDEN_FOLDERS:
             continue

@@ -12,7 +12,7 @@ from handtools.core.tool import tool
 from handtools.core.undo_history import UndoOutcome, UndoScope
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
-MOST_LISTED_CONFLICTS = 20
+MAX_LISTED_CONFLICTS = 20
 _CHANGE_NUMBER = re.compile(r"#?\d+")
 _VERBS = {"created": "recreated", "changed": "restored", "deleted": "removed"}
 _PLANS = {"created": "recreate", "changed": "restore", "deleted": "remove"}
@@ -147,11 +147,11 @@ def _told(undone: UndoOutcome, *, dry_run: bool) -> str:
         rows = [f"It would {text}." if text else "It would change nothing."]
     else:
         rows = [f"{text[0].upper()}{text[1:]}." if text else "Nothing was restored."]
-    for conflict in undone.conflicts[:MOST_LISTED_CONFLICTS]:
+    for conflict in undone.conflicts[:MAX_LISTED_CONFLICTS]:
         more = " Call again with merge=true to merge." if conflict.merged is not None else ""
         rows.append(f"{'It would keep' if dry_run else 'Kept'} {conflict.path}: {conflict.reason}{more}")
-    if len(undone.conflicts) > MOST_LISTED_CONFLICTS:
-        rows.append(f"{len(undone.conflicts) - MOST_LISTED_CONFLICTS:,} more files are kept.")
+    if len(undone.conflicts) > MAX_LISTED_CONFLICTS:
+        rows.append(f"{len(undone.conflicts) - MAX_LISTED_CONFLICTS:,} more files are kept.")
     if any(conflict.merged is None for conflict in undone.conflicts):
         rows.append(
             "To restore a file that can't be merged, list its versions with scope=path, action=versions, "

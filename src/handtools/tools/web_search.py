@@ -8,14 +8,14 @@ from handtools.core.tool import tool
 from handtools.core.web import WebQuery
 from handtools.text.web.untrusted_text import mark_untrusted
 
-MOST_WEB_RESULTS = 20
+MAX_WEB_RESULTS = 20
 
 
 class WebSearchParams(BaseModel):
     """Arguments of the `web_search` tool."""
 
     query: str = Field(min_length=1, max_length=400, description="Search terms.")
-    limit: int = Field(8, ge=1, le=MOST_WEB_RESULTS, description="Maximum number of results.")
+    limit: int = Field(8, ge=1, le=MAX_WEB_RESULTS, description="Maximum number of results.")
 
 
 class WebResult(BaseModel):

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from handtools.cli.watch_screen.dialogs import ApprovalDialog, ConfirmDialog
-from handtools.cli.watch_screen.timeline import MOST_ROWS
+from handtools.cli.watch_screen.timeline import MAX_ROWS
 from handtools.cli.watch_screen.watch_app import WatchApp
 from handtools.core.call import Call
 from handtools.core.result import Result
@@ -359,7 +359,7 @@ async def test_a_record_of_100_000_calls_opens_at_once_and_moves_quickly(folder)
             held = timeline.recorded[-1].seq
             await pilot.press("end")
             await until(pilot, lambda held=held: timeline.recorded[-1].seq < held)
-        assert len(timeline.rows) <= MOST_ROWS
+        assert len(timeline.rows) <= MAX_ROWS
         moved = []
         for _ in range(20):
             at = time.perf_counter()

@@ -7,7 +7,7 @@ from tests.e2e.clients.reference import Reference, normal
 from tests.e2e.clients.session import MIGRATION, TWELVE, Session, png
 from tests.e2e.clients.session import text as raw_text
 
-MOST_CHARS = 20_000
+MAX_CHARS = 20_000
 """What a model may be given of an output of 2 MB."""
 
 
@@ -101,7 +101,7 @@ def progress(client: Client, session: Session) -> str:
 
 def bounded(client: Client, session: Session) -> str:
     much, more = session.returned["much"], session.returned["read on"]
-    assert len(raw_text(much)) <= MOST_CHARS
+    assert len(raw_text(much)) <= MAX_CHARS
     seen = client.unframed(much)
     assert "300,000 lines, 1,988,895 bytes in all; `read` or `grep` `output:" in seen
     assert seen.startswith("1\n2\n3\n")

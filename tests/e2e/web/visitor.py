@@ -19,7 +19,7 @@ async def visits(state: str, port: str, paths: list[str]) -> list[dict]:
     web = LocalWeb(
         pages=PageCache(FolderBlobStore(Path(state))),
         limits=ResponseLimits(connect=2, silence=1, total=2),
-        pace=RateLimiter(burst=1_000),
+        limiter=RateLimiter(burst=1_000),
         environment={},
     )
     told = []

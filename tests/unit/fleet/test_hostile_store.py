@@ -289,7 +289,7 @@ async def test_a_forged_record_makes_undo_and_recovery_touch_nothing_outside(
     assert max(numbers) > 2, "it was recovered"
     for number in numbers:
         found = Segment.unpack(log.segment(name, number) or b"")
-        assert not [each for each in (*found.paths, *found.kept) if b"victim" in each.data]
+        assert not [each for each in (*found.paths, *found.states) if b"victim" in each.data]
 
 
 async def test_a_template_with_other_content_is_not_used(

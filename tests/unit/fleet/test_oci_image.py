@@ -204,7 +204,7 @@ def test_a_damaged_image_is_refused(tmp_path: Path, store: TemplateStore) -> Non
     with pytest.raises(UsageError, match="does not match"):
         store.add_image(image)
     largest.unlink()
-    with pytest.raises(UsageError, match="layer .* is missing"):
+    with pytest.raises(UsageError, match=r"layer .* is missing"):
         store.add_image(image)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="not an image"):

@@ -10,7 +10,7 @@ import pytest
 from handtools.core.errors import Busy, HostError, NotFound, StorageFault, TooLarge, UsageError
 from handtools.fleet.fork_merge import merge_fork, promote_fork
 from handtools.fleet.templates import content_digest
-from handtools.fleet.workspaces import MOST_LAYERS, WorkspaceQuota, WorkspaceStore
+from handtools.fleet.workspaces import MAX_LAYERS, WorkspaceQuota, WorkspaceStore
 from handtools.host.sandbox.overlay.overlay_mount import (
     make_mount_point,
     mount_overlay,
@@ -120,7 +120,7 @@ def test_a_chain_of_forks_longer_than_the_kernel_s_limit_keeps_every_file(
     store: WorkspaceStore, template: str
 ) -> None:
     name = store.create(template).id
-    for number in range(2 * MOST_LAYERS):
+    for number in range(2 * MAX_LAYERS):
         root = store.root(name)
         (root / f"{number}.txt").write_text(str(number))
         if number % 5 == 4:
@@ -128,9 +128,9 @@ def test_a_chain_of_forks_longer_than_the_kernel_s_limit_keeps_every_file(
             (root / "pkg").mkdir()
             (root / "pkg" / "again.txt").write_text(str(number))
         name = store.fork(name)[0].id
-    assert len(store.get(name).layers) < MOST_LAYERS
+    assert len(store.get(name).layers) < MAX_LAYERS
     assert sorted(os.listdir(store.root(name) / "pkg")) == ["again.txt"]
-    assert all((store.root(name) / f"{n}.txt").read_text() == str(n) for n in range(2 * MOST_LAYERS))
+    assert all((store.root(name) / f"{n}.txt").read_text() == str(n) for n in range(2 * MAX_LAYERS))
 
 
 @pytest.mark.linux("overlay", "folder handles")

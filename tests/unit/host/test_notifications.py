@@ -13,7 +13,7 @@ from handtools.configuration import Settings
 from handtools.core.approval import Approval, Reply
 from handtools.core.events import ApprovalAsked
 from handtools.host import notifications
-from handtools.host.notifications import MOST_TITLE_CHARS, ApprovalNotifier, Notify
+from handtools.host.notifications import MAX_TITLE_CHARS, ApprovalNotifier, Notify
 from handtools.toolbox import coding
 
 PATIENCE = 60
@@ -58,7 +58,7 @@ def test_a_note_on_the_desktop_is_one_harmless_line(inbox, tmp_path):
     assert "needs your approval" in summary
     assert "&lt;a href='x'&gt;" in body
     assert not {"\x1b", "\x07", "\u202e", "\n", "<"} & set(body)
-    assert len(body) <= MOST_TITLE_CHARS + len("&lt;&gt;")
+    assert len(body) <= MAX_TITLE_CHARS + len("&lt;&gt;")
     assert (given, "SECRET" in body) == ("", False)
 
 

@@ -93,7 +93,7 @@ async def test_at_most_twenty_errors_of_a_file_are_shown():
 async def test_hidden_files_are_in_no_review():
     class Telling(MemoryLanguage):
         async def review(self, changes, *, private, timeout, late):
-            self.private.append(tuple(private))
+            self.private_globs.append(tuple(private))
             broken = (Diagnostic("secret/key.py", 1, 0, "a secret"),)
             review = DiagnosticReview(
                 elsewhere=(DiagnosticDelta("secret/key.py", broken),),
@@ -112,7 +112,7 @@ async def test_hidden_files_are_in_no_review():
     await tools.aclose()
     assert "secret" not in result.text
     assert not any("secret" in str(event) for event in heard if "Reviewed" in str(event))
-    assert any_covers(language.private[0], "secret/a.py")
+    assert any_covers(language.private_globs[0], "secret/a.py")
 
 
 async def test_what_comes_late_is_announced():

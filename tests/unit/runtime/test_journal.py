@@ -124,9 +124,9 @@ async def test_what_an_agent_saw_is_its_own():
     assert entries.seen_bytes(Call(tool="edit", args={}, agent="two"), "a") is None
 
 
-def noted(journal, name, *, sights=None, session="default"):
+def noted(journal, name, *, read_nodes=None, session="default"):
     call = Call(tool="read", args={"path": name}, id=name, session=session)
-    journal.later(CallRecord(call, Result(f"result {name}", None), 1.0, 2.0, sights or {}))
+    journal.later(CallRecord(call, Result(f"result {name}", None), 1.0, 2.0, read_nodes or {}))
 
 
 def test_a_record_that_waits_is_found_by_its_id_and_in_the_log():
@@ -152,7 +152,7 @@ def test_a_record_that_waits_keeps_its_times():
 
 def test_a_sight_that_waits_is_known_to_its_session():
     journal = Journal(":memory:", MemoryStore())
-    noted(journal, "a", sights={"f": Node("file", b"as it was")}, session="one")
+    noted(journal, "a", read_nodes={"f": Node("file", b"as it was")}, session="one")
     assert journal.entries.seen_bytes(Call(tool="edit", args={}, session="one"), "f") == b"as it was"
     assert journal.entries.seen_bytes(Call(tool="edit", args={}, session="two"), "f") is None
     journal.calls.page()
@@ -162,7 +162,7 @@ def test_a_sight_that_waits_is_known_to_its_session():
 def test_what_was_read_last_is_what_an_agent_saw():
     journal = Journal(":memory:", MemoryStore())
     for name, data in (("a", b"one"), ("b", b"one"), ("c", b"two")):
-        noted(journal, name, sights={"f": Node("file", data)})
+        noted(journal, name, read_nodes={"f": Node("file", data)})
         journal.calls.page()
     assert journal.entries.seen_bytes(Call(tool="edit", args={}), "f") == b"two"
 
@@ -193,7 +193,7 @@ def test_records_of_8_mebibytes_that_were_read_do_not_wait(tmp_path):
     path = tmp_path / "j.sqlite"
     journal, other = Journal(str(path), MemoryStore()), Journal(str(path), MemoryStore())
     assert other.calls.page() == []
-    noted(journal, "a", sights={f"{number}": Node("file", bytes(1 << 20)) for number in range(8)})
+    noted(journal, "a", read_nodes={f"{number}": Node("file", bytes(1 << 20)) for number in range(8)})
     assert [call.id for call in other.calls.page()] == ["a"]
     journal.close()
     other.close()
@@ -358,7 +358,7 @@ def test_forgetting_a_file_forgets_what_calls_printed_of_it():
     for name, data in {"long.log": f"x\n{SECRET}\n", "cat.txt": "whole", "other.log": "fine"}.items():
         outputs.put(data.encode(), name=name)
     now = f'{SECRET}\nNAME="a \\\\ b" and more\n'.encode()
-    gone = journal.retention.forget("conf/.env", now=now, outputs=outputs)
+    gone = journal.retention.forget("conf/.env", now=now, output_store=outputs)
     assert gone.calls == ("cat", "long", "named", "quoted", "typed", "value")
     assert outputs.names() == ["other.log"]
     for name in ("cat", "value", "quoted", "named", "typed"):
@@ -374,7 +374,7 @@ def test_forgetting_a_file_forgets_the_outputs_of_calls_with_odd_ids():
     names = [output_file_name(f"functions.bash:{number}", ".log") for number in range(2)]
     for name in names:
         outputs.put(b"whole", name=name)
-    assert journal.retention.forget("conf/.env", outputs=outputs).calls == ("functions.bash:0",)
+    assert journal.retention.forget("conf/.env", output_store=outputs).calls == ("functions.bash:0",)
     assert outputs.names() == names[1:]
 
 
@@ -385,7 +385,7 @@ def test_forgetting_a_file_forgets_the_question_about_it():
         call_id="asked", title="t", preview=f"+{SECRET}", rule="r", fingerprint="f", remembered="x"
     )
     journal.calls.suspend(call, approval)
-    journal.calls.record(call, Result("waiting", None, status="pending", request=approval), 0.0)
+    journal.calls.record(call, Result("waiting", None, status="pending", approval=approval), 0.0)
     journal.calls.note_answer(approval, Reply(allow=True))
     assert [asked.title for asked in journal.calls.answered_questions("asked")] == ["t"]
     again = Call(tool="bash", args={"command": "y"}, id="asked again")
@@ -495,7 +495,7 @@ def test_an_owner_finds_calls_by_the_ids_that_it_gave_them_and_by_no_others():
 
 def test_what_an_agent_read_long_ago_is_dropped_with_its_bytes():
     journal = Journal(":memory:", MemoryStore())
-    noted(journal, "a", sights={"f": Node("file", b"as it was")})
+    noted(journal, "a", read_nodes={"f": Node("file", b"as it was")})
     assert journal.retention.kept_bytes() > 0
     assert journal.retention.prune(RetentionLimits(max_age=-3600)) > 0
     assert journal.retention.kept_bytes() == 0
@@ -773,11 +773,11 @@ def test_nothing_is_left_of_a_change_and_its_undo_when_they_were_pruned(tmp_path
 
 def test_a_file_that_was_forgotten_is_remembered_again_when_it_is_read_again():
     journal, call = Journal(":memory:", MemoryStore()), Call(tool="read", args={})
-    sights = {"f": Node("file", b"as it is")}
-    journal.entries.record_reads(call, sights)
+    read_nodes = {"f": Node("file", b"as it is")}
+    journal.entries.record_reads(call, read_nodes)
     journal.retention.forget("f")
     assert journal.entries.seen_bytes(call, "f") is None
-    journal.entries.record_reads(call, sights)
+    journal.entries.record_reads(call, read_nodes)
     assert journal.entries.seen_bytes(call, "f") == b"as it is"
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text.changed_files import (
-    MOST_CHANGED_FILE_ROWS,
-    MOST_NAMES_PER_FOLDER,
+    MAX_CHANGED_FILE_ROWS,
+    MAX_NAMES_PER_FOLDER,
     ChangedFile,
     changed_files_text,
     derived_folder,
@@ -101,7 +101,7 @@ def test_nothing_is_lost_and_the_sentence_stays_short(touched: dict[str, str], i
     text = changed_files_text(changes, ignored)
     kept = [path for path in touched if not any(other.startswith(f"{path}/") for other in touched)]
     assert _counted(text) == len(kept)
-    assert estimate_tokens(text) < 60 + MOST_CHANGED_FILE_ROWS * MOST_NAMES_PER_FOLDER * 24
+    assert estimate_tokens(text) < 60 + MAX_CHANGED_FILE_ROWS * MAX_NAMES_PER_FOLDER * 24
     shown = [path for path in kept if path not in ignored and not derived_folder(path)]
     if len(shown) == 1:
         assert f"{touched[shown[0]]} {shown[0]}" in text

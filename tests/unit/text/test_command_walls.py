@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text.command_walls import (
-    MOST_WALLS,
+    MAX_WALLS,
     SUCCESS_LINES_CHECKED_FOR_WALLS,
     WALLS,
     CommandConfinement,
@@ -46,7 +46,7 @@ def around(wall) -> CommandConfinement:
 
 @pytest.mark.parametrize("wall", WALLS, ids=lambda wall: wall.name)
 def test_every_wall_is_told_by_its_message(wall):
-    notes = wall_notes(f"working\n{MESSAGES[wall.name]}\n", failed=True, around=around(wall))
+    notes = wall_notes(f"working\n{MESSAGES[wall.name]}\n", failed=True, confinement=around(wall))
     told = wall.sentence.partition("{what}")
     assert notes
     assert notes[0].startswith(told[0])
@@ -88,7 +88,7 @@ def test_every_wall_is_told_by_its_message(wall):
     ],
 )
 def test_what_the_message_names_is_in_the_sentence(line, named):
-    [note] = wall_notes(line, failed=True, around=CONFINED)
+    [note] = wall_notes(line, failed=True, confinement=CONFINED)
     assert named in note
 
 
@@ -96,24 +96,24 @@ def test_a_message_is_no_wall_where_there_is_none():
     free = CommandConfinement(confined=False, network="on", terminal=True)
     [always] = [wall for wall in WALLS if wall.condition == "always"]
     for message in MESSAGES.values():
-        notes = wall_notes(message, failed=True, around=free)
+        notes = wall_notes(message, failed=True, confinement=free)
         assert all(always.sentence.partition("{what}")[2] in note for note in notes), message
 
 
 def test_a_missing_file_is_private_only_if_it_is():
-    assert wall_notes("cat: .env: Permission denied", failed=True, around=CONFINED) == ()
+    assert wall_notes("cat: .env: Permission denied", failed=True, confinement=CONFINED) == ()
 
 
 def test_a_message_that_a_search_found_in_a_file_is_no_wall():
     found = "docs/a.md:12:curl: (6) Could not resolve host: example.com\n12:MemoryError\n"
-    assert wall_notes(found, failed=True, around=CONFINED) == ()
+    assert wall_notes(found, failed=True, confinement=CONFINED) == ()
 
 
 def test_of_a_script_that_ended_well_only_the_last_lines_count():
     wall, rest = f"{MESSAGES['no network']}\n", "fine\n" * SUCCESS_LINES_CHECKED_FOR_WALLS
-    assert wall_notes(wall + rest, failed=True, around=CONFINED)
-    assert wall_notes(rest + wall, failed=False, around=CONFINED)
-    assert not wall_notes(wall + rest, failed=False, around=CONFINED)
+    assert wall_notes(wall + rest, failed=True, confinement=CONFINED)
+    assert wall_notes(rest + wall, failed=False, confinement=CONFINED)
+    assert not wall_notes(wall + rest, failed=False, confinement=CONFINED)
 
 
 lines = st.sampled_from([*MESSAGES.values(), "fine", ""]) | st.text(max_size=200)
@@ -122,7 +122,7 @@ lines = st.sampled_from([*MESSAGES.values(), "fine", ""]) | st.text(max_size=200
 @given(st.lists(lines, max_size=60), st.booleans(), st.booleans(), st.sampled_from(["off", "listed", "on"]))
 def test_few_sentences_come_of_any_output(output, failed, confined, network):
     place = CommandConfinement(confined=confined, network=network, terminal=False)
-    notes = wall_notes("\n".join(output), failed=failed, around=place)
-    assert len(notes) <= MOST_WALLS
+    notes = wall_notes("\n".join(output), failed=failed, confinement=place)
+    assert len(notes) <= MAX_WALLS
     assert len(set(notes)) == len(notes)
     assert all(note.endswith(".") and "\n" not in note for note in notes)

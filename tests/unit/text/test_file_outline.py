@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.file_outline import FEWEST_FOLDED_LINES, OutlineSymbol, fold_bodies, render_outline
+from handtools.text.file_outline import MIN_FOLDED_LINES, OutlineSymbol, fold_bodies, render_outline
 from handtools.text.numbered_page import ReadBudget
 
 LINES = [f"line {n}\n" for n in range(1, 41)]
@@ -55,6 +55,6 @@ def test_every_line_is_shown_or_folded_exactly_once(spans):
             seen.append(int(number))
         else:
             first, last = map(int, re.search(r"(\d+)-(\d+)$", text).groups())
-            assert last - first + 2 >= FEWEST_FOLDED_LINES
+            assert last - first + 2 >= MIN_FOLDED_LINES
             seen += range(first, last + 1)
     assert seen == list(range(1, 41))

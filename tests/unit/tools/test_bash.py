@@ -64,25 +64,25 @@ async def test_notes_are_told():
 @pytest.mark.parametrize(("given", "seconds"), [(None, 120), (5, 5), (10_000, 590)])
 async def test_the_time_is_bounded(given, seconds):
     _, commands = await told(CannedOutput(), **({} if given is None else {"timeout": given}))
-    assert commands.ran[0].allowance.seconds == seconds
+    assert commands.commands[0].allowance.seconds == seconds
 
 
 async def test_a_background_command_returns_its_job():
     result, commands = await told(CannedOutput(), background=True, description="a server")
     assert result.details.job == "job1"
-    assert commands.ran[0].allowance.seconds == 24 * 3600
+    assert commands.commands[0].allowance.seconds == 24 * 3600
 
 
 async def test_a_terminal_without_background_is_refused():
     result, commands = await told(CannedOutput(), pty=True)
     assert result.fault.code == "invalid_input"
-    assert commands.ran == []
+    assert commands.commands == []
 
 
 async def test_a_folder_outside_is_refused_before_anything_runs():
     result, commands = await told(CannedOutput(), cwd="../elsewhere")
     assert result.fault.code == "outside_workspace"
-    assert commands.ran == []
+    assert commands.commands == []
 
 
 async def test_a_folder_that_is_a_file_is_refused():
@@ -90,7 +90,7 @@ async def test_a_folder_that_is_a_file_is_refused():
     box = memory_toolbox({"a.txt": b""}, commands=commands)
     result = await box.call("bash", {"command": "go", "cwd": "a.txt"})
     assert result.fault.code == "wrong_kind"
-    assert commands.ran == []
+    assert commands.commands == []
 
 
 async def test_an_unconfined_command_is_asked_about():
@@ -105,7 +105,7 @@ async def test_an_unconfined_command_is_asked_about():
     result = await box.call("bash", {"command": "go"})
     assert result.status == "denied"
     assert "Not today." in result.text
-    assert commands.ran == []
+    assert commands.commands == []
     assert asked[0].preview == "# unconfined: it can do what you can\ngo"
     assert asked[0].title == "bash wants to run go"
 
@@ -117,7 +117,7 @@ async def test_an_approved_command_runs():
     commands = MemoryCommands({"go": CannedOutput(b"done\n")}, confined=False)
     result = await memory_toolbox(commands=commands, approver=approver).call("bash", {"command": "go"})
     assert result.ok
-    assert len(commands.ran) == 1
+    assert len(commands.commands) == 1
 
 
 async def test_without_commands_the_tools_are_not_offered():
@@ -177,19 +177,19 @@ async def test_the_variables_of_a_call_reach_its_commands_and_the_person_who_is_
         env = {"TOKEN": "secret", "PATH": path}
         call = Call(tool="bash", args={"command": "go"}, env=env, metadata={"chat": 7})
         assert (await box.call(call)).ok
-    assert [ran.env["PATH"] for ran in commands.ran] == ["one", "one", "two"]
+    assert [ran.env["PATH"] for ran in commands.commands] == ["one", "one", "two"]
     assert len(asked) == 2, "a yes is for this PATH"
     assert "# set: PATH=one\n# set: TOKEN\n" in asked[0].preview
     assert asked[0].metadata == {"chat": 7}
     await box.call("bash", {"command": "go"})
-    assert commands.ran[-1].env == {}
+    assert commands.commands[-1].env == {}
 
 
 async def test_a_job_has_the_variables_of_the_call_that_started_it():
     commands = MemoryCommands({"go": CannedOutput()})
     call = Call(tool="bash", args={"command": "go", "background": True}, env={"A": "1"})
     assert (await memory_toolbox(commands=commands).call(call)).ok
-    assert commands.ran[0].env == {"A": "1"}
+    assert commands.commands[0].env == {"A": "1"}
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ async def test_cursors_lead_through_the_whole_page_once():
 async def test_a_page_that_changed_under_a_cursor_is_said_to_have():
     tools, web = box({"": LONG})
     first = await tools.call("fetch", {"url": HOME, "max_tokens": 500})
-    web.sites[HOME] = replace(LONG, data=LONG.data.replace(b"Some", b"Other"))
+    web.pages[HOME] = replace(LONG, data=LONG.data.replace(b"Some", b"Other"))
     again = await tools.call("fetch", {"url": HOME, "cursor": first.details.cursor})
     assert "has changed since" in again.text
 

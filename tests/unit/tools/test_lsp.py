@@ -31,7 +31,7 @@ class Asked(MemoryLanguage):
 
     async def ask(self, question, *, private):
         self.questions.append(question)
-        return await super().ask(question, private=private)
+        return await super().ask(question, private_globs=private)
 
 
 def box(answers=None, files=None, **options):
@@ -203,7 +203,7 @@ async def test_what_rules_hide_is_in_no_answer():
     )
     result = await tools.call("lsp", {"operation": "references", "path": "a.py", "symbol": "total"})
     assert "secret" not in result.text
-    assert any_covers(language.private[0], "secret/k.py")
+    assert any_covers(language.private_globs[0], "secret/k.py")
     assert "secret" not in (await tools.call("lsp", {"operation": "diagnostics"})).text
     result = await tools.call("lsp", {"operation": "symbols", "path": "secret/k.py"})
     assert result.status == "denied"

@@ -28,9 +28,9 @@ class ApprovalDialog(ModalScreen[Reply | None]):
         Binding("escape", "later", "Later"),
     ]
 
-    def __init__(self, asked: PendingApproval, others: int) -> None:
+    def __init__(self, pending: PendingApproval, others: int) -> None:
         super().__init__()
-        self.asked = asked
+        self.pending = pending
         self.others = others
 
     def compose(self) -> ComposeResult:
@@ -43,19 +43,19 @@ class ApprovalDialog(ModalScreen[Reply | None]):
         yield Footer(show_command_palette=False)
 
     def _who_runs(self) -> str:
-        if self.asked.is_awaited:
+        if self.pending.is_awaited:
             return "The agent is waiting and continues after your answer."
         return "The agent is no longer waiting; if you approve, the call runs from here and is logged."
 
     def on_mount(self) -> None:
         self.query_one("#sentence").display = False
         pane = self.query_one("#question", TextPane)
-        pane.show(approval_lines(self.asked.approval))
+        pane.show(approval_lines(self.pending.approval))
         pane.focus()
 
     def action_allow(self, remember: RememberScope) -> None:
         """Approve the call."""
-        approval = self.asked.approval
+        approval = self.pending.approval
         if remember != "once" and not approval.remembered:
             self.notify("This call can only be approved once.", severity="warning")
             return
@@ -79,7 +79,7 @@ class ApprovalDialog(ModalScreen[Reply | None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Deny the call with the message."""
         event.stop()
-        fingerprint = self.asked.approval.fingerprint
+        fingerprint = self.pending.approval.fingerprint
         self.dismiss(Reply(allow=False, message=event.value.strip(), fingerprint=fingerprint))
 
 

@@ -17,9 +17,9 @@ from handtools.core.approval import Approval
 from handtools.session_feed import CallDetails
 from handtools.text.visible_text import visible_line, with_visible_characters
 
-MOST_LINES = 5_000
+MAX_LINES = 5_000
 """Maximum number of lines shown of one text; the rest is replaced by a note."""
-MOST_LINE_CHARS = 4_000
+MAX_LINE_CHARS = 4_000
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _DIFF_HEADS = ("--- ", "+++ ", "diff --git ")
 NAME_CHARS = 60
@@ -93,11 +93,11 @@ def folded(text: str, width: int) -> list[str]:
 def harmless_lines(text: str, style: str = "", indent: str = "") -> Iterator[PaneLine]:
     """Yield the lines of an untrusted text, clipped and with control characters made visible."""
     lines = text.expandtabs(4).split("\n")
-    for line in lines[:MOST_LINES]:
-        cut = f" [… {len(line) - MOST_LINE_CHARS:,} more characters]" if len(line) > MOST_LINE_CHARS else ""
-        yield PaneLine(indent + with_visible_characters(line[:MOST_LINE_CHARS]) + cut, style)
-    if len(lines) > MOST_LINES:
-        yield PaneLine(f"[… {len(lines) - MOST_LINES:,} more lines; `handtools show` has them]", "dim")
+    for line in lines[:MAX_LINES]:
+        cut = f" [… {len(line) - MAX_LINE_CHARS:,} more characters]" if len(line) > MAX_LINE_CHARS else ""
+        yield PaneLine(indent + with_visible_characters(line[:MAX_LINE_CHARS]) + cut, style)
+    if len(lines) > MAX_LINES:
+        yield PaneLine(f"[… {len(lines) - MAX_LINES:,} more lines; `handtools show` has them]", "dim")
 
 
 def diff_lines(diff: str) -> Iterator[PaneLine]:

@@ -1,6 +1,6 @@
 """The timeline of `handtools watch`: calls as rows, newest first; only visible rows are drawn.
 
-It is a window over the log: at most `MOST_ROWS` calls are in memory, however many are recorded.
+It is a window over the log: at most `MAX_ROWS` calls are in memory, however many are recorded.
 """
 
 import time
@@ -22,7 +22,7 @@ from handtools.session_feed import CallState, ShownCall
 from handtools.text.visible_text import visible_line
 
 PAGE_ROWS = 100
-MOST_ROWS = 1_000
+MAX_ROWS = 1_000
 """Maximum number of calls in memory; the farthest ones are dropped and loaded again when needed."""
 ROWS_AHEAD = 30
 """How many rows before the last one the next page is loaded."""
@@ -104,10 +104,10 @@ class Timeline(ScrollView, can_focus=True):
         """Append a page of older calls; drop the newest ones if there are too many."""
         known = {call.id for call in self.recorded}
         rows = [*self.recorded, *(call for call in calls if call.id not in known)]
-        over = max(len(rows) - MOST_ROWS, 0)
+        over = max(len(rows) - MAX_ROWS, 0)
         self._replace(rows[over:], live=self.is_live and not over, complete=len(calls) < PAGE_ROWS)
 
-    def update_calls(self, calls: Sequence[ShownCall], running: Sequence[ShownCall]) -> None:
+    def update_calls(self, calls: Sequence[ShownCall], running_calls: Sequence[ShownCall]) -> None:
         """Update calls of this timeline's session, with new ones on top."""
         mine = {call.id: call for call in calls if self.session in {None, call.session}}
         known = {call.id for call in self.recorded}
@@ -116,24 +116,24 @@ class Timeline(ScrollView, can_focus=True):
         rows = [mine.get(call.id, call) for call in self.recorded]
         if self.is_live:
             rows = sorted(new, key=lambda call: -call.seq) + rows
-        now = [call for call in running if self.session in {None, call.session}]
+        now = [call for call in running_calls if self.session in {None, call.session}]
         alive = {call.id for call in now}
         rows = [call for call in rows if call.id not in alive]
-        cut = rows[:MOST_ROWS] if self.is_live else rows
+        cut = rows[:MAX_ROWS] if self.is_live else rows
         complete = self.is_complete and len(cut) == len(rows)
-        self._replace(cut, live=self.is_live, complete=complete, running=now)
+        self._replace(cut, live=self.is_live, complete=complete, running_calls=now)
 
     def _replace(
         self,
-        recorded: list[ShownCall],
+        recorded_calls: list[ShownCall],
         *,
         live: bool,
         complete: bool,
-        running: list[ShownCall] | None = None,
+        running_calls: list[ShownCall] | None = None,
     ) -> None:
         before, follows = self.selected, self.cursor == 0 and self.is_live
-        self.recorded, self.is_live, self.is_complete = recorded, live, complete
-        self.running = self.running if running is None else running
+        self.recorded, self.is_live, self.is_complete = recorded_calls, live, complete
+        self.running = self.running if running_calls is None else running_calls
         rows = self.rows
         self.virtual_size = Size(self.size.width, len(rows))
         place = 0

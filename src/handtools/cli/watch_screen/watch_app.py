@@ -172,10 +172,12 @@ class WatchApp(App[None]):
             if (timeline.matching and news.calls) or (news.is_cut and timeline.is_live):
                 await self._show_newest(timeline)
             else:
-                timeline.update_calls(news.calls, news.running if not timeline.matching else ())
+                timeline.update_calls(news.calls, news.running_calls if not timeline.matching else ())
         self._close_answered()
         self._write_status()
-        if self._shown is not None and self._shown.id in {call.id for call in (*news.running, *news.calls)}:
+        if self._shown is not None and self._shown.id in {
+            call.id for call in (*news.running_calls, *news.calls)
+        }:
             self._load_details(self._shown, again=True)
 
     def _close_answered(self) -> None:
@@ -183,7 +185,7 @@ class WatchApp(App[None]):
         screen = self.screen
         if isinstance(screen, ApprovalDialog):
             waiting = {asked.approval.fingerprint for asked in self.pending}
-            if screen.asked.approval.fingerprint not in waiting:
+            if screen.pending.approval.fingerprint not in waiting:
                 screen.dismiss(None)
                 self._say("The request was answered elsewhere or withdrawn.", "warning")
 
@@ -284,9 +286,9 @@ class WatchApp(App[None]):
         )
         self.push_screen(ApprovalDialog(asked, len(self.pending) - 1), partial(self._answer, asked))
 
-    def _answer(self, asked: PendingApproval, reply: Reply | None) -> None:
+    def _answer(self, pending: PendingApproval, reply: Reply | None) -> None:
         if reply is not None:
-            self._send_answer(asked.approval.call_id, reply)
+            self._send_answer(pending.approval.call_id, reply)
 
     @work(group="acts")
     async def _send_answer(self, call_id: str, reply: Reply) -> None:
@@ -398,10 +400,10 @@ class WatchApp(App[None]):
             names = await self._read(self.feed.sessions) or []
             if first.session is None and names:
                 await self._show_session(first, names[0])
-            second = TimelineColumn(next((name for name in names if name != first.session), None))
-            self._columns.append(second)
-            await self._lists.mount(second)
-            await self._show_newest(second.timeline)
+            second_column = TimelineColumn(next((name for name in names if name != first.session), None))
+            self._columns.append(second_column)
+            await self._lists.mount(second_column)
+            await self._show_newest(second_column.timeline)
         self.call_after_refresh(self._write_heads)
 
     def _say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:

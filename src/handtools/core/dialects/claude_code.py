@@ -23,7 +23,7 @@ from handtools.core.dialects.dialect_tool import (
 )
 from handtools.core.result import Result
 
-MOST_HITS = 200
+MAX_HITS = 200
 _MAX_SAFE_INTEGER = 9007199254740991
 _MODES = {"content": "content", "files_with_matches": "files", "count": "counts"}
 _TYPE_GLOBS = {
@@ -62,7 +62,7 @@ def _grep(args: Args) -> OurCalls:
     ours |= {"case_sensitive": False} if args.get("-i") else {}
     ours |= {"context": max(around)} if around else {}
     if "head_limit" in args:
-        ours["limit"] = min(args["head_limit"] or MOST_HITS, MOST_HITS)
+        ours["limit"] = min(args["head_limit"] or MAX_HITS, MAX_HITS)
     return (yield "grep", ours)
 
 

@@ -25,10 +25,10 @@ from handtools.core.dialects.openai import APPLY_PATCH_FREEFORM
 from handtools.core.result import Result
 
 YIELD_MS = 10_000
-MOST_YIELD_MS = 30_000
+MAX_YIELD_MS = 30_000
 WRITE_YIELD_MS = 250
 POLL_MS = 5_000
-MOST_POLL_MS = 300_000
+MAX_POLL_MS = 300_000
 """The client's own default and maximum times to wait for output."""
 SESSION_PREFIX = "job"
 """Codex numbers its sessions; we use the number of our job."""
@@ -41,7 +41,7 @@ def _exec_command(args: Args) -> OurCalls:
     started = yield "bash", ours
     if not started.ok:
         return started
-    waited = yield "jobs", _wait(started.details.job, args.get("yield_time_ms", YIELD_MS), MOST_YIELD_MS)
+    waited = yield "jobs", _wait(started.details.job, args.get("yield_time_ms", YIELD_MS), MAX_YIELD_MS)
     return _session_answer(waited)
 
 
@@ -51,9 +51,9 @@ def _write_stdin(args: Args) -> OurCalls:
         sent = yield "jobs", {"action": "send", "job": job, "text": chars}
         if not sent.ok:
             return sent
-        milliseconds, most = args.get("yield_time_ms", WRITE_YIELD_MS), MOST_YIELD_MS
+        milliseconds, most = args.get("yield_time_ms", WRITE_YIELD_MS), MAX_YIELD_MS
     else:
-        milliseconds, most = args.get("yield_time_ms", POLL_MS), MOST_POLL_MS
+        milliseconds, most = args.get("yield_time_ms", POLL_MS), MAX_POLL_MS
     waited = yield "jobs", _wait(job, milliseconds, most)
     return _session_answer(waited)
 

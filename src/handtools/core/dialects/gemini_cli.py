@@ -23,7 +23,7 @@ from handtools.core.dialects.dialect_tool import (
 )
 from handtools.core.result import Result
 
-MOST_HITS = 200
+MAX_HITS = 200
 JOB_PREFIX = "job"
 """Gemini CLI numbers its background processes; we use the number of our job."""
 _FROM_ONE = {"type": "integer", "minimum": 1}
@@ -54,7 +54,7 @@ def _grep_search(args: Args) -> OurCalls:
     ours |= {"context": max(around)} if around else {}
     ours |= {"include_ignored": True} if args.get("no_ignore") else {}
     if "total_max_matches" in args:
-        ours["limit"] = min(args["total_max_matches"], MOST_HITS)
+        ours["limit"] = min(args["total_max_matches"], MAX_HITS)
     result = yield "grep", ours
     if left_out and result.ok:
         return with_text(result, f"{result.text}\n(`exclude_pattern` was ignored.)")

@@ -18,7 +18,7 @@ from handtools.core.dialects.dialect_tool import (
     object_schema,
 )
 
-MOST_HITS = 200
+MAX_HITS = 200
 
 
 def _edits(edits: list[Mapping[str, str]]) -> Mapping[str, Any]:
@@ -86,7 +86,7 @@ PI: Dialect = (
                 "glob": "include",
                 "ignoreCase": flag_to_arguments(case_sensitive=False),
                 "literal": flag_to_arguments(syntax="literal"),
-                "limit": lambda most: {"limit": min(most, MOST_HITS)},
+                "limit": lambda most: {"limit": min(most, MAX_HITS)},
             },
         ),
     ),

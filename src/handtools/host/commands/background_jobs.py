@@ -35,7 +35,7 @@ from handtools.host.sandbox.processes.listening_ports import listening_ports, li
 from handtools.host.sandbox.processes.running_process import ProcessResult, RunningProcess
 from handtools.text.search.glob import PathGlobs, any_covers
 
-MOST_RUNNING_JOBS = 32
+MAX_RUNNING_JOBS = 32
 """Most jobs of one session that may run at the same time."""
 REMEMBERED_JOBS = 64
 """Number of ended jobs that are kept and can still be queried."""
@@ -49,25 +49,25 @@ class BackgroundJob:
     call: Call
     command: Command
     description: str
-    slip: ShellStateFile
-    carrier: LaunchPipeline
+    state_file: ShellStateFile
+    pipeline: LaunchPipeline
     settle: JobEndHandler
     id: str = ""
     running: RunningProcess = field(init=False)
     exit: CommandExit | None = None
-    waiting: FinishedCommand | None = None
+    finished: FinishedCommand | None = None
     """The job's end while its file changes are not yet applied to the workspace; otherwise None."""
 
     def start(self, launch: Launch, kept: Path) -> None:
         """Start the job's process; raises if the launch can't be prepared."""
-        self.running = RunningProcess(launch, kept, None, self.carrier.prepared_launch, self._ended)
+        self.running = RunningProcess(launch, kept, None, self.pipeline.prepared_launch, self._ended)
         self.running.wait_until_started()
 
     def close(self) -> None:
         """Close the job's descriptors and delete its captured changes."""
         self.running.close()
-        self.slip.close()
-        self.carrier.discard()
+        self.state_file.close()
+        self.pipeline.discard()
 
     def publishable(self, port: int) -> PublishedPort:
         """Where a port of the job is or would be published; raises if it can't be."""
@@ -82,11 +82,11 @@ class BackgroundJob:
             raise InvalidInput(
                 f"{self.id} does not listen on port {port}.", hint=f"It listens on {listens}."
             )
-        return self.carrier.ports.place_for(port, self.running.pid)
+        return self.pipeline.ports.place_for(port, self.running.pid)
 
-    def publish(self, where: PublishedPort) -> None:
+    def publish(self, port: PublishedPort) -> None:
         """Publish a port of the job until it ends."""
-        self.carrier.ports.open(where, lambda: listening_sockets(self.running.pid or 0))
+        self.pipeline.ports.open(port, lambda: listening_sockets(self.running.pid or 0))
 
     def job(self) -> Job:
         """The current state of the job as a value."""
@@ -99,33 +99,37 @@ class BackgroundJob:
             output=command_output_from_buffer(self.running.output, output_file_name(self.call.id, ".log")),
             exit=self.exit if ended else None,
             call_id=self.call.id,
-            waiting=self.waiting if ended else None,
+            waiting=self.finished if ended else None,
             review=self.command.review,
             terminal=self.command.terminal,
             ports=self._ports(),
-            published=self.carrier.ports.listed(),
+            published=self.pipeline.ports.listed(),
         )
 
     def _ports(self) -> tuple[int, ...]:
         return listening_ports(self.running.pid) if self.running.pid and not self.running.ended else ()
 
-    def _ended(self, ended: ProcessResult) -> None:
+    def _ended(self, process_result: ProcessResult) -> None:
         """Record the result and have the file changes applied; called in the job's thread when it ends."""
-        delta = self.carrier.delta
-        ran = FinishedCommand(
+        delta = self.pipeline.captured
+        finished = FinishedCommand(
             exit=command_exit_of(
-                ended,
+                process_result,
                 output_file_name(self.call.id, ".log"),
                 "",
-                (*exit_notes(ended), *self.carrier.notes, *self.carrier.sandbox_limit_notes(ended)),
+                (
+                    *exit_notes(process_result),
+                    *self.pipeline.notes,
+                    *self.pipeline.sandbox_limit_notes(process_result),
+                ),
             ),
             delta=delta.changes,
             coverage=delta.coverage,
             omitted=delta.omitted,
-            discard=self.carrier.discard,
+            discard=self.pipeline.discard,
         )
-        end = ran.exit if ended.fault else self.settle(ran)
-        self.exit, self.waiting = end or ran.exit, None if end else ran
+        end = finished.exit if process_result.fault else self.settle(finished)
+        self.exit, self.finished = end or finished.exit, None if end else finished
 
 
 class BackgroundJobs:
@@ -138,26 +142,26 @@ class BackgroundJobs:
     def check_running_job_limit(self, session: str) -> None:
         """Raise `TooLarge` if the session has too many running jobs."""
         alive = [k for k in self._of(session) if k.running.ended is None]
-        if len(alive) >= MOST_RUNNING_JOBS:
-            raise TooLarge(f"{MOST_RUNNING_JOBS} jobs are running.", hint="Kill one with `jobs` first.")
+        if len(alive) >= MAX_RUNNING_JOBS:
+            raise TooLarge(f"{MAX_RUNNING_JOBS} jobs are running.", hint="Kill one with `jobs` first.")
 
-    async def start(self, task: BackgroundJob, launch: Launch, kept: Path) -> Job:
+    async def start(self, job: BackgroundJob, launch: Launch, kept: Path) -> Job:
         """Start a command as a background job and track it; returns the job."""
         try:
-            await to_thread.run_sync(task.start, launch, kept)
+            await to_thread.run_sync(job.start, launch, kept)
         except BaseException:
-            task.close()
+            job.close()
             raise
         self._count += 1
-        task.id = f"job{self._count}"
-        self._jobs[task.id] = task
+        job.id = f"job{self._count}"
+        self._jobs[job.id] = job
         self._forget()
-        return task.job()
+        return job.job()
 
-    def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
+    def record_job_result(self, job_id: str, session: str, command_exit: CommandExit) -> None:
         """Record that a job's file changes were applied or rejected, with the final result."""
         kept = self._find(job_id, session)
-        kept.exit, kept.waiting = end, None
+        kept.exit, kept.finished = command_exit, None
 
     @property
     def state(self) -> Literal["none", "ended", "running"]:
@@ -200,16 +204,16 @@ class BackgroundJobs:
         """Where a port of a job is or would be published; raises if it can't be."""
         return await to_thread.run_sync(self._find(job_id, session).publishable, port)
 
-    async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
+    async def publish(self, job_id: str, session: str, port: PublishedPort) -> Job:
         """Publish a port of a job on this machine's loopback until the job ends."""
         kept = self._find(job_id, session)
-        await to_thread.run_sync(kept.publish, wanted)
+        await to_thread.run_sync(kept.publish, port)
         return kept.job()
 
     async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
         """Close a published port of a job, or all of them."""
         kept = self._find(job_id, session)
-        await to_thread.run_sync(kept.carrier.ports.close, port)
+        await to_thread.run_sync(kept.pipeline.ports.close, port)
         return kept.job()
 
     def close(self) -> None:
@@ -239,7 +243,7 @@ class BackgroundJobs:
             del self._jobs[kept.id]
 
 
-def refreshed_path_predicate(covered: Sequence[PathGlobs]) -> Callable[[str], bool]:
+def refreshed_path_predicate(covered_globs: Sequence[PathGlobs]) -> Callable[[str], bool]:
     """A predicate for paths whose changes a running job sees: not covered, dependencies or git data."""
 
     @lru_cache(_REMEMBERED_FOLDERS)
@@ -247,7 +251,7 @@ def refreshed_path_predicate(covered: Sequence[PathGlobs]) -> Callable[[str], bo
         above, _, name = path.rpartition("/")
         return (
             name not in UNSEARCHED_FOLDERS
-            and not any_covers(covered, path)
+            and not any_covers(covered_globs, path)
             and (not above or is_open(above))
         )
 

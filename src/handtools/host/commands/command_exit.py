@@ -13,57 +13,61 @@ _EXCEEDED_NOTES = {
 }
 
 
-def command_exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]) -> CommandExit:
+def command_exit_of(
+    process_result: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]
+) -> CommandExit:
     """Build the `CommandExit` of a process result; `name` is the output file's name."""
     return CommandExit(
-        code=ended.code,
-        signal=ended.signal,
-        ended=ended.how,
-        seconds=ended.seconds,
-        peak_bytes=ended.peak_bytes,
-        output=command_output_from_buffer(ended.output, name),
-        streams=tuple(_stream_output(each) for each in ended.streams),
+        code=process_result.code,
+        signal=process_result.signal,
+        ended=process_result.how,
+        seconds=process_result.seconds,
+        peak_bytes=process_result.peak_bytes,
+        output=command_output_from_buffer(process_result.output, name),
+        streams=tuple(_stream_output(each) for each in process_result.output_ends),
         cwd=cwd,
         notes=notes,
     )
 
 
-def command_output_from_buffer(collected: OutputBuffer, name: str) -> CommandOutput:
+def command_output_from_buffer(output_buffer: OutputBuffer, name: str) -> CommandOutput:
     """The output so far as a `CommandOutput`: beginning, end and totals."""
-    head, tail = collected.ends()
+    head, tail = output_buffer.ends()
     return CommandOutput(
         head=head,
         tail=tail,
-        bytes=collected.bytes,
-        lines=collected.line_count,
-        kept=name if collected.has_output_file else "",
-        dropped_bytes=collected.dropped,
+        bytes=output_buffer.bytes,
+        lines=output_buffer.line_count,
+        kept=name if output_buffer.has_output_file else "",
+        dropped_bytes=output_buffer.dropped,
     )
 
 
-def _stream_output(collected: OutputEnds) -> CommandOutput:
-    head, tail = collected.ends()
-    return CommandOutput(head=head, tail=tail, bytes=collected.bytes, lines=collected.line_count)
+def _stream_output(output_ends: OutputEnds) -> CommandOutput:
+    head, tail = output_ends.ends()
+    return CommandOutput(head=head, tail=tail, bytes=output_ends.bytes, lines=output_ends.line_count)
 
 
-def exit_notes(ended: ProcessResult, running: int = 0) -> tuple[str, ...]:
+def exit_notes(process_result: ProcessResult, running: int = 0) -> tuple[str, ...]:
     """Notes for the model about how a command ended: limits, killed and surviving processes.
 
     `running` is the number of shell jobs it left running.
     """
     notes = []
-    left = max(ended.left, running)
-    if left and ended.how == "exited":
+    left = max(process_result.left, running)
+    if left and process_result.how == "exited":
         many = "1 process was" if left == 1 else f"{left} processes were"
         notes.append(f"{many} still running and killed with it; use background=true for long-running ones.")
-    if ended.survivors:
-        notes.append(f"{ended.survivors} of its processes could not be killed: another user's, or stuck.")
-    if ended.over:
-        notes.append(_EXCEEDED_NOTES[ended.over])
-    if ended.starved:
+    if process_result.survivors:
+        notes.append(
+            f"{process_result.survivors} of its processes could not be killed: another user's, or stuck."
+        )
+    if process_result.over:
+        notes.append(_EXCEEDED_NOTES[process_result.over])
+    if process_result.starved:
         notes.append(
             "The kernel killed one of its processes (out of memory). Do less at once, or use fewer workers."
         )
-    if ended.output.fault:
-        notes.append(f"The output could not be saved in full: {ended.output.fault}.")
+    if process_result.output.fault:
+        notes.append(f"The output could not be saved in full: {process_result.output.fault}.")
     return tuple(notes)

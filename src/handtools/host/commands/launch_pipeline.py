@@ -40,13 +40,13 @@ class LaunchPipeline:
     networks: SessionNetworks
     call: Call
     show: ProgressListener
-    delta: CapturedChanges = field(default=CapturedChanges((), "none"))
+    captured: CapturedChanges = field(default=CapturedChanges((), "none"))
     notes: tuple[str, ...] = ()
     ports: PublishedPorts = field(default_factory=lambda: PublishedPorts(None))
     """The ports published for the command while it runs."""
     exposed: tuple[str, ...] = ()
     """Private paths that appeared while the command ran, so it could read them; set when it has ended."""
-    _capturing: CommandCapture | None = None
+    _captures: CommandCapture | None = None
     _launch: Launch | None = None
 
     @contextmanager
@@ -57,11 +57,14 @@ class LaunchPipeline:
         """
         self._launch = launch
         captured = replace(launch, in_place=not self.runner.can_mount_overlay)
-        self._capturing = capturing = self.capture.begin(captured, self.call.id)
+        self._captures = capturing = self.capture.begin(captured, self.call.id)
         try:
             with (
                 self._open_scratch(capturing.launch) as scratch,
-                self._joined(replace(capturing.launch, scratch=scratch.folders)) as (joining, network),
+                self._joined(replace(capturing.launch, session_folders=scratch.folders)) as (
+                    joining,
+                    network,
+                ),
                 PublishedPorts(network) as self.ports,
                 with_network_proxy(joining, network, self.show) as egress,
                 confined_launch(self.runner, egress.launch) as confined,
@@ -71,8 +74,8 @@ class LaunchPipeline:
                 self.exposed = tuple(alarm.exposed_paths(thorough=True)) if alarm else ()
             if self.exposed:
                 self.scratch.drop(self.call.session_key, self.runner.name)
-            self.delta = _nothing_kept(self.exposed) if self.exposed else capturing.finish()
-            self.notes = (*confined.notes, *egress.notes(), *self.delta.notes, *scratch.notes)
+            self.captured = _nothing_kept(self.exposed) if self.exposed else capturing.finish()
+            self.notes = (*confined.notes, *egress.notes(), *self.captured.notes, *scratch.notes)
         except BaseException:
             self.discard()
             raise
@@ -99,24 +102,24 @@ class LaunchPipeline:
                 launch = replace(launch, unshare=launch.unshare & ~CLONE_NEWUSER)
             yield (replace(launch, namespaces=network.namespaces) if network else launch), network
 
-    def sandbox_limit_notes(self, ended: ProcessResult) -> tuple[str, ...]:
+    def sandbox_limit_notes(self, process_result: ProcessResult) -> tuple[str, ...]:
         """Notes for the model about sandbox restrictions that the command hit, found in its output."""
         launch = self._launch
         if launch is None:
             return ()
-        around = CommandConfinement(
+        confinement = CommandConfinement(
             confined=self.runner.confined,
             network=launch.network,
             terminal=launch.terminal is not None,
             is_private=partial(_is_private, launch),
         )
-        head, tail = ended.output.ends()
+        head, tail = process_result.output.ends()
         text = plain_output(decode_output((tail or head)[-DENIAL_SCAN_TAIL_BYTES:], starts=False))
-        return wall_notes(text, failed=ended.code != 0, around=around)
+        return wall_notes(text, failed=process_result.code != 0, confinement=confinement)
 
     def discard(self) -> None:
         """Delete the captured changes after they were applied or rejected."""
-        capturing, self._capturing = self._capturing, None
+        capturing, self._captures = self._captures, None
         if capturing is not None:
             capturing.discard()
 
@@ -143,6 +146,6 @@ def _is_private(launch: Launch, path: str) -> bool:
         inside = path_in_workspace(there, launch.root)
         if inside in {None, "."} or not os.path.lexists(there):
             continue
-        if any_covers(launch.private, str(inside)):
+        if any_covers(launch.private_globs, str(inside)):
             return True
     return False

@@ -74,8 +74,8 @@ class NoCommands:
         *,
         call: Call,
         show: ProgressListener,
-        private: Sequence[PathGlobs],
-        read_only: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
+        read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         self._refuse()
@@ -86,8 +86,8 @@ class NoCommands:
         *,
         call: Call,
         description: str,
-        private: Sequence[PathGlobs],
-        read_only: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
+        read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
@@ -112,7 +112,7 @@ class NoCommands:
     async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
         self._refuse()
 
-    async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
+    async def publish(self, job_id: str, session: str, port: PublishedPort) -> Job:
         self._refuse()
 
     async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
@@ -124,7 +124,7 @@ class NoCommands:
     def settings_left_in_home(self, session: str) -> tuple[str, ...]:
         return ()
 
-    def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
+    def record_job_result(self, job_id: str, session: str, command_exit: CommandExit) -> None:
         self._refuse()
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class NoCommands:
         raise UsageError(self.missing)
 
 
-MOST_COMMAND_PROCESSES = 4096
+MAX_COMMAND_PROCESSES = 4096
 """Default process limit for one command; stops fork bombs."""
 
 KEPT_OUTPUTS_BYTES = 4 << 30
@@ -151,7 +151,7 @@ class LocalCommands:
         root: str | Path,
         *,
         state: Path,
-        outputs: FolderBlobStore,
+        output_blobs: FolderBlobStore,
         runner: Runner | str = "",
         capture: Capture | None = None,
         passed: frozenset[str] = frozenset(),
@@ -168,7 +168,7 @@ class LocalCommands:
         `separate_streams` also captures stdout and stderr separately, except in a container.
         """
         self._root = os.path.realpath(root)
-        self._outputs = outputs
+        self._output_blobs = output_blobs
         self._given = runner
         self._capture = capture or NoCapture()
         self._passed = passed
@@ -210,31 +210,33 @@ class LocalCommands:
         """Why commands can't run here; empty on systems with process groups."""
         return "" if hasattr(os, "killpg") else "Commands are not supported on Windows yet."
 
-    def look_ahead(self, *, private: Sequence[PathGlobs], read_only: Sequence[PathGlobs]) -> None:
+    def look_ahead(
+        self, *, private_globs: Sequence[PathGlobs], read_only_globs: Sequence[PathGlobs]
+    ) -> None:
         """Prepare the first command in background threads; failures are reported when it runs."""
         if not self.missing:
             begin = (SUPERVISORS.start_ahead,) if supervisor_client.has_supervisors() else ()
-            for look in (*begin, partial(self._look_ahead, private, read_only)):
+            for look in (*begin, partial(self._look_ahead, private_globs, read_only_globs)):
                 Thread(target=_quietly, args=(look,), name="handtools-look-ahead", daemon=True).start()
 
-    def _look_ahead(self, private: Sequence[PathGlobs], read_only: Sequence[PathGlobs]) -> None:
+    def _look_ahead(self, private_globs: Sequence[PathGlobs], read_only_globs: Sequence[PathGlobs]) -> None:
         """Prepare a launch without starting it, to cache the runner, the capture and the tree scan."""
         if isinstance(self.runner, PersistentRunner) or not self._apart():
             return
-        slip = ShellStateFile(ShellState(), "")
+        state_file = ShellStateFile(ShellState(), "")
         try:
             launch = self._launch(
                 Command(script=""),
                 ShellState(),
-                slip,
-                private=private,
-                read_only=read_only,
+                state_file,
+                private_globs=private_globs,
+                read_only_globs=read_only_globs,
                 is_open=matches_no_path,
             )
             with confined_launch(self.runner, launch):
                 pass
         finally:
-            slip.close()
+            state_file.close()
 
     async def run(
         self,
@@ -242,45 +244,50 @@ class LocalCommands:
         *,
         call: Call,
         show: ProgressListener,
-        private: Sequence[PathGlobs],
-        read_only: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
+        read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Run a command and wait for it; returns its exit, output and captured file changes."""
         left, name = self._left(command, call.session), output_file_name(call.id, ".log")
-        slip = ShellStateFile(left, command.script)
+        state_file = ShellStateFile(left, command.script)
         try:
             launch = self._launch(
-                command, left, slip, private=private, read_only=read_only, is_open=is_open
+                command,
+                left,
+                state_file,
+                private_globs=private_globs,
+                read_only_globs=read_only_globs,
+                is_open=is_open,
             )
             # In a container, stderr carries the wrapper's reports to us, not the command's output.
             apart = self._separate_streams and not isinstance(self.runner, PersistentRunner)
             launch = replace(launch, separate_streams=apart)
-            carrier = LaunchPipeline(self._capture, self.runner, self._scratch, self._networks, call, show)
+            pipeline = LaunchPipeline(self._capture, self.runner, self._scratch, self._networks, call, show)
             try:
                 ended = await run_process(
-                    launch, self._outputs.blob_path(name), show, carrier.prepared_launch
+                    launch, self._output_blobs.blob_path(name), show, pipeline.prepared_launch
                 )
                 _raise_if_unstarted(ended)
             except BaseException:
-                carrier.discard()
+                pipeline.discard()
                 raise
-            kept = None if carrier.exposed else slip.read_report()
+            kept = None if pipeline.exposed else state_file.read_report()
             cwd = self._keep(call.session, kept, left)
             notes = (
                 *exit_notes(ended, kept.jobs if kept else 0),
-                *carrier.notes,
-                *carrier.sandbox_limit_notes(ended),
+                *pipeline.notes,
+                *pipeline.sandbox_limit_notes(ended),
             )
             return FinishedCommand(
                 exit=command_exit_of(ended, name, cwd, notes),
-                delta=carrier.delta.changes,
-                coverage=carrier.delta.coverage,
-                omitted=carrier.delta.omitted,
-                discard=carrier.discard,
+                delta=pipeline.captured.changes,
+                coverage=pipeline.captured.coverage,
+                omitted=pipeline.captured.omitted,
+                discard=pipeline.discard,
             )
         finally:
-            slip.close()
+            state_file.close()
 
     async def start(
         self,
@@ -288,8 +295,8 @@ class LocalCommands:
         *,
         call: Call,
         description: str,
-        private: Sequence[PathGlobs],
-        read_only: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
+        read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
         show: ProgressListener,
         settle: JobEndHandler,
@@ -297,26 +304,31 @@ class LocalCommands:
         """Start a background job. It starts with the session's shell state and does not change it."""
         self._jobs.check_running_job_limit(call.session)
         left, name = self._left(command, call.session), output_file_name(call.id, ".log")
-        slip = ShellStateFile(left, command.script)
+        state_file = ShellStateFile(left, command.script)
         # Capture a job only in an overlay: a scan would attribute concurrent changes by others to the job.
         apart = not command.live and await to_thread.run_sync(self._apart)
         capture = self._capture if apart else NoCapture()
-        carrier = LaunchPipeline(
+        pipeline = LaunchPipeline(
             capture, self.runner, self._scratch, self._networks, call, _visits_only(show)
         )
-        task = BackgroundJob(call, command, description, slip, carrier, settle)
+        job = BackgroundJob(call, command, description, state_file, pipeline, settle)
         try:
             # The configured time limit is for foreground commands: a server may run for a day.
             launch = self._launch(
-                command, left, slip, private=private, read_only=read_only, is_open=is_open
+                command,
+                left,
+                state_file,
+                private_globs=private_globs,
+                read_only_globs=read_only_globs,
+                is_open=is_open,
             )
-            seconds = replace(launch.allowance, seconds=command.allowance.seconds)
-            shown = refreshed_path_predicate((*private, *read_only)) if apart else None
-            launch = replace(launch, input_open=True, allowance=seconds, refreshed=shown)
+            seconds = replace(launch.limits, seconds=command.allowance.seconds)
+            shown = refreshed_path_predicate((*private_globs, *read_only_globs)) if apart else None
+            launch = replace(launch, input_open=True, limits=seconds, refreshed=shown)
         except BaseException:
-            slip.close()
+            state_file.close()
             raise
-        return await self._jobs.start(task, launch, self._outputs.blob_path(name))
+        return await self._jobs.start(job, launch, self._output_blobs.blob_path(name))
 
     async def jobs(self, session: str) -> list[Job]:
         return self._jobs.listed(session)
@@ -341,8 +353,8 @@ class LocalCommands:
     async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
         return await self._jobs.publishable(job_id, session, port)
 
-    async def publish(self, job_id: str, session: str, wanted: PublishedPort) -> Job:
-        return await self._jobs.publish(job_id, session, wanted)
+    async def publish(self, job_id: str, session: str, port: PublishedPort) -> Job:
+        return await self._jobs.publish(job_id, session, port)
 
     async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
         return await self._jobs.unpublish(job_id, session, port)
@@ -364,8 +376,8 @@ class LocalCommands:
             return self._sessions.find(session)
         return ShellState(given.cwd, dict(given.exports), given.functions, given.aliases)
 
-    def record_job_result(self, job_id: str, session: str, end: CommandExit) -> None:
-        self._jobs.record_job_result(job_id, session, end)
+    def record_job_result(self, job_id: str, session: str, command_exit: CommandExit) -> None:
+        self._jobs.record_job_result(job_id, session, command_exit)
 
     def end_session(self, session: str) -> None:
         """Delete the scratch of a finished session, unless one of its commands is still running."""
@@ -389,39 +401,39 @@ class LocalCommands:
         now = time.monotonic()
         if not self._tidied or now - self._tidied > TIDY_INTERVAL_SECONDS:
             self._tidied = now
-            self._outputs.tidy(max_bytes=KEPT_OUTPUTS_BYTES, max_age=KEPT_OUTPUTS_SECONDS)
+            self._output_blobs.tidy(max_bytes=KEPT_OUTPUTS_BYTES, max_age=KEPT_OUTPUTS_SECONDS)
             self._scratch.tidy()
 
     def _launch(
         self,
         command: Command,
-        left: ShellState,
-        slip: ShellStateFile,
+        shell_state: ShellState,
+        state_file: ShellStateFile,
         *,
-        private: Sequence[PathGlobs],
-        read_only: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
+        read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate,
     ) -> Launch:
         self._tidy()
         allowance = command.allowance.within(self._limits)
         if allowance.processes is None:
-            allowance = replace(allowance, processes=MOST_COMMAND_PROCESSES)
+            allowance = replace(allowance, processes=MAX_COMMAND_PROCESSES)
         terminal = command.terminal is not None
         return Launch(
-            argv=(BASH_PROGRAM, "--noprofile", "--norc", "-c", slip.bootstrap_code, "bash"),
+            argv=(BASH_PROGRAM, "--noprofile", "--norc", "-c", state_file.bootstrap_code, "bash"),
             env=command_environment(command.env, self._passed, terminal=terminal, path=self._path),
-            cwd=self._folder(command.cwd or left.cwd, given=bool(command.cwd)),
+            cwd=self._folder(command.cwd or shell_state.cwd, given=bool(command.cwd)),
             root=self._root,
-            pass_fds=(slip.fd,),
+            pass_fds=(state_file.fd,),
             terminal=command.terminal,
             network=command.network,
             hosts=command.hosts,
             outgoing_proxy=self._outgoing_proxy,
-            private=tuple(private),
-            read_only=tuple(read_only),
+            private_globs=tuple(private_globs),
+            read_only_globs=tuple(read_only_globs),
             is_open=is_open,
             readable=(*self._path_folders(), *filter(os.path.exists, self._readable)),
-            allowance=allowance,
+            limits=allowance,
             mounts_left=self.mounts_left,
         )
 
@@ -438,12 +450,12 @@ class LocalCommands:
             raise InvalidInput(f"`{path}` is not a folder in the workspace.", hint="Use one that is.")
         return self._root
 
-    def _keep(self, session: str, notes: ShellStateReport | None, left: ShellState) -> str:
+    def _keep(self, session: str, report: ShellStateReport | None, shell_state: ShellState) -> str:
         """Save the shell state that a command left; returns the session's next working directory."""
-        if notes is None:
-            return left.cwd
-        cwd = path_in_workspace(notes.cwd, self._root) or "."
-        self._sessions.keep(session, notes, cwd)
+        if report is None:
+            return shell_state.cwd
+        cwd = path_in_workspace(report.cwd, self._root) or "."
+        self._sessions.keep(session, report, cwd)
         return cwd
 
 
@@ -457,6 +469,6 @@ def _visits_only(show: ProgressListener) -> ProgressListener:
     return lambda shown: show(shown) if isinstance(shown, Visit) else None
 
 
-def _raise_if_unstarted(ended: ProcessResult) -> None:
-    if ended.fault:
-        raise HostError(f"The command could not be started: {ended.fault}.")
+def _raise_if_unstarted(process_result: ProcessResult) -> None:
+    if process_result.fault:
+        raise HostError(f"The command could not be started: {process_result.fault}.")

@@ -40,9 +40,9 @@ SCRATCH_COUNT_INTERVAL_SECONDS = 60.0
 SCRATCH_COUNT_COST_FACTOR = 100
 """Wait at least this many times the duration of the last count before counting again."""
 _BLOCK_BYTES = 512
-_MOST_PATH_CHARS = 16 << 10
+_MAX_PATH_CHARS = 16 << 10
 """A tree with longer paths counts as over quota: no program needs one, and walking it is slow."""
-_MOST_DELETED_FOLDERS = 4_000_000
+_MAX_DELETED_FOLDERS = 4_000_000
 _CACHES = {
     ".cache": "cache",
     ".npm": "npm",
@@ -58,7 +58,7 @@ _SETTINGS_BELOW_HOME = (
 )  # fmt: skip
 """Settings of well-known programs in subfolders of home."""
 _NO_SETTINGS = frozenset({".lesshst", ".viminfo", ".wget-hsts"})
-_MOST_HOME_NAMES, _MOST_SETTINGS_NAMED = 200, 20
+_MAX_HOME_NAMES, _MAX_SETTINGS_NAMED = 200, 20
 _TRAVERSABLE = 0o711
 _SESSIONS, _SHARED = "sessions", "caches"
 _HOME, _TMP, _FILES = "home", "tmp", "files"
@@ -110,22 +110,25 @@ class SessionScratchFolders:
     @contextmanager
     def _opened(self, launch: Launch, session: str, owner: str, runner: str) -> Iterator[OpenScratch]:
         user = launch.user or workspace_owner(launch.root)
-        caches = _LastingFolder(self._folder / _SHARED / _digest(owner), {_FILES: 0o700}, user)
-        link_home = _HomeLinks(launch, os.path.relpath(caches.path / _FILES, self._room(session, runner)))
-        own = _LastingFolder(
+        cache_folders = _LastingFolder(self._folder / _SHARED / _digest(owner), {_FILES: 0o700}, user)
+        link_home = _HomeLinks(
+            launch, os.path.relpath(cache_folders.path / _FILES, self._room(session, runner))
+        )
+        own_folders = _LastingFolder(
             self._room(session, runner), {_HOME: 0o700, _TMP: 0o1777}, user, link_home.furnish
         )
-        with caches.kept_from_deletion(), own.kept_from_deletion():
-            caches.make_folders(_FILES, _CACHES.values())
+        with cache_folders.kept_from_deletion(), own_folders.kept_from_deletion():
+            cache_folders.make_folders(_FILES, _CACHES.values())
             opened = OpenScratch(
                 SessionFolders(
                     base=os.fspath(self._folder),
-                    home=os.fspath(own.path / _HOME),
-                    temporary=os.fspath(own.path / _TMP),
-                    caches=os.fspath(caches.path / _FILES),
-                    reserved=own.reserve_mount_names(_names_below_tmp(launch)),
+                    home=os.fspath(own_folders.path / _HOME),
+                    temporary=os.fspath(own_folders.path / _TMP),
+                    caches=os.fspath(cache_folders.path / _FILES),
+                    reserved=own_folders.reserve_mount_names(_names_below_tmp(launch)),
                     quotas=tuple(
-                        self._limits(each, launch.allowance.written_bytes) for each in (own, caches)
+                        self._limits(each, launch.limits.written_bytes)
+                        for each in (own_folders, cache_folders)
                     ),
                 )
             )
@@ -135,7 +138,10 @@ class SessionScratchFolders:
                 with contextlib.suppress(
                     OSError
                 ):  # disk full, or a command is changing the tree during the count
-                    opened.notes = (*self._shrunk(own, link_home), *self._shrunk_caches(caches))
+                    opened.notes = (
+                        *self._shrunk(own_folders, link_home),
+                        *self._shrunk_caches(cache_folders),
+                    )
 
     def tidy(self) -> None:
         """Delete scratch that was not used for a week, then the oldest until the rest is within the limit.
@@ -165,12 +171,12 @@ class SessionScratchFolders:
             return ()
         with home:
             names = sorted(name for name in home.names() if name.startswith("."))
-            found += [name for name in names[:_MOST_HOME_NAMES] if _is_settings_file(home, name)]
+            found += [name for name in names[:_MAX_HOME_NAMES] if _is_settings_file(home, name)]
             for path in _SETTINGS_BELOW_HOME:
                 above, _, name = path.rpartition("/")
                 with contextlib.suppress(OSError), open_inner_folder(home, above) as folder:
                     found += [path] if _is_settings_file(folder, name) else []
-        return tuple(f"~/{path}" for path in found[:_MOST_SETTINGS_NAMED])
+        return tuple(f"~/{path}" for path in found[:_MAX_SETTINGS_NAMED])
 
     def drop(self, session: str, runner: str) -> None:
         """Delete the scratch of a session, unless one of its commands is still running."""
@@ -195,23 +201,23 @@ class SessionScratchFolders:
                     if name.startswith(_GONE_PREFIX) if gone else not name.startswith("."):
                         yield above / name
 
-    def _shrunk(self, own: "_LastingFolder", links: "_HomeLinks") -> Iterator[str]:
+    def _shrunk(self, own_folders: "_LastingFolder", links: "_HomeLinks") -> Iterator[str]:
         """Empty scratch that is over its quota, and yield a note about it."""
-        if not own.over(self._quota):
+        if not own_folders.over(self._quota):
             return
-        own.empty(_TMP, but=own.reserved_mount_names())
+        own_folders.empty(_TMP, but=own_folders.reserved_mount_names())
         emptied = "only /tmp was emptied"
-        if own.over(self._quota, count=True):
-            own.empty(_HOME)
-            links.furnish(own.path)
-            own.count(self._quota)
+        if own_folders.over(self._quota, count=True):
+            own_folders.empty(_HOME)
+            links.furnish(own_folders.path)
+            own_folders.count(self._quota)
             emptied = "both were emptied"
         yield f"$HOME and /tmp of this session exceeded {self._quota}: {emptied}."
 
-    def _shrunk_caches(self, caches: "_LastingFolder") -> Iterator[str]:
-        if caches.over(self._quota):
-            caches.empty(_FILES)
-            caches.count(self._quota)
+    def _shrunk_caches(self, cache_folders: "_LastingFolder") -> Iterator[str]:
+        if cache_folders.over(self._quota):
+            cache_folders.empty(_FILES)
+            cache_folders.count(self._quota)
             yield f"The package caches of this workspace exceeded {self._quota} and were emptied."
 
 
@@ -364,7 +370,7 @@ class _LastingFolder:
         for part in self.parts:
             with FolderHandle.at(os.fspath(self.path / part)) as top:
                 for found in walk_tree(top):
-                    files += 1 if len(found.path) < _MOST_PATH_CHARS else quota.files + 1
+                    files += 1 if len(found.path) < _MAX_PATH_CHARS else quota.files + 1
                     size += found.facts.st_blocks * _BLOCK_BYTES
                     if files > quota.files or size > quota.bytes:
                         break
@@ -380,15 +386,15 @@ class _LastingFolder:
     def empty(self, part: str, *, but: Collection[str] = ()) -> None:
         """Delete the content of a subfolder; a running command may still be adding to it."""
         with FolderHandle.at(os.fspath(self.path / part)) as folder:
-            empty_hostile_folder(folder, most=_MOST_DELETED_FOLDERS, but=but)
+            empty_hostile_folder(folder, most=_MAX_DELETED_FOLDERS, but=but)
 
-    def _may_have_grown(self, known: _Usage, quota: ScratchQuota) -> bool:
-        since = time.time() - known.at
-        if not 0 <= since <= max(SCRATCH_COUNT_INTERVAL_SECONDS, known.cost * SCRATCH_COUNT_COST_FACTOR):
+    def _may_have_grown(self, usage: _Usage, quota: ScratchQuota) -> bool:
+        since = time.time() - usage.at
+        if not 0 <= since <= max(SCRATCH_COUNT_INTERVAL_SECONDS, usage.cost * SCRATCH_COUNT_COST_FACTOR):
             return True
         free = os.statvfs(self.path)
-        filled, made = known.free_bytes - free.f_bavail * free.f_frsize, known.free_files - free.f_ffree
-        return filled > _much(quota.bytes, known.bytes) or made > _much(quota.files, known.files)
+        filled, made = usage.free_bytes - free.f_bavail * free.f_frsize, usage.free_files - free.f_ffree
+        return filled > _much(quota.bytes, usage.bytes) or made > _much(quota.files, usage.files)
 
     def _taken(self) -> bool:
         """Take the shared lock; False if the folder does not exist or was just deleted."""
@@ -462,7 +468,7 @@ def _delete(paths: Iterable[Path]) -> None:
     for path in paths:
         with contextlib.suppress(OSError):
             with FolderHandle.at(os.fspath(path)) as folder:
-                empty_hostile_folder(folder, most=_MOST_DELETED_FOLDERS)
+                empty_hostile_folder(folder, most=_MAX_DELETED_FOLDERS)
             path.rmdir()
 
 

@@ -70,13 +70,13 @@ class ShellSessions:
         except (OSError, ValueError, TypeError):
             return ShellState()
 
-    def keep(self, session: str, ended: "ShellStateReport", cwd: str | None) -> None:
+    def keep(self, session: str, report: "ShellStateReport", cwd: str | None) -> None:
         """Merge a command's shell state into the session's, keeping changes from concurrent commands."""
         with _LOCK:
             left = self.find(session)
             before = left.facts()
-            left.exports |= ended.exports
-            left.functions, left.aliases = ended.functions, ended.aliases
+            left.exports |= report.exports
+            left.functions, left.aliases = report.functions, report.aliases
             left.cwd = left.cwd if cwd is None else cwd
             if left.facts() != before:
                 self._write(self._path(session), json.dumps(left.facts()))
@@ -108,14 +108,14 @@ class ShellStateReport:
 class ShellStateFile:
     """A temporary file for one command: bash reads its script from it and writes its shell state to it."""
 
-    def __init__(self, left: ShellState, script: str) -> None:
+    def __init__(self, shell_state: ShellState, script: str) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 — closed by `close`
         dump = f"declare -px >&{self.fd}"
         notes = (
             f'{{ printf "\\0"; pwd -P; printf "\\0"; declare -px; printf "\\0"; declare -f; printf "\\0"; '
             f'alias -p; printf "\\0"; jobs -pr; printf "\\0"; }} >&{self.fd} 2>/dev/null'
         )
-        prelude = f"{left.prelude()}\n{dump}\ntrap {shlex.quote(notes)} EXIT"
+        prelude = f"{shell_state.prelude()}\n{dump}\ntrap {shlex.quote(notes)} EXIT"
         self._file.write(f"{prelude}\0{script}\0".encode("utf-8", "surrogateescape"))
         self._start = self._file.tell()
         self._file.seek(0)

@@ -90,20 +90,20 @@ class FolderBackups:
         found = self._found(ref)
         return found and found.st_size
 
-    def is_expected_backup(self, held: BackupRef) -> bool:
+    def is_expected_backup(self, backup: BackupRef) -> bool:
         """Whether the backed-up file is the expected one, by its size and time, otherwise by its digest.
 
         If the digest matches but the time differs (the file was saved again unchanged), the time is
         restored.
         """
-        found = self._found(held.ref)
-        if found is None or stat_mark(found) == held.mark:
+        found = self._found(backup.ref)
+        if found is None or stat_mark(found) == backup.mark:
             return True
-        if not held.content or found.st_size != held.bytes:
+        if not backup.content or found.st_size != backup.bytes:
             return False
-        with contextlib.suppress(OSError), self._path(held.ref).open("rb") as file:
-            if content_mark(file.fileno()) == held.content:
-                os.utime(file.fileno(), ns=(found.st_atime_ns, stat_mark_time(held.mark)))
+        with contextlib.suppress(OSError), self._path(backup.ref).open("rb") as file:
+            if content_mark(file.fileno()) == backup.content:
+                os.utime(file.fileno(), ns=(found.st_atime_ns, stat_mark_time(backup.mark)))
                 return True
         return False
 
@@ -237,19 +237,19 @@ class FolderBackups:
             folder.close()
 
 
-def _move_between(source: FolderHandle, old: str, target: FolderHandle, new: str) -> bool:
+def _move_between(source_handle: FolderHandle, old: str, target_handle: FolderHandle, new: str) -> bool:
     """Rename between two open folders; False if they are on different file systems."""
     try:
-        _rename(source, old, target, new)
+        _rename(source_handle, old, target_handle, new)
     except PermissionError:
         # Moving a folder rewrites its `..` entry, so it has to be writable during the rename.
-        found = source.stat(old)
+        found = source_handle.stat(old)
         if not stat.S_ISDIR(found.st_mode):
             raise
         mode = stat.S_IMODE(found.st_mode)
-        source.set_mode(old, mode | 0o700)
-        _rename(source, old, target, new)
-        target.set_mode(new, mode)
+        source_handle.set_mode(old, mode | 0o700)
+        _rename(source_handle, old, target_handle, new)
+        target_handle.set_mode(new, mode)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
@@ -257,15 +257,15 @@ def _move_between(source: FolderHandle, old: str, target: FolderHandle, new: str
     return True
 
 
-def _rename(source: FolderHandle, old: str, target: FolderHandle, new: str) -> None:
-    old, new = source.name_for_os(old), target.name_for_os(new)
+def _rename(source_handle: FolderHandle, old: str, target_handle: FolderHandle, new: str) -> None:
+    old, new = source_handle.name_for_os(old), target_handle.name_for_os(new)
     try:
-        syscalls.rename_no_replace(source.fd, old, new, into=target.fd)
+        syscalls.rename_no_replace(source_handle.fd, old, new, into=target_handle.fd)
     except syscalls.SyscallUnsupported:
         with contextlib.suppress(FileNotFoundError):
-            os.stat(new, dir_fd=target.fd, follow_symlinks=False)
+            os.stat(new, dir_fd=target_handle.fd, follow_symlinks=False)
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
-        os.rename(old, new, src_dir_fd=source.fd, dst_dir_fd=target.fd)
+        os.rename(old, new, src_dir_fd=source_handle.fd, dst_dir_fd=target_handle.fd)
 
 
 def _device_with_ns_times(folder: Path) -> int:

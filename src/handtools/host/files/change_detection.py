@@ -12,9 +12,9 @@ from handtools.host.files import syscalls
 from handtools.host.files.folder_handle import FolderHandle, TreeEntry, kind_of_mode, walk_tree
 from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
-MOST_HASHED_FILE_BYTES = 256 << 10
+MAX_HASHED_FILE_BYTES = 256 << 10
 """Files up to this many bytes are compared by digest, larger ones by size and modification time."""
-MOST_RECORDED_FILE_BYTES = 64 << 10
+MAX_RECORDED_FILE_BYTES = 64 << 10
 """The contents of files up to this many bytes are recorded, so that they can be shown and merged."""
 _STAT_PREFIX = "stat:"
 _HASH_CHUNK_BYTES = 1 << 20
@@ -42,7 +42,7 @@ def is_stat_mark(mark: str) -> bool:
 
 def file_mark(fd: int, found: os.stat_result, *, like: str = "") -> str:
     """Return the mark of an open file, size and time or a digest, of the same kind as the mark `like`."""
-    if like.startswith(_STAT_PREFIX) or (not like and found.st_size > MOST_HASHED_FILE_BYTES):
+    if like.startswith(_STAT_PREFIX) or (not like and found.st_size > MAX_HASHED_FILE_BYTES):
         return stat_mark(found)
     return content_mark(fd)
 
@@ -57,7 +57,7 @@ def content_mark(fd: int) -> str:
     return seen.hexdigest()
 
 
-def observe_node(folder: FolderHandle, name: str, *, like: Node) -> Node | None:
+def observe_node(folder: FolderHandle, name: str, *, like_node: Node) -> Node | None:
     """Return the current file, symlink or folder at a name, with marks of the same kind as in `like`.
 
     None if the name does not exist.
@@ -67,30 +67,32 @@ def observe_node(folder: FolderHandle, name: str, *, like: Node) -> Node | None:
         return None
     kind, mode = kind_of_mode(found.st_mode), stat.S_IMODE(found.st_mode)
     if kind == "folder":
-        if like.kind != "folder" or like.held is None:
+        if like_node.kind != "folder" or like_node.held is None:
             return Node("folder", mode=mode)
-        marks = {leaf.path: leaf.mark for leaf in unpack_folder(like.data)}
-        return folder_node(list(list_tree_items(folder, name, marks)), mode=mode, ref=like.held.ref)
+        marks = {leaf.path: leaf.mark for leaf in unpack_folder(like_node.data)}
+        return folder_node(list(list_tree_items(folder, name, marks)), mode=mode, ref=like_node.held.ref)
     if kind == "link":
         target = folder.link_target(name)
-        return Node("link", target, None, like.held and BackupRef(like.held.ref, sha256_hex(target), 0))
-    return _held_file_node(folder, name, like) if kind == "file" else Node("folder")
+        return Node(
+            "link", target, None, like_node.held and BackupRef(like_node.held.ref, sha256_hex(target), 0)
+        )
+    return _held_file_node(folder, name, like_node) if kind == "file" else Node("folder")
 
 
-def _held_file_node(folder: FolderHandle, name: str, like: Node) -> Node:
-    ref = like.held.ref if like.held else ""
+def _held_file_node(folder: FolderHandle, name: str, like_node: Node) -> Node:
+    ref = like_node.held.ref if like_node.held else ""
     try:
         fd = folder.open_file(name)
     except PermissionError:
         found = folder.stat(name)
-        held = BackupRef(ref, stat_mark(found), found.st_size)
-        return Node("file", b"", stat.S_IMODE(found.st_mode), held)
+        backup = BackupRef(ref, stat_mark(found), found.st_size)
+        return Node("file", b"", stat.S_IMODE(found.st_mode), backup)
     try:
         found = os.fstat(fd)
-        wanted = like.held.mark if like.held and like.kind == "file" else ""
+        wanted = like_node.held.mark if like_node.held and like_node.kind == "file" else ""
         data = (
-            read_bytes_at(fd, MOST_RECORDED_FILE_BYTES, 0)
-            if found.st_size <= MOST_RECORDED_FILE_BYTES
+            read_bytes_at(fd, MAX_RECORDED_FILE_BYTES, 0)
+            if found.st_size <= MAX_RECORDED_FILE_BYTES
             else b""
         )
         mark = (
@@ -98,17 +100,17 @@ def _held_file_node(folder: FolderHandle, name: str, like: Node) -> Node:
             if data and not wanted.startswith(_STAT_PREFIX)
             else file_mark(fd, found, like=wanted)
         )
-        held = BackupRef(ref, mark, found.st_size)
-        if like.held and _may_be_alike(like.held, held):
-            held = BackupRef(ref, mark, found.st_size, content=content_mark(fd))
-        return Node("file", data, stat.S_IMODE(found.st_mode), held)
+        backup = BackupRef(ref, mark, found.st_size)
+        if like_node.held and _may_be_alike(like_node.held, backup):
+            backup = BackupRef(ref, mark, found.st_size, content=content_mark(fd))
+        return Node("file", data, stat.S_IMODE(found.st_mode), backup)
     finally:
         os.close(fd)
 
 
-def _may_be_alike(held: BackupRef, found: BackupRef) -> bool:
+def _may_be_alike(backup: BackupRef, backup_ref: BackupRef) -> bool:
     """Whether a file has a new time but the same size, so that its contents have to be compared."""
-    return bool(held.content) and held.mark != found.mark and held.bytes == found.bytes
+    return bool(backup.content) and backup.mark != backup_ref.mark and backup.bytes == backup_ref.bytes
 
 
 def list_tree_items(folder: FolderHandle, name: str, marks: Mapping[str, str]) -> Iterator[FolderItem]:
@@ -118,9 +120,9 @@ def list_tree_items(folder: FolderHandle, name: str, marks: Mapping[str, str]) -
             yield tree_item(found, like=marks.get(found.path, _STAT_PREFIX))
 
 
-def tree_item(found: TreeEntry, *, like: str = _STAT_PREFIX) -> FolderItem:
+def tree_item(entry: TreeEntry, *, like: str = _STAT_PREFIX) -> FolderItem:
     """Return the item for an entry found by a walk; a file's mark is of the same kind as `like`."""
-    path, inside, name, facts = found
+    path, inside, name, facts = entry
     kind, mode = kind_of_mode(facts.st_mode), stat.S_IMODE(facts.st_mode)
     if kind == "file":
         return FolderItem(path, "file", mode, _leaf_mark(inside, name, facts, like), facts.st_size)

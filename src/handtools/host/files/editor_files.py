@@ -55,8 +55,8 @@ class ShownText:
 class EditorFiles:
     """The HostFiles port for a local folder open in an editor: the disk plus the editor's buffers."""
 
-    def __init__(self, disk: LocalFiles, buffers: EditorBuffers) -> None:
-        self._disk = disk
+    def __init__(self, local_files: LocalFiles, buffers: EditorBuffers) -> None:
+        self._local_files = local_files
         self._buffers = buffers
         self._met: set[str] = set()
         """Files that had unsaved text when the editor was last asked."""
@@ -68,19 +68,19 @@ class EditorFiles:
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """Return a file's bytes as shown in the editor, or `size` of them from `start`."""
-        facts = self._disk.facts(path)
+        facts = self._local_files.facts(path)
         if facts is None or facts.kind != "file" or facts.bytes > MAX_BUFFER_BYTES:
-            return self._disk.read(path, start=start, size=size)
+            return self._local_files.read(path, start=start, size=size)
         if start < 0 or (size is not None and size < 0):
             raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
-        data = self._disk.read(path)
+        data = self._local_files.read(path)
         shown = self._shown(path, data)
         data = data if shown is None else shown.data
         return data[start : None if size is None else start + size]
 
-    def node(self, path: str, *, like: Node | None = None) -> Node | None:
+    def node(self, path: str, *, like_node: Node | None = None) -> Node | None:
         """Return the node at a path; a text file has the bytes shown in the editor."""
-        node = self._disk.node(path, like=like)
+        node = self._local_files.node(path, like_node=like_node)
         if node is None or node.kind != "file" or node.held:
             return node
         shown = self._shown(path, node.data)
@@ -93,10 +93,10 @@ class EditorFiles:
     def is_unsaved(self, path: str) -> bool:
         """Whether the editor has unsaved text for a file; false for files it can't show."""
         try:
-            facts = self._disk.facts(path)
+            facts = self._local_files.facts(path)
             if facts is None or facts.kind != "file" or facts.bytes > MAX_BUFFER_BYTES:
                 return False
-            data = self._disk.read(path)
+            data = self._local_files.read(path)
         except ToolError:
             return False
         shown = self._shown(path, data)
@@ -107,63 +107,63 @@ class EditorFiles:
         return [
             PlannedWrite(change, step.temporary) if self._is_for_editor(change) else step
             for change in changes
-            for step in self._disk.plan([change])
+            for step in self._local_files.plan([change])
         ]
 
-    def perform(self, steps: Sequence[PlannedWrite]) -> None:
+    def perform(self, writes: Sequence[PlannedWrite]) -> None:
         """Perform all steps or none: first those on disk, then the editor's, which can be reverted."""
-        shown = {step.change.path: seen for step in steps if (seen := self._checked(step))}
-        on_disk = [step for step in steps if step.change.path not in shown]
-        self._disk.perform(on_disk)
-        written: list[Change] = []
+        shown = {step.change.path: seen for step in writes if (seen := self._checked(step))}
+        on_disk = [step for step in writes if step.change.path not in shown]
+        self._local_files.perform(on_disk)
+        changes: list[Change] = []
         try:
-            for step in steps:
+            for step in writes:
                 change = step.change
                 if change.path in shown and change.after is not None:
                     self._write(change.path, shown[change.path].in_editors_form(change.after.data))
-                    written.append(change)
+                    changes.append(change)
         except BaseException as failure:
-            self._take_back(written, shown, on_disk, failure)
+            self._take_back(changes, shown, on_disk, failure)
             raise
 
     def _write(self, path: str, text: str) -> None:
         above = path.rpartition("/")[0]
-        folder = self._disk.facts(above or ".")
+        folder = self._local_files.facts(above or ".")
         if folder is None or folder.kind != "folder":
             raise NotFound(f"There is no folder `{above}`; nothing was written.", hint="Create it first.")
         self._buffers.write(path, text)
 
     def _take_back(
         self,
-        written: Sequence[Change],
+        changes: Sequence[Change],
         shown: dict[str, ShownText],
-        on_disk: Sequence[PlannedWrite],
+        disk_writes: Sequence[PlannedWrite],
         failure: BaseException,
     ) -> None:
         try:
-            for change in reversed(written):
+            for change in reversed(changes):
                 if change.before is not None:
                     self._buffers.write(change.path, shown[change.path].text)
-                elif (made := self._disk.node(change.path)) is not None:
-                    self._disk.perform(self._disk.plan([Change(change.path, made, None)]))
-            back = [PlannedWrite(step.change.inverse, temporary_name()) for step in reversed(on_disk)]
-            self._disk.perform(back)
+                elif (made := self._local_files.node(change.path)) is not None:
+                    self._local_files.perform(self._local_files.plan([Change(change.path, made, None)]))
+            back = [PlannedWrite(step.change.inverse, temporary_name()) for step in reversed(disk_writes)]
+            self._local_files.perform(back)
         except ToolError as second:
-            paths = ", ".join(f"`{change.path}`" for change in written)
+            paths = ", ".join(f"`{change.path}`" for change in changes)
             message = f"The editor wrote {paths}, then failed: {failure} The rollback failed too: {second}"
             raise StorageFault(message, hint="Read the files to see their state.") from failure
 
-    def _checked(self, step: PlannedWrite) -> ShownText | None:
+    def _checked(self, write: PlannedWrite) -> ShownText | None:
         """Return the editor's text at a path that the editor will write; None for a step on disk.
 
         Raises `Stale` if the user has typed since the change was planned.
         """
-        change, before = step.change, step.change.before
-        if not is_temporary_name(step.temporary):
+        change, before = write.change, write.change.before
+        if not is_temporary_name(write.temporary):
             raise UsageError("The temporary name of a step must come from `plan`.")
         if before is not None and (before.held or not _is_utf8_file(before)):
             return None
-        node = self._disk.node(change.path)
+        node = self._local_files.node(change.path)
         if before is None:
             return self._free(change.path) if node is None and self._is_for_editor(change) else None
         shown = None if node is None or node.kind != "file" else self._shown(change.path, node.data)
@@ -192,7 +192,7 @@ class EditorFiles:
             return False
         if after.mode is None:
             return True
-        facts = self._disk.facts(change.path)
+        facts = self._local_files.facts(change.path)
         return facts is not None and facts.mode == after.mode  # editors can't set the mode
 
     def _shown(self, path: str, data: bytes) -> ShownText | None:
@@ -205,38 +205,38 @@ class EditorFiles:
         return shown
 
     def facts(self, path: str) -> FileFacts | None:
-        return self._disk.facts(path)
+        return self._local_files.facts(path)
 
     def names(self, path: str) -> list[FileFacts]:
-        return self._disk.names(path)
+        return self._local_files.names(path)
 
     @property
     def vault(self) -> FolderBackups | None:
-        return self._disk.vault
+        return self._local_files.vault
 
     def renamed_path(self, path: str) -> str | None:
-        return self._disk.renamed_path(path)
+        return self._local_files.renamed_path(path)
 
     def is_tracked_by_git(self, path: str) -> bool:
         """Whether git tracks the content on disk; the editor is not asked for maybe private files."""
-        return self._disk.is_tracked_by_git(path)
+        return self._local_files.is_tracked_by_git(path)
 
     def git_named_paths(
         self, paths: Collection[str], is_plain: SettingPredicate
     ) -> tuple[GitNamedPath, ...]:
-        return self._disk.git_named_paths(paths, is_plain)
+        return self._local_files.git_named_paths(paths, is_plain)
 
     def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
-        return self._disk.verifies_git_pack(stem, refs)
+        return self._local_files.verifies_git_pack(stem, refs)
 
     def writable(self, path: str) -> bool:
-        return self._disk.writable(path)
+        return self._local_files.writable(path)
 
     def locate(self, path: str) -> str:
-        return self._disk.locate(path)
+        return self._local_files.locate(path)
 
-    def sweep(self, step: PlannedWrite) -> str | None:
-        return self._disk.sweep(step)
+    def sweep(self, write: PlannedWrite) -> str | None:
+        return self._local_files.sweep(write)
 
 
 def _without_marks(text: str) -> str:

@@ -35,7 +35,7 @@ except ImportError:  # not Windows; without flock either, locks work only within
 _HAS_FLOCK: bool = fcntl is not None
 HAS_FILE_LOCKS: bool = _HAS_FLOCK or _msvcrt is not None
 LOCK_SLOTS = 4096
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.020
+_SHORTEST_PAUSE, _MAX_PAUSE = 0.001, 0.020
 _LOCKED_ERRNOS = {errno.EAGAIN, errno.EACCES, getattr(errno, "EDEADLOCK", errno.EAGAIN)}
 _held_in_process: set[str] = set()
 """Paths locked in this process, on systems without file locks."""
@@ -78,7 +78,7 @@ class FileLocks:
                     hint="Nothing was changed; try again.",
                 )
             # Poll more often the longer we have waited, so that newcomers can't starve us.
-            longest = max(_SHORTEST_PAUSE, _LONGEST_PAUSE - (now - began) / 20)
+            longest = max(_SHORTEST_PAUSE, _MAX_PAUSE - (now - began) / 20)
             pause = random.uniform(_SHORTEST_PAUSE, longest)  # noqa: S311 — jitter, not for security
             await anyio.sleep(min(pause, deadline - now))
         return lock

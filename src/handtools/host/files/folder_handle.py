@@ -318,12 +318,12 @@ def not_a_file_error(found: os.stat_result, name: str) -> WrongKind:
     return WrongKind(f"`{name}` is {what}, not a file.", hint=hint)
 
 
-MOST_SYSCALL_PATH_BYTES = 4000
+MAX_SYSCALL_PATH_BYTES = 4000
 """The most bytes of a path passed to the kernel at once; its limit is 4,096."""
-MOST_FOLDERS_KEPT_OPEN = 64
+MAX_FOLDERS_KEPT_OPEN = 64
 """The most folders a tree walk keeps open."""
 _ODD_PARTS = frozenset({"", ".", ".."})
-_MOST_RACES = 32
+_MAX_RACES = 32
 _NO_LINK_RESOLUTION = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS
 _WALK_BY_HAND_ERRNOS = {errno.EXDEV, errno.EAGAIN, errno.EPERM, errno.ENOSYS, errno.ENAMETOOLONG}
 """openat2 errors after which a path is opened part by part: not available, blocked, or path too long."""
@@ -343,11 +343,11 @@ class TreeEntry(NamedTuple):
 class SubfolderCache:
     """Opens folders below a top folder by their relative paths and caches the most recent ones.
 
-    A returned handle belongs to the cache, which closes it after opening `MOST_FOLDERS_KEPT_OPEN` others.
+    A returned handle belongs to the cache, which closes it after opening `MAX_FOLDERS_KEPT_OPEN` others.
     """
 
-    def __init__(self, top: FolderHandle, *, flags: int = OPEN_FOLDER_TO_LIST_FLAGS) -> None:
-        self._top = top
+    def __init__(self, top_handle: FolderHandle, *, flags: int = OPEN_FOLDER_TO_LIST_FLAGS) -> None:
+        self._top_handle = top_handle
         self._flags = flags
         self._open: dict[str, FolderHandle] = {}
 
@@ -365,11 +365,13 @@ class SubfolderCache:
         if known is not None:
             return known
         steps = [path]
-        while steps[-1] and len(steps) < MOST_FOLDERS_KEPT_OPEN // 2 and steps[-1] not in self._open:
+        while steps[-1] and len(steps) < MAX_FOLDERS_KEPT_OPEN // 2 and steps[-1] not in self._open:
             steps.append(steps[-1].rpartition("/")[0])
         folder = self._open.get(steps[-1])
         if folder is None:
-            folder = self._keep(steps[-1], open_inner_folder(self._top, steps[-1], flags=self._flags))
+            folder = self._keep(
+                steps[-1], open_inner_folder(self._top_handle, steps[-1], flags=self._flags)
+            )
         for step in reversed(steps[:-1]):
             name = step.rpartition("/")[2]
             folder = self._keep(step, open_child(folder, name, self._flags))
@@ -377,18 +379,18 @@ class SubfolderCache:
 
     def _keep(self, path: str, folder: FolderHandle) -> FolderHandle:
         self._open[path] = folder
-        if len(self._open) > MOST_FOLDERS_KEPT_OPEN:
+        if len(self._open) > MAX_FOLDERS_KEPT_OPEN:
             self._open.pop(next(iter(self._open))).close()
         return folder
 
 
-def walk_tree(top: FolderHandle, *, skipped: list[str] | None = None) -> Iterator[TreeEntry]:
+def walk_tree(top_handle: FolderHandle, *, skipped: list[str] | None = None) -> Iterator[TreeEntry]:
     """Walk everything below a folder, each folder before its contents, without following symlinks.
 
     Folders that can't be opened are added to `skipped`.
     """
     waiting = [""]
-    with SubfolderCache(top) as subtree:
+    with SubfolderCache(top_handle) as subtree:
         while waiting:
             above = waiting.pop()
             try:
@@ -414,47 +416,49 @@ def join_path(above: str, name: str) -> str:
 
 
 def open_inner_folder(
-    top: FolderHandle, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS
+    top_handle: FolderHandle, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS
 ) -> FolderHandle:
     """Open a folder at a path below an open one; the empty path reopens the same folder."""
-    if top.fd is None:
-        return open_folder_below(FolderHandle.at(top.path), path, flags=flags)
+    if top_handle.fd is None:
+        return open_folder_below(FolderHandle.at(top_handle.path), path, flags=flags)
     if not path:
-        return FolderHandle(os.open(".", flags, dir_fd=top.fd), top.path)
-    return open_folder_below(FolderHandle(os.dup(top.fd), top.path), path, flags=flags)
+        return FolderHandle(os.open(".", flags, dir_fd=top_handle.fd), top_handle.path)
+    return open_folder_below(FolderHandle(os.dup(top_handle.fd), top_handle.path), path, flags=flags)
 
 
 def open_folder_below(
-    start: FolderHandle, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS, kernel: bool = True
+    start_handle: FolderHandle, path: str, *, flags: int = OPEN_FOLDER_TO_ENTER_FLAGS, kernel: bool = True
 ) -> FolderHandle:
     """Open a folder below another, at any depth, without following symlinks (they raise ELOOP).
 
     Raises `OSError` for an absolute path or one with an empty part, `.` or `..`. Closes the start folder.
     """
     if path and not _ODD_PARTS.isdisjoint(path.split("/")):
-        start.close()
+        start_handle.close()
         raise OSError(errno.EINVAL, "Not a plain path below this folder", path)
     while path:
-        with start:
+        with start_handle:
             names, rest = _leading_names(path)
             fd = None
             if names and kernel and syscalls.has_openat2():
-                fd = open_beneath(start, names, OPEN_FOLDER_TO_ENTER_FLAGS if rest else flags)
+                fd = open_beneath(start_handle, names, OPEN_FOLDER_TO_ENTER_FLAGS if rest else flags)
             if fd is None:
                 names, _, rest = path.partition("/")
-                inner = open_child(start, names, OPEN_FOLDER_TO_ENTER_FLAGS if rest else flags)
+                inner_handle = open_child(
+                    start_handle, names, OPEN_FOLDER_TO_ENTER_FLAGS if rest else flags
+                )
             else:
-                inner = FolderHandle(fd, os.path.join(start.path, names))
-        start, path = inner, rest
-    return start
+                inner_handle = FolderHandle(fd, os.path.join(start_handle.path, names))
+        start_handle, path = inner_handle, rest
+    return start_handle
 
 
 def _leading_names(path: str) -> tuple[str, str]:
     """Split a path into as many leading names as the kernel accepts in one call, and the rest."""
     encoded = os.fsencode(path)
-    if len(encoded) <= MOST_SYSCALL_PATH_BYTES:
+    if len(encoded) <= MAX_SYSCALL_PATH_BYTES:
         return path, ""
-    cut = max(encoded.rfind(b"/", 0, MOST_SYSCALL_PATH_BYTES + 1), 0)
+    cut = max(encoded.rfind(b"/", 0, MAX_SYSCALL_PATH_BYTES + 1), 0)
     return os.fsdecode(encoded[:cut]), os.fsdecode(encoded[cut + 1 :])
 
 
@@ -468,13 +472,13 @@ def open_child(folder: FolderHandle, name: str, flags: int) -> FolderHandle:
         raise
 
 
-def open_beneath(root: FolderHandle, path: str, flags: int) -> int | None:
+def open_beneath(root_handle: FolderHandle, path: str, flags: int) -> int | None:
     """Open a path below a folder with openat2, which refuses symlinks (ELOOP); None if unavailable."""
-    if root.fd is None:
+    if root_handle.fd is None:
         return None
-    for _ in range(_MOST_RACES):
+    for _ in range(_MAX_RACES):
         try:
-            return syscalls.openat2(root.fd, path, flags, _NO_LINK_RESOLUTION)
+            return syscalls.openat2(root_handle.fd, path, flags, _NO_LINK_RESOLUTION)
         except OSError as error:
             if error.errno == errno.EAGAIN:  # a concurrent rename in the path
                 continue

@@ -55,7 +55,7 @@ def git_named_paths(
 
     `folders` are the workspace's folders by name; `paths` are absolute, below these folders.
     """
-    found: dict[GitNamedPath, None] = {}
+    named_paths: dict[GitNamedPath, None] = {}
     for repository in _repositories(folders.values(), paths):
         for key, word, base in _names(repository, is_plain):
             place = os.path.normpath(os.path.join(base, word.word))
@@ -63,8 +63,8 @@ def git_named_paths(
                 inside = path_in_folders(path, folders.items())
                 is_strictly_inside = inside is not None and inside != "." and inside not in folders
                 if is_strictly_inside and (word.is_whole_folder or not os.path.isdir(path)):
-                    found[GitNamedPath(str(inside), key, word.is_whole_folder)] = None
-    return tuple(found)
+                    named_paths[GitNamedPath(str(inside), key, word.is_whole_folder)] = None
+    return tuple(named_paths)
 
 
 def _repositories(tops: Iterable[str], paths: Iterable[str]) -> list[_GitFolders]:
@@ -73,20 +73,20 @@ def _repositories(tops: Iterable[str], paths: Iterable[str]) -> list[_GitFolders
     If there are none, returns a placeholder for each workspace folder, so that the user's settings are
     read.
     """
-    found: dict[str, _GitFolders | None] = {}
+    git_folders: dict[str, _GitFolders | None] = {}
     for top in tops:
         above = top
-        while above not in found:
-            found[above] = _git_folders(above)
-            if found[above] is not None:
+        while above not in git_folders:
+            git_folders[above] = _git_folders(above)
+            if git_folders[above] is not None:
                 break
             above = os.path.dirname(above)
     for path in paths:
         above = os.path.dirname(path)
-        while above not in found:
-            found[above] = _git_folders(above)
+        while above not in git_folders:
+            git_folders[above] = _git_folders(above)
             above = os.path.dirname(above)
-    repositories = [each for each in found.values() if each is not None]
+    repositories = [each for each in git_folders.values() if each is not None]
     return repositories or [_GitFolders(top, "", "") for top in tops]
 
 
@@ -111,14 +111,14 @@ def _git_folders(top: str) -> _GitFolders | None:
 class _NameSearch:
     """Collects the names in one repository's settings, and the state of every file it reads."""
 
-    repository: _GitFolders
+    git_folders: _GitFolders
     is_plain: SettingPredicate
     states: dict[str, FileState] = field(default_factory=dict)
     files_read: set[str] = field(default_factory=set)
 
     def names(self) -> Iterator[_Name]:
         """Yield the words that may be paths."""
-        top, own, shared = self.repository
+        top, own, shared = self.git_folders
         folders = dict.fromkeys(filter(None, (own, shared)))
         for folder in folders:
             for name in _LINKED_NAMES:
@@ -155,7 +155,7 @@ class _NameSearch:
                     yield from self._in_file(os.path.normpath(os.path.join(base, _with_home(value))))
                 elif not self.is_plain(key, value):
                     for word, is_whole_folder in setting_path_words(key, value):
-                        yield _Name(key, PathWord(_with_home(word), is_whole_folder), self.repository.top)
+                        yield _Name(key, PathWord(_with_home(word), is_whole_folder), self.git_folders.top)
 
     def _links_in(self, folder: str) -> list[str]:
         self._look(folder)
@@ -170,19 +170,19 @@ class _NameSearch:
         self.states.setdefault(path, _state(path))
 
 
-_known: dict[tuple[object, ...], tuple[dict[str, FileState], tuple[_Name, ...]]] = {}
+_known_names: dict[tuple[object, ...], tuple[dict[str, FileState], tuple[_Name, ...]]] = {}
 
 
-def _names(repository: _GitFolders, is_plain: SettingPredicate) -> tuple[_Name, ...]:
+def _names(git_folders: _GitFolders, is_plain: SettingPredicate) -> tuple[_Name, ...]:
     """Return the names in a repository's settings, cached until one of the files changes."""
-    key = (repository, is_plain, *map(os.environ.get, _PLACE_VARIABLES))
-    states, names = _known.get(key, ({}, ()))
+    key = (git_folders, is_plain, *map(os.environ.get, _PLACE_VARIABLES))
+    states, names = _known_names.get(key, ({}, ()))
     if not states or any(_state(path) != state for path, state in states.items()):
-        search = _NameSearch(repository, is_plain)
+        search = _NameSearch(git_folders, is_plain)
         names = tuple(search.names())
-        if len(_known) >= _MAX_KNOWN_REPOSITORIES:
-            _known.clear()
-        _known[key] = search.states, names
+        if len(_known_names) >= _MAX_KNOWN_REPOSITORIES:
+            _known_names.clear()
+        _known_names[key] = search.states, names
     return names
 
 

@@ -84,8 +84,8 @@ RENAME_COMMITS = 300
 """How many commits are searched for renames."""
 GIT_LOG_SECONDS = 2.0
 _GIT_MEMORY_BYTES = 1 << 30
-_MOST_HOPS = 20
-_MOST_REFS_BYTES = 64 << 20
+_MAX_HOPS = 20
+_MAX_REFS_BYTES = 64 << 20
 _LOG_LIMITS = programs.ProgramLimits(seconds=GIT_LOG_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
 MAX_COMMIT_BYTES = 64 << 30
 """The largest total size of a commit's files that is checked out."""
@@ -131,7 +131,7 @@ def path_after_git_renames(root: str | Path, path: str, *, workspace: str | Path
     """
     renames = _renames(os.path.realpath(root), workspace or root)
     now = path
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         if now not in renames:
             break
         now = renames[now]
@@ -369,12 +369,12 @@ def _repository_at(place: str) -> _Repository | None:
     return _read_repository(here, here, here) if is_bare else _find_repository(place)
 
 
-def _commit_id(own: Path, source: _Repository, name: str) -> str:
+def _commit_id(own: Path, source_repository: _Repository, name: str) -> str:
     parts = _COMMIT_NAME.fullmatch(name)
-    start = source.commit_named(parts["name"]) if parts is not None else ""
+    start = source_repository.commit_named(parts["name"]) if parts is not None else ""
     if parts is None or not start:
         raise UsageError(
-            f"There is no commit {name[:200]!r} in {source.top}. Use a commit id, a branch or a tag."
+            f"There is no commit {name[:200]!r} in {source_repository.top}. Use a commit id, a branch or a tag."
         )
     wanted = f"{start}{parts['steps']}^{{commit}}"
     return _git_output(own, ["rev-parse", "--verify", wanted]).decode("ascii").strip()
@@ -456,7 +456,7 @@ def _read_repository(top: Path, own: Path, shared: Path) -> _Repository | None:
         return None
     cut = [
         commit
-        for commit in read_small_text(shared / "shallow", _MOST_REFS_BYTES).split()
+        for commit in read_small_text(shared / "shallow", _MAX_REFS_BYTES).split()
         if _COMMIT.fullmatch(commit)
     ]
     shallow = "".join(f"{commit}\n" for commit in cut)
@@ -474,7 +474,7 @@ def _is_folder(path: Path | str) -> bool:
 def _head_commit(own: Path, shared: Path) -> str:
     """Return the commit id of HEAD, through a branch or packed refs; empty if it can't be found."""
     value = read_small_text(own / "HEAD").strip()
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         if not value.startswith("ref:"):
             break
         name = value.removeprefix("ref:").strip()
@@ -495,14 +495,14 @@ def _ref_value(shared: Path, name: str) -> str:
 
 
 def _packed_ref(shared: Path, name: str) -> str:
-    for line in read_small_text(shared / "packed-refs", _MOST_REFS_BYTES).splitlines():
+    for line in read_small_text(shared / "packed-refs", _MAX_REFS_BYTES).splitlines():
         commit, _, ref = line.partition(" ")
         if ref == name:
             return commit
     return ""
 
 
-_MOST_INDEX_BYTES = 64 << 20
+_MAX_INDEX_BYTES = 64 << 20
 
 
 def git_index_above(root: str, path: str) -> bytes:
@@ -547,7 +547,7 @@ def _index_bytes(path: str) -> bytes:
         found = os.lstat(path)
     except (OSError, ValueError):
         return b""
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_INDEX_BYTES:
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_INDEX_BYTES:
         return b""
     return _read_index(
         path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

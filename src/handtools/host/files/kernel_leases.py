@@ -117,7 +117,7 @@ class LeasedFile:
         """Whether the folder tree at a name has exactly the expected entries, each unchanged."""
         if self.node.kind != "folder" or self.node.held is None:
             return True
-        return self.node.same(observe_node(folder, name, like=self.node))
+        return self.node.same(observe_node(folder, name, like_node=self.node))
 
     def _holds_unread(self) -> bool:
         held = self.node.held

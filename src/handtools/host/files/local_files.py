@@ -26,7 +26,7 @@ from handtools.host.files.temporary_file import is_temporary_name, temporary_nam
 from handtools.host.files.transaction_steps import OpenFolders, StepTarget
 from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
-LEAST_BYTES_MOVED_TO_BACKUPS = 1 << 20
+MIN_BYTES_MOVED_TO_BACKUPS = 1 << 20
 """Files smaller than this many bytes are copied for undo instead of moved to the backups."""
 LARGE_FILES_FOLDER = "large"
 """The backup item for large files; the journal records each file before it is moved there."""
@@ -41,13 +41,13 @@ def has_large_file(change: Change, large_bytes: int) -> bool:
 
 
 def with_large_files_held(
-    change: Change, folder: FolderHandle, name: str, vault: FolderBackups, large_bytes: int
+    change: Change, folder: FolderHandle, name: str, backups: FolderBackups, large_bytes: int
 ) -> Change:
     """Return the change with its large files marked to be moved to the backups instead of copied.
 
     This requires backups on the same file system and a file without other hard links.
     """
-    if not vault.suits(folder.own_stat().st_dev):
+    if not backups.suits(folder.own_stat().st_dev):
         return change
     before, after, found = change.before, change.after, folder.find(name)
     if before is not None and found is not None and _can_move_aside(before, found, large_bytes):
@@ -71,7 +71,7 @@ def _as_held(node: Node, mark: str, *, fresh: bool = False) -> Node:
 WHOLE_LIMIT_BYTES = 1 << 30
 """The largest file, in bytes, that is read in one piece."""
 _PSEUDO_FILE_BYTES = 1 << 16
-MOST_GIT_CHECKED_BYTES = 4 << 20
+MAX_GIT_CHECKED_BYTES = 4 << 20
 """A larger file with a private name is treated as private, even if git tracks it."""
 _MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR}
 
@@ -87,12 +87,12 @@ class LocalFiles:
         self,
         root: str | Path,
         *,
-        vault: FolderBackups | None = None,
+        backups: FolderBackups | None = None,
         kernel: bool = True,
-        large_bytes: int = LEAST_BYTES_MOVED_TO_BACKUPS,
+        large_bytes: int = MIN_BYTES_MOVED_TO_BACKUPS,
     ) -> None:
         self._root = WorkspaceRoot(Path(root), kernel=kernel)
-        self._vault = vault
+        self._backups = backups
         self._large_bytes = large_bytes
         self._near: bool | None = None
 
@@ -104,7 +104,7 @@ class LocalFiles:
     @property
     def vault(self) -> FolderBackups | None:
         """The backups for files moved out of the workspace; None if there are none."""
-        return self._vault
+        return self._backups
 
     @property
     def is_fast_to_read(self) -> bool:
@@ -151,14 +151,14 @@ class LocalFiles:
             raise os_error_as_tool_error(error, path) from error
         return [_facts_from(prefix + name, it) for name, it in found if it and not is_temporary_name(name)]
 
-    def node(self, path: str, *, like: Node | None = None) -> Node | None:
+    def node(self, path: str, *, like_node: Node | None = None) -> Node | None:
         """Snapshot a path for undo: kind, mode, and bytes or a backup reference. Never follows symlinks."""
         inside = self._root.relative_located_path(path)
         try:
             folder, name = self._root.open_parent_folder(inside)
             with folder:
-                if like is not None and like.held:
-                    return observe_node(folder, name, like=like)
+                if like_node is not None and like_node.held:
+                    return observe_node(folder, name, like_node=like_node)
                 return _node_at(folder, name, path)
         except OSError as error:
             if error.errno in _MISSING_ERRNOS:
@@ -176,10 +176,10 @@ class LocalFiles:
         _, top, below = self._root.split(self._root.relative_located_path(path))
         index = git_repository.git_index_above(top, below)
         try:
-            data = self.read(path, size=MOST_GIT_CHECKED_BYTES + 1) if index else b""
+            data = self.read(path, size=MAX_GIT_CHECKED_BYTES + 1) if index else b""
         except (NotFound, WrongKind):
             return False
-        return len(data) <= MOST_GIT_CHECKED_BYTES and git_repository.git_index_lists(index, data)
+        return len(data) <= MAX_GIT_CHECKED_BYTES and git_repository.git_index_lists(index, data)
 
     def git_named_paths(
         self, paths: Collection[str], is_plain: SettingPredicate
@@ -196,8 +196,8 @@ class LocalFiles:
         files: dict[str, str] = {}
         for suffix in ("pack", "idx", "rev"):
             place = os.path.join(top, f"{below}.{suffix}")
-            if self._vault is not None and suffix in refs:
-                files[suffix] = self._vault.file_path(refs[suffix])
+            if self._backups is not None and suffix in refs:
+                files[suffix] = self._backups.file_path(refs[suffix])
             elif suffix != "rev" or os.path.lexists(place):
                 files[suffix] = place
         id_chars = len(stem.rpartition("-")[2])
@@ -234,51 +234,51 @@ class LocalFiles:
             self._root.check_changeable(step.change.path)
         return steps
 
-    def perform(self, steps: Sequence[PlannedWrite]) -> None:
+    def perform(self, writes: Sequence[PlannedWrite]) -> None:
         """Carry out all planned writes or none.
 
         Rolls back and raises `Stale` if a file does not match its `before`.
         """
-        if steps:
+        if writes:
             # Paths are located already; a symlink that has appeared since must not be followed.
             transaction.commit_steps(
-                [self._exact(step) for step in steps], self._root.open_folder_no_follow, self._vault
+                [self._exact(step) for step in writes], self._root.open_folder_no_follow, self._backups
             )
 
-    def sweep(self, step: PlannedWrite) -> str | None:
+    def sweep(self, write: PlannedWrite) -> str | None:
         """Clean up a planned write's temporary file after a crash.
 
         Returns a sentence if another program's bytes were kept, with their path.
         """
-        change = self._exact(step).change
-        handles = OpenFolders(self._root.open_folder_no_follow)
+        change = self._exact(write).change
+        open_folders = OpenFolders(self._root.open_folder_no_follow)
         try:
-            place = StepTarget(handles, change.path, step.temporary, self._vault)
-            return transaction.clean_up_after_crash(place, change.before, change.after)
+            target = StepTarget(open_folders, change.path, write.temporary, self._backups)
+            return transaction.clean_up_after_crash(target, change.before, change.after)
         except OSError as error:
             if error.errno not in _MISSING_ERRNOS:
                 raise os_error_as_tool_error(error, change.path) from error
             return None
         finally:
-            handles.close()
+            open_folders.close()
 
     def _with_large_files_held(self, change: Change) -> Change:
-        if self._vault is None or not has_large_file(change, self._large_bytes):
+        if self._backups is None or not has_large_file(change, self._large_bytes):
             return change
         parent, _, name = self._root.relative_located_path(change.path).rpartition("/")
         try:
             with self._root.open_folder_no_follow(parent) as folder:
-                return with_large_files_held(change, folder, name, self._vault, self._large_bytes)
+                return with_large_files_held(change, folder, name, self._backups, self._large_bytes)
         except (OSError, SymlinkInPath):
             return change  # `perform` will fail with the proper error
 
-    def _exact(self, step: PlannedWrite) -> PlannedWrite:
-        path = self._root.relative_located_path(step.change.path)
-        if path == step.change.path and is_temporary_name(step.temporary):
-            return step
-        if not path or not is_temporary_name(step.temporary):
+    def _exact(self, write: PlannedWrite) -> PlannedWrite:
+        path = self._root.relative_located_path(write.change.path)
+        if path == write.change.path and is_temporary_name(write.temporary):
+            return write
+        if not path or not is_temporary_name(write.temporary):
             raise UsageError("A step needs a path below the workspace and a temporary name from `plan`.")
-        return PlannedWrite(Change(path, step.change.before, step.change.after), step.temporary)
+        return PlannedWrite(Change(path, write.change.before, write.change.after), write.temporary)
 
 
 def _facts_from(path: str, found: os.stat_result) -> FileFacts:

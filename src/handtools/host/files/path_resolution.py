@@ -33,8 +33,8 @@ from handtools.host.workspace_folders import workspace_folders
 from handtools.text.paths import BadPath, workspace_relative
 from handtools.text.windows_paths import windows_workspace_relative
 
-MOST_SYMLINKS = 40
-MOST_RACES = 32
+MAX_SYMLINKS = 40
+MAX_RACES = 32
 _ODD_PARTS = {"", ".", ".."}
 _relative = windows_workspace_relative if os.name == "nt" else workspace_relative
 
@@ -65,9 +65,9 @@ class WorkspaceRoot:
                 return name if inside == "." else join_path(name, inside)
         raise self._outside(path, problems[0])
 
-    def _outside(self, path: str, problem: BadPath) -> OutsideWorkspace:
+    def _outside(self, path: str, error: BadPath) -> OutsideWorkspace:
         where = f"Its folders are {self._shown()}." if self._several else f"The root is `{self.given}`."
-        return OutsideWorkspace(f"`{path[:200]}` {problem.reason}.", hint=f"{problem.hint} {where}")
+        return OutsideWorkspace(f"`{path[:200]}` {error.reason}.", hint=f"{error.hint} {where}")
 
     def _shown(self) -> str:
         return ", ".join(f"`{name}`" for name in self.folders)
@@ -168,7 +168,7 @@ class WorkspaceRoot:
 
     def locate(self, path: str) -> str:
         """Resolve symlinks and return the real path in the workspace, which need not exist."""
-        for hops in range(MOST_SYMLINKS):
+        for hops in range(MAX_SYMLINKS):
             name, top, below = self.split(path)
             with FolderHandle.at(top) as root:
                 # A symlink target may contain `.` or `..`, which must not appear in the result.
@@ -188,15 +188,15 @@ class WorkspaceRoot:
                 return join_path(name, link.target.removeprefix(folder).strip("/")).rstrip("/")
         raise link
 
-    def _is_plain(self, root: FolderHandle, path: str) -> bool:
+    def _is_plain(self, root_handle: FolderHandle, path: str) -> bool:
         """Whether a path contains no symlink, not even as its last part, and so needs no resolving."""
         if not path or not (self._kernel and syscalls.has_openat2()):
             return not path
         above, _, name = path.rpartition("/")
         if not above:
-            return not is_link(root, name)
+            return not is_link(root_handle, name)
         try:
-            fd = open_beneath(root, above, OPEN_FOLDER_TO_ENTER_FLAGS)
+            fd = open_beneath(root_handle, above, OPEN_FOLDER_TO_ENTER_FLAGS)
         except OSError as error:
             if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
                 return False
@@ -218,9 +218,9 @@ class LinkToOutside(OSError):
 class _LinkResolver:
     """Resolves symlinks part by part with directory fds, and refuses those that leave the workspace."""
 
-    def __init__(self, root: FolderHandle, prefixes: tuple[str, ...]) -> None:
+    def __init__(self, root_handle: FolderHandle, prefixes: tuple[str, ...]) -> None:
         self._prefixes = prefixes
-        self._trail = [root]
+        self._trail = [root_handle]
         self._names: list[str] = []
         self._todo: deque[str] = deque()
         self._links = self._races = 0
@@ -278,13 +278,13 @@ class _LinkResolver:
             yield
         except OSError as error:
             self._races += 1
-            if error.errno not in swapped or self._races > MOST_RACES:
+            if error.errno not in swapped or self._races > MAX_RACES:
                 raise
             self._todo.appendleft(part)
 
     def _follow(self, part: str) -> None:
         self._links += 1
-        if self._links > MOST_SYMLINKS:
+        if self._links > MAX_SYMLINKS:
             raise OSError(errno.ELOOP, "too many symlinks")
         target = os.fsdecode(self._trail[-1].link_target(part))
         if os.path.isabs(target):

@@ -15,9 +15,9 @@ from handtools.host.files.whole_reads_and_writes import write_all
 TEMPORARY_PREFIX = ".handtools-"
 _TOKEN_BYTES = 12
 _TEMPORARY = re.compile(rf"{re.escape(TEMPORARY_PREFIX)}[0-9a-f]{{{2 * _TOKEN_BYTES}}}")
-_MOST_NAME_BYTES = 255
+_MAX_NAME_BYTES = 255
 _SECOND_NS = 1_000_000_000
-_MOST_SECONDS_AHEAD = 2
+_MAX_SECONDS_AHEAD = 2
 _PRIVILEGE = stat.S_ISUID | stat.S_ISGID
 _UNCOPIED_ATTRIBUTES = {"security.capability"}  # a privilege granted to the old bytes, not to the new ones
 
@@ -50,20 +50,20 @@ def is_temporary_name(name: str) -> bool:
 def conflict_copy_name(name: str) -> str:
     """Return a visible name next to the target for keeping another program's bytes after a conflict."""
     ending = f".handtools-recovered-{secrets.token_hex(3)}"
-    while len(os.fsencode(name)) > _MOST_NAME_BYTES - len(ending):
+    while len(os.fsencode(name)) > _MAX_NAME_BYTES - len(ending):
         name = name[:-1]
     return name + ending
 
 
 def write_node_under_temporary_name(
-    folder: FolderHandle, name: str, node: Node, like: LeasedFile | None = None
+    folder: FolderHandle, name: str, node: Node, leased: LeasedFile | None = None
 ) -> os.stat_result:
     """Create a file, symlink or folder with the content of `node`, synced to disk; returns its stat result.
 
     A file gets the owner and attributes of `like`, the file that it will replace.
     """
     if node.kind == "file":
-        return _create_temporary_file(folder, name, node, like)
+        return _create_temporary_file(folder, name, node, leased)
     if node.kind == "link":
         folder.create_link(name, node.data)
     else:
@@ -74,23 +74,23 @@ def write_node_under_temporary_name(
 
 
 def _create_temporary_file(
-    folder: FolderHandle, name: str, node: Node, like: LeasedFile | None
+    folder: FolderHandle, name: str, node: Node, leased: LeasedFile | None
 ) -> os.stat_result:
     writing = unfinished_name(name) if node.held else name
     # A new file follows the umask, as in any editor. A replacement is private until it has the old file's
     # mode.
-    fd = folder.create_file(writing, 0o666 if like is None else 0o600)
+    fd = folder.create_file(writing, 0o666 if leased is None else 0o600)
     try:
         made = os.fstat(fd)
         write_all(fd, node.data)
-        if like is not None:
-            _copy_metadata_to(like, fd, made, node.mode)
+        if leased is not None:
+            _copy_metadata_to(leased, fd, made, node.mode)
         elif node.mode is not None:
             _set_mode(fd, node.mode & ~_PRIVILEGE)
         if node.held:
             _set_time(fd, stat_mark_time(node.held.mark))
-        elif like is not None and len(node.data) == like.found.st_size:
-            _set_later_second(fd, like.found)
+        elif leased is not None and len(node.data) == leased.found.st_size:
+            _set_later_second(fd, leased.found)
         os.fsync(fd)
     finally:
         os.close(fd)
@@ -99,20 +99,20 @@ def _create_temporary_file(
     return made
 
 
-def copy_metadata(folder: FolderHandle, name: str, like: LeasedFile) -> None:
+def copy_metadata(folder: FolderHandle, name: str, leased: LeasedFile) -> None:
     """Give a file the owner, mode and extended attributes of the file that it replaces."""
     fd = folder.open_file(name)
     try:
-        _copy_metadata_to(like, fd, os.fstat(fd), None)
+        _copy_metadata_to(leased, fd, os.fstat(fd), None)
     finally:
         os.close(fd)
 
 
-def _copy_metadata_to(like: LeasedFile, fd: int, made: os.stat_result, mode: int | None) -> None:
-    was = like.found
+def _copy_metadata_to(leased: LeasedFile, fd: int, made: os.stat_result, mode: int | None) -> None:
+    was = leased.found
     kept = _copy_owner(was, made, fd)
-    if like.fd is not None:
-        _copy_attributes(like.fd, fd)
+    if leased.fd is not None:
+        _copy_attributes(leased.fd, fd)
     privilege = was.st_mode & _PRIVILEGE if kept else 0
     wanted = stat.S_IMODE(was.st_mode) if mode is None else mode
     # Last, because chown clears the setuid and setgid bits. Never adds any that the old file lacked.
@@ -160,7 +160,7 @@ def _set_later_second(fd: int, was: os.stat_result) -> None:
     """
     now = os.fstat(fd).st_mtime_ns // _SECOND_NS
     before = was.st_mtime_ns // _SECOND_NS
-    if now <= before < now + _MOST_SECONDS_AHEAD:
+    if now <= before < now + _MAX_SECONDS_AHEAD:
         _set_time(fd, (before + 1) * _SECOND_NS)
 
 

@@ -39,163 +39,163 @@ from handtools.host.files.transaction_steps import (
 
 _NOTHING_CHANGED = re.compile(r"; nothing was written(?=\.)| Nothing was changed\.")
 """The part of an error message that says that nothing was changed; removed if a rollback failed."""
-MOST_LEASES = 64
+MAX_LEASES = 64
 """The most files under lease at once; the rest of a large transaction are compared twice instead."""
 
 
 def commit_steps(
-    steps: Sequence[PlannedWrite],
+    writes: Sequence[PlannedWrite],
     open_folder: Callable[[str], FolderHandle],
-    vault: FolderBackups | None = None,
+    backups: FolderBackups | None = None,
 ) -> None:
     """Carry out all planned writes or none: on failure, roll back the finished steps in reverse order."""
-    handles = OpenFolders(open_folder)
-    moves = _transaction_steps(steps, handles, vault)
-    begun: list[TransactionStep] = []
+    open_folders = OpenFolders(open_folder)
+    moves = _transaction_steps(writes, open_folders, backups)
+    transaction_steps: list[TransactionStep] = []
     try:
         for move in moves:
-            _open_parent(move.place)
-            begun.append(move)
+            _open_parent(move.target)
+            transaction_steps.append(move)
             _run_phase(move, move.begin)
-            if len(begun) > MOST_LEASES:
+            if len(transaction_steps) > MAX_LEASES:
                 move.release()
-        _commit_phases(moves, handles)
+        _commit_phases(moves, open_folders)
     except ToolError as error:
-        left, error.unsettled = _roll_back(begun)
+        left, error.unsettled = _roll_back(transaction_steps)
         if left:
             # A step that could not be rolled back did change a file, or another program changed it.
             error.message = _NOTHING_CHANGED.sub("", error.message)
         error.hint = " ".join([error.hint, *left]).strip()
         raise
     except BaseException:
-        _roll_back(begun)
+        _roll_back(transaction_steps)
         raise
     finally:
-        handles.close()
+        open_folders.close()
 
 
-def _commit_phases(moves: Sequence[TransactionStep], handles: OpenFolders) -> None:
-    for move in moves[:MOST_LEASES]:
+def _commit_phases(steps: Sequence[TransactionStep], open_folders: OpenFolders) -> None:
+    for move in steps[:MAX_LEASES]:
         _run_phase(move, move.watch)
-    for number, move in enumerate(moves):
+    for number, move in enumerate(steps):
         _run_phase(move, move.land)
-        if number >= MOST_LEASES:
+        if number >= MAX_LEASES:
             move.release()
-    _sync(moves, handles)
-    for move in moves:
+    _sync(steps, open_folders)
+    for move in steps:
         _run_phase(move, move.recheck_old)
-    for move in moves:
+    for move in steps:
         _run_phase(move, move.settle)
-    for move in reversed(moves):
+    for move in reversed(steps):
         _run_phase(move, move.set_final_mode)
-    if any(isinstance(move, RemoveFolder | ReplaceFolderByFile) for move in moves):
-        _sync(moves, handles)
+    if any(isinstance(move, RemoveFolder | ReplaceFolderByFile) for move in steps):
+        _sync(steps, open_folders)
 
 
 def _transaction_steps(
-    steps: Sequence[PlannedWrite], handles: OpenFolders, vault: FolderBackups | None
+    writes: Sequence[PlannedWrite], open_folders: OpenFolders, backups: FolderBackups | None
 ) -> list[TransactionStep]:
     leaving: defaultdict[str, set[str]] = defaultdict(set)
-    for step in steps if len(steps) > 1 else ():
+    for step in writes if len(writes) > 1 else ():
         parent, _, name = step.change.path.rpartition("/")
         leaving[parent] |= {name, step.temporary}
-    places = [StepTarget(handles, step.change.path, step.temporary, vault) for step in steps]
-    return [_transaction_step(step, place, leaving) for step, place in zip(steps, places, strict=True)]
+    places = [StepTarget(open_folders, step.change.path, step.temporary, backups) for step in writes]
+    return [_transaction_step(step, place, leaving) for step, place in zip(writes, places, strict=True)]
 
 
 def _transaction_step(
-    step: PlannedWrite, place: StepTarget, leaving: dict[str, set[str]]
+    write: PlannedWrite, target: StepTarget, leaving: dict[str, set[str]]
 ) -> TransactionStep:
-    before, after = step.change.before, step.change.after
+    before, after = write.change.before, write.change.after
     if before is None or before.kind != "folder" or before.held:
         if before is None and after is not None and after.kind == "folder" and not after.held:
-            return CreateFolder(place, after)
-        return PlaceFile(place, before, after)
+            return CreateFolder(target, after)
+        return PlaceFile(target, before, after)
     if after is not None and after.kind == "folder" and not after.held:
-        return ChangeFolderMode(place, before, after)
-    removing = RemoveFolder(place, before, leaving[place.path])
-    return ReplaceFolderByFile(removing, PlaceFile(place, None, after)) if after else removing
+        return ChangeFolderMode(target, before, after)
+    removal = RemoveFolder(target, before, leaving[target.path])
+    return ReplaceFolderByFile(removal, PlaceFile(target, None, after)) if after else removal
 
 
-def _open_parent(place: StepTarget) -> None:
+def _open_parent(target: StepTarget) -> None:
     try:
-        place.folder  # noqa: B018 — opened here so that the error can name a missing folder
+        target.folder  # noqa: B018 — opened here so that the error can name a missing folder
     except FileNotFoundError:
         raise NotFound(
-            f"There is no folder `{place.parent}`; nothing was written.", hint="Create it first."
+            f"There is no folder `{target.parent}`; nothing was written.", hint="Create it first."
         ) from None
     except OSError as error:
-        raise os_error_as_tool_error(error, place.parent) from error
+        raise os_error_as_tool_error(error, target.parent) from error
 
 
-def _run_phase(move: TransactionStep, act: Callable[[], None]) -> None:
+def _run_phase(step: TransactionStep, act: Callable[[], None]) -> None:
     try:
         act()
     except FileNotFoundError as error:
-        raise stale_target_error(move.place) from error
+        raise stale_target_error(step.target) from error
     except OSError as error:
-        raise os_error_as_tool_error(error, move.place.path) from error
+        raise os_error_as_tool_error(error, step.target.path) from error
 
 
-def _sync(moves: Sequence[TransactionStep], handles: OpenFolders) -> None:
+def _sync(steps: Sequence[TransactionStep], open_folders: OpenFolders) -> None:
     try:
-        handles.sync()
+        open_folders.sync()
     except OSError as error:
-        raise os_error_as_tool_error(error, moves[0].place.path) from error
+        raise os_error_as_tool_error(error, steps[0].target.path) from error
 
 
-def _roll_back(begun: Sequence[TransactionStep]) -> tuple[list[str], bool]:
+def _roll_back(steps: Sequence[TransactionStep]) -> tuple[list[str], bool]:
     """Roll back steps; returns notes on those that remain, and whether any failed with an error."""
     kept, refused = [], False
-    for move in reversed(begun):
+    for move in reversed(steps):
         try:
             note = move.roll_back()
         except (OSError, StorageFault) as error:
             reason = error.strerror if isinstance(error, OSError) else error.message
-            note = f"`{move.place.path}` could not be restored: {reason}. The next call tries again."
+            note = f"`{move.target.path}` could not be restored: {reason}. The next call tries again."
             refused = True
         if note:
             kept.append(note)
     return kept, refused
 
 
-def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | None) -> str | None:
+def clean_up_after_crash(target: StepTarget, before: Node | None, after: Node | None) -> str | None:
     """Delete a crashed step's temporary file if the journal has its bytes.
 
     Otherwise rename it to a visible name and return a sentence with that name.
     """
-    folder, _, temporary = place.folder_and_names
-    note = finish_swap(place)
-    discard_unfinished(place)
+    folder, _, temporary = target.folder_and_names
+    note = finish_swap(target)
+    discard_unfinished(target)
     if folder.find(temporary) is None:
         return note
-    known = next((node for node in (before, after) if _is_recorded(place, node)), None)
+    known = next((node for node in (before, after) if _is_recorded(target, node)), None)
     if known is not None and known.held:
-        return_unplaced(place, known)
-    elif known or any(_is_unfinished(place, node) for node in (before, after)):
-        if not discard_temporary(place):
-            note = keep_beside_target(place)
-    elif place.is_temporary_copy(after) or place.is_temporary_copy(before):
-        place.remove_temporary()
+        return_unplaced(target, known)
+    elif known or any(_is_unfinished(target, node) for node in (before, after)):
+        if not discard_temporary(target):
+            note = keep_beside_target(target)
+    elif target.is_temporary_copy(after) or target.is_temporary_copy(before):
+        target.remove_temporary()
     elif before is None:
-        note = keep_beside_target(place)
+        note = keep_beside_target(target)
     else:
         # Another program's file, displaced just before the crash: swap it back if the target is still our
         # file.
-        note = undo_placement(place, before, after)
+        note = undo_placement(target, before, after)
     folder.sync()
     return note
 
 
-def _is_recorded(place: StepTarget, node: Node | None) -> bool:
-    return node is not None and _is_at(place, place.temporary, node)
+def _is_recorded(target: StepTarget, node: Node | None) -> bool:
+    return node is not None and _is_at(target, target.temporary, node)
 
 
-def _is_at(place: StepTarget, name: str, node: Node) -> bool:
+def _is_at(target: StepTarget, name: str, node: Node) -> bool:
     try:
         # Keep the mode of a file in the backups: it may be the only difference between old and new.
         alike = node if node.held else Node(node.kind, node.data)
-        same = LeasedFile.take(place.folder, name, alike)
+        same = LeasedFile.take(target.folder, name, alike)
     except Busy:
         return False
     if same is not None:
@@ -203,12 +203,12 @@ def _is_at(place: StepTarget, name: str, node: Node) -> bool:
     return same is not None
 
 
-def _is_unfinished(place: StepTarget, node: Node | None) -> bool:
+def _is_unfinished(target: StepTarget, node: Node | None) -> bool:
     """Whether the temporary file has only the beginning of the node's bytes, from an interrupted write."""
-    found = place.folder.stat(place.temporary)
+    found = target.folder.stat(target.temporary)
     if node is None or node.held or node.kind != "file" or kind_of_mode(found.st_mode) != "file":
         return False
-    fd = place.folder.open_file(place.temporary)
+    fd = target.folder.open_file(target.temporary)
     try:
         return file_has_bytes(fd, node.data[: found.st_size])
     finally:

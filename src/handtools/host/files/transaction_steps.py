@@ -23,7 +23,7 @@ from handtools.host.files.kernel_leases import LeasedFile, WriteLease
 from handtools.host.files.syscalls import SyscallUnsupported, is_root
 from handtools.host.files.tree_copy_and_removal import remove_tree
 
-MOST_OPEN_FOLDERS = 64
+MAX_OPEN_FOLDERS = 64
 _NOT_EMPTY_ERRNOS = {errno.ENOTEMPTY, errno.EEXIST}
 
 
@@ -45,7 +45,7 @@ class OpenFolders:
             folder.close()
             raise OSError(errno.ENOENT, "another folder has that path now")
         self._open[path] = folder
-        if len(self._open) > MOST_OPEN_FOLDERS:
+        if len(self._open) > MAX_OPEN_FOLDERS:
             self._close_oldest()
         return folder
 
@@ -82,13 +82,13 @@ class OpenFolders:
 class StepTarget:
     """The target path of a step, the temporary name next to it, and the backups for files moved out."""
 
-    __slots__ = ("_handles", "_vault", "name", "parent", "temporary")
+    __slots__ = ("_backups", "_open_folders", "name", "parent", "temporary")
 
     def __init__(
-        self, handles: OpenFolders, path: str, temporary: str, vault: FolderBackups | None = None
+        self, open_folders: OpenFolders, path: str, temporary: str, backups: FolderBackups | None = None
     ) -> None:
-        self._handles = handles
-        self._vault = vault
+        self._open_folders = open_folders
+        self._backups = backups
         self.parent, _, self.name = path.rpartition("/")
         self.temporary = temporary
 
@@ -100,23 +100,23 @@ class StepTarget:
     @property
     def folder(self) -> FolderHandle:
         """The open folder that contains the target and the temporary name."""
-        return self._handles.folder(self.parent)
+        return self._open_folders.folder(self.parent)
 
     @property
     def folder_and_names(self) -> tuple[FolderHandle, str, str]:
         """The open folder, the target's name and the temporary name."""
-        return self._handles.folder(self.parent), self.name, self.temporary
+        return self._open_folders.folder(self.parent), self.name, self.temporary
 
     @property
     def vault(self) -> FolderBackups:
         """The backups; raises `UsageError` if there are none."""
-        if self._vault is None:
+        if self._backups is None:
             raise UsageError("These files have no vault, so no file can be moved to the backups.")
-        return self._vault
+        return self._backups
 
     def forget(self, *, tree: bool = False) -> None:
         """Drop the cached fd of the target, a folder that is gone; with `tree`, also of all below."""
-        self._handles.forget(self.path, tree=tree)
+        self._open_folders.forget(self.path, tree=tree)
 
     def fetch(self, node: Node) -> None:
         """Move a backup to the temporary name; raises `StorageFault` if the backup was changed."""
@@ -154,8 +154,8 @@ class StepTarget:
 class TransactionStep:
     """One step of a transaction. Each phase runs for all steps before the next phase begins."""
 
-    def __init__(self, place: StepTarget) -> None:
-        self.place = place
+    def __init__(self, target: StepTarget) -> None:
+        self.target = target
 
     def begin(self) -> None:
         """Phase 1: create the new file under its temporary name; a new folder is created in place."""
@@ -186,13 +186,13 @@ class TransactionStep:
 class CreateFolder(TransactionStep):
     """Transaction step that creates a folder."""
 
-    def __init__(self, place: StepTarget, node: Node) -> None:
-        super().__init__(place)
+    def __init__(self, target: StepTarget, node: Node) -> None:
+        super().__init__(target)
         self._node = node
         self._made = False
 
     def begin(self) -> None:
-        folder, name, _ = self.place.folder_and_names
+        folder, name, _ = self.target.folder_and_names
         folder.create_folder(name)
         self._made = True
         if is_root():
@@ -202,71 +202,71 @@ class CreateFolder(TransactionStep):
 
     def set_final_mode(self) -> None:
         if self._node.mode is not None and self._node.mode & stat.S_IRWXU != stat.S_IRWXU:
-            self.place.folder.set_mode(self.place.name, self._node.mode)
+            self.target.folder.set_mode(self.target.name, self._node.mode)
 
     def roll_back(self) -> str | None:
         if self._made:
-            self.place.forget()
+            self.target.forget()
             try:
-                self.place.folder.remove_folder(self.place.name)
+                self.target.folder.remove_folder(self.target.name)
             except OSError as error:
                 if error.errno not in _NOT_EMPTY_ERRNOS:
                     raise
-                return f"The folder `{self.place.path}` is not empty and was kept."
+                return f"The folder `{self.target.path}` is not empty and was kept."
         return None
 
 
 class ChangeFolderMode(TransactionStep):
     """Transaction step that changes the permission bits of a folder."""
 
-    def __init__(self, place: StepTarget, before: Node, after: Node) -> None:
-        super().__init__(place)
+    def __init__(self, target: StepTarget, before: Node, after: Node) -> None:
+        super().__init__(target)
         self._before, self._after = before, after
         self._was: int | None = None
 
     def begin(self) -> None:
-        found = _folder_found(self.place, self._before)
+        found = _folder_found(self.target, self._before)
         if self._after.mode is not None:
             self._was = stat.S_IMODE(found.st_mode)
-            self.place.folder.set_mode(self.place.name, self._after.mode | stat.S_IRWXU)
+            self.target.folder.set_mode(self.target.name, self._after.mode | stat.S_IRWXU)
 
     def set_final_mode(self) -> None:
         if self._after.mode is not None and self._after.mode & stat.S_IRWXU != stat.S_IRWXU:
-            self.place.folder.set_mode(self.place.name, self._after.mode)
+            self.target.folder.set_mode(self.target.name, self._after.mode)
 
     def roll_back(self) -> str | None:
         if self._was is not None:
-            self.place.folder.set_mode(self.place.name, self._was)
+            self.target.folder.set_mode(self.target.name, self._was)
         return None
 
 
 class RemoveFolder(TransactionStep):
     """Transaction step that removes a folder after the other steps have removed its contents."""
 
-    def __init__(self, place: StepTarget, node: Node, leaving: Collection[str]) -> None:
-        super().__init__(place)
+    def __init__(self, target: StepTarget, node: Node, leaving: Collection[str]) -> None:
+        super().__init__(target)
         self._node = node
         self._leaving = leaving
         self._removed: os.stat_result | None = None
 
     def watch(self) -> None:
-        _folder_found(self.place, self._node)
+        _folder_found(self.target, self._node)
 
     def recheck_old(self) -> None:
-        with self.place.folder.child(self.place.name) as inside:
+        with self.target.folder.child(self.target.name) as inside:
             if not set(inside.names()) <= set(self._leaving):
-                raise _not_empty(self.place)
+                raise _not_empty(self.target)
 
     def settle(self) -> None:
-        found = _folder_found(self.place, self._node)
-        self.place.folder.remove_folder(self.place.name)
-        self.place.forget()
+        found = _folder_found(self.target, self._node)
+        self.target.folder.remove_folder(self.target.name)
+        self.target.forget()
         self._removed = found
 
     def roll_back(self) -> str | None:
         if self._removed is None:
             return None
-        folder, name, _ = self.place.folder_and_names
+        folder, name, _ = self.target.folder_and_names
         with contextlib.suppress(FileExistsError):
             folder.create_folder(name)
             with contextlib.suppress(OSError):
@@ -275,25 +275,25 @@ class RemoveFolder(TransactionStep):
         return None
 
 
-def stale_target_error(place: StepTarget) -> Stale:
+def stale_target_error(target: StepTarget) -> Stale:
     """The `Stale` error for a step whose target is not as planned."""
     return Stale(
-        f"`{place.path}` has changed since this change was planned; nothing was written.",
+        f"`{target.path}` has changed since this change was planned; nothing was written.",
         hint="Read it again and redo the change.",
     )
 
 
-def _folder_found(place: StepTarget, node: Node) -> os.stat_result:
-    found = place.folder.find(place.name)
+def _folder_found(target: StepTarget, node: Node) -> os.stat_result:
+    found = target.folder.find(target.name)
     if found is None or kind_of_mode(found.st_mode) != "folder":
-        raise stale_target_error(place)
+        raise stale_target_error(target)
     if node.mode is not None and node.mode != stat.S_IMODE(found.st_mode):
-        raise stale_target_error(place)
+        raise stale_target_error(target)
     return found
 
 
-def _not_empty(place: StepTarget) -> Stale:
-    return Stale(f"The folder `{place.path}` is not empty; nothing was written.", hint="List it again.")
+def _not_empty(target: StepTarget) -> Stale:
+    return Stale(f"The folder `{target.path}` is not empty; nothing was written.", hint="List it again.")
 
 
 PlaceFilePhase = Literal["planned", "staged", "landed", "settled"]
@@ -302,8 +302,8 @@ PlaceFilePhase = Literal["planned", "staged", "landed", "settled"]
 class PlaceFile(TransactionStep):
     """Transaction step that writes, creates or deletes a file or a symlink."""
 
-    def __init__(self, place: StepTarget, before: Node | None, after: Node | None) -> None:
-        super().__init__(place)
+    def __init__(self, target: StepTarget, before: Node | None, after: Node | None) -> None:
+        super().__init__(target)
         self._before, self._after = before, after
         self._state: PlaceFilePhase = "planned"
         self._displaced = False
@@ -314,7 +314,7 @@ class PlaceFile(TransactionStep):
         self._seen: Node | None = None
 
     def begin(self) -> None:
-        self._find(self.place.folder, self.place.name)
+        self._find(self.target.folder, self.target.name)
         self.stage()
         if self._after is not None and self._after.kind == "folder":
             self.land()  # later steps may create files in it
@@ -329,34 +329,34 @@ class PlaceFile(TransactionStep):
             self._made = self._fetched(self._after, like)
             return
         self._made = temporary_file.write_node_under_temporary_name(
-            self.place.folder, self.place.temporary, self._after, like
+            self.target.folder, self.target.temporary, self._after, like
         )
 
-    def _fetched(self, after: Node, like: LeasedFile | None) -> os.stat_result:
-        self.place.fetch(after)
-        if after.kind == "file" and like is not None and after.mode is None:
-            temporary_file.copy_metadata(self.place.folder, self.place.temporary, like)
-        return self.place.folder.stat(self.place.temporary)
+    def _fetched(self, after: Node, leased: LeasedFile | None) -> os.stat_result:
+        self.target.fetch(after)
+        if after.kind == "file" and leased is not None and after.mode is None:
+            temporary_file.copy_metadata(self.target.folder, self.target.temporary, leased)
+        return self.target.folder.stat(self.target.temporary)
 
     def _find(self, folder: FolderHandle, name: str) -> None:
         if self._before is not None:
             self._old = LeasedFile.open_if_same_stat(folder, name, self._before)
         if self._old is None and (self._before is not None or folder.find(name) is not None):
-            raise stale_target_error(self.place)
+            raise stale_target_error(self.target)
 
     def watch(self) -> None:
         if self._before is None or self._state == "landed":
             return
         if self._old is None:
-            self._find(self.place.folder, self.place.name)
+            self._find(self.target.folder, self.target.name)
         if self._old is None or not self._old.hold():
             self._old = None
-            raise stale_target_error(self.place)
+            raise stale_target_error(self.target)
 
     def land(self) -> None:
         if self._state == "landed":
             return
-        folder, name, temporary = self.place.folder_and_names
+        folder, name, temporary = self.target.folder_and_names
         if self._old is None or not self._old.held:
             self.watch()
         if self._before is None:
@@ -369,9 +369,9 @@ class PlaceFile(TransactionStep):
             self._change_places()
         self._state = "landed"
         if self._before is not None and self._before.kind == "folder":
-            self.place.forget(tree=True)
+            self.target.forget(tree=True)
         if self._after is None and not self._undisturbed():
-            raise stale_target_error(self.place)
+            raise stale_target_error(self.target)
 
     def _change_places(self) -> None:
         # A file moved from the backups keeps its bytes, so a reader that opens it early sees nothing that a
@@ -379,34 +379,34 @@ class PlaceFile(TransactionStep):
         is_file = (
             self._after is not None and self._after.kind == "file" and not self._after.is_moved_from_backups
         )
-        veil = WriteLease(self.place.folder, self.place.temporary) if is_file else None
+        veil = WriteLease(self.target.folder, self.target.temporary) if is_file else None
         try:
             self._refuse_other()
-            self._displaced = swap_with_temporary(self.place, keep=self._keeps)
+            self._displaced = swap_with_temporary(self.target, keep=self._keeps)
             if self._displaced and not self._undisturbed():
                 self._return_at_once(veil)
-                raise stale_target_error(self.place)
+                raise stale_target_error(self.target)
         finally:
             if veil:
                 veil.lift()
 
-    def _return_at_once(self, veil: WriteLease | None) -> None:
+    def _return_at_once(self, lease: WriteLease | None) -> None:
         """Swap the names back at once, because another program replaced the target just before the swap."""
-        folder, name, temporary = self.place.folder_and_names
-        swap_with_temporary(self.place)
+        folder, name, temporary = self.target.folder_and_names
+        swap_with_temporary(self.target)
         self._seen = self._after
         found = folder.find(temporary)
         if found and self._made and not os.path.samestat(found, self._made):
             # The other program replaced our file too: its newer version gets the name, as it would without
             # us.
-            swap_with_temporary(self.place)
-        elif veil:
-            shown = veil.copy_for_waiting_readers(folder, name)
+            swap_with_temporary(self.target)
+        elif lease:
+            shown = lease.copy_for_waiting_readers(folder, name)
             self._seen = self._after if shown is None else Node("file", shown)
 
     def _refuse_other(self) -> None:
-        if self._old is None or not self._old.is_at(self.place.folder, self.place.name):
-            raise stale_target_error(self.place)
+        if self._old is None or not self._old.is_at(self.target.folder, self.target.name):
+            raise stale_target_error(self.target)
 
     @property
     def _keeps(self) -> bool:
@@ -415,13 +415,13 @@ class PlaceFile(TransactionStep):
 
     def _undisturbed(self) -> bool:
         """Whether the temporary name still refers to the compared file, and it was not written to since."""
-        folder, _, temporary = self.place.folder_and_names
+        folder, _, temporary = self.target.folder_and_names
         return self._old is not None and self._old.is_at(folder, temporary) and self._old.intact()
 
     def recheck_old(self) -> None:
         if self._before is None:
             return
-        folder, _, temporary = self.place.folder_and_names
+        folder, _, temporary = self.target.folder_and_names
         if self._old is None:
             if not self._displaced:
                 return  # replaced by a rename because the system can't swap names: nothing left to check
@@ -431,7 +431,7 @@ class PlaceFile(TransactionStep):
             # The only check of a folder's tree: it is never deleted, only moved to the backups or back.
             known = not self._displaced or self._old.is_tree_unchanged_at(folder, temporary)
         if not known or not (self._undisturbed() if self._displaced else self._old and self._old.intact()):
-            raise stale_target_error(self.place)
+            raise stale_target_error(self.target)
 
     def release(self) -> None:
         if self._old is not None:
@@ -440,9 +440,9 @@ class PlaceFile(TransactionStep):
 
     def settle(self) -> None:
         if self._displaced:
-            store_displaced(self.place, self._before)
+            store_displaced(self.target, self._before)
         if self._after is not None and self._after.held and self._after.is_moved_from_backups:
-            self.place.vault.drop(self._after.held.ref)  # still there only if it had to be copied
+            self.target.vault.drop(self._after.held.ref)  # still there only if it had to be copied
         if self._old is not None:
             self._mode = stat.S_IMODE(self._old.found.st_mode)
         self._state, self._displaced = "settled", False
@@ -453,10 +453,10 @@ class PlaceFile(TransactionStep):
             if not self._has_landed():
                 return self._drop_made()
             if self._after is not None and self._after.kind == "folder":
-                self.place.forget(tree=True)
+                self.target.forget(tree=True)
             if self._before is not None and not self._displaced:
                 self._make_again(self._before)
-            return undo_placement(self.place, self._before, self._after)
+            return undo_placement(self.target, self._before, self._after)
         finally:
             self._state = "planned"
             self.release()
@@ -467,21 +467,21 @@ class PlaceFile(TransactionStep):
         In that case, returns a sentence that says where the file is kept.
         """
         if self._seen is not None:
-            ours = _lease_again(self.place, self.place.temporary, self._seen)
+            ours = _lease_again(self.target, self.target.temporary, self._seen)
             if ours is None:
-                return keep_beside_target(self.place)
+                return keep_beside_target(self.target)
             ours.close()
         if self._after is not None and self._after.held:
-            discard_unfinished(self.place)
-        if self._state == "staged" and self.place.folder.find(self.place.temporary) is not None:
-            return_unplaced(self.place, self._after)
+            discard_unfinished(self.target)
+        if self._state == "staged" and self.target.folder.find(self.target.temporary) is not None:
+            return_unplaced(self.target, self._after)
         return None
 
     def _has_landed(self) -> bool:
         """Check on disk whether the rename happened: an interrupt may come before `_state` is set."""
         if self._state in {"landed", "settled"}:
             return True
-        found = self.place.folder.find(self.place.temporary)
+        found = self.target.folder.find(self.target.temporary)
         if self._after is None:
             self._displaced = found is not None
             return self._displaced
@@ -493,21 +493,21 @@ class PlaceFile(TransactionStep):
     def _make_again(self, before: Node) -> None:
         """Write the old file again from its recorded bytes, if it was not kept or has been deleted."""
         if before.held:
-            self.place.fetch(before)
+            self.target.fetch(before)
             return
         mode = before.mode if before.mode is not None else self._mode
-        old = Node(before.kind, before.data, mode)
+        old_node = Node(before.kind, before.data, mode)
         temporary_file.write_node_under_temporary_name(
-            self.place.folder, self.place.temporary, old, self._old
+            self.target.folder, self.target.temporary, old_node, self._old
         )
 
 
 class ReplaceFolderByFile(TransactionStep):
     """Transaction step that replaces an empty folder with a file or a symlink."""
 
-    def __init__(self, old: RemoveFolder, new: PlaceFile) -> None:
-        super().__init__(new.place)
-        self._old, self._new = old, new
+    def __init__(self, removal: RemoveFolder, placement: PlaceFile) -> None:
+        super().__init__(placement.target)
+        self._old, self._new = removal, placement
 
     def begin(self) -> None:
         self._new.stage()
@@ -527,33 +527,33 @@ class ReplaceFolderByFile(TransactionStep):
         return self._new.roll_back() or self._old.roll_back()
 
 
-def undo_placement(place: StepTarget, before: Node | None, after: Node | None) -> str | None:
+def undo_placement(target: StepTarget, before: Node | None, after: Node | None) -> str | None:
     """Roll back a step whose new file is in place: swap the old file back from the temporary name.
 
     Returns a sentence if another program's change prevents that.
     """
-    folder, name, temporary = place.folder_and_names
+    folder, name, temporary = target.folder_and_names
     if after is None:
-        return _rename_back(place, before)
-    ours = _lease_again(place, name, after)
+        return _rename_back(target, before)
+    ours = _lease_again(target, name, after)
     if ours is None:
-        return _keep_theirs(place, before)
+        return _keep_theirs(target, before)
     try:
         if before is None:
             folder.move_new(name, temporary)
-        elif not swap_with_temporary(place, keep=after.held is not None):
+        elif not swap_with_temporary(target, keep=after.held is not None):
             return None
         untouched = ours.is_at(folder, temporary) and ours.intact()
     finally:
         ours.close()
-    if untouched and return_unplaced(place, after):
+    if untouched and return_unplaced(target, after):
         return None
-    return _rename_back(place, None) if before is None else keep_beside_target(place)
+    return _rename_back(target, None) if before is None else keep_beside_target(target)
 
 
-def discard_temporary(place: StepTarget) -> bool:
+def discard_temporary(target: StepTarget) -> bool:
     """Delete the file or empty folder at the temporary name; False if it is a folder that is not empty."""
-    folder, _, temporary = place.folder_and_names
+    folder, _, temporary = target.folder_and_names
     found = folder.find(temporary)
     if found is None:
         return True
@@ -569,37 +569,37 @@ def discard_temporary(place: StepTarget) -> bool:
     return True
 
 
-def discard_unfinished(place: StepTarget) -> None:
+def discard_unfinished(target: StepTarget) -> None:
     """Delete a large new file whose write was interrupted, if there is one."""
     with contextlib.suppress(FileNotFoundError):
-        place.folder.unlink(temporary_file.unfinished_name(place.temporary))
+        target.folder.unlink(temporary_file.unfinished_name(target.temporary))
 
 
-def store_displaced(place: StepTarget, node: Node | None) -> bool:
+def store_displaced(target: StepTarget, node: Node | None) -> bool:
     """Move the replaced file from the temporary name into the backups, or delete it.
 
     False if it can't be deleted.
     """
     if node is None or node.held is None:
-        return discard_temporary(place)
-    place.put_away(node)
+        return discard_temporary(target)
+    target.put_away(node)
     return True
 
 
-def return_unplaced(place: StepTarget, node: Node | None) -> bool:
+def return_unplaced(target: StepTarget, node: Node | None) -> bool:
     """Delete the new file at the temporary name, or move it back into the backups if it came from there."""
     if node is None or not node.is_moved_from_backups:
-        return discard_temporary(place)
-    place.return_to_backups(node)
+        return discard_temporary(target)
+    target.return_to_backups(node)
     return True
 
 
-def swap_with_temporary(place: StepTarget, *, keep: bool = False) -> bool:
+def swap_with_temporary(target: StepTarget, *, keep: bool = False) -> bool:
     """Swap target and temporary name; False if the system can't, in which case the old file was replaced.
 
     With `keep` the old file is never replaced: if names can't be swapped, three renames are used.
     """
-    folder, name, temporary = place.folder_and_names
+    folder, name, temporary = target.folder_and_names
     spare = temporary_file.spare_name(temporary)
     try:
         folder.exchange(name, temporary, spare)
@@ -614,12 +614,12 @@ def swap_with_temporary(place: StepTarget, *, keep: bool = False) -> bool:
     return True
 
 
-def finish_swap(place: StepTarget) -> str | None:
+def finish_swap(target: StepTarget) -> str | None:
     """Complete or revert a `swap_with_temporary` that was interrupted by a crash.
 
     Returns a sentence if another program's change prevents that.
     """
-    folder, name, temporary = place.folder_and_names
+    folder, name, temporary = target.folder_and_names
     spare = temporary_file.spare_name(temporary)
     old, at_name = folder.find(spare), folder.find(name)
     if old is None:
@@ -631,47 +631,47 @@ def finish_swap(place: StepTarget) -> str | None:
     elif os.path.samestat(old, at_name):
         folder.unlink(spare)
     else:
-        return _keep_beside_target(place, spare)
+        return _keep_beside_target(target, spare)
     return None
 
 
-def _lease_again(place: StepTarget, name: str, node: Node) -> LeasedFile | None:
+def _lease_again(target: StepTarget, name: str, node: Node) -> LeasedFile | None:
     try:
-        return LeasedFile.take(place.folder, name, Node(node.kind, node.data, held=node.held))
+        return LeasedFile.take(target.folder, name, Node(node.kind, node.data, held=node.held))
     except (Busy, OSError):
         return None
 
 
-def _rename_back(place: StepTarget, before: Node | None) -> str | None:
-    folder, name, temporary = place.folder_and_names
+def _rename_back(target: StepTarget, before: Node | None) -> str | None:
+    folder, name, temporary = target.folder_and_names
     try:
         folder.move_new(temporary, name)
     except FileExistsError:
-        return _keep_theirs(place, before)
+        return _keep_theirs(target, before)
     return None
 
 
-def _keep_theirs(place: StepTarget, before: Node | None) -> str:
+def _keep_theirs(target: StepTarget, before: Node | None) -> str:
     """Leave another program's file at the target, keep the displaced one next to it; returns a note."""
-    folder, _, temporary = place.folder_and_names
+    folder, _, temporary = target.folder_and_names
     if folder.find(temporary) is not None:
-        old = before and _lease_again(place, temporary, before)
+        old = before and _lease_again(target, temporary, before)
         if not old:
-            return keep_beside_target(place)
+            return keep_beside_target(target)
         old.close()
-        store_displaced(place, before)
-    return f"`{place.path}` was changed by another program in the meantime and was left as it is."
+        store_displaced(target, before)
+    return f"`{target.path}` was changed by another program in the meantime and was left as it is."
 
 
-def keep_beside_target(place: StepTarget) -> str:
+def keep_beside_target(target: StepTarget) -> str:
     """Rename the file at the temporary name to a visible name next to the target.
 
     Returns a sentence that names it.
     """
-    return _keep_beside_target(place, place.temporary)
+    return _keep_beside_target(target, target.temporary)
 
 
-def _keep_beside_target(place: StepTarget, hidden: str) -> str:
-    kept = temporary_file.conflict_copy_name(place.name)
-    place.folder.move_new(hidden, kept)
-    return f"Another program changed `{place.path}` in the meantime; its version is kept as `{kept}`."
+def _keep_beside_target(target: StepTarget, hidden: str) -> str:
+    kept = temporary_file.conflict_copy_name(target.name)
+    target.folder.move_new(hidden, kept)
+    return f"Another program changed `{target.path}` in the meantime; its version is kept as `{kept}`."

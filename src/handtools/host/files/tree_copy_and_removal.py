@@ -23,16 +23,16 @@ _COPY_TARGET_FLAGS = (
 )
 
 
-def copy_tree(source: FolderHandle, old: str, target: FolderHandle, new: str) -> None:
+def copy_tree(source_handle: FolderHandle, old: str, target_handle: FolderHandle, new: str) -> None:
     """Copy a file, symlink or tree with modes, times, owners, extended attributes, hard links and holes."""
-    found = source.stat(old)
+    found = source_handle.stat(old)
     if not stat.S_ISDIR(found.st_mode):
-        _copy_file_or_link(source, old, target, new, found)
+        _copy_file_or_link(source_handle, old, target_handle, new, found)
         return
-    os.mkdir(target.name_for_os(new), 0o700, dir_fd=target.fd)
+    os.mkdir(target_handle.name_for_os(new), 0o700, dir_fd=target_handle.fd)
     with ExitStack() as stack:
-        there = stack.enter_context(SubfolderCache(stack.enter_context(source.child(old))))
-        here = stack.enter_context(SubfolderCache(stack.enter_context(target.child(new))))
+        there = stack.enter_context(SubfolderCache(stack.enter_context(source_handle.child(old))))
+        here = stack.enter_context(SubfolderCache(stack.enter_context(target_handle.child(new))))
         paths = [""]
         for path in paths:  # grows while iterating
             paths += _copy_folder(there.folder(path), here.folder(path), path)
@@ -41,42 +41,49 @@ def copy_tree(source: FolderHandle, old: str, target: FolderHandle, new: str) ->
             _copy_folder_metadata(there.folder(path), here.folder(path))
 
 
-def _copy_folder(inside: FolderHandle, copied: FolderHandle, path: str) -> list[str]:
+def _copy_folder(inner_handle: FolderHandle, copy_handle: FolderHandle, path: str) -> list[str]:
     """Copy the entries of one folder; returns the paths of its subfolders, which the caller copies next."""
     folders = []
     first: dict[int, str] = {}
-    for name in inside.names():
-        found = inside.stat(name)
+    for name in inner_handle.names():
+        found = inner_handle.stat(name)
         known = first.setdefault(found.st_ino, name) if found.st_nlink > 1 else name
         if stat.S_ISDIR(found.st_mode):
-            os.mkdir(copied.name_for_os(name), 0o700, dir_fd=copied.fd)
+            os.mkdir(copy_handle.name_for_os(name), 0o700, dir_fd=copy_handle.fd)
             folders.append(join_path(path, name))
         elif known != name and stat.S_ISREG(found.st_mode):
             os.link(
-                copied.name_for_os(known),
-                copied.name_for_os(name),
-                src_dir_fd=copied.fd,
-                dst_dir_fd=copied.fd,
+                copy_handle.name_for_os(known),
+                copy_handle.name_for_os(name),
+                src_dir_fd=copy_handle.fd,
+                dst_dir_fd=copy_handle.fd,
             )
         else:
-            _copy_file_or_link(inside, name, copied, name, found)
+            _copy_file_or_link(inner_handle, name, copy_handle, name, found)
     return folders
 
 
 def _copy_file_or_link(
-    source: FolderHandle, old: str, target: FolderHandle, new: str, found: os.stat_result
+    source_handle: FolderHandle, old: str, target_handle: FolderHandle, new: str, found: os.stat_result
 ) -> None:
     if stat.S_ISLNK(found.st_mode):
-        target.create_link(new, source.link_target(old))
+        target_handle.create_link(new, source_handle.link_target(old))
         with contextlib.suppress(OSError):
-            target.set_owner(new, found)
+            target_handle.set_owner(new, found)
     elif stat.S_ISREG(found.st_mode):
-        _copy_file(source.fd, source.name_for_os(old), target.fd, target.name_for_os(new))
+        _copy_file(
+            source_handle.fd,
+            source_handle.name_for_os(old),
+            target_handle.fd,
+            target_handle.name_for_os(new),
+        )
 
 
-def _copy_folder_metadata(inside: FolderHandle, copied: FolderHandle) -> None:
-    found = inside.own_stat()
-    there, here = (folder.path if folder.fd is None else folder.fd for folder in (inside, copied))
+def _copy_folder_metadata(inner_handle: FolderHandle, copy_handle: FolderHandle) -> None:
+    found = inner_handle.own_stat()
+    there, here = (
+        folder.path if folder.fd is None else folder.fd for folder in (inner_handle, copy_handle)
+    )
     _copy_attributes(there, here)
     with contextlib.suppress(OSError, AttributeError):  # Windows has no owners
         os.chown(here, found.st_uid, found.st_gid)
@@ -170,11 +177,11 @@ def empty_hostile_folder(folder: FolderHandle, *, most: int, but: Collection[str
             folder.remove_folder(name)
 
 
-def _empty_folder(inside: FolderHandle, path: str) -> list[str]:
+def _empty_folder(inner_handle: FolderHandle, path: str) -> list[str]:
     """Delete a folder's files, symlinks and empty subfolders; returns the paths of the other subfolders."""
-    left = [name for name in inside.names() if not _try_remove(inside, name)]
+    left = [name for name in inner_handle.names() if not _try_remove(inner_handle, name)]
     for name in left:
-        _make_enterable(inside, name)
+        _make_enterable(inner_handle, name)
     return [join_path(path, name) for name in left]
 
 

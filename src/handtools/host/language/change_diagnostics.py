@@ -12,9 +12,9 @@ from handtools.host.language.fresh_diagnostics import proved_diagnostics
 from handtools.host.language.lsp_client import LspClient, ServerLost
 from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotReady, ServerPool, ServerSlot
 
-MOST_CHECKED_FILES = 20
+MAX_CHECKED_FILES = 20
 """Most files of one change that are checked; a command may change thousands."""
-MOST_REPORTED_FILE_CHANGES = 2_000
+MAX_REPORTED_FILE_CHANGES = 2_000
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
 
 
@@ -24,8 +24,8 @@ class ServerFindings:
 
     server: str
     deltas: list[DiagnosticDelta] = field(default_factory=list)
-    verdicts: list[DiagnosticReport] = field(default_factory=list)
-    elsewhere: list[DiagnosticDelta] = field(default_factory=list)
+    reports: list[DiagnosticReport] = field(default_factory=list)
+    other_deltas: list[DiagnosticDelta] = field(default_factory=list)
     main_done: bool = False
     done: bool = False
 
@@ -50,9 +50,9 @@ ProvedDelta = tuple[DiagnosticDelta | None, DiagnosticReport]
 class ServerChangeReview:
     """Checks one change with one language server and collects the new errors in `findings`."""
 
-    seat: ServerSlot
+    slot: ServerSlot
     pool: ServerPool
-    texts: DocumentFiles
+    document_files: DocumentFiles
     edited: Sequence[EditedDocument]
     changes: Sequence[Change]
     findings: ServerFindings
@@ -66,7 +66,7 @@ class ServerChangeReview:
         Failures become `unknown` reports.
         """
         try:
-            async with self.seat.lock:
+            async with self.slot.lock:
                 try:
                     await self._look()
                 except ServerLost:
@@ -78,11 +78,11 @@ class ServerChangeReview:
             self.findings.main_done = self.findings.done = True
 
     async def _look(self) -> None:
-        client = await self.pool.client(self.seat, self.deadline)
+        client = await self.pool.client(self.slot, self.deadline)
         if client.proved:
             self.ready.set()
         self._refresh(client)
-        edited = self.edited[:MOST_CHECKED_FILES]
+        edited = self.edited[:MAX_CHECKED_FILES]
         for each in edited:
             await self._first_sight(client, each)
         if client.proved:
@@ -97,13 +97,13 @@ class ServerChangeReview:
                 client.saved(each.uri)
         found, names = await self._proved(client, edited)
         self.findings.deltas = [difference for difference, _ in found if difference is not None]
-        self.findings.verdicts = [verdict for _, verdict in found]
-        more = len(self.edited) - MOST_CHECKED_FILES
+        self.findings.reports = [verdict for _, verdict in found]
+        more = len(self.edited) - MAX_CHECKED_FILES
         if more > 0:
             self._unknown(f"{more} more changed files were not checked", f"{more} more files")
         self.findings.main_done = True
         self.ready.set()
-        if all(verdict.standing != "unknown" for verdict in self.findings.verdicts):
+        if all(verdict.standing != "unknown" for verdict in self.findings.reports):
             await self._look_elsewhere(client, edited, names)
 
     async def _proved(
@@ -122,70 +122,70 @@ class ServerChangeReview:
         """Send the current text of open files that another program has changed."""
         mine = {each.uri for each in self.edited}
         for uri in [uri for uri in client.documents if uri not in mine]:
-            path = self.texts.path(uri)
-            stamp = self.texts.stamp(path) if path is not None else None
+            path = self.document_files.path(uri)
+            stamp = self.document_files.stamp(path) if path is not None else None
             if path is None or stamp is None:
                 client.close_document(uri)
-            elif stamp != self.seat.stamps.get(uri):
-                text = document_text(self.texts.read(path))
+            elif stamp != self.slot.stamps.get(uri):
+                text = document_text(self.document_files.read(path))
                 if text is None:
                     client.close_document(uri)
                 else:
                     client.tell(uri, text)
-                    self.seat.stamps[uri] = stamp
+                    self.slot.stamps[uri] = stamp
 
-    async def _first_sight(self, client: LspClient, each: EditedDocument) -> None:
+    async def _first_sight(self, client: LspClient, edited: EditedDocument) -> None:
         """Send a file as it was before the change, to distinguish old errors from new ones."""
-        if each.uri in self.seat.baselines or each.before is None:
+        if edited.uri in self.slot.baselines or edited.before is None:
             return
         verdict = await proved_diagnostics(
-            client, client.tell(each.uri, each.before), each.path, self.deadline
+            client, client.tell(edited.uri, edited.before), edited.path, self.deadline
         )
         if not client.alive:
             raise ServerLost(client.fault)
         if verdict.standing != "unknown":
-            self.seat.set_baseline(each.uri, DiagnosticsBaseline(each.before, verdict.errors))
+            self.slot.set_baseline(edited.uri, DiagnosticsBaseline(edited.before, verdict.errors))
 
     def _announce(self, client: LspClient) -> None:
         """Notify the server of changed files that are not open (`didChangeWatchedFiles`)."""
         events = []
-        for change in self.changes[:MOST_REPORTED_FILE_CHANGES]:
-            uri = self.texts.uri(change.path)
+        for change in self.changes[:MAX_REPORTED_FILE_CHANGES]:
+            uri = self.document_files.uri(change.path)
             if change.after is None:
                 client.close_document(uri)
-                self.seat.baselines.pop(uri, None)
+                self.slot.baselines.pop(uri, None)
             if uri not in client.documents:
                 kind = _DELETED if change.after is None else _CREATED if change.before is None else _CHANGED
                 events.append({"uri": uri, "type": kind})
         if events:
             client.notify("workspace/didChangeWatchedFiles", {"changes": events})
 
-    def _stamp(self, each: EditedDocument) -> None:
-        stamp = self.texts.stamp(each.path)
+    def _stamp(self, edited: EditedDocument) -> None:
+        stamp = self.document_files.stamp(edited.path)
         if stamp is not None:
-            self.seat.stamps[each.uri] = stamp
+            self.slot.stamps[edited.uri] = stamp
 
-    async def _verdict(self, client: LspClient, each: EditedDocument) -> ProvedDelta:
-        verdict = await proved_diagnostics(client, client.documents[each.uri], each.path, self.deadline)
+    async def _verdict(self, client: LspClient, edited: EditedDocument) -> ProvedDelta:
+        report = await proved_diagnostics(client, client.documents[edited.uri], edited.path, self.deadline)
         if not client.alive:
             raise ServerLost(client.fault)
-        if verdict.standing != "unknown" and self.texts.read(each.path) != each.data:
-            verdict = DiagnosticReport(each.path, verdict.server, "unknown", why="the file changed again")
-        if verdict.standing == "unknown":
-            return None, verdict
-        known = self.seat.baselines.get(each.uri)
-        self.seat.set_baseline(each.uri, DiagnosticsBaseline(each.after, verdict.errors))
+        if report.standing != "unknown" and self.document_files.read(edited.path) != edited.data:
+            report = DiagnosticReport(edited.path, report.server, "unknown", why="the file changed again")
+        if report.standing == "unknown":
+            return None, report
+        known = self.slot.baselines.get(edited.uri)
+        self.slot.set_baseline(edited.uri, DiagnosticsBaseline(edited.after, report.errors))
         if known is None:
-            compared = each.before is None
-            return DiagnosticDelta(each.path, verdict.errors, compared=compared), verdict
+            compared = edited.before is None
+            return DiagnosticDelta(edited.path, report.errors, compared=compared), report
         return diagnostic_delta(
-            each.path, known.text, each.after, known.diagnostics, verdict.errors
-        ), verdict
+            edited.path, known.text, edited.after, known.diagnostics, report.errors
+        ), report
 
     async def _touched(self, edited: Sequence[EditedDocument]) -> set[str]:
         names: set[str] = set()
         for each in edited:
-            names |= await self.seat.heads.touched(each.path, each.before or "", each.after)
+            names |= await self.slot.definitions.touched(each.path, each.before or "", each.after)
         return names
 
     async def _look_elsewhere(
@@ -196,19 +196,23 @@ class ServerChangeReview:
         mine = {each.path for each in self.changes}
         loop = asyncio.get_running_loop()
         suffixes = tuple(client.server.languages)
-        found = await loop.run_in_executor(None, dependent_files, client.root, self.texts, names, suffixes)
+        found = await loop.run_in_executor(
+            None, dependent_files, client.root, self.document_files, names, suffixes
+        )
         others = [path for path in found if path not in mine]
         now = await self._seen(client, others)
-        doubtful = [path for path in now if now[path] and self.texts.uri(path) not in self.seat.baselines]
+        doubtful = [
+            path for path in now if now[path] and self.document_files.uri(path) not in self.slot.baselines
+        ]
         if doubtful:
             await self._before(client, edited, doubtful)
         for path, errors in now.items():
-            uri = self.texts.uri(path)
-            known, text = self.seat.baselines.get(uri), client.documents[uri].text
-            self.seat.set_baseline(uri, DiagnosticsBaseline(text, errors))
+            uri = self.document_files.uri(path)
+            known, text = self.slot.baselines.get(uri), client.documents[uri].text
+            self.slot.set_baseline(uri, DiagnosticsBaseline(text, errors))
             if known is not None:
                 difference = diagnostic_delta(path, known.text, text, known.diagnostics, errors)
-                self.findings.elsewhere += [difference] if difference.new else []
+                self.findings.other_deltas += [difference] if difference.new else []
 
     async def _before(
         self, client: LspClient, edited: Sequence[EditedDocument], paths: Sequence[str]
@@ -218,10 +222,10 @@ class ServerChangeReview:
         try:
             for each in flipped:
                 client.tell(each.uri, each.before or "")
-                self.seat.stamps.pop(each.uri, None)
+                self.slot.stamps.pop(each.uri, None)
             for path, errors in (await self._seen(client, paths)).items():
-                uri = self.texts.uri(path)
-                self.seat.set_baseline(uri, DiagnosticsBaseline(client.documents[uri].text, errors))
+                uri = self.document_files.uri(path)
+                self.slot.set_baseline(uri, DiagnosticsBaseline(client.documents[uri].text, errors))
         finally:
             for each in flipped:
                 client.tell(each.uri, each.after)
@@ -231,17 +235,17 @@ class ServerChangeReview:
         """The current proved errors of dependent files, by path."""
         told = []
         for path in paths:
-            uri = self.texts.uri(path)
-            text = document_text(self.texts.read(path))
+            uri = self.document_files.uri(path)
+            text = document_text(self.document_files.read(path))
             if text is None:
                 continue
             was_open = uri in client.documents
             document = client.tell(uri, text)
             if was_open and client.server.proof in {"version", "push"}:
                 document = client.reopen(uri)
-            stamp = self.texts.stamp(path)
+            stamp = self.document_files.stamp(path)
             if stamp is not None:
-                self.seat.stamps[uri] = stamp
+                self.slot.stamps[uri] = stamp
             told.append((path, document))
         verdicts = await asyncio.gather(
             *(proved_diagnostics(client, document, path, self.deadline) for path, document in told)
@@ -249,9 +253,9 @@ class ServerChangeReview:
         return {each.path: each.errors for each in verdicts if each.standing != "unknown"}
 
     def _unknown(self, why: str, path: str = "") -> None:
-        paths = [path] if path else [each.path for each in self.edited[:MOST_CHECKED_FILES]]
-        known = {verdict.path for verdict in self.findings.verdicts}
-        self.findings.verdicts += [
+        paths = [path] if path else [each.path for each in self.edited[:MAX_CHECKED_FILES]]
+        known = {verdict.path for verdict in self.findings.reports}
+        self.findings.reports += [
             DiagnosticReport(each, self.findings.server, "unknown", why=why)
             for each in paths
             if each not in known

@@ -16,9 +16,9 @@ from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.text.diffs.alignment import align_lines
 from handtools.text.diffs.unified_diff import changed_rows
 
-MOST_CHANGED_NAMES = 3
+MAX_CHANGED_NAMES = 3
 """Most changed definitions for which dependent files are searched."""
-MOST_DEPENDENT_FILES = 20
+MAX_DEPENDENT_FILES = 20
 """Most dependent files that are checked, most recently modified first."""
 DEPENDENTS_SEARCH_SECONDS = 1.0
 _CALLED = re.compile(r"([^\W\d]\w{2,})\s*\(")
@@ -62,7 +62,7 @@ class ChangedDefinitions:
             self._keep(path, after, spans)
             return set()
         found += _changed_names(await self._spans(path, after), now)
-        return set(list(dict.fromkeys(found))[:MOST_CHANGED_NAMES])
+        return set(list(dict.fromkeys(found))[:MAX_CHANGED_NAMES])
 
     async def _spans(self, path: str, text: str) -> tuple[DefinitionLines, ...]:
         known = self._known.get(path)
@@ -75,8 +75,8 @@ class ChangedDefinitions:
         self._keep(path, text, spans)
         return spans
 
-    def _keep(self, path: str, text: str, spans: tuple[DefinitionLines, ...]) -> None:
-        self._known[path] = text, spans
+    def _keep(self, path: str, text: str, definition_lines: tuple[DefinitionLines, ...]) -> None:
+        self._known[path] = text, definition_lines
         self._known.move_to_end(path)
         if len(self._known) > _REMEMBERED_OUTLINES:
             self._known.popitem(last=False)
@@ -103,29 +103,31 @@ def _changed_lines(before: str, after: str) -> tuple[list[ChangedLines], list[Ch
     return was, now
 
 
-def _changed_names(spans: Sequence[DefinitionLines], changed: Sequence[ChangedLines]) -> list[str]:
+def _changed_names(
+    definition_lines: Sequence[DefinitionLines], changed: Sequence[ChangedLines]
+) -> list[str]:
     found = [
         span.name
-        for span in spans
+        for span in definition_lines
         if any(region.start <= span.last and span.start <= region.end for region in changed)
     ]
     for region in changed:
-        if not any(span.start <= region.start <= span.end for span in spans):
+        if not any(span.start <= region.start <= span.end for span in definition_lines):
             for row in region.rows:
                 found += _CALLED.findall(row)
     return found
 
 
-def _holds_definition(region: ChangedLines) -> bool:
-    return any(map(_DEFINING.search, region.rows))
+def _holds_definition(changed_lines: ChangedLines) -> bool:
+    return any(map(_DEFINING.search, changed_lines.rows))
 
 
 def dependent_files(
     root: str,
-    texts: DocumentFiles,
+    document_files: DocumentFiles,
     names: Iterable[str],
     suffixes: Sequence[str],
-    most: int = MOST_DEPENDENT_FILES,
+    most: int = MAX_DEPENDENT_FILES,
 ) -> list[str]:
     """Paths of files in a project that contain one of the names, the most recently modified first."""
     patterns = [part for name in names for part in ("-e", name)]
@@ -133,7 +135,7 @@ def dependent_files(
     options = ("--files-with-matches", "--word-regexp", "--fixed-strings", "--null", "--no-messages")
     try:
         done = programs.run_program(
-            find_ripgrep(Path(texts.workspace)),
+            find_ripgrep(Path(document_files.workspace)),
             [*options, "--no-config", *patterns, *globs, "--", root],
             programs.ProgramLimits(seconds=DEPENDENTS_SEARCH_SECONDS),
         )
@@ -141,7 +143,7 @@ def dependent_files(
         return []
     found = [os.fsdecode(name) for name in done.output.split(b"\0") if name]
     newest = sorted(found, key=_modified, reverse=True)
-    return [os.path.relpath(name, texts.workspace) for name in newest[:most]]
+    return [os.path.relpath(name, document_files.workspace) for name in newest[:most]]
 
 
 def _modified(path: str) -> float:

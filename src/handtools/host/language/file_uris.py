@@ -10,7 +10,7 @@ from handtools.core.errors import SymlinkInPath
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.text.encoding import decode
 
-MOST_DOCUMENT_BYTES = 1 << 20
+MAX_DOCUMENT_BYTES = 1 << 20
 """Larger files are not sent to a language server: they are data or generated."""
 
 
@@ -44,7 +44,7 @@ class DocumentFiles:
         if fd is None:
             return None
         with open(fd, "rb", 0) as file:
-            return file.read() if status.st_size <= MOST_DOCUMENT_BYTES else None
+            return file.read() if status.st_size <= MAX_DOCUMENT_BYTES else None
 
     def stamp(self, path: str) -> tuple[int, int] | None:
         """A file's modification time and size, to detect later writes; None if it is missing."""
@@ -67,6 +67,6 @@ def _file_uri(workspace: str, path: str) -> str:
 
 def document_text(data: bytes | None) -> str | None:
     """Decode bytes as text; None if the data is binary or too large."""
-    if data is None or len(data) > MOST_DOCUMENT_BYTES or b"\0" in data[:8192]:
+    if data is None or len(data) > MAX_DOCUMENT_BYTES or b"\0" in data[:8192]:
         return None
     return decode(data).body

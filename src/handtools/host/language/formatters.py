@@ -224,7 +224,7 @@ _SETTING_FILE_NAMES = frozenset(setting.name for formatter in FORMATTERS for set
 
 
 FORMATTER_SECONDS = 5.0
-MOST_FORMATTED_BYTES = 2_000_000
+MAX_FORMATTED_BYTES = 2_000_000
 REMEMBERED_CLEAN_FILES = 4_096
 
 
@@ -240,7 +240,7 @@ class _FormatterRun:
     program: str
     path: str
     folder: str
-    private: tuple[PathGlobs, ...]
+    private_globs: tuple[PathGlobs, ...]
     deadline: float
 
 
@@ -276,7 +276,7 @@ class LocalFormatters:
         return found is not None and self._program(*found) is not None
 
     async def format(
-        self, path: str, before: bytes | None, after: bytes, *, private: Sequence[PathGlobs]
+        self, path: str, before: bytes | None, after: bytes, *, private_globs: Sequence[PathGlobs]
     ) -> FormattingOutcome | None:
         """Format the lines that a change touched; None if nothing changes or there is no formatter.
 
@@ -284,33 +284,33 @@ class LocalFormatters:
         """
         found = project_formatter(self._root, path, self._only)
         program = self._program(*found) if found else None
-        if found is None or program is None or is_binary(after) or len(after) > MOST_FORMATTED_BYTES:
+        if found is None or program is None or is_binary(after) or len(after) > MAX_FORMATTED_BYTES:
             return None
         formatter, folder = found
-        job = _FormatterRun(
-            formatter, program, path, folder, tuple(private), time.monotonic() + self._seconds
+        formatter_run = _FormatterRun(
+            formatter, program, path, folder, tuple(private_globs), time.monotonic() + self._seconds
         )
         try:
-            done = await self._settled(job, before, after)
+            done = await self._settled(formatter_run, before, after)
         except FormattingFailed as why:
             return FormattingOutcome(formatter.name, why=f"{formatter.name} {why}.")
         return None if done == after else FormattingOutcome(formatter.name, done)
 
-    async def _settled(self, job: _FormatterRun, before: bytes | None, after: bytes) -> bytes:
+    async def _settled(self, formatter_run: _FormatterRun, before: bytes | None, after: bytes) -> bytes:
         """The formatted bytes: the whole file if it was formatted before, otherwise the touched lines."""
-        formatted = await self._run(job, after)
+        formatted = await self._run(formatter_run, after)
         if formatted == after:
-            self._keep(job.path, after)
+            self._keep(formatter_run.path, after)
             return after
-        await self._check(job.path, after, formatted)
-        if before is None or await self._was_clean(job, before):
-            self._keep(job.path, formatted)
+        await self._check(formatter_run.path, after, formatted)
+        if before is None or await self._was_clean(formatter_run, before):
+            self._keep(formatter_run.path, formatted)
             return formatted
         source = decode(after)
         near = limit_formatting_to_edit(decode(before).body, source.body, decode(formatted).body)
         part = _encoded(source, near)
         # A part of the formatter's edits may be invalid: formatting it must still give the same result.
-        if part != after and await self._run(job, part) != formatted:
+        if part != after and await self._run(formatter_run, part) != formatted:
             raise FormattingFailed("would change more than this edit")
         return part
 
@@ -319,11 +319,11 @@ class LocalFormatters:
             self._clean.clear()
         self._clean[path] = _digest(data)
 
-    async def _was_clean(self, job: _FormatterRun, before: bytes) -> bool:
-        if self._clean.get(job.path) == _digest(before):
+    async def _was_clean(self, formatter_run: _FormatterRun, before: bytes) -> bool:
+        if self._clean.get(formatter_run.path) == _digest(before):
             return True
         try:
-            return await self._run(job, before) == before
+            return await self._run(formatter_run, before) == before
         except FormattingFailed:
             return False  # the formatter can't parse the old text, so format only the touched lines
 
@@ -335,17 +335,24 @@ class LocalFormatters:
         if was and now and not was.broken_lines and now.broken_lines:
             raise FormattingFailed(f"broke the syntax at line {now.broken_lines[0]}; output discarded")
 
-    async def _run(self, job: _FormatterRun, data: bytes) -> bytes:
+    async def _run(self, formatter_run: _FormatterRun, data: bytes) -> bytes:
         # Imported lazily: most workspaces never format a file.
         from handtools.host.sandbox.confined_filter import StdinFilterProgram, run_stdin_filter
 
-        seconds = job.deadline - time.monotonic()
+        seconds = formatter_run.deadline - time.monotonic()
         if seconds <= 0:
             raise FormattingFailed(f"took longer than {self._seconds:g} s")
-        path = os.path.join(self._root, job.path)
-        argv = (job.program, *(part.replace("{path}", path) for part in job.formatter.argv))
+        path = os.path.join(self._root, formatter_run.path)
+        argv = (
+            formatter_run.program,
+            *(part.replace("{path}", path) for part in formatter_run.formatter.argv),
+        )
         program = StdinFilterProgram(
-            argv, self._root, job.folder, job.private, folders_needed_by_program(job.program, self._root)
+            argv,
+            self._root,
+            formatter_run.folder,
+            formatter_run.private_globs,
+            folders_needed_by_program(formatter_run.program, self._root),
         )
         made, complaint = await run_stdin_filter(self._runner, program, data, seconds)
         if complaint:
@@ -364,8 +371,8 @@ def _digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def _encoded(source: DecodedText, text: str) -> bytes:
+def _encoded(source_text: DecodedText, text: str) -> bytes:
     try:
-        return source.encode(text)
+        return source_text.encode(text)
     except Unencodable as problem:
         raise FormattingFailed(f"can't be used here: {problem}") from problem

@@ -68,24 +68,26 @@ class LocalLanguage:
     def missing_server_sentence(self, path: str) -> str:
         return self._finder.missing_server_sentence(path)
 
-    def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
+    def warm(self, path: str, *, private_globs: Sequence[PathGlobs]) -> None:
         if self._finder.servers_of_file(path):
-            self._desk.warm(path, tuple(private))
+            self._desk.warm(path, tuple(private_globs))
 
     async def review(
         self,
         changes: ChangeSet,
         *,
-        private: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
         if not any(self._finder.servers_of_file(change.path) for change in changes):
             return DiagnosticReview()
-        return await self._desk.review(changes, tuple(private), timeout, late)
+        return await self._desk.review(changes, tuple(private_globs), timeout, late)
 
-    async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
-        return await self._desk.ask(question, tuple(private))
+    async def ask(
+        self, question: LanguageQuestion, *, private_globs: Sequence[PathGlobs]
+    ) -> LanguageAnswer:
+        return await self._desk.ask(question, tuple(private_globs))
 
     def known_servers(self) -> list[KnownServer]:
         found = []
@@ -116,10 +118,10 @@ class LocalLanguage:
         from handtools.host.sandbox.confined_filter import StdinFilterProgram, run_stdin_filter
 
         readable = folders_needed_by_program(command[0], self._workspace)
-        asked = StdinFilterProgram(tuple(command), self._workspace, self._workspace, (), readable)
+        program = StdinFilterProgram(tuple(command), self._workspace, self._workspace, (), readable)
         with start_blocking_portal() as portal:
             made, complaint = portal.call(
-                run_stdin_filter, self._runner, asked, b"", SERVER_VERSION_SECONDS
+                run_stdin_filter, self._runner, program, b"", SERVER_VERSION_SECONDS
             )
         return "" if complaint else made.decode(errors="replace")
 

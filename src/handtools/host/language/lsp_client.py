@@ -149,10 +149,10 @@ def _initialization_options(server: LanguageServer, folder: str) -> dict[str, An
 LSP_REQUEST_SECONDS = 10.0
 INITIALIZE_SECONDS = 45.0
 LSP_SHUTDOWN_SECONDS = 2.0
-MOST_OPEN_DOCUMENTS = 64
-MOST_PUBLISHED = 4096
+MAX_OPEN_DOCUMENTS = 64
+MAX_PUBLISHED = 4096
 """Most files whose published diagnostics are kept; the oldest are dropped."""
-MOST_MESSAGES_PER_SECOND = 20_000
+MAX_MESSAGES_PER_SECOND = 20_000
 """A server that sends more messages per second is treated as broken."""
 _REQUEST_FAILED, _CONTENT_MODIFIED, _SERVER_CANCELLED = -32803, -32801, -32802
 
@@ -211,10 +211,10 @@ class _Progress:
 class LspClient:
     """A connection to one language server; all methods must be called on its event loop."""
 
-    def __init__(self, server: LanguageServer, root: str, child: ServerProcess) -> None:
+    def __init__(self, server: LanguageServer, root: str, process: ServerProcess) -> None:
         self.server = server
         self.root = root
-        self.child = child
+        self.process = process
         self.capabilities: Mapping[str, Any] = {}
         self._registered: dict[str, tuple[str, LspMessage]] = {}
         self.documents: OrderedDict[str, OpenDocument] = OrderedDict()
@@ -249,7 +249,7 @@ class LspClient:
     @property
     def alive(self) -> bool:
         """Whether requests can still be sent to the server."""
-        return not self.fault and not self.child.over
+        return not self.fault and not self.process.over
 
     def offers(self, capability: str, method: str) -> bool:
         """Whether the server announced a capability, statically or by dynamic registration."""
@@ -338,12 +338,12 @@ class LspClient:
 
     async def stop(self, why: str = "it was stopped") -> None:
         """Send `shutdown` and `exit`, then kill the process if it is still running."""
-        if self.alive and not self.child.clogged:
+        if self.alive and not self.process.clogged:
             with contextlib.suppress(ResponseTimeout, ServerLost, ResponseError):
                 await self.request("shutdown", None, LSP_SHUTDOWN_SECONDS)
                 self.notify("exit", None)
         self._fail(why)
-        await self.child.kill()
+        await self.process.kill()
         self._reading.cancel()
 
     def _open(self, uri: str, text: str, version: int) -> OpenDocument:
@@ -351,22 +351,22 @@ class LspClient:
         language = self.server.languages.get(file_suffix(uri), "plaintext")
         opened = {"uri": uri, "languageId": language, "version": version, "text": text}
         self.notify("textDocument/didOpen", {"textDocument": opened})
-        while len(self.documents) > MOST_OPEN_DOCUMENTS:
+        while len(self.documents) > MAX_OPEN_DOCUMENTS:
             self.close_document(next(iter(self.documents)))
         return document
 
     def _send(self, message: LspMessage) -> None:
         if self.alive:
-            self.child.send(encode_message(message))
+            self.process.send(encode_message(message))
 
     async def _read(self) -> None:
         second, count = 0, 0
         try:
-            while (message := await read_message(self.child.reader)) is not None:
+            while (message := await read_message(self.process.reader)) is not None:
                 self.number += 1
                 count = count + 1 if second == int(time.monotonic()) else 1
                 second = int(time.monotonic())
-                if count > MOST_MESSAGES_PER_SECOND:
+                if count > MAX_MESSAGES_PER_SECOND:
                     raise InvalidMessage("it sends too many messages")
                 self._take(message)
                 # Yield to other tasks: reading buffered data never suspends.
@@ -374,9 +374,9 @@ class LspClient:
             why = "it exited"
         except InvalidMessage as garbage:
             why = f"it sent invalid data: {garbage}"
-        complaint = self.child.complaint
+        complaint = self.process.complaint
         self._fail(f"{why} ({complaint})" if complaint else why)
-        await self.child.kill()
+        await self.process.kill()
 
     def _fail(self, why: str) -> None:
         self.fault = self.fault or why
@@ -441,12 +441,12 @@ class LspClient:
     def _hear(self, method: str, params: LspMessage) -> None:
         if method == "textDocument/publishDiagnostics":
             uri = str(params.get("uri"))
-            push = PublishedDiagnostics(
+            published = PublishedDiagnostics(
                 params.get("version"), params.get("diagnostics") or (), self.number, time.monotonic()
             )
-            self.pushes[uri] = push
+            self.pushes[uri] = published
             self.pushes.move_to_end(uri)
-            while len(self.pushes) > MOST_PUBLISHED:
+            while len(self.pushes) > MAX_PUBLISHED:
                 self.pushes.popitem(last=False)
         elif method == "$/progress":
             self._work(str(params.get("token")), (params.get("value") or {}).get("kind"))

@@ -37,7 +37,9 @@ class _TextEdit:
     text: str
 
 
-def files_of_workspace_edit(edit: Mapping[str, Any], texts: DocumentFiles) -> tuple[RewrittenFile, ...]:
+def files_of_workspace_edit(
+    edit: Mapping[str, Any], document_files: DocumentFiles
+) -> tuple[RewrittenFile, ...]:
     """Apply a workspace edit in memory; returns each changed file before and after.
 
     Raises `OutsideWorkspace` if a file is outside the workspace.
@@ -47,18 +49,21 @@ def files_of_workspace_edit(edit: Mapping[str, Any], texts: DocumentFiles) -> tu
 
     def load(path: str) -> bytes | None:
         if path not in before:
-            before[path] = after[path] = texts.read(path)
+            before[path] = after[path] = document_files.read(path)
         return after[path]
 
     for step in _edit_steps(edit):
         kind = step.get("kind")
         if kind == "rename":
-            old, new = _workspace_path(step["oldUri"], texts), _workspace_path(step["newUri"], texts)
+            old, new = (
+                _workspace_path(step["oldUri"], document_files),
+                _workspace_path(step["newUri"], document_files),
+            )
             data = load(old)
             load(new)
             after[old], after[new] = None, data
             continue
-        path = _workspace_path(step["uri"], texts)
+        path = _workspace_path(step["uri"], document_files)
         data = load(path)
         if kind == "delete":
             after[path] = None
@@ -82,8 +87,8 @@ def _edit_steps(edit: Mapping[str, Any]) -> Iterator[LspMessage]:
         yield {"uri": uri, "edits": edits}
 
 
-def _workspace_path(uri: str, texts: DocumentFiles) -> str:
-    path = texts.path(uri)
+def _workspace_path(uri: str, document_files: DocumentFiles) -> str:
+    path = document_files.path(uri)
     if path is None:
         raise OutsideWorkspace(
             f"This would change `{uri}`, outside the workspace.", hint="Edit the files instead."
@@ -158,9 +163,9 @@ COLD_SECONDS = 3.0
 class ServerQuery:
     """Asks one language server one question and converts the LSP response."""
 
-    seat: ServerSlot
+    slot: ServerSlot
     pool: ServerPool
-    texts: DocumentFiles
+    document_files: DocumentFiles
     deadline: float
 
     async def answer(self, question: LanguageQuestion) -> LanguageAnswer | None:
@@ -169,22 +174,22 @@ class ServerQuery:
         Raises a tool error if the server does not answer in time.
         """
         try:
-            async with self.seat.lock:
-                client = await self.pool.client(self.seat, self.deadline)
+            async with self.slot.lock:
+                client = await self.pool.client(self.slot, self.deadline)
                 return await self._answer(client, question)
         except ServerNotReady as failure:
             raise Unavailable(
-                f"{self.seat.name} is not ready: {failure}.", hint="Call again later."
+                f"{self.slot.name} is not ready: {failure}.", hint="Call again later."
             ) from failure
         except ResponseTimeout as failure:
             raise Unavailable(
-                f"{self.seat.name} did not answer in time.", hint="Call again later."
+                f"{self.slot.name} did not answer in time.", hint="Call again later."
             ) from failure
         except ServerLost as failure:
-            raise Unavailable(f"{self.seat.name} exited: {failure}.", hint="Call again.") from failure
+            raise Unavailable(f"{self.slot.name} exited: {failure}.", hint="Call again.") from failure
         except ResponseError as failure:
             hint = "Check the symbol, or use `grep`."
-            raise NoMatch(f"{self.seat.name} refused: {failure}.", hint=hint) from failure
+            raise NoMatch(f"{self.slot.name} refused: {failure}.", hint=hint) from failure
 
     async def _answer(self, client: LspClient, question: LanguageQuestion) -> LanguageAnswer | None:
         name = client.server.name
@@ -238,13 +243,13 @@ class ServerQuery:
                 await client.wait_for_message(_RETRY_SECONDS)
 
     def _told(self, client: LspClient, path: str) -> OpenDocument:
-        text = document_text(self.texts.read(path))
+        text = document_text(self.document_files.read(path))
         if text is None:
             raise NotFound(f"`{path}` is not a text file that a server can read.", hint="Use another path.")
-        uri = self.texts.uri(path)
-        stamp = self.texts.stamp(path)
+        uri = self.document_files.uri(path)
+        stamp = self.document_files.stamp(path)
         if stamp is not None:
-            self.seat.stamps[uri] = stamp
+            self.slot.stamps[uri] = stamp
         return client.tell(uri, text)
 
     def _at(self, document: OpenDocument, question: LanguageQuestion) -> LspMessage:
@@ -258,14 +263,14 @@ class ServerQuery:
         documents = [self._told(client, path)] if path else list(client.documents.values())
         found = []
         for document in documents:
-            name = self.texts.path(document.uri)
+            name = self.document_files.path(document.uri)
             if name is not None:
                 found.append(proved_diagnostics(client, document, name, self.deadline))
         verdicts = list(await asyncio.gather(*found))
         for verdict in verdicts:
             if verdict.standing != "unknown":
-                uri = self.texts.uri(verdict.path)
-                self.seat.set_baseline(uri, DiagnosticsBaseline(client.documents[uri].text, verdict.errors))
+                uri = self.document_files.uri(verdict.path)
+                self.slot.set_baseline(uri, DiagnosticsBaseline(client.documents[uri].text, verdict.errors))
         notes = () if path else ("Includes only files that were read or changed.",)
         return LanguageAnswer(server=client.server.name, verdicts=tuple(verdicts), notes=notes)
 
@@ -279,7 +284,7 @@ class ServerQuery:
         for item in items or ():
             for call in await self._request(client, method, {"item": item}) or ():
                 other = call["from" if incoming else "to"]
-                path = self.texts.path(other["uri"])
+                path = self.document_files.path(other["uri"])
                 if path is None:
                     continue
                 spans = call.get("fromRanges") or () if incoming else ()
@@ -319,7 +324,7 @@ class ServerQuery:
         return LanguageAnswer(
             server=name,
             titles=(question.text,),
-            files=files_of_workspace_edit(await self._resolved(client, chosen), self.texts),
+            files=files_of_workspace_edit(await self._resolved(client, chosen), self.document_files),
         )
 
     async def _complaints(
@@ -367,7 +372,7 @@ class ServerQuery:
             if _identifier_at(told.text, home) == old:
                 here = at
         edit = await self._request(client, "textDocument/rename", {**here, "newName": question.text})
-        files = files_of_workspace_edit(edit or {}, self.texts)
+        files = files_of_workspace_edit(edit or {}, self.document_files)
         if not files:
             raise NoMatch(f"{client.server.name} can't rename `{old}` there.", hint=_EDIT_INSTEAD)
         if home is not None and home.path not in {file.path for file in files}:
@@ -386,7 +391,7 @@ class ServerQuery:
         loop = asyncio.get_running_loop()
         suffixes = tuple(client.server.languages)
         return await loop.run_in_executor(
-            None, dependent_files, client.root, self.texts, [word], suffixes, 60
+            None, dependent_files, client.root, self.document_files, [word], suffixes, 60
         )
 
     async def _open_users(self, client: LspClient, word: str) -> None:
@@ -401,7 +406,7 @@ class ServerQuery:
     def _places(self, found: Any) -> Iterator[CodeLocation]:
         every = found if isinstance(found, list) else [found] if found else []
         for each in every:
-            path = self.texts.path(each.get("uri") or each.get("targetUri") or "")
+            path = self.document_files.path(each.get("uri") or each.get("targetUri") or "")
             span = each.get("range") or each.get("targetSelectionRange")
             if path is not None and span is not None:
                 yield self._place(path, span)
@@ -411,7 +416,7 @@ class ServerQuery:
     ) -> Iterator[CodeLocation]:
         for each in found:
             place = each.get("location") or {}
-            where = path or self.texts.path(place.get("uri", "")) or ""
+            where = path or self.document_files.path(place.get("uri", "")) or ""
             span = each.get("selectionRange") or each.get("range") or place.get("range")
             if not where or span is None:
                 continue
@@ -429,7 +434,7 @@ class ServerQuery:
         self, path: str, span: LspMessage, name: str = "", kind: int = 0, outer: str = ""
     ) -> CodeLocation:
         line, character = int(span["start"]["line"]), int(span["start"]["character"])
-        rows = split_lines(document_text(self.texts.read(path)) or "")
+        rows = split_lines(document_text(self.document_files.read(path)) or "")
         at = column_of_utf16(without_line_ending(rows[line]), character) if line < len(rows) else 0
         word = _SYMBOL_KINDS[kind] if 0 <= kind < len(_SYMBOL_KINDS) else ""
         return CodeLocation(path, line + 1, at, int(span["end"]["line"]) + 1, name, word, outer)

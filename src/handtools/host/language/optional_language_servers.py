@@ -37,20 +37,22 @@ class NoLanguage:
     def missing_server_sentence(self, path: str) -> str:
         return self._reason
 
-    def warm(self, path: str, *, private: Sequence[PathGlobs]) -> None:
+    def warm(self, path: str, *, private_globs: Sequence[PathGlobs]) -> None:
         """Do nothing: there is no server to start."""
 
     async def review(
         self,
         changes: ChangeSet,
         *,
-        private: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
         return DiagnosticReview()
 
-    async def ask(self, question: LanguageQuestion, *, private: Sequence[PathGlobs]) -> LanguageAnswer:
+    async def ask(
+        self, question: LanguageQuestion, *, private_globs: Sequence[PathGlobs]
+    ) -> LanguageAnswer:
         raise Unavailable(self._reason, hint=NO_SERVER_HINT)
 
     def known_servers(self) -> list[KnownServer]:

@@ -143,11 +143,11 @@ class ServerFinder:
         plain = ".git" in server.markers and Path(self.workspace, ".git").exists()
         return self.workspace if plain else None
 
-    def _chosen(self, spoken: FoundServer) -> bool:
-        key = (spoken.server.name, spoken.root)
+    def _chosen(self, found_server: FoundServer) -> bool:
+        key = (found_server.server.name, found_server.root)
         chosen, at = self._wanted.get(key, (False, 0.0))
         if not at or time.monotonic() - at > SERVER_RECHECK_SECONDS:
-            chosen = any(_has_setting(spoken.root, each) for each in spoken.server.chosen_by)
+            chosen = any(_has_setting(found_server.root, each) for each in found_server.server.chosen_by)
             self._wanted[key] = (chosen, time.monotonic())
         return chosen
 

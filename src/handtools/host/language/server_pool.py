@@ -31,9 +31,9 @@ SERVER_STABLE_SECONDS = 60.0
 CRASHED_SERVER_OFF_SECONDS = 300.0
 IDLE_SERVER_SECONDS = 600.0
 POOL_TIDY_SECONDS = 5.0
-MOST_SERVERS = 4
-MOST_SERVER_MEMORY_BYTES = 2 << 30
-MOST_BASELINES = 512
+MAX_SERVERS = 4
+MAX_SERVER_MEMORY_BYTES = 2 << 30
+MAX_BASELINES = 512
 
 ServerKey = tuple[object, ...]
 StartServer = Callable[[], Awaitable[LspClient]]
@@ -57,7 +57,7 @@ class ServerSlot:
 
     name: str
     start: StartServer
-    heads: ChangedDefinitions
+    definitions: ChangedDefinitions
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     owners: set[object] = field(default_factory=set)
     baselines: OrderedDict[str, DiagnosticsBaseline] = field(default_factory=OrderedDict)
@@ -76,7 +76,7 @@ class ServerSlot:
         """Record the newest proved errors of a file as its baseline."""
         self.baselines[uri] = baseline
         self.baselines.move_to_end(uri)
-        while len(self.baselines) > MOST_BASELINES:
+        while len(self.baselines) > MAX_BASELINES:
             self.baselines.popitem(last=False)
 
 
@@ -86,8 +86,8 @@ class ServerPool:
     def __init__(
         self,
         *,
-        most: int = MOST_SERVERS,
-        memory_bytes: int = MOST_SERVER_MEMORY_BYTES,
+        most: int = MAX_SERVERS,
+        memory_bytes: int = MAX_SERVER_MEMORY_BYTES,
         idle_seconds: float = IDLE_SERVER_SECONDS,
     ) -> None:
         self.seats: dict[ServerKey, ServerSlot] = {}
@@ -113,7 +113,7 @@ class ServerPool:
         seat.used = time.monotonic()
         return seat
 
-    async def client(self, seat: ServerSlot, deadline: float) -> LspClient:
+    async def client(self, slot: ServerSlot, deadline: float) -> LspClient:
         """A running client for a slot, started if necessary.
 
         Raises `ServerNotReady` if it is not ready in time or the pool is closed.
@@ -121,19 +121,19 @@ class ServerPool:
         if self._closed:
             # A caller whose server was stopped at process exit retries here.
             raise ServerNotReady("it was stopped")
-        seat.used = time.monotonic()
-        if seat.client is not None and seat.client.alive:
-            return seat.client
-        if seat.starting is None:
-            self._note_end(seat)
-            pause = seat.again_at - time.monotonic()
+        slot.used = time.monotonic()
+        if slot.client is not None and slot.client.alive:
+            return slot.client
+        if slot.starting is None:
+            self._note_end(slot)
+            pause = slot.again_at - time.monotonic()
             if pause > max(deadline - time.monotonic(), 0.0):
                 parked = (
-                    "disabled for some minutes" if seat.ends >= len(RESTART_DELAYS) else "restarting soon"
+                    "disabled for some minutes" if slot.ends >= len(RESTART_DELAYS) else "restarting soon"
                 )
-                raise ServerNotReady(f"{parked}: {seat.fault}")
-            seat.starting = asyncio.create_task(self._start(seat, max(pause, 0.0)))
-        starting = seat.starting
+                raise ServerNotReady(f"{parked}: {slot.fault}")
+            slot.starting = asyncio.create_task(self._start(slot, max(pause, 0.0)))
+        starting = slot.starting
         await asyncio.wait([starting], timeout=max(deadline - time.monotonic(), 0.0))
         if not starting.done():
             raise ServerNotReady("still starting")
@@ -142,7 +142,7 @@ class ServerPool:
         try:
             return starting.result()
         except (ServerNotStarted, HostError, ServerLost, ResponseError, ResponseTimeout) as failure:
-            raise ServerNotReady(seat.fault or str(failure)) from failure
+            raise ServerNotReady(slot.fault or str(failure)) from failure
 
     async def release_owner(self, owner: object) -> None:
         """Remove an owner from all slots and stop the servers that have no other owner."""
@@ -168,7 +168,7 @@ class ServerPool:
             if now - seat.used > self._idle:
                 await self._stop(seat)
         running = sorted(self._running(), key=lambda seat: seat.used)
-        sizes = {id(seat): seat.client.child.memory_bytes() for seat in running if seat.client}
+        sizes = {id(seat): seat.client.process.memory_bytes() for seat in running if seat.client}
         total = sum(sizes.values())
         for seat in running:
             if total <= self._memory:
@@ -179,46 +179,44 @@ class ServerPool:
     def _running(self) -> list[ServerSlot]:
         return [seat for seat in self.seats.values() if seat.client is not None and seat.client.alive]
 
-    async def _start(self, seat: ServerSlot, pause: float) -> LspClient:
+    async def _start(self, slot: ServerSlot, pause: float) -> LspClient:
         try:
             await asyncio.sleep(pause)
-            await self._make_room(seat)
-            seat.began = time.monotonic()
-            seat.client = await seat.start()
-            seat.stamps.clear()
+            await self._make_room(slot)
+            slot.began = time.monotonic()
+            slot.client = await slot.start()
+            slot.stamps.clear()
             if self._keeper is None:
                 self._keeper = asyncio.create_task(self._keep())
-            return seat.client
+            return slot.client
         except (ServerNotStarted, HostError, ServerLost, ResponseError, ResponseTimeout) as failure:
-            seat.fault = str(failure) or type(failure).__name__
-            self._push_back(seat)
+            slot.fault = str(failure) or type(failure).__name__
+            self._push_back(slot)
             raise
         finally:
-            seat.starting = None
+            slot.starting = None
 
-    def _note_end(self, seat: ServerSlot) -> None:
+    def _note_end(self, slot: ServerSlot) -> None:
         """Record that a server exited and schedule its restart, with a longer delay each time."""
-        client, seat.client = seat.client, None
+        client, slot.client = slot.client, None
         if client is not None and client.fault:
-            if time.monotonic() - seat.began > SERVER_STABLE_SECONDS:
-                seat.ends = 0
-            seat.fault = client.fault
-            self._push_back(seat)
+            if time.monotonic() - slot.began > SERVER_STABLE_SECONDS:
+                slot.ends = 0
+            slot.fault = client.fault
+            self._push_back(slot)
 
-    def _push_back(self, seat: ServerSlot) -> None:
-        seat.again_at = time.monotonic() + (*RESTART_DELAYS, CRASHED_SERVER_OFF_SECONDS)[seat.ends]
-        seat.ends = min(seat.ends + 1, len(RESTART_DELAYS))
+    def _push_back(self, slot: ServerSlot) -> None:
+        slot.again_at = time.monotonic() + (*RESTART_DELAYS, CRASHED_SERVER_OFF_SECONDS)[slot.ends]
+        slot.ends = min(slot.ends + 1, len(RESTART_DELAYS))
 
-    async def _make_room(self, wanted: ServerSlot) -> None:
-        others = sorted(
-            (each for each in self._running() if each is not wanted), key=lambda seat: seat.used
-        )
+    async def _make_room(self, slot: ServerSlot) -> None:
+        others = sorted((each for each in self._running() if each is not slot), key=lambda seat: seat.used)
         for seat in others[: max(len(others) + 1 - self._most, 0)]:
             await self._stop(seat)
 
-    async def _stop(self, seat: ServerSlot) -> None:
-        if seat.starting is not None:
-            starting = seat.starting
+    async def _stop(self, slot: ServerSlot) -> None:
+        if slot.starting is not None:
+            starting = slot.starting
             starting.cancel()
             with contextlib.suppress(
                 asyncio.CancelledError,
@@ -229,7 +227,7 @@ class ServerPool:
                 ResponseTimeout,
             ):
                 await starting
-        client, seat.client = seat.client, None
+        client, slot.client = slot.client, None
         if client is not None:
             await client.stop()
 

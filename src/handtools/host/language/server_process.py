@@ -36,8 +36,8 @@ class ServerNotStarted(Exception):
 class ServerProcess:
     """A language server's process with asynchronous streams; used on one event loop only."""
 
-    def __init__(self, hired: SupervisorHandle, mark: str, fds: tuple[int, int, int]) -> None:
-        self._hired = hired
+    def __init__(self, supervisor: SupervisorHandle, mark: str, fds: tuple[int, int, int]) -> None:
+        self._supervisor = supervisor
         self._mark = mark
         self._fds = fds
         self._errors: deque[bytes] = deque(maxlen=20)
@@ -104,7 +104,7 @@ class ServerProcess:
 
     def memory_bytes(self) -> int:
         """Resident memory of the server and all processes it started, in bytes."""
-        return sum(resident_memory_bytes(pid) for pid in descendants(self._hired.process.pid))
+        return sum(resident_memory_bytes(pid) for pid in descendants(self._supervisor.process.pid))
 
     async def kill(self) -> None:
         """Kill the server and all processes it started; returns when they are gone."""
@@ -115,7 +115,7 @@ class ServerProcess:
     async def _end(self) -> None:
         if not self.over:
             with contextlib.suppress(PeerGone):
-                self._hired.send_order({"order": "end", "gently": False})
+                self._supervisor.send_order({"order": "end", "gently": False})
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), SERVER_END_SECONDS)
             if not self.over:
@@ -133,7 +133,7 @@ class ServerProcess:
     async def _watch(self) -> None:
         """Wait for the supervisor's message that the server has exited."""
         loop = asyncio.get_running_loop()
-        line = self._hired.line
+        line = self._supervisor.line
         ready = asyncio.Event()
         loop.add_reader(line.fileno(), ready.set)
         try:
@@ -145,16 +145,16 @@ class ServerProcess:
 
     def _settle(self) -> None:
         try:
-            receive_message_and_fds(self._hired.line)
+            receive_message_and_fds(self._supervisor.line)
         except PeerGone:
             self._lost()
         else:
-            SUPERVISORS.give_back(self._hired)
+            SUPERVISORS.give_back(self._supervisor)
 
     def _lost(self) -> None:
-        self._hired.process.kill()
-        self._hired.dismiss()
-        for folder in self._hired.folders:
+        self._supervisor.process.kill()
+        self._supervisor.dismiss()
+        for folder in self._supervisor.folders:
             cgroups.kill_cgroup(folder)
         kill_by_environment(f"{RUN_ID_VARIABLE}={self._mark}")
 

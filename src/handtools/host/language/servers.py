@@ -178,18 +178,18 @@ class ServerTable:
     """Looks up language servers by file suffix."""
 
     servers: tuple[LanguageServer, ...] = LANGUAGE_SERVERS
-    by_suffix: Mapping[str, tuple[LanguageServer, ...]] = field(init=False)
+    servers_by_suffix: Mapping[str, tuple[LanguageServer, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
-        found: dict[str, tuple[LanguageServer, ...]] = {}
+        servers: dict[str, tuple[LanguageServer, ...]] = {}
         for server in self.servers:
             for suffix in server.languages:
-                found[suffix] = (*found.get(suffix, ()), server)
-        object.__setattr__(self, "by_suffix", found)
+                servers[suffix] = (*servers.get(suffix, ()), server)
+        object.__setattr__(self, "by_suffix", servers)
 
     def servers_for_path(self, path: str) -> tuple[LanguageServer, ...]:
         """The servers that support a file's language, preferred first."""
-        return self.by_suffix.get(file_suffix(path), ())
+        return self.servers_by_suffix.get(file_suffix(path), ())
 
 
 def file_suffix(path: str) -> str:

@@ -51,36 +51,41 @@ _PACKAGE_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "GOROOT", "GOPATH", "JAVA_H
 _ALWAYS_READABLE = ("/usr", "/etc", "/opt", "/bin", "/lib")
 
 
-def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Sequence[PathGlobs]) -> Launch:
+def server_launch(
+    found_server: FoundServer, workspace: str, cache: Path, private_globs: Sequence[PathGlobs]
+) -> Launch:
     """The launch of a language server: writes only to its cache folder, no network."""
-    folder = cache / spoken.server.name
+    folder = cache / found_server.server.name
     folder.mkdir(0o700, parents=True, exist_ok=True)
     if (owner := workspace_owner(workspace)) is not None:
         os.chown(folder, *owner)
-    own = {name: value.replace("{cache}", str(folder)) for name, value in spoken.server.environment.items()}
+    own = {
+        name: value.replace("{cache}", str(folder))
+        for name, value in found_server.server.environment.items()
+    }
     layers = [os.environ[name] for name in _PACKAGE_VARIABLES if os.environ.get(name)]
     home = Path(os.environ.get("HOME", "/"))
     outside = [
-        *folders_needed_by_program(spoken.program, workspace),
+        *folders_needed_by_program(found_server.program, workspace),
         *(place for place in os.environ.get("PATH", "").split(os.pathsep) if place),
         *layers,
-        *(str(home / each) for each in spoken.server.readable),
+        *(str(home / each) for each in found_server.server.readable),
         *(
             folder
             for name in (".venv", "venv")
-            for folder in interpreter_folders(os.path.join(spoken.root, name, "bin", "python"))
+            for folder in interpreter_folders(os.path.join(found_server.root, name, "bin", "python"))
         ),
     ]
-    path = os.pathsep.join([os.path.dirname(spoken.program), os.environ.get("PATH", os.defpath)])
+    path = os.pathsep.join([os.path.dirname(found_server.program), os.environ.get("PATH", os.defpath)])
     more = {name: os.environ[name] for name in _PACKAGE_VARIABLES if os.environ.get(name)}
     return Launch(
-        argv=(spoken.program, *spoken.server.command[1:]),
+        argv=(found_server.program, *found_server.server.command[1:]),
         env=command_environment(
             {**more, "PATH": path, "XDG_CACHE_HOME": str(folder), **own}, frozenset(), terminal=False
         ),
-        cwd=spoken.root,
+        cwd=found_server.root,
         root=workspace,
-        private=tuple(private),
+        private_globs=tuple(private_globs),
         frozen=True,
         readable=tuple(
             each
@@ -91,16 +96,16 @@ def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Seq
             and not Path(workspace).is_relative_to(os.path.realpath(each))
         ),
         writable=(str(folder),),
-        allowance=CommandLimits(seconds=SERVER_LIFETIME_SECONDS, processes=4096),
+        limits=CommandLimits(seconds=SERVER_LIFETIME_SECONDS, processes=4096),
     )
 
 
-async def start_server(spoken: FoundServer, ready: Launch, runner: Runner) -> LspClient:
+async def start_server(found_server: FoundServer, launch: Launch, runner: Runner) -> LspClient:
     """Start and initialize a language server; kills it and raises if it does not answer."""
-    child = await ServerProcess.start(ready, runner)
-    client = LspClient(spoken.server, spoken.root, child)
+    child = await ServerProcess.start(launch, runner)
+    client = LspClient(found_server.server, found_server.root, child)
     try:
-        await client.start(node_modules_folder(spoken.program), spoken.server.settings)
+        await client.start(node_modules_folder(found_server.program), found_server.server.settings)
     except BaseException:
         await client.stop("it did not start")
         raise
@@ -129,19 +134,23 @@ class WorkspaceLanguageServers:
         self._behind: dict[int, asyncio.Task[None]] = {}
         """For each slot, the task still running for an earlier call; a newer call cancels it."""
 
-    def warm(self, path: str, private: tuple[PathGlobs, ...]) -> None:
+    def warm(self, path: str, private_globs: tuple[PathGlobs, ...]) -> None:
         """Start the servers of a file in advance and record its current errors; returns at once."""
-        LANGUAGE_THREAD.submit(self._warm(path, private))
+        LANGUAGE_THREAD.submit(self._warm(path, private_globs))
 
     async def review(
-        self, changes: ChangeSet, private: tuple[PathGlobs, ...], seconds: float, late: LateReviewListener
+        self,
+        changes: ChangeSet,
+        private_globs: tuple[PathGlobs, ...],
+        seconds: float,
+        late: LateReviewListener,
     ) -> DiagnosticReview:
         """The new errors that the servers prove for a change within `seconds`; later ones go to `late`."""
-        return await LANGUAGE_THREAD.run(self._review(changes.changes, private, seconds, late))
+        return await LANGUAGE_THREAD.run(self._review(changes.changes, private_globs, seconds, late))
 
-    async def ask(self, question: LanguageQuestion, private: tuple[PathGlobs, ...]) -> LanguageAnswer:
+    async def ask(self, question: LanguageQuestion, private_globs: tuple[PathGlobs, ...]) -> LanguageAnswer:
         """Ask the language servers of a file a question; returns their combined answer."""
-        return await LANGUAGE_THREAD.run(self._ask(question, private))
+        return await LANGUAGE_THREAD.run(self._ask(question, private_globs))
 
     def close(self) -> None:
         """Release this workspace's servers; returns when those without another owner have stopped."""
@@ -152,57 +161,63 @@ class WorkspaceLanguageServers:
             task.cancel()
         await LANGUAGE_THREAD.pool.release_owner(self)
 
-    def _seat(self, spoken: FoundServer, private: tuple[PathGlobs, ...]) -> ServerSlot:
-        key = (spoken.server.name, spoken.program, spoken.root, self._workspace, private)
-        starting = partial(self._start, spoken, private)
-        return LANGUAGE_THREAD.pool.seat(key, spoken.server.name, starting, self, self._workspace)
+    def _seat(self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]) -> ServerSlot:
+        key = (
+            found_server.server.name,
+            found_server.program,
+            found_server.root,
+            self._workspace,
+            private_globs,
+        )
+        starting = partial(self._start, found_server, private_globs)
+        return LANGUAGE_THREAD.pool.seat(key, found_server.server.name, starting, self, self._workspace)
 
-    async def _start(self, spoken: FoundServer, private: tuple[PathGlobs, ...]) -> LspClient:
+    async def _start(self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]) -> LspClient:
         loop = asyncio.get_running_loop()
         ready = await loop.run_in_executor(
-            None, server_launch, spoken, self._workspace, self._cache, private
+            None, server_launch, found_server, self._workspace, self._cache, private_globs
         )
         runner = await loop.run_in_executor(None, self._runner)
         if not runner.confined and (
-            spoken.server.runs_code or not is_outside_workspace(spoken.program, self._workspace)
+            found_server.server.runs_code or not is_outside_workspace(found_server.program, self._workspace)
         ):
             raise ServerNotStarted(UNCONFINED_SERVERS_NOTE)
-        return await start_server(spoken, ready, runner)
+        return await start_server(found_server, ready, runner)
 
-    def _alone(self, seat: ServerSlot, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _alone(self, slot: ServerSlot, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Start a task for a slot, cancelling the one still running for an earlier call."""
-        former = self._behind.get(id(seat))
+        former = self._behind.get(id(slot))
         if former is not None and not former.done():
             former.cancel()
-        task = self._behind[id(seat)] = asyncio.create_task(work)
+        task = self._behind[id(slot)] = asyncio.create_task(work)
         return task
 
-    async def _warm(self, path: str, private: tuple[PathGlobs, ...]) -> None:
+    async def _warm(self, path: str, private_globs: tuple[PathGlobs, ...]) -> None:
         for spoken in self._finder.servers_of_file(path):
-            seat = self._seat(spoken, private)
+            seat = self._seat(spoken, private_globs)
             former = self._behind.get(id(seat))
             if former is None or former.done():
                 self._alone(seat, self._look(path, seat))
 
-    async def _look(self, path: str, seat: ServerSlot) -> None:
+    async def _look(self, path: str, slot: ServerSlot) -> None:
         uri, deadline = self._texts.uri(path), time.monotonic() + LATE_REVIEW_SECONDS
         stamp, text = self._texts.stamp(path), document_text(self._texts.read(path))
-        if text is None or stamp is None or (seat.client and seat.stamps.get(uri) == stamp):
+        if text is None or stamp is None or (slot.client and slot.stamps.get(uri) == stamp):
             return
-        async with seat.lock:
+        async with slot.lock:
             try:
-                client = await LANGUAGE_THREAD.pool.client(seat, deadline)
+                client = await LANGUAGE_THREAD.pool.client(slot, deadline)
             except ServerNotReady:
                 return  # the next call that needs the server reports it
             verdict = await proved_diagnostics(client, client.tell(uri, text), path, deadline)
             if verdict.standing != "unknown":
-                seat.stamps[uri] = stamp
-                seat.set_baseline(uri, DiagnosticsBaseline(text, verdict.errors))
+                slot.stamps[uri] = stamp
+                slot.set_baseline(uri, DiagnosticsBaseline(text, verdict.errors))
 
     async def _review(
         self,
         changes: Sequence[Change],
-        private: tuple[PathGlobs, ...],
+        private_globs: tuple[PathGlobs, ...],
         seconds: float,
         late: LateReviewListener,
     ) -> DiagnosticReview:
@@ -212,30 +227,30 @@ class WorkspaceLanguageServers:
             if (edited := self._edited(change)) is not None:
                 for spoken in self._finder.servers_of_file(change.path):
                     groups.setdefault(spoken, []).append(edited)
-        work: list[tuple[ServerChangeReview, asyncio.Task[None]]] = []
+        reviews: list[tuple[ServerChangeReview, asyncio.Task[None]]] = []
         for spoken, files in groups.items():
             reviewer = ServerChangeReview(
-                seat=self._seat(spoken, private),
+                slot=self._seat(spoken, private_globs),
                 pool=LANGUAGE_THREAD.pool,
-                texts=self._texts,
+                document_files=self._texts,
                 edited=files,
                 changes=changes,
                 findings=ServerFindings(spoken.server.name),
                 ready=asyncio.Event(),
                 deadline=began + LATE_REVIEW_SECONDS,
             )
-            known = reviewer.seat.client
+            known = reviewer.slot.client
             if known is not None and known.alive and known.proved:
                 reviewer.ready.set()
-            work.append((reviewer, self._alone(reviewer.seat, reviewer.run())))
+            reviews.append((reviewer, self._alone(reviewer.slot, reviewer.run())))
         cold = max((spoken.server.start_seconds for spoken in groups), default=0.0)
-        await _wait_for_starts(work, min(seconds, cold))
-        running = [task for reviewer, task in work if reviewer.ready.is_set()]
+        await _wait_for_starts(reviews, min(seconds, cold))
+        running = [task for reviewer, task in reviews if reviewer.ready.is_set()]
         if running:
             await asyncio.wait(running, timeout=max(began + seconds - time.monotonic(), 0.0))
-        review = _combined_review([reviewer for reviewer, _ in work])
-        if not all(task.done() for _, task in work):
-            self._follow(work, late)
+        review = _combined_review([reviewer for reviewer, _ in reviews])
+        if not all(task.done() for _, task in reviews):
+            self._follow(reviews, late)
         return review
 
     def _edited(self, change: Change) -> EditedDocument | None:
@@ -245,42 +260,47 @@ class WorkspaceLanguageServers:
         return EditedDocument(change.path, self._texts.uri(change.path), before, after, change.after.data)
 
     def _follow(
-        self, work: Sequence[tuple[ServerChangeReview, "asyncio.Task[None]"]], late: LateReviewListener
+        self, reviews: Sequence[tuple[ServerChangeReview, "asyncio.Task[None]"]], late: LateReviewListener
     ) -> None:
         async def follow() -> None:
-            await asyncio.wait([task for _, task in work])
-            if not any(task.cancelled() for _, task in work):
-                late(_combined_review([reviewer for reviewer, _ in work]))
+            await asyncio.wait([task for _, task in reviews])
+            if not any(task.cancelled() for _, task in reviews):
+                late(_combined_review([reviewer for reviewer, _ in reviews]))
 
         task = asyncio.create_task(follow())
         self._behind[id(task)] = task
         task.add_done_callback(lambda each: self._behind.pop(id(each), None))
 
-    async def _ask(self, question: LanguageQuestion, private: tuple[PathGlobs, ...]) -> LanguageAnswer:
+    async def _ask(
+        self, question: LanguageQuestion, private_globs: tuple[PathGlobs, ...]
+    ) -> LanguageAnswer:
         if not question.path:
             return await self._ask_project(question)
         if why := self._finder.missing_server_sentence(question.path):
             raise Unavailable(why, hint=NO_SERVER_HINT)
         spoken = self._finder.servers_of_file(question.path)
         if question.kind != "diagnostics":
-            return await self._first_answer(spoken, question, private)
-        answers = [await self._asked(each, question, private) for each in spoken]
+            return await self._first_answer(spoken, question, private_globs)
+        answers = [await self._asked(each, question, private_globs) for each in spoken]
         return _joined_answer([answer for answer in answers if answer])
 
     async def _first_answer(
-        self, spoken: Sequence[FoundServer], question: LanguageQuestion, private: tuple[PathGlobs, ...]
+        self,
+        found_servers: Sequence[FoundServer],
+        question: LanguageQuestion,
+        private_globs: tuple[PathGlobs, ...],
     ) -> LanguageAnswer:
         """The first non-empty answer: for example, a linter has no references."""
-        empty: LanguageAnswer | None = None
-        for each in spoken:
-            answer = await self._asked(each, question, private)
+        language_answer: LanguageAnswer | None = None
+        for each in found_servers:
+            answer = await self._asked(each, question, private_globs)
             if answer is not None and answer.tells:
                 return answer
-            empty = empty or answer
-        if empty is None:
-            names = " and ".join(each.server.name for each in spoken)
+            language_answer = language_answer or answer
+        if language_answer is None:
+            names = " and ".join(each.server.name for each in found_servers)
             raise Unavailable(f"{names} can't find {question.kind.replace('_', ' ')}.", hint=NO_SERVER_HINT)
-        return empty
+        return language_answer
 
     async def _ask_project(self, question: LanguageQuestion) -> LanguageAnswer:
         seats = [
@@ -293,26 +313,26 @@ class WorkspaceLanguageServers:
             )
         answers = []
         for seat in seats:
-            asker = ServerQuery(
+            query = ServerQuery(
                 seat, LANGUAGE_THREAD.pool, self._texts, time.monotonic() + LANGUAGE_QUERY_SECONDS
             )
-            answers.append(await asker.answer(question))
+            answers.append(await query.answer(question))
         return _joined_answer([answer for answer in answers if answer])
 
     async def _asked(
-        self, spoken: FoundServer, question: LanguageQuestion, private: tuple[PathGlobs, ...]
+        self, found_server: FoundServer, question: LanguageQuestion, private_globs: tuple[PathGlobs, ...]
     ) -> LanguageAnswer | None:
-        asker = ServerQuery(
-            self._seat(spoken, private),
+        query = ServerQuery(
+            self._seat(found_server, private_globs),
             LANGUAGE_THREAD.pool,
             self._texts,
             time.monotonic() + LANGUAGE_QUERY_SECONDS,
         )
-        return await asker.answer(question)
+        return await query.answer(question)
 
 
 async def _wait_for_starts(
-    work: Sequence[tuple[ServerChangeReview, "asyncio.Task[None]"]], seconds: float
+    reviews: Sequence[tuple[ServerChangeReview, "asyncio.Task[None]"]], seconds: float
 ) -> None:
     """Wait at most `seconds` until each server is ready or has failed."""
 
@@ -323,7 +343,7 @@ async def _wait_for_starts(
         finally:
             ready.cancel()
 
-    pending = [asyncio.create_task(until(*each)) for each in work if not each[0].ready.is_set()]
+    pending = [asyncio.create_task(until(*each)) for each in reviews if not each[0].ready.is_set()]
     if pending:
         _, late = await asyncio.wait(pending, timeout=seconds)
         for task in late:
@@ -332,24 +352,24 @@ async def _wait_for_starts(
 
 def _combined_review(reviewers: Sequence[ServerChangeReview]) -> DiagnosticReview:
     """Combine the reports of all servers so far; files without a report yet are `unknown`."""
-    verdicts: list[DiagnosticReport] = []
+    reports: list[DiagnosticReport] = []
     for reviewer in reviewers:
         found = reviewer.findings
-        verdicts += found.verdicts
+        reports += found.reports
         if not found.main_done:
             why = STILL_CHECKING if reviewer.ready.is_set() else "still starting"
-            known = {verdict.path for verdict in found.verdicts}
-            verdicts += [
+            known = {verdict.path for verdict in found.reports}
+            reports += [
                 DiagnosticReport(each.path, found.server, "unknown", why=why)
                 for each in reviewer.edited
                 if each.path not in known
             ]
         elif not found.done:
-            verdicts.append(DiagnosticReport("other files", found.server, "unknown", why=STILL_CHECKING))
+            reports.append(DiagnosticReport("other files", found.server, "unknown", why=STILL_CHECKING))
     return DiagnosticReview(
         deltas=tuple(each for reviewer in reviewers for each in reviewer.findings.deltas),
-        elsewhere=tuple(each for reviewer in reviewers for each in reviewer.findings.elsewhere),
-        verdicts=tuple(verdicts),
+        elsewhere=tuple(each for reviewer in reviewers for each in reviewer.findings.other_deltas),
+        verdicts=tuple(reports),
     )
 
 

@@ -12,8 +12,8 @@ from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import MediaPreview
 from handtools.text.search.hit_rendering import path_on_one_line
 
-MOST_ARCHIVE_ENTRIES = 2_000
-MOST_UNPACKED_TAR_BYTES = 256 << 20
+MAX_ARCHIVE_ENTRIES = 2_000
+MAX_UNPACKED_TAR_BYTES = 256 << 20
 """The most bytes a compressed tar may decompress to; larger ones are zip bombs or backups."""
 _FAILURES = (
     zipfile.BadZipFile,
@@ -36,20 +36,20 @@ def preview(path: str, data: bytes) -> MediaPreview:
         hint = "If it is a single compressed file, decompress it with a command." if packed else ""
         raise WrongKind(f"`{path}` looks like an archive but can't be read: {error}.", hint=hint) from error
     total = sum(size for _, size in entries)
-    rows = [f"{size:>12,}  {path_on_one_line(name)}" for name, size in entries[:MOST_ARCHIVE_ENTRIES]]
-    more = len(entries) > MOST_ARCHIVE_ENTRIES
+    rows = [f"{size:>12,}  {path_on_one_line(name)}" for name, size in entries[:MAX_ARCHIVE_ENTRIES]]
+    more = len(entries) > MAX_ARCHIVE_ENTRIES
     return MediaPreview(
         kind="archive",
         title=f"{shape} archive, {len(rows):,}{'+' * more} entries, {total:,} bytes",
         text="\n".join(rows),
-        left_out=f"entries after the first {MOST_ARCHIVE_ENTRIES:,}" if more else "",
+        left_out=f"entries after the first {MAX_ARCHIVE_ENTRIES:,}" if more else "",
     )
 
 
 def _zipped(data: bytes) -> list[tuple[str, int]]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return [
-            (entry.filename, entry.file_size) for entry in archive.infolist()[: MOST_ARCHIVE_ENTRIES + 1]
+            (entry.filename, entry.file_size) for entry in archive.infolist()[: MAX_ARCHIVE_ENTRIES + 1]
         ]
 
 
@@ -59,7 +59,7 @@ def _tarred(data: bytes) -> tuple[str, list[tuple[str, int]]]:
     with tarfile.open(fileobj=_Bounded(stream), mode="r|") as archive:
         for member in archive:
             entries.append((member.name + "/" * member.isdir(), member.size))
-            if len(entries) > MOST_ARCHIVE_ENTRIES:
+            if len(entries) > MAX_ARCHIVE_ENTRIES:
                 break
     return shape, entries
 
@@ -76,17 +76,17 @@ def _unpacking(data: bytes) -> tuple[str, io.BufferedIOBase]:
 
 
 class _Bounded(io.BufferedIOBase):
-    """A stream that raises an error once more than `MOST_UNPACKED_TAR_BYTES` were read from it."""
+    """A stream that raises an error once more than `MAX_UNPACKED_TAR_BYTES` were read from it."""
 
     def __init__(self, stream: io.BufferedIOBase) -> None:
         self._stream = stream
-        self._left = MOST_UNPACKED_TAR_BYTES
+        self._left = MAX_UNPACKED_TAR_BYTES
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read the next bytes; raises if the limit is exceeded."""
         found = self._stream.read(size)
         self._left -= len(found)
         if self._left < 0:
-            message = f"The archive decompresses to more than {MOST_UNPACKED_TAR_BYTES >> 20} MB."
+            message = f"The archive decompresses to more than {MAX_UNPACKED_TAR_BYTES >> 20} MB."
             raise TooLarge(message, hint="List it with a command.")
         return found

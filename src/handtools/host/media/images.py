@@ -11,11 +11,11 @@ from handtools.host.media import UNREADABLE_HINT
 if TYPE_CHECKING:
     from PIL import Image as Pictures
 
-MOST_IMAGE_EDGE_PIXELS = 1568
+MAX_IMAGE_EDGE_PIXELS = 1568
 """The longest edge of an image in pixels; models scale larger images down, but still charge for them."""
-MOST_IMAGE_BYTES = 3_700_000
+MAX_IMAGE_BYTES = 3_700_000
 """The largest image in bytes, which stays below 5 MB as base64."""
-MOST_IMAGE_PIXELS = 100_000_000
+MAX_IMAGE_PIXELS = 100_000_000
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _ORIENTATION = 0x0112
 _SMALLER = "Read a smaller copy of the image."
@@ -29,17 +29,17 @@ def preview(path: str, data: bytes) -> MediaPreview:
     try:
         with Pictures.open(io.BytesIO(data)) as picture:
             width, height, shape = *picture.size, picture.format or "image"
-            if width * height > MOST_IMAGE_PIXELS:
-                message = f"`{path}` has {width} x {height} pixels; the limit is {MOST_IMAGE_PIXELS:,}."
+            if width * height > MAX_IMAGE_PIXELS:
+                message = f"`{path}` has {width} x {height} pixels; the limit is {MAX_IMAGE_PIXELS:,}."
                 raise TooLarge(message, hint=_SMALLER)
             turned = picture.getexif().get(_ORIENTATION, 1) != 1
-            small = max(width, height) <= MOST_IMAGE_EDGE_PIXELS and len(data) <= MOST_IMAGE_BYTES
+            small = max(width, height) <= MAX_IMAGE_EDGE_PIXELS and len(data) <= MAX_IMAGE_BYTES
             title = f"{shape} image, {width} x {height} pixels"
             if shape in _MEDIA_TYPES and small and not turned:
                 return MediaPreview(kind="image", title=title, images=(Image(data, _MEDIA_TYPES[shape]),))
             image, shown = encoded_image(picture)
     except Pictures.DecompressionBombError as error:
-        message = f"`{path}` has too many pixels; the limit is {MOST_IMAGE_PIXELS:,}."
+        message = f"`{path}` has too many pixels; the limit is {MAX_IMAGE_PIXELS:,}."
         raise TooLarge(message, hint=_SMALLER) from error
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         message = f"`{path}` looks like an image but can't be read: {error}."
@@ -53,13 +53,13 @@ def encoded_image(picture: "Pictures.Image") -> tuple[Image, tuple[int, int]]:
     from PIL import ImageOps
 
     upright = ImageOps.exif_transpose(picture)
-    upright.thumbnail((MOST_IMAGE_EDGE_PIXELS, MOST_IMAGE_EDGE_PIXELS))
+    upright.thumbnail((MAX_IMAGE_EDGE_PIXELS, MAX_IMAGE_EDGE_PIXELS))
     solid = upright.convert(
         "RGBA" if "A" in upright.getbands() or "transparency" in upright.info else "RGB"
     )
     while True:
         best = _smallest(solid)
-        if len(best.data) <= MOST_IMAGE_BYTES:
+        if len(best.data) <= MAX_IMAGE_BYTES:
             return best, solid.size
         solid = solid.reduce(2)
 

@@ -50,7 +50,7 @@ class LocalMedia:
         """Return a binary file's media type; empty if unknown."""
         return media_type_by_signature(head)
 
-    async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> MediaPreview | None:
+    async def preview(self, path: str, data: bytes, request: PreviewRequest) -> MediaPreview | None:
         """Return the file as text or images; None if its kind can't be shown."""
         kind = self.kind(path, data)
         if kind is None:
@@ -59,10 +59,10 @@ class LocalMedia:
         if missing:
             hint = "The user can install it: `pip install handtools-slim[media]`."
             raise WrongKind(f"No reader is installed for `{path}` (kind: {kind}).", hint=hint)
-        return await to_thread.run_sync(self._preview, kind, path, data, wish)
+        return await to_thread.run_sync(self._preview, kind, path, data, request)
 
     def _preview(
-        self, kind: MediaKind, path: str, data: bytes, wish: PreviewRequest
+        self, kind: MediaKind, path: str, data: bytes, request: PreviewRequest
     ) -> MediaPreview | None:
         from handtools.host.confined_workers import TaskFailed, workers_of_workspace
         from handtools.host.media import preview_worker
@@ -70,7 +70,7 @@ class LocalMedia:
         try:
             made = workers_of_workspace(self._root).call(
                 preview_worker.preview_task(kind),
-                preview_worker.preview_task_arguments(kind, path, wish),
+                preview_worker.preview_task_arguments(kind, path, request),
                 data,
             )
             return preview_worker.media_preview_from_worker_result(kind, made)

@@ -29,15 +29,23 @@ def preview_task(kind: MediaKind) -> WorkerTask:
     return WorkerTask(module=__name__, function=make_preview.__name__, libraries=libraries)
 
 
-def preview_task_arguments(kind: MediaKind, path: str, wish: PreviewRequest) -> dict[str, Any]:
+def preview_task_arguments(kind: MediaKind, path: str, request: PreviewRequest) -> dict[str, Any]:
     """Return the JSON arguments of a preview task."""
-    return {"kind": kind, "path": path, "first": wish.first, "last": wish.last, "rendered": wish.rendered}
+    return {
+        "kind": kind,
+        "path": path,
+        "first": request.first,
+        "last": request.last,
+        "rendered": request.rendered,
+    }
 
 
 def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
     """Make a preview in the worker process and return it as a `TaskResult`."""
-    wish = PreviewRequest(first=arguments["first"], last=arguments["last"], rendered=arguments["rendered"])
-    preview = _preview(arguments["kind"], arguments["path"], data, wish)
+    request = PreviewRequest(
+        first=arguments["first"], last=arguments["last"], rendered=arguments["rendered"]
+    )
+    preview = _preview(arguments["kind"], arguments["path"], data, request)
     if preview is None:
         return TaskResult({"kind": ""})
     value = {
@@ -52,9 +60,9 @@ def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
     return TaskResult(value, tuple(image.data for image in preview.images))
 
 
-def media_preview_from_worker_result(kind: MediaKind, made: TaskResult) -> MediaPreview | None:
+def media_preview_from_worker_result(kind: MediaKind, result: TaskResult) -> MediaPreview | None:
     """Return the `MediaPreview` in a worker's result; raises `ValueError` or `LookupError` if malformed."""
-    value = made.value
+    value = result.value
     if not value["kind"]:
         return None
     following = value["next_page"]
@@ -64,7 +72,7 @@ def media_preview_from_worker_result(kind: MediaKind, made: TaskResult) -> Media
         text=str(value["text"]),
         images=tuple(
             Image(data, _PICTURES[_PICTURES.index(media_type)])
-            for data, media_type in zip(made.blobs, value["pictures"], strict=True)
+            for data, media_type in zip(result.blobs, value["pictures"], strict=True)
         ),
         image_lines=tuple(map(int, value["image_lines"])),
         left_out=str(value["left_out"]),
@@ -72,11 +80,11 @@ def media_preview_from_worker_result(kind: MediaKind, made: TaskResult) -> Media
     )
 
 
-def _preview(kind: MediaKind, path: str, data: bytes, wish: PreviewRequest) -> MediaPreview | None:
+def _preview(kind: MediaKind, path: str, data: bytes, request: PreviewRequest) -> MediaPreview | None:
     if kind == "pdf":
         from handtools.host.media import pdf
 
-        return pdf.preview(path, data, wish)
+        return pdf.preview(path, data, request)
     # Import only the reader of this kind, so that the first preview does not wait for the others.
     preview: Callable[[str, bytes], MediaPreview | None] = importlib.import_module(_READERS[kind]).preview
     return preview(path, data)

@@ -18,7 +18,7 @@ from handtools.text.truncation import one_line
 
 TABLE_PREVIEW_ROWS = 10
 TABLE_CELL_CHARS = 80
-MOST_DATABASE_TABLES = 50
+MAX_DATABASE_TABLES = 50
 _SQLITE_STEPS = 2_000_000
 """The most SQLite virtual machine steps per query, so that counting a huge table is aborted."""
 
@@ -69,11 +69,11 @@ def _database(path: str, data: bytes) -> MediaPreview:
             connection.set_progress_handler(lambda: 1, _SQLITE_STEPS)
             query = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
             tables = connection.execute(query).fetchall()
-            shown = [_table(connection, name, sql) for name, sql in tables[:MOST_DATABASE_TABLES]]
+            shown = [_table(connection, name, sql) for name, sql in tables[:MAX_DATABASE_TABLES]]
         except (sqlite3.Error, UnicodeDecodeError) as error:
             message = f"`{path}` can't be read as a SQLite database: {error}."
             raise WrongKind(message, hint=UNREADABLE_HINT) from error
-    more = len(tables) - MOST_DATABASE_TABLES
+    more = len(tables) - MAX_DATABASE_TABLES
     left_out = [f"{more} more tables"] * (more > 0)
     left_out += [f"rows after the first {TABLE_PREVIEW_ROWS} of each"] * any(
         count > TABLE_PREVIEW_ROWS for _, count in shown

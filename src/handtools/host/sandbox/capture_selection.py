@@ -20,14 +20,14 @@ from handtools.host.workspace_folders import workspace_folders
 class BestCapture:
     """Captures changes with overlayfs, or by scanning if it can't be mounted; tests this at first use."""
 
-    def __init__(self, root: str | Path, vault: FolderBackups) -> None:
+    def __init__(self, root: str | Path, backups: FolderBackups) -> None:
         self._folders = workspace_folders(root)
-        self._vault = vault
+        self._backups = backups
 
     @cached_property
     def problem(self) -> str:
         """Why overlayfs can't be used for this workspace; empty if it can."""
-        problems = (overlay_problem(folder, self._vault) for folder in self._folders.values())
+        problems = (overlay_problem(folder, self._backups) for folder in self._folders.values())
         return next(filter(None, problems), "")
 
     @property
@@ -38,13 +38,13 @@ class BestCapture:
     @cached_property
     def _layers(self) -> Capture:
         return _together(
-            [OverlayCapture(folder, self._vault, name=name) for name, folder in self._folders.items()]
+            [OverlayCapture(folder, self._backups, name=name) for name, folder in self._folders.items()]
         )
 
     @cached_property
     def _looking(self) -> Capture:
         return _together(
-            [ScanCapture(folder, self._vault, name=name) for name, folder in self._folders.items()]
+            [ScanCapture(folder, self._backups, name=name) for name, folder in self._folders.items()]
         )
 
     def begin(self, launch: Launch, name: str) -> CommandCapture:
@@ -74,14 +74,14 @@ class CombinedCapture:
         return all(each.has_isolated_writes for each in self.captures)
 
     def begin(self, launch: Launch, name: str) -> "CombinedCommandCapture":
-        begun: list[CommandCapture] = []
+        captures: list[CommandCapture] = []
         with ExitStack() as undone:
             for each in self.captures:
-                begun.append(each.begin(launch, name))
-                undone.callback(begun[-1].discard)
-                launch = begun[-1].launch
+                captures.append(each.begin(launch, name))
+                undone.callback(captures[-1].discard)
+                launch = captures[-1].launch
             undone.pop_all()
-        return CombinedCommandCapture(launch, tuple(begun))
+        return CombinedCommandCapture(launch, tuple(captures))
 
     def close(self) -> None:
         for each in self.captures:

@@ -9,8 +9,8 @@ from typing import Protocol
 from handtools.core.changes import BackupRef, Change, ChangeCoverage, Node, sha256_hex
 from handtools.host.files import syscalls
 from handtools.host.files.change_detection import (
-    MOST_HASHED_FILE_BYTES,
-    MOST_RECORDED_FILE_BYTES,
+    MAX_HASHED_FILE_BYTES,
+    MAX_RECORDED_FILE_BYTES,
     file_mark,
     stat_mark,
 )
@@ -125,7 +125,7 @@ class NodeReader:
 
     def _looked(self, folder: int | None, name: str, found: os.stat_result) -> tuple[str, bytes]:
         size = found.st_size
-        if size > MOST_HASHED_FILE_BYTES or size > self.hashed_bytes or not self.hashed_files:
+        if size > MAX_HASHED_FILE_BYTES or size > self.hashed_bytes or not self.hashed_files:
             return stat_mark(found), b""
         with contextlib.suppress(OSError):
             fd = os.open(name, _READ_FLAGS, dir_fd=folder)
@@ -138,7 +138,7 @@ class NodeReader:
     def _read(self, fd: int, found: os.stat_result) -> tuple[str, bytes]:
         self.hashed_files -= 1
         self.hashed_bytes -= found.st_size
-        if found.st_size > min(MOST_RECORDED_FILE_BYTES, self.known_bytes):
+        if found.st_size > min(MAX_RECORDED_FILE_BYTES, self.known_bytes):
             return file_mark(fd, found, like="sha256"), b""
         data = read_bytes_at(fd, found.st_size, 0)
         self.known_bytes -= len(data)

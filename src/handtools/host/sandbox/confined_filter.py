@@ -29,7 +29,7 @@ class StdinFilterProgram:
     argv: tuple[str, ...]
     root: str
     cwd: str
-    private: tuple[PathGlobs, ...]
+    private_globs: tuple[PathGlobs, ...]
     readable: tuple[str, ...]
 
 
@@ -61,20 +61,20 @@ def _filter_launch(
         cwd=program.cwd,
         root=program.root,
         pass_fds=files,
-        private=program.private,
+        private_globs=program.private_globs,
         frozen=True,
         readable=program.readable,
-        allowance=CommandLimits(
+        limits=CommandLimits(
             seconds=seconds, processes=256, output_bytes=64 << 10, written_bytes=4 * size + (1 << 20)
         ),
     )
 
 
-def _complaint(ended: ProcessResult, seconds: float) -> str:
-    if ended.how == "timeout":
+def _complaint(process_result: ProcessResult, seconds: float) -> str:
+    if process_result.how == "timeout":
         return f"took longer than {seconds:.1f} s and was stopped"
-    if ended.fault:
-        return f"could not be started: {ended.fault}"
-    head, _ = ended.output.ends()
+    if process_result.fault:
+        return f"could not be started: {process_result.fault}"
+    head, _ = process_result.output.ends()
     said = " ".join(head.decode(errors="replace").split())[:_COMPLAINT_CHARS]
-    return "" if ended.code == 0 else f"failed: {said or f'exit code {ended.code}'}"
+    return "" if process_result.code == 0 else f"failed: {said or f'exit code {process_result.code}'}"

@@ -108,9 +108,9 @@ class Launch:
     hosts: tuple[str, ...] = ()
     outgoing_proxy: str = ""
     """The HTTP proxy through which listed hosts are reached, as `http://[USER:PASSWORD@]HOST:PORT`."""
-    private: tuple[PathGlobs, ...] = ()
+    private_globs: tuple[PathGlobs, ...] = ()
     """The workspace paths hidden from the command, one value for each rule."""
-    read_only: tuple[PathGlobs, ...] = ()
+    read_only_globs: tuple[PathGlobs, ...] = ()
     """The workspace paths that the command can't write to, unless an overlay captures its writes."""
     is_open: PathPredicate = matches_no_path
     """Whether a private path, relative to the workspace, is visible as an exception."""
@@ -120,7 +120,7 @@ class Launch:
     """Absolute paths outside the workspace that the command may read: programs, never secrets."""
     writable: tuple[str, ...] = ()
     """Absolute paths outside the workspace that the command may write: its caches."""
-    scratch: SessionFolders | None = None
+    session_folders: SessionFolders | None = None
     """The session's persistent folders; None for a home and temporary folder private to the command."""
     overlays: tuple[Overlay, ...] = ()
     """One for each workspace folder; empty if the command writes directly to the workspace."""
@@ -128,8 +128,8 @@ class Launch:
     """Which paths are updated in its layer when other programs change them while it runs; None for none."""
     in_place: bool = False
     """Whether the command writes directly to the workspace because no overlay can be mounted for it."""
-    allowance: CommandLimits = field(default_factory=CommandLimits)
-    crew: SupervisorPoolPort | None = None
+    limits: CommandLimits = field(default_factory=CommandLimits)
+    pool: SupervisorPoolPort | None = None
     """The pool whose supervisor starts and stops the process; None for a supervisor on this machine."""
 
     # Steps that a runner can request in the new process, applied in this order between fork and exec.

@@ -45,7 +45,7 @@ _SOCKS_VERSION, _CONNECT, _NO_PASSWORD, _PASSWORD, _NO_METHOD = 5, 1, 0, 2, 0xFF
 _SOCKS_PASSWORD_VERSION = 1
 PROXY_USER = "handtools"
 _IPV4, _DOMAIN_NAME, _IPV6 = 1, 3, 4
-_MOST_PORT = 65535
+_MAX_PORT = 65535
 _HOST_NAME = re.compile(r"[\w.-]+", re.ASCII)
 _AUTHORITY = re.compile(
     rf"(?P<host>{_HOST_NAME.pattern}|\[[\da-fA-F:.]+\])(?::(?P<port>\d{{1,5}}))?", re.ASCII
@@ -164,7 +164,7 @@ def _authority(text: str, usual: int | None) -> tuple[str, int]:
     """Return the host, normalized for the check, and the port."""
     found = _AUTHORITY.fullmatch(text)
     port = int((found and found["port"]) or usual or 0)
-    if found is None or not 0 < port <= _MOST_PORT:
+    if found is None or not 0 < port <= _MAX_PORT:
         raise BadProxyRequest(f"`{text}` is not a valid host and port")
     return normalized_host(found["host"].strip("[]")), port
 
@@ -277,9 +277,9 @@ def http_reply(outcome: ProxyOutcome, words: str = "") -> bytes:
 
 OnNetworkVisit = Callable[[Visit], None]
 
-MOST_PROXY_CONNECTIONS = 128
+MAX_PROXY_CONNECTIONS = 128
 """How many proxy connections are served at once; more wait in the kernel's queue."""
-MOST_RECORDED_VISITS = 1_000
+MAX_RECORDED_VISITS = 1_000
 """How many connection attempts are recorded one by one; the rest are counted."""
 
 
@@ -329,7 +329,7 @@ class EgressProxy:
     password: str
     """Clients must send it, so that other commands on the same network can't use the proxy."""
     tell: OnNetworkVisit = lambda _: None
-    patience: ProxyTimeouts = ProxyTimeouts()
+    timeouts: ProxyTimeouts = ProxyTimeouts()
     visits: list[Visit] = field(default_factory=list)
     """All connection attempts, in the order in which they ended."""
     unnoted: int = 0
@@ -338,7 +338,7 @@ class EgressProxy:
     _server: RelayServer = field(init=False)
 
     def __post_init__(self) -> None:
-        self._server = RelayServer(self._attend, MOST_PROXY_CONNECTIONS, REQUEST_HEAD_BYTES)
+        self._server = RelayServer(self._attend, MAX_PROXY_CONNECTIONS, REQUEST_HEAD_BYTES)
 
     def start(self, listening: socket.socket) -> None:
         """Start serving a listening socket, which `stop` closes; returns at once."""
@@ -350,7 +350,7 @@ class EgressProxy:
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(self.patience.wish):
+            async with asyncio.timeout(self.timeouts.wish):
                 wish = await read_proxy_request(reader, writer)
         except BadProxyRequest as refusal:
             writer.write(http_reply("unsupported", f"{refusal}."))
@@ -400,49 +400,51 @@ class EgressProxy:
     async def _connected(self, visit: Visit) -> StreamPair:
         """Connect to the checked address instead of the name, which might resolve differently by now."""
         if self.outgoing:
-            async with asyncio.timeout(self.patience.connect):
+            async with asyncio.timeout(self.timeouts.connect):
                 return await connect_through_proxy(self.outgoing, visit.host, visit.port)
         failure: OSError | TimeoutError = OSError("no address")
         for address in visit.addresses:
             try:
-                async with asyncio.timeout(self.patience.connect):
+                async with asyncio.timeout(self.timeouts.connect):
                     return await asyncio.open_connection(address, visit.port)
             except (OSError, TimeoutError) as error:
                 failure = error
         raise failure
 
     async def _turn_away(
-        self, writer: asyncio.StreamWriter, wish: ProxyRequest, how: ProxyOutcome, visit: Visit
+        self, writer: asyncio.StreamWriter, request: ProxyRequest, how: ProxyOutcome, visit: Visit
     ) -> None:
         self._note(visit)
-        answer = socks_reply(how) if wish.kind == "socks" else http_reply(how, visit.refused)
+        answer = socks_reply(how) if request.kind == "socks" else http_reply(how, visit.refused)
         writer.write(answer)
         await writer.drain()
 
-    async def _carry(self, wish: ProxyRequest, visit: Visit, here: StreamPair, there: StreamPair) -> None:
+    async def _carry(
+        self, request: ProxyRequest, visit: Visit, here: StreamPair, there: StreamPair
+    ) -> None:
         """Relay bytes in both directions until both sides have closed."""
         self.tell(visit)
-        down = ByteRelay(there[0], here[1])
-        if wish.kind == "request":
-            there[1].write(wish.head)
-            chunked = wish.body_bytes is None
-            up = (ChunkRelay if chunked else ByteRelay)(here[0], there[1], wish.body_bytes)
+        down_relay = ByteRelay(there[0], here[1])
+        if request.kind == "request":
+            there[1].write(request.head)
+            chunked = request.body_bytes is None
+            up_relay = (ChunkRelay if chunked else ByteRelay)(here[0], there[1], request.body_bytes)
         else:
-            up = ByteRelay(here[0], there[1])
-            here[1].write(socks_reply("open") if wish.kind == "socks" else http_reply("open"))
-        going = asyncio.create_task(up.run(self.patience.silence))
+            up_relay = ByteRelay(here[0], there[1])
+            here[1].write(socks_reply("open") if request.kind == "socks" else http_reply("open"))
+        going = asyncio.create_task(up_relay.run(self.timeouts.silence))
         try:
-            await down.run(self.patience.silence)
-            if wish.kind != "request":
+            await down_relay.run(self.timeouts.silence)
+            if request.kind != "request":
                 await going
         finally:
             going.cancel()
             there[1].close()
-            sent = up.bytes + len(wish.head)
-            self._note(replace(visit, sent_bytes=sent, received_bytes=down.bytes), told=True)
+            sent = up_relay.bytes + len(request.head)
+            self._note(replace(visit, sent_bytes=sent, received_bytes=down_relay.bytes), told=True)
 
     def _note(self, visit: Visit, *, told: bool = False) -> None:
-        if len(self.visits) < MOST_RECORDED_VISITS:
+        if len(self.visits) < MAX_RECORDED_VISITS:
             self.visits.append(visit)
         else:
             self.unnoted += 1
@@ -455,7 +457,7 @@ def _lookup_flags(host: str) -> int:
     return socket.AI_NUMERICHOST if ip_literal(host) is not None else 0
 
 
-MOST_REFUSAL_NOTES = 5
+MAX_REFUSAL_NOTES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,8 +471,8 @@ class ProxiedLaunch:
     def notes(self) -> tuple[str, ...]:
         """Return notes for the model about refused connections, since clients often hide the reason."""
         refused = list(dict.fromkeys(visit.refused for visit in self.visits if visit.refused))
-        if len(refused) > MOST_REFUSAL_NOTES:
-            refused[MOST_REFUSAL_NOTES:] = [f"{len(refused) - MOST_REFUSAL_NOTES} more refused."]
+        if len(refused) > MAX_REFUSAL_NOTES:
+            refused[MAX_REFUSAL_NOTES:] = [f"{len(refused) - MAX_REFUSAL_NOTES} more refused."]
         return tuple(f"Network: {each}" for each in refused)
 
 

@@ -30,9 +30,9 @@ _SECRET_FOLDERS = frozenset({
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".password-store", ".mozilla", ".git",
 })  # fmt: skip
 """Folders with credentials: being on PATH doesn't make anything in them readable."""
-_MOST_LINKS = 4096
+_MAX_LINKS = 4096
 """How many entries of a folder are checked for symlinks."""
-_MOST_STEPS = 1000
+_MAX_STEPS = 1000
 _SETTING_BYTES = 16 << 10
 
 
@@ -145,7 +145,7 @@ def _prefix_with_programs(folder: str) -> Iterator[str]:
 def _links(place: str) -> Iterator[str]:
     try:
         with os.scandir(place) as entries:
-            for _, entry in zip(range(_MOST_LINKS), entries, strict=False):
+            for _, entry in zip(range(_MAX_LINKS), entries, strict=False):
                 if entry.is_symlink():
                     yield entry.path
     except OSError:
@@ -167,7 +167,7 @@ def _may_be_shown(path: str, tops: tuple[str, ...], state: str) -> bool:
 def passes_through(path: str, *folders: str) -> bool:
     """Whether a path, or a symlink it goes through, is in a folder whose writers could redirect it."""
     at, waiting = "/", [part for part in reversed(path.split("/")) if part]
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         if any(_within(at, folder) for folder in folders):
             return True
         if not waiting:

@@ -60,13 +60,13 @@ class PrivateFileAlarm:
     def __init__(
         self,
         root: str,
-        private: Sequence[PathGlobs],
+        private_globs: Sequence[PathGlobs],
         is_open: PathPredicate,
         finders: "Sequence[PolicyGlobFinder]",
     ) -> None:
         """`is_open` returns whether a private path, relative to the workspace, is visible after all."""
         self._root = root
-        self._private = private
+        self._private_globs = private_globs
         self._is_open = is_open
         self._finders = finders
         self._suspects: dict[str, float] = {}
@@ -125,7 +125,7 @@ class PrivateFileAlarm:
             suspects = dict(self._suspects)
             if not suspects and not self._lost_events:
                 return []
-            closed = hidden_private_paths(self._root, suspects, self._private, self._is_open)
+            closed = hidden_private_paths(self._root, suspects, self._private_globs, self._is_open)
             readable = [path for path in closed if not self._covers(path)]
             exposed = {
                 suspect
@@ -160,14 +160,19 @@ class PolicyGlobFinder:
     """Finds the paths in one workspace folder that the policy's globs cover, and keeps them up to date."""
 
     def __init__(
-        self, root: str, private: Sequence[PathGlobs], read_only: Sequence[PathGlobs], *, name: str = ""
+        self,
+        root: str,
+        private_globs: Sequence[PathGlobs],
+        read_only_globs: Sequence[PathGlobs],
+        *,
+        name: str = "",
     ) -> None:
         """`name` is the name of the folder `root` if the workspace has several folders."""
         self._root = root
         self._prefix = f"{name}/" if name else ""
-        self._private = private
-        self._read_only = read_only
-        rules = (*private, *read_only)
+        self._private_globs = private_globs
+        self._read_only_globs = read_only_globs
+        rules = (*private_globs, *read_only_globs)
         self._likely = GlobPrefilter(glob for rule in rules for glob in rule.globs or ("**",))
         self._folders: dict[str, _SearchedFolder] = {}
         self._covered: set[str] = set()
@@ -188,7 +193,7 @@ class PolicyGlobFinder:
 
     def found(self) -> PolicyPaths:
         """Return the currently covered paths."""
-        if self._prefix and any_covers(self._private, self._prefix.rstrip("/")):
+        if self._prefix and any_covers(self._private_globs, self._prefix.rstrip("/")):
             return PolicyPaths((self._root,), ())
         INOTIFY.drain()
         with self._lock:
@@ -267,7 +272,7 @@ class PolicyGlobFinder:
         if event.is_folder and event.is_new:
             for alarm in self._alarms:
                 alarm.lose_masks(self._place(path))
-        is_private = event.has_content and any_covers(self._private, self._prefix + path)
+        is_private = event.has_content and any_covers(self._private_globs, self._prefix + path)
         if is_private:
             self._suspect([path])
         if event.is_new or event.is_gone:
@@ -323,12 +328,12 @@ class PolicyGlobFinder:
                     self._inside_private.add(path)
                     below.append(path)
                 continue
-            if shown in likely and any_covers(self._private, shown):
+            if shown in likely and any_covers(self._private_globs, shown):
                 found.private.add(path)
                 if is_folder and path in self._inside_private:
                     below.append(path)
                 continue
-            is_read_only = not only_private and shown in likely and any_covers(self._read_only, shown)
+            is_read_only = not only_private and shown in likely and any_covers(self._read_only_globs, shown)
             if is_read_only:
                 found.read_only.add(path)
             if is_folder and self._is_searched(path):
@@ -343,7 +348,7 @@ class PolicyGlobFinder:
     def _is_searched(self, path: str) -> bool:
         name = path.rpartition("/")[2]
         if name in DEPENDENCY_FOLDERS:
-            return not all(rule.exempts_all_below(self._prefix + path) for rule in self._private)
+            return not all(rule.exempts_all_below(self._prefix + path) for rule in self._private_globs)
         return name not in VERSION_CONTROL_FOLDERS
 
     def _suspect(self, paths: Iterable[str]) -> None:
@@ -438,9 +443,9 @@ def _queue_for(finder: PolicyGlobFinder) -> EventQueue:
 def hidden_private_paths(
     root: str,
     found: Iterable[str],
-    private: Sequence[PathGlobs],
+    private_globs: Sequence[PathGlobs],
     is_open: PathPredicate,
-    read_only: Sequence[PathGlobs] = (),
+    read_only_globs: Sequence[PathGlobs] = (),
 ) -> list[str]:
     """Return the private paths that must be hidden; for a folder with visible files, its other files.
 
@@ -453,9 +458,9 @@ def hidden_private_paths(
 
     def shows(path: str) -> bool:
         inside = path_in_folders(path, places) or os.path.relpath(path, root)
-        if any_covers(private, inside) and not is_open(inside):
+        if any_covers(private_globs, inside) and not is_open(inside):
             return False
-        return not any(any_covers(read_only, above) for above in (inside, *parent_folders(inside)))
+        return not any(any_covers(read_only_globs, above) for above in (inside, *parent_folders(inside)))
 
     for path in found:
         if not os.path.isdir(path) or os.path.islink(path):
@@ -493,8 +498,8 @@ class PolicyPathFinder:
     def covered(
         self,
         root: str,
-        private: tuple[PathGlobs, ...],
-        read_only: tuple[PathGlobs, ...],
+        private_globs: tuple[PathGlobs, ...],
+        read_only_globs: tuple[PathGlobs, ...],
         is_open: PathPredicate,
         *,
         writes_apart: bool,
@@ -505,12 +510,14 @@ class PolicyPathFinder:
         files. A command that writes directly to the workspace may create such files itself, so it has no
         alarm.
         """
-        finders = self._finders_for(root, private, read_only)
+        finders = self._finders_for(root, private_globs, read_only_globs)
         # Register the alarm before the search, so that no file created in between is missed.
-        alarm = PrivateFileAlarm(root, private, is_open, finders) if writes_apart else None
+        alarm = PrivateFileAlarm(root, private_globs, is_open, finders) if writes_apart else None
         found = [finder.found() for finder in finders]
         names = [path for each in found for path in each.private]
-        hidden = hidden_private_paths(root, names, private, is_open, () if writes_apart else read_only)
+        hidden = hidden_private_paths(
+            root, names, private_globs, is_open, () if writes_apart else read_only_globs
+        )
         hidden = [*hidden, *(path for each in found for path in each.closed)]
         if alarm is not None:
             alarm.shown = [path for path in names if path not in hidden]
@@ -520,15 +527,15 @@ class PolicyPathFinder:
         return CoveredPaths(tuple(hidden), tuple(path for each in found for path in each.read_only), alarm)
 
     def _finders_for(
-        self, root: str, private: tuple[PathGlobs, ...], read_only: tuple[PathGlobs, ...]
+        self, root: str, private_globs: tuple[PathGlobs, ...], read_only_globs: tuple[PathGlobs, ...]
     ) -> list[PolicyGlobFinder]:
         """Return one finder for each workspace folder, evicting the least recently used ones."""
         finders: list[PolicyGlobFinder] = []
         with self._lock:
-            for name, folder in workspace_folders(root).items() if private or read_only else ():
-                key = (name, folder, private, read_only)
+            for name, folder in workspace_folders(root).items() if private_globs or read_only_globs else ():
+                key = (name, folder, private_globs, read_only_globs)
                 finder = self._finders.pop(key, None)
-                finder = finder or PolicyGlobFinder(folder, private, read_only, name=name)
+                finder = finder or PolicyGlobFinder(folder, private_globs, read_only_globs, name=name)
                 self._finders[key] = finder  # the most recently used is at the end
                 finders.append(finder)
             while len(self._finders) > max(MAX_FINDERS, len(finders)):

@@ -22,9 +22,9 @@ from handtools.host.sandbox.session_network import SessionNetwork
 from handtools.host.sandbox.socket_server_thread import ByteRelay, RelayServer, StreamPair
 
 HOST_ADDRESS = "127.0.0.1"
-MOST_PUBLISHED_PORTS = 8
+MAX_PUBLISHED_PORTS = 8
 """How many ports of one job can be published at the same time."""
-MOST_PUBLISHED_CONNECTIONS = 64
+MAX_PUBLISHED_CONNECTIONS = 64
 """How many connections to a published port are served at once; more wait in the kernel's queue."""
 SPARE_SOCKETS = 8
 """How many sockets are fetched from the namespace at a time."""
@@ -63,7 +63,7 @@ def free_host_port(port: int) -> int:
 class PortForwarder:
     """Forwards connections from a loopback port of this machine to the port on which a job listens."""
 
-    where: PublishedPort
+    port: PublishedPort
     network: SessionNetwork
     listeners: FindListeners
     _server: RelayServer = field(init=False)
@@ -71,11 +71,11 @@ class PortForwarder:
     """Unconnected sockets in the namespace, by address family."""
 
     def __post_init__(self) -> None:
-        self._server = RelayServer(self._forward, MOST_PUBLISHED_CONNECTIONS)
+        self._server = RelayServer(self._forward, MAX_PUBLISHED_CONNECTIONS)
 
     def start(self) -> None:
         """Start listening; raises `OSError` if the port is taken."""
-        self._server.start(_listen(self.where.host_port))
+        self._server.start(_listen(self.port.host_port))
 
     def stop(self) -> None:
         """Stop listening and close all connections."""
@@ -97,7 +97,7 @@ class PortForwarder:
 
     async def _connected(self) -> StreamPair:
         """Connect to the job; raises `OSError` if it no longer listens on the port."""
-        found = sorted(each.connectable for each in self.listeners() if each.port == self.where.port)
+        found = sorted(each.connectable for each in self.listeners() if each.port == self.port.port)
         if not found:
             raise ConnectionRefusedError
         family, address = found[0]
@@ -105,7 +105,7 @@ class PortForwarder:
         try:
             inside.settimeout(0)
             async with asyncio.timeout(CONNECT_SECONDS):
-                await asyncio.get_running_loop().sock_connect(inside, (address, self.where.port))
+                await asyncio.get_running_loop().sock_connect(inside, (address, self.port.port))
             return await asyncio.open_connection(sock=inside)
         except BaseException:
             inside.close()
@@ -144,7 +144,7 @@ class PublishedPorts:
     def listed(self) -> tuple[PublishedPort, ...]:
         """Return the published ports, sorted by the job's port number."""
         with self._lock:
-            return tuple(self._forwarders[port].where for port in sorted(self._forwarders))
+            return tuple(self._forwarders[port].port for port in sorted(self._forwarders))
 
     def place_for(self, port: int, pid: int) -> PublishedPort:
         """Return where a port is or would be published; raises if the job's network makes it impossible."""
@@ -162,28 +162,28 @@ class PublishedPorts:
             "The job's network namespace can't be entered.", hint="Start it again, then publish its port."
         )
 
-    def open(self, where: PublishedPort, listeners: FindListeners) -> None:
+    def open(self, port: PublishedPort, listeners: FindListeners) -> None:
         """Publish a port if it isn't yet; raises `Busy` if its host port was taken in the meantime."""
         with self._lock:
             if self._closed or self._network is None:
                 raise InvalidInput("The job has ended.", hint="Start it again, then publish its port.")
-            if where.port in self._forwarders:
+            if port.port in self._forwarders:
                 return
-            if len(self._forwarders) >= MOST_PUBLISHED_PORTS:
+            if len(self._forwarders) >= MAX_PUBLISHED_PORTS:
                 raise TooLarge(
-                    f"The job already has {MOST_PUBLISHED_PORTS} published ports.",
+                    f"The job already has {MAX_PUBLISHED_PORTS} published ports.",
                     hint="Unpublish one first.",
                 )
-            forwarder = PortForwarder(where, self._network, listeners)
+            forwarder = PortForwarder(port, self._network, listeners)
             try:
                 forwarder.start()
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
-                    raise HostError(f"Can't listen on port {where.host_port}: {error}.") from error
+                    raise HostError(f"Can't listen on port {port.host_port}: {error}.") from error
                 raise Busy(
-                    f"Another program just took port {where.host_port}.", hint="Send the call again."
+                    f"Another program just took port {port.host_port}.", hint="Send the call again."
                 ) from error
-            self._forwarders[where.port] = forwarder
+            self._forwarders[port.port] = forwarder
 
     def close(self, port: int | None = None) -> None:
         """Close one or all published ports and their connections."""
@@ -195,7 +195,7 @@ class PublishedPorts:
 
 
 def _listen(port: int) -> socket.socket:
-    return socket.create_server((HOST_ADDRESS, port), backlog=MOST_PUBLISHED_CONNECTIONS)
+    return socket.create_server((HOST_ADDRESS, port), backlog=MAX_PUBLISHED_CONNECTIONS)
 
 
 def _on_own_network(pid: int) -> bool:

@@ -52,20 +52,20 @@ class ScanCapture:
     has_isolated_writes = False
 
     def __init__(
-        self, root: str | Path, vault: FolderBackups, *, budget: ScanBudget | None = None, name: str = ""
+        self, root: str | Path, backups: FolderBackups, *, budget: ScanBudget | None = None, name: str = ""
     ) -> None:
         """`name` is the folder's name if the workspace has several folders."""
         self._root = os.path.realpath(root)
-        self._vault = vault
+        self._backups = backups
         self._budget = budget or ScanBudget()
         self._name = name
 
     def begin(self, launch: Launch, name: str) -> "ScanCommandCapture":  # noqa: ARG002
         """Scan the workspace and copy small files to the backups before the command starts."""
-        item = self._vault.create_item()
-        before = Scan(self._root, self._budget, self._vault, f"{item.name}/{REPLACED_FILES_NAME}")
-        before.walk()
-        return ScanCommandCapture(launch, self._root, item, self._vault, before, self._name)
+        item = self._backups.create_item()
+        scan_before = Scan(self._root, self._budget, self._backups, f"{item.name}/{REPLACED_FILES_NAME}")
+        scan_before.walk()
+        return ScanCommandCapture(launch, self._root, item, self._backups, scan_before, self._name)
 
     def close(self) -> None:
         """Do nothing: nothing is kept between commands."""
@@ -77,10 +77,10 @@ class Scan:
 
     root: str
     budget: ScanBudget
-    vault: FolderBackups | None = None
+    backups: FolderBackups | None = None
     """The backups to copy files to; None to make no copies."""
     shelf: str = ""
-    seen: dict[str, ScannedPath] = field(default_factory=dict)
+    scanned_paths: dict[str, ScannedPath] = field(default_factory=dict)
     cut: bool = False
     """Whether the workspace has more files than the budget allows."""
     _left: int = field(init=False)
@@ -94,22 +94,24 @@ class Scan:
             for path, folder, name, found in walk_tree(top):
                 if is_temporary_name(name):
                     continue
-                if len(self.seen) >= self.budget.entries:
+                if len(self.scanned_paths) >= self.budget.entries:
                     self.cut = True
                     return
                 target = ""
                 if stat.S_ISLNK(found.st_mode):
                     with contextlib.suppress(OSError):
                         target = os.fsdecode(folder.link_target(name))
-                self.seen[path] = ScannedPath(found, target, self._copied(path, folder, name, found))
+                self.scanned_paths[path] = ScannedPath(
+                    found, target, self._copied(path, folder, name, found)
+                )
 
     def _copied(self, path: str, folder: FolderHandle, name: str, found: os.stat_result) -> bool:
-        if self.vault is None or not stat.S_ISREG(found.st_mode):
+        if self.backups is None or not stat.S_ISREG(found.st_mode):
             return False
         if found.st_size > min(self.budget.file_bytes, self._left):
             return False
         with contextlib.suppress(OSError):
-            self.vault.copy_in(f"{self.shelf}/{path}", folder, name)
+            self.backups.copy_in(f"{self.shelf}/{path}", folder, name)
             self._left -= found.st_size
             return True
         return False
@@ -122,19 +124,19 @@ class ScanCommandCapture:
     launch: Launch
     root: str
     item: BackupItem
-    vault: FolderBackups
-    before: Scan
+    backups: FolderBackups
+    scan_before: Scan
     name: str = ""
 
     def finish(self) -> CapturedChanges:
         """Scan again and return the differences, as changes that have already been made."""
-        after = Scan(self.root, self.before.budget)
-        after.walk()
+        scan_after = Scan(self.root, self.scan_before.budget)
+        scan_after.walk()
         omitted: list[str] = []
         changes = []
         needed = set()
-        for path in {**self.before.seen, **after.seen}:
-            was, now = self.before.seen.get(path), after.seen.get(path)
+        for path in {**self.scan_before.scanned_paths, **scan_after.scanned_paths}:
+            was, now = self.scan_before.scanned_paths.get(path), scan_after.scanned_paths.get(path)
             if was and now and _unchanged(was, now):
                 continue
             if was and not was.copied and stat.S_ISREG(was.found.st_mode):
@@ -144,9 +146,9 @@ class ScanCommandCapture:
             changes.append(Change(join_path(self.name, path), self._old(path, was), self._new(path, now)))
         self._clear(needed)
         notes = [WROTE_IN_PLACE_NOTE]
-        if self.before.cut or after.cut:
+        if self.scan_before.cut or scan_after.cut:
             notes.append(
-                f"Only the first {self.before.budget.entries:,} paths of the workspace were scanned."
+                f"Only the first {self.scan_before.budget.entries:,} paths of the workspace were scanned."
             )
         return CapturedChanges(
             tuple(sorted(changes, key=change_apply_order)), "scan", tuple(sorted(omitted)), tuple(notes)
@@ -154,29 +156,29 @@ class ScanCommandCapture:
 
     def discard(self) -> None:
         """Unlock this command's backup item; copies of changed files stay in it for undo."""
-        self.vault.delete_item_leftovers(self.item.name)
+        self.backups.delete_item_leftovers(self.item.name)
         self.item.release()
 
-    def _old(self, path: str, seen: ScannedPath | None) -> Node | None:
-        if seen is None or kind_of_mode(seen.found.st_mode) is None:
+    def _old(self, path: str, scanned: ScannedPath | None) -> Node | None:
+        if scanned is None or kind_of_mode(scanned.found.st_mode) is None:
             return None
         return _scanned_node(
-            seen,
+            scanned,
             f"{self.item.name}/{REPLACED_FILES_NAME}/{path}",
             os.fspath(self.item.path / REPLACED_FILES_NAME),
             path,
         )
 
-    def _new(self, path: str, seen: ScannedPath | None) -> Node | None:
-        if seen is None or kind_of_mode(seen.found.st_mode) is None:
+    def _new(self, path: str, scanned: ScannedPath | None) -> Node | None:
+        if scanned is None or kind_of_mode(scanned.found.st_mode) is None:
             return None
-        return _scanned_node(seen, f"{self.item.name}/{UPPER_LAYER_NAME}/{path}", self.root, path)
+        return _scanned_node(scanned, f"{self.item.name}/{UPPER_LAYER_NAME}/{path}", self.root, path)
 
     def _clear(self, needed: set[str]) -> None:
         """Delete the copies of files that did not change."""
-        for path, seen in self.before.seen.items():
+        for path, seen in self.scan_before.scanned_paths.items():
             if seen.copied and path not in needed:
-                self.vault.drop(f"{self.item.name}/{REPLACED_FILES_NAME}/{path}")
+                self.backups.drop(f"{self.item.name}/{REPLACED_FILES_NAME}/{path}")
         with (
             contextlib.suppress(OSError),
             FolderHandle.at(os.fspath(self.item.path / REPLACED_FILES_NAME)) as top,
@@ -191,12 +193,12 @@ class ScanCommandCapture:
             os.rmdir(self.item.path / REPLACED_FILES_NAME)
 
 
-def _scanned_node(seen: ScannedPath, ref: str, root: str, path: str) -> Node:
-    kind, mode = kind_of_mode(seen.found.st_mode), stat.S_IMODE(seen.found.st_mode)
+def _scanned_node(scanned: ScannedPath, ref: str, root: str, path: str) -> Node:
+    kind, mode = kind_of_mode(scanned.found.st_mode), stat.S_IMODE(scanned.found.st_mode)
     if kind == "folder":
         return Node("folder", mode=mode)
     if kind == "link":
-        return Node("link", os.fsencode(seen.target))
+        return Node("link", os.fsencode(scanned.target))
     above, _, name = path.rpartition("/")
     with (
         contextlib.suppress(OSError),
@@ -205,11 +207,11 @@ def _scanned_node(seen: ScannedPath, ref: str, root: str, path: str) -> Node:
     ):
         found = folder.stat(name)
         return NodeReader().node(folder.fd, folder.name_for_os(name), found, ref=ref, mode=mode)
-    return Node("file", b"", mode, BackupRef(ref, stat_mark(seen.found), seen.found.st_size))
+    return Node("file", b"", mode, BackupRef(ref, stat_mark(scanned.found), scanned.found.st_size))
 
 
-def _unchanged(was: ScannedPath, now: ScannedPath) -> bool:
-    one, other = was.found, now.found
+def _unchanged(scanned_before: ScannedPath, scanned_now: ScannedPath) -> bool:
+    one, other = scanned_before.found, scanned_now.found
     if stat.S_ISDIR(one.st_mode) or stat.S_ISDIR(other.st_mode):
         return one.st_mode == other.st_mode
     facts = [(f.st_mode, f.st_size, f.st_mtime_ns, f.st_ino, f.st_ctime_ns) for f in (one, other)]

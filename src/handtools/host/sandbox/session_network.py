@@ -58,7 +58,7 @@ class SessionNetwork:
 class SessionNetworks:
     """The network namespaces of the sessions of one workspace."""
 
-    _open: dict[str, SessionNetwork] = field(default_factory=dict)
+    _networks: dict[str, SessionNetwork] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
@@ -66,9 +66,9 @@ class SessionNetworks:
         """Context manager: the session's network, kept open; raises `HostError` if it can't be created."""
         with self._lock:
             self._close_idle()
-            network = self._open.get(session)
+            network = self._networks.get(session)
             if network is None:
-                network = self._open[session] = _new_network()
+                network = self._networks[session] = _new_network()
             network.users += 1
         try:
             yield network
@@ -76,14 +76,14 @@ class SessionNetworks:
             with self._lock:
                 network.users -= 1
                 network.left = time.monotonic()
-                if self._open.get(session) is not network and not network.users:
+                if self._networks.get(session) is not network and not network.users:
                     network.close()
 
     def close(self) -> None:
         """Close all namespaces in which nothing runs; the others close when their last command exits."""
         with self._lock:
-            networks = list(self._open.values())
-            self._open.clear()
+            networks = list(self._networks.values())
+            self._networks.clear()
             for network in networks:
                 if not network.users:
                     network.close()
@@ -91,11 +91,11 @@ class SessionNetworks:
     def _close_idle(self) -> None:
         old = time.monotonic() - IDLE_NETWORK_SECONDS
         idle = sorted(
-            (network.left, session) for session, network in self._open.items() if not network.users
+            (network.left, session) for session, network in self._networks.items() if not network.users
         )
         for place, (left, session) in enumerate(reversed(idle)):
             if place >= IDLE_NETWORKS or left < old:
-                self._open.pop(session).close()
+                self._networks.pop(session).close()
 
 
 def _new_network() -> SessionNetwork:

@@ -32,7 +32,7 @@ from handtools.host.search.ripgrep_process import VERSION_CONTROL_FOLDERS
 from handtools.host.search.ripgrep_search import RipgrepSearch
 from handtools.text.search.gitignore import IGNORE_FILES
 
-MOST_COPIED_FILE_BYTES = 64 << 20
+MAX_COPIED_FILE_BYTES = 64 << 20
 """Larger files are not copied and count as unreadable."""
 
 
@@ -122,10 +122,10 @@ class CopiedFilesSearch:
     def _copy_file(self, facts: FileFacts) -> bool:
         target = self._copy / facts.path
         try:
-            data = self._files.read(facts.path, size=MOST_COPIED_FILE_BYTES + 1)
+            data = self._files.read(facts.path, size=MAX_COPIED_FILE_BYTES + 1)
         except ToolError:
             data = None
-        if data is None or len(data) > MOST_COPIED_FILE_BYTES:
+        if data is None or len(data) > MAX_COPIED_FILE_BYTES:
             target.unlink(missing_ok=True)
             self._digests.pop(facts.path, None)
             return False
@@ -136,13 +136,13 @@ class CopiedFilesSearch:
         os.utime(target, (facts.modified, facts.modified))
         return True
 
-    def _remove_all_but(self, there: dict[str, FileFacts]) -> None:
+    def _remove_all_but(self, facts: dict[str, FileFacts]) -> None:
         for folder, folders, files in os.walk(self._copy, topdown=False):
             inside = os.path.relpath(folder, self._copy)
             for kind, names in (("file", files), ("folder", folders)):
                 for name in names:
                     path = os.path.normpath(os.path.join(inside, name))
-                    if path not in there or there[path].kind != kind:
+                    if path not in facts or facts[path].kind != kind:
                         self._remove(path)
 
     def _remove(self, path: str) -> None:

@@ -42,7 +42,7 @@ from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, ignored_p
 from handtools.text.search.glob import PathSelection
 
 IGNORE_FILE_BYTES = 128 << 10
-MOST_ENTRIES_WITHOUT_THREAD = 2_000
+MAX_ENTRIES_WITHOUT_THREAD = 2_000
 """Folders of up to this many entries are listed without a thread, if the disk is local."""
 IGNORE_CHECK_TIMEOUT_SECONDS = 0.5
 """Time limit for reading the ignore files above paths that a command changed."""
@@ -82,7 +82,7 @@ class FolderWalker:
         if depth == 1 and self._near:
             try:
                 return self._tree(
-                    scope, depth, most, admit, _WalkLimits(scope.timeout, names=MOST_ENTRIES_WITHOUT_THREAD)
+                    scope, depth, most, admit, _WalkLimits(scope.timeout, names=MAX_ENTRIES_WITHOUT_THREAD)
                 )
             except _TooManyNames:
                 pass
@@ -140,7 +140,7 @@ class FolderWalker:
             return paths  # a folder that can be listed but not entered
 
     def _paths(self, scope: SearchScope, wanted: WantedKind, most: int, admit: PathFilter) -> FoundPaths:
-        asked = PathSelection(
+        selection = PathSelection(
             scope.include,
             root=scope.root,
             case_sensitive=scope.case_sensitive,
@@ -148,44 +148,44 @@ class FolderWalker:
             itself=True,
         )
         found: list[str] = []
-        watch = _WalkLimits(scope.timeout, threaded=True)
+        limits = _WalkLimits(scope.timeout, threaded=True)
         waiting = deque([(scope.root, self._above(scope))])
-        while waiting and not watch.is_over():
+        while waiting and not limits.is_over():
             folder, ignores = waiting.popleft()
-            look = self._look(folder, ignores, scope, admit, most=None, watch=watch)
+            look = self._look(folder, ignores, scope, admit, most=None, limits=limits)
             for path in look.listing.paths:
                 if path[-1] == "/":
                     waiting.append((path[:-1], look.ignores))
-                if (wanted == "any" or path[-1] == "/") and asked.takes(path.removesuffix("/")):
+                if (wanted == "any" or path[-1] == "/") and selection.takes(path.removesuffix("/")):
                     found.append(path.removesuffix("/"))
         return FoundPaths(
-            tuple(self.newest_of_paths(found, most)), len(found), watch.gaps(unfinished=bool(waiting))
+            tuple(self.newest_of_paths(found, most)), len(found), limits.gaps(unfinished=bool(waiting))
         )
 
     def _tree(
-        self, scope: SearchScope, depth: int, most: int, admit: PathFilter, watch: "_WalkLimits"
+        self, scope: SearchScope, depth: int, most: int, admit: PathFilter, limits: "_WalkLimits"
     ) -> FolderTree:
-        looks: dict[str, _FolderView] = {}
+        views: dict[str, _FolderView] = {}
         left, unvisited = most, 0
         waiting = deque([(scope.root, self._above(scope), 1)])
         while waiting:
             folder, ignores, level = waiting.popleft()
-            if left <= 0 or watch.is_over():
+            if left <= 0 or limits.is_over():
                 unvisited += 1
                 continue
-            look = looks[folder] = self._look(folder, ignores, scope, admit, most=left, watch=watch)
+            look = views[folder] = self._look(folder, ignores, scope, admit, most=left, limits=limits)
             left -= len(look.listing)
             if level < depth:
                 folders = [path[:-1] for path in look.listing.paths if path[-1] == "/"]
                 waiting.extend((path, look.ignores, level + 1) for path in folders)
-        listings = {folder: look.listing for folder, look in looks.items()}
+        listings = {folder: look.listing for folder, look in views.items()}
         return FolderTree(
             listings.pop(scope.root, FolderListing()),
             listings,
-            left_out=sum([look.left_out for look in looks.values()]),
+            left_out=sum([look.left_out for look in views.values()]),
             unvisited=unvisited,
-            ignored=sum([look.ignored for look in looks.values()]),
-            gaps=watch.gaps(unfinished=False),
+            ignored=sum([look.ignored for look in views.values()]),
+            gaps=limits.gaps(unfinished=False),
         )
 
     def _above(self, scope: SearchScope) -> IgnoreRules:
@@ -230,7 +230,7 @@ class FolderWalker:
         admit: PathFilter,
         *,
         most: int | None,
-        watch: "_WalkLimits",
+        limits: "_WalkLimits",
     ) -> _FolderView:
         """List one folder. If it can't be opened, count it as skipped; raises for the root."""
         inside = "" if path == "." else path
@@ -239,29 +239,29 @@ class FolderWalker:
                 self._root.open_folder_no_follow(inside, flags=OPEN_FOLDER_TO_LIST_FLAGS) as folder,
                 _scan(folder) as scan,
             ):
-                found = _FolderEntries(
+                entries = _FolderEntries(
                     scan,
-                    watch.names,
+                    limits.names,
                     f"{inside}/" if inside else "",
                     self._root.folders if not inside else (),
                 )
                 if not scope.ignored:
                     ignores = self._from_outside(inside, ignores)
-                    texts = _ignore_texts(folder, found.dotted)
-                    ignores = self._entered(inside, ignores, texts, found.dotted)
-                ignored = found.drop_excluded_entries(ignores, scope)
-                left_out = found.keep(admit, most)
-                listing = found.listing(sized=most is not None)
+                    texts = _ignore_texts(folder, entries.dotted)
+                    ignores = self._entered(inside, ignores, texts, entries.dotted)
+                ignored = entries.drop_excluded_entries(ignores, scope)
+                left_out = entries.keep(admit, most)
+                listing = entries.listing(sized=most is not None)
         except SymlinkInPath as swapped:
             # It was a folder when its name was read; the policy has not checked the symlink's target.
             if path == scope.root:
                 raise
-            watch.skip(f"{path}: {swapped.message}")
+            limits.skip(f"{path}: {swapped.message}")
             return _FolderView(FolderListing(), ignores, 0, 0)
         except OSError as error:
             if path == scope.root:
                 raise os_error_as_tool_error(error, path) from error
-            watch.skip(f"{path}: {error.strerror}")
+            limits.skip(f"{path}: {error.strerror}")
             return _FolderView(FolderListing(), ignores, 0, 0)
         return _FolderView(listing, ignores, left_out, ignored)
 
@@ -422,10 +422,16 @@ def _read_text(folder: FolderHandle, name: str) -> str:
         os.close(fd)
 
 
-def _stat_all(root: FolderHandle, paths: Sequence[str]) -> list[tuple[float, str, int | None, int | None]]:
+def _stat_all(
+    root_handle: FolderHandle, paths: Sequence[str]
+) -> list[tuple[float, str, int | None, int | None]]:
     """Stat each path and return sortable tuples (age, path, mode, size); optimized for speed."""
     stated: list[tuple[float, str, int | None, int | None]] = []
-    look, handle, above = os.stat, root.fd, "" if root.fd is not None else f"{root.path}/"
+    look, handle, above = (
+        os.stat,
+        root_handle.fd,
+        "" if root_handle.fd is not None else f"{root_handle.path}/",
+    )
     for path in paths:
         try:
             found = look(above + path, dir_fd=handle, follow_symlinks=False)

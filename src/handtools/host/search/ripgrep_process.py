@@ -132,15 +132,15 @@ def _without_line_end(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _column(raw: bytes, read: DecodedText, offset: int) -> int:
+def _column(raw: bytes, decoded: DecodedText, offset: int) -> int:
     """Convert a byte offset in a line to a character offset, using the encoding of the whole line.
 
     Guessing the encoding from a part of the line could give a different result.
     """
     if raw.isascii():
         return offset
-    errors = "ignore" if read.errors == "strict" else read.errors
-    return len(raw[len(read.bom) : offset].decode(read.encoding, errors))
+    errors = "ignore" if decoded.errors == "strict" else decoded.errors
+    return len(raw[len(decoded.bom) : offset].decode(decoded.encoding, errors))
 
 
 def _overlong_record(head: bytes, stream: IO[bytes]) -> bytes | None:
@@ -172,7 +172,7 @@ RIPGREP_NAME = "rg.exe" if os.name == "nt" else "rg"
 RIPGREP_FILE_TYPE_NAME = "handtools"
 """The ripgrep file type that we define for the wanted globs; `-g` would override the ignore rules."""
 VERSION_CONTROL_FOLDERS = frozenset({".git", ".hg", ".svn", ".jj"})
-LEAST_MAJOR_VERSION = 14
+MIN_MAJOR_VERSION = 14
 """The first ripgrep version that logs every ignore file it opens."""
 _OWN_IGNORE_FILES = frozenset({".ignore", ".rgignore"})
 _READ_DIFFERENTLY = re.compile(r"[{,][,}]|[*?.](?:[,}]|\Z)")
@@ -196,11 +196,11 @@ def find_ripgrep(root: Path) -> Program:
             "Searching needs ripgrep, but `rg` was not found. "
             "Install it with `pip install ripgrep==14.1.0`, or add `rg` to the PATH."
         )
-    recent = (each for each in found if _major_version(each) >= LEAST_MAJOR_VERSION)
+    recent = (each for each in found if _major_version(each) >= MIN_MAJOR_VERSION)
     if chosen := next(recent, None):
         return chosen
     raise RipgrepMissing(
-        f"`{found[0].file}` is older than ripgrep {LEAST_MAJOR_VERSION} and does not report which ignore "
+        f"`{found[0].file}` is older than ripgrep {MIN_MAJOR_VERSION} and does not report which ignore "
         "files it reads, so one could be a symlink to a private file. Run `pip install ripgrep==14.1.0`."
     )
 
@@ -453,7 +453,7 @@ async def run_ripgrep(
     """Run ripgrep until it exits, times out or is cancelled; the process is always gone afterwards."""
     try:
         # Start it here instead of in the thread, so that rg starts while the thread wakes up.
-        started = RipgrepRun(program, arguments, cwd, pass_fds)
+        run = RipgrepRun(program, arguments, cwd, pass_fds)
     except OSError as error:
         if error.errno == errno.E2BIG:
             raise InvalidInput("The pattern is too long.", hint="Search for a part of it.") from None
@@ -463,7 +463,7 @@ async def run_ripgrep(
 
     def read() -> None:
         try:
-            found = started.read(collect)
+            found = run.read(collect)
             if found is not None:
                 outcome.append(found)
         finally:
@@ -474,10 +474,10 @@ async def run_ripgrep(
             await to_thread.run_sync(read, abandon_on_cancel=True)
     finally:
         if not gone.is_set():
-            started.timed_out = True
-            if started.end():
+            run.timed_out = True
+            if run.end():
                 # Shielded, but short: the thread ends as soon as the killed process is gone.
                 with anyio.CancelScope(shield=True):
                     await to_thread.run_sync(gone.wait)
     # No outcome means that the timeout came before a thread was available: collect empty output.
-    return outcome[0] if outcome else collect(started, io.BytesIO()), started
+    return outcome[0] if outcome else collect(run, io.BytesIO()), run

@@ -57,7 +57,7 @@ from handtools.host.search.ripgrep_process import (
 from handtools.text.encoding import decode
 from handtools.text.search.glob import PathSelection
 
-MOST_UTF16_BYTES = 64 << 20
+MAX_UTF16_BYTES = 64 << 20
 """UTF-16 files up to this many bytes are read in full to confirm a hit in them."""
 CLOCK_TICK_NS = 20_000_000
 """File timestamps may lag behind the clock by this many nanoseconds, one kernel tick."""
@@ -159,14 +159,14 @@ def _has_line_at(fd: int, line: bytes, offset: int) -> bool:
     mark = read_bytes_at(fd, len(_UTF8_MARK), 0)
     if mark == _UTF8_MARK:
         return read_bytes_at(fd, len(line), offset + len(mark)) == line
-    if not mark.startswith(_UTF16_MARKS) or os.fstat(fd).st_size > MOST_UTF16_BYTES:
+    if not mark.startswith(_UTF16_MARKS) or os.fstat(fd).st_size > MAX_UTF16_BYTES:
         return False
-    return line.decode("utf-8", "replace") in decode(read_bytes_at(fd, MOST_UTF16_BYTES, 0)).body
+    return line.decode("utf-8", "replace") in decode(read_bytes_at(fd, MAX_UTF16_BYTES, 0)).body
 
 
 T = TypeVar("T")
 COUNT_ARGS = ("--count-matches", "--with-filename", "--null", "--color=never")
-MOST_OPEN_RECOUNTED, MOST_RECOUNTED = 256, 2_048
+MAX_OPEN_RECOUNTED, MAX_RECOUNTED = 256, 2_048
 """The most files open at once for recounting, and the most files recounted in total."""
 
 
@@ -200,7 +200,7 @@ class RipgrepSearch:
         """Return the first `most` matching lines, ordered by path, in files that `admit` accepts."""
         # rg buffers the hits of each file until it has searched it, so limit their number.
         limit = ["--json", "--max-count", str(most + 1)]
-        sieve = HitFilter(scope, admit)
+        hit_filter = HitFilter(scope, admit)
 
         def collect(running: RipgrepRun, stream: IO[bytes]) -> tuple[list[tuple[str, bytes]], int]:
             found: list[tuple[str, bytes]] = []
@@ -214,7 +214,7 @@ class RipgrepSearch:
                         found.append((path, record))
                 elif record.startswith(BEGIN_RECORD):
                     path = join_path(self._name, path_of_record(parse_ripgrep_record(record)))
-                    wanted = sieve.takes(path)
+                    wanted = hit_filter.takes(path)
                 elif record.startswith(END_RECORD) and wanted and path != scope.root:
                     # rg searches a file named on the command line to its end, even if it is binary.
                     binary += parse_ripgrep_record(record)["binary_offset"] is not None
@@ -243,19 +243,19 @@ class RipgrepSearch:
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
         """Return the first `most` files with matches, and the number of matches in each."""
-        sieve = HitFilter(scope, admit)
+        hit_filter = HitFilter(scope, admit)
 
         def collect(running: RipgrepRun, stream: IO[bytes]) -> list[MatchCount]:
-            found: list[MatchCount] = []
+            match_counts: list[MatchCount] = []
             for below, count in _read_counts(stream):
                 name = join_path(self._name, below)
-                if sieve.takes(name):
-                    if len(found) == most:
+                if hit_filter.takes(name):
+                    if len(match_counts) == most:
                         running.kill_since_enough_found()
                         break
-                    found.append(MatchCount(name, count))
-            found.sort(key=lambda each: _walk_order(each.path))
-            return found
+                    match_counts.append(MatchCount(name, count))
+            match_counts.sort(key=lambda each: _walk_order(each.path))
+            return match_counts
 
         options = [*COUNT_ARGS, *argv.search_args(patterns, self._local(scope), self._root)]
         since = (
@@ -267,7 +267,7 @@ class RipgrepSearch:
         # recounted.
         folders = UnchangedFolderCheck(self._root_folder, since)
         moved = [path for path in counts if not folders.is_unchanged_file(path)]
-        counts |= dict.fromkeys(moved, 0) | await self._recounted(patterns, scope, moved[:MOST_RECOUNTED])
+        counts |= dict.fromkeys(moved, 0) | await self._recounted(patterns, scope, moved[:MAX_RECOUNTED])
         tallies = tuple(MatchCount(path, count) for path, count in counts.items() if count)
         return MatchCounts(tallies, _with_changed(gaps, [path for path in moved if not counts[path]]))
 
@@ -276,9 +276,9 @@ class RipgrepSearch:
     ) -> dict[str, int]:
         """Recount the matches in files that we open without following symlinks; returns counts by path."""
         counts: dict[str, int] = {}
-        for start in range(0, len(paths), MOST_OPEN_RECOUNTED):
+        for start in range(0, len(paths), MAX_OPEN_RECOUNTED):
             with open_regular_files(
-                self._root_folder, paths[start : start + MOST_OPEN_RECOUNTED]
+                self._root_folder, paths[start : start + MAX_OPEN_RECOUNTED]
             ) as handles:
                 names = {f"/proc/self/fd/{fd}": path for path, fd in handles.items()}
                 if names:

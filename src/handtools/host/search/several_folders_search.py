@@ -32,34 +32,35 @@ def local_search(root: str | Path) -> HostSearch:
 class CombinedSearch:
     """The HostSearch port over several folders, in the order of their names."""
 
-    def __init__(self, root: str | Path, folders: dict[str, RipgrepSearch]) -> None:
-        self._folders = folders
+    def __init__(self, root: str | Path, folder_searches: dict[str, RipgrepSearch]) -> None:
+        self._folder_searches = folder_searches
         self._walker = FolderWalker(Path(os.path.realpath(root)))
 
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        every: list[Hits] = []
+        all_hits: list[Hits] = []
         for folder in self._searched(scope):
-            left = most - sum(len(each.hits) for each in every)
-            every.append(await folder.hits(patterns, scope, most=left, admit=admit))
-            if every[-1].gaps.capped:
+            left = most - sum(len(each.hits) for each in all_hits)
+            all_hits.append(await folder.hits(patterns, scope, most=left, admit=admit))
+            if all_hits[-1].gaps.capped:
                 break
         return Hits(
-            tuple(hit for each in every for hit in each.hits), gaps_of_all([each.gaps for each in every])
+            tuple(hit for each in all_hits for hit in each.hits),
+            gaps_of_all([each.gaps for each in all_hits]),
         )
 
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        every: list[MatchCounts] = []
+        all_counts: list[MatchCounts] = []
         for folder in self._searched(scope):
-            left = most - sum(len(each.tallies) for each in every)
-            every.append(await folder.tallies(patterns, scope, most=left, admit=admit))
-            if every[-1].gaps.capped:
+            left = most - sum(len(each.tallies) for each in all_counts)
+            all_counts.append(await folder.tallies(patterns, scope, most=left, admit=admit))
+            if all_counts[-1].gaps.capped:
                 break
-        found = tuple(tally for each in every for tally in each.tallies)
-        return MatchCounts(found, gaps_of_all([each.gaps for each in every]))
+        found = tuple(tally for each in all_counts for tally in each.tallies)
+        return MatchCounts(found, gaps_of_all([each.gaps for each in all_counts]))
 
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
@@ -87,7 +88,11 @@ class CombinedSearch:
 
     def _searched(self, scope: SearchScope) -> list[RipgrepSearch]:
         name = scope.root.partition("/")[0]
-        return [self._folders[name]] if name in self._folders else list(self._folders.values())
+        return (
+            [self._folder_searches[name]]
+            if name in self._folder_searches
+            else list(self._folder_searches.values())
+        )
 
 
 def gaps_of_all(gaps: Sequence[SearchGaps]) -> SearchGaps:

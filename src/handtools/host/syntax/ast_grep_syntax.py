@@ -60,9 +60,9 @@ class TreeSyntax:
 
     async def outlines(self, files: Mapping[str, bytes]) -> dict[str, Outline | None]:
         """Return the outlines of several files by path."""
-        found: dict[str, Outline | None] = dict.fromkeys(files)
+        found_outlines: dict[str, Outline | None] = dict.fromkeys(files)
         keys: dict[str, bytes] = {}
-        unknown: list[SourceFile] = []
+        unknown_files: list[SourceFile] = []
         for path, data in files.items():
             language = _parsed_language(path, data)
             if language is None:
@@ -71,25 +71,25 @@ class TreeSyntax:
             with self._lock:
                 if key in self._kept:
                     self._kept.move_to_end(key)
-                    found[path] = self._kept[key]
+                    found_outlines[path] = self._kept[key]
                     continue
-            unknown.append(SourceFile(path, language, data))
-        for group in _groups(unknown):
+            unknown_files.append(SourceFile(path, language, data))
+        for group in _groups(unknown_files):
             outlines = await self._parse(group, "outline", _outline)
             for file, outline in zip(group, outlines, strict=True):
-                found[file.path] = outline
+                found_outlines[file.path] = outline
                 self._keep(keys[file.path], outline)
-        return found
+        return found_outlines
 
     async def classify(
-        self, path: str, data: bytes, spots: Sequence[TextPosition]
+        self, path: str, data: bytes, positions: Sequence[TextPosition]
     ) -> dict[TextPosition, frozenset[SyntaxRole]] | None:
         """Return the syntax roles of each position in a file; None if it can't be parsed."""
         language = _parsed_language(path, data)
         if language is None:
             return None
-        asked = [(spot.line, spot.column) for spot in spots]
-        file, read = SourceFile(path, language, data), partial(_roles, spots)
+        asked = [(spot.line, spot.column) for spot in positions]
+        file, read = SourceFile(path, language, data), partial(_roles, positions)
         return (await self._parse([file], "roles", read, spots=asked))[0]
 
     async def structural(self, path: str, data: bytes, pattern: str) -> list[StructuralMatch] | None:
@@ -145,11 +145,11 @@ class TreeSyntax:
             child.close()
         return None
 
-    def _keep(self, key: bytes, found: Outline | None) -> None:
+    def _keep(self, key: bytes, outline: Outline | None) -> None:
         with self._lock:
             if key not in self._kept:
-                self._room -= _weight(found)
-            self._kept[key] = found
+                self._room -= _weight(outline)
+            self._kept[key] = outline
             while self._room < 0 and self._kept:
                 _, dropped = self._kept.popitem(last=False)
                 self._room += _weight(dropped)
@@ -166,16 +166,16 @@ def _parsed_language(path: str, data: bytes) -> str | None:
 
 def _groups(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
     """Split files into groups of limited size, in order; a large file is a group by itself."""
-    group: list[SourceFile] = []
+    source_files: list[SourceFile] = []
     room = PARSED_GROUP_BYTES
     for file in files:
-        if group and len(file.data) > room:
-            yield group
-            group, room = [], PARSED_GROUP_BYTES
-        group.append(file)
+        if source_files and len(file.data) > room:
+            yield source_files
+            source_files, room = [], PARSED_GROUP_BYTES
+        source_files.append(file)
         room -= len(file.data)
-    if group:
-        yield group
+    if source_files:
+        yield source_files
 
 
 def _read_parts(value: Mapping[str, Any], read: Callable[[Any], _T], count: int) -> list[_T | None]:
@@ -186,25 +186,25 @@ def _read_parts(value: Mapping[str, Any], read: Callable[[Any], _T], count: int)
 
 
 def _outline(part: Any) -> Outline:
-    below: list[list[Symbol]] = [[] for _ in range(MAX_OUTLINE_DEPTH + 2)]
+    lower_symbols: list[list[Symbol]] = [[] for _ in range(MAX_OUTLINE_DEPTH + 2)]
     """Symbols whose parent has not been reached yet, by depth, last first."""
     for depth, name, kind, start, end, line, body in reversed(part["symbols"]):
         if kind not in _KINDS:
             raise ValueError(f"unknown symbol kind {kind}")
-        children = tuple(reversed(below[depth + 1]))
-        below[depth + 1].clear()
+        children = tuple(reversed(lower_symbols[depth + 1]))
+        lower_symbols[depth + 1].clear()
         first_of_body = None if body is None else int(body)
-        below[depth].append(
+        lower_symbols[depth].append(
             Symbol(str(name), kind, int(start), int(end), int(line), first_of_body, children)
         )
     broken, left_out = tuple(map(int, part["broken"])), int(part["left_out"])
-    return Outline(str(part["language"]), tuple(reversed(below[0])), broken, left_out)
+    return Outline(str(part["language"]), tuple(reversed(lower_symbols[0])), broken, left_out)
 
 
-def _roles(spots: Sequence[TextPosition], part: Any) -> dict[TextPosition, frozenset[SyntaxRole]]:
+def _roles(positions: Sequence[TextPosition], part: Any) -> dict[TextPosition, frozenset[SyntaxRole]]:
     return {
         spot: frozenset(role for role in _ROLES if role in roles)
-        for spot, roles in zip(spots, part, strict=True)
+        for spot, roles in zip(positions, part, strict=True)
     }
 
 
@@ -215,8 +215,8 @@ def _matches(part: Any) -> list[StructuralMatch]:
     ]
 
 
-def _weight(found: Outline | None) -> int:
-    return OUTLINE_SYMBOL_BYTES * (1 + _count(found.symbols if found else ()))
+def _weight(outline: Outline | None) -> int:
+    return OUTLINE_SYMBOL_BYTES * (1 + _count(outline.symbols if outline else ()))
 
 
 def _count(symbols: Sequence[Symbol]) -> int:

@@ -45,7 +45,7 @@ _LEVELS = {
     "yaml": re.compile(r"^(?:[ \t]|[-?:](?=[ \t]))+", re.MULTILINE),
 }
 """By language, the beginning of a line that determines its nesting depth."""
-_MOST_CHARS = 120
+_MAX_CHARS = 120
 """The longest such beginning of a line, in characters; deeper nesting would overflow the parser."""
 
 
@@ -54,7 +54,7 @@ def exceeds_parser_limits(text: str, language: str) -> bool:
     if (limit := _OPENERS.get(language)) and sum(1 for _ in limit.spelling.finditer(text)) > limit.most:
         return True
     levels = _LEVELS.get(language)
-    return levels is not None and any(len(found[0]) > _MOST_CHARS for found in levels.finditer(text))
+    return levels is not None and any(len(found[0]) > _MAX_CHARS for found in levels.finditer(text))
 
 
 CONTAINER_KINDS: frozenset[SymbolKind] = frozenset(
@@ -159,16 +159,18 @@ def outline_of_tree(root: "SgNode", grammar: Grammar) -> dict[str, Any]:
     }
 
 
-def _close_symbol(around: list[_FoundSymbol], next_line: int) -> _FoundSymbol:
+def _close_symbol(outer_symbols: list[_FoundSymbol], next_line: int) -> _FoundSymbol:
     """Close the innermost open symbol and return the one around it; a heading ends before `next_line`."""
-    done = around.pop()
+    done = outer_symbols.pop()
     if done.level:
         done.end_line = next_line
-    return around[-1]
+    return outer_symbols[-1]
 
 
-def _open_symbol(node: "SgNode", define: DefinitionRule, start: "Pos", end: "Pos") -> _FoundSymbol | None:
-    name = define.name(node)
+def _open_symbol(
+    node: "SgNode", definition: DefinitionRule, start: "Pos", end: "Pos"
+) -> _FoundSymbol | None:
+    name = definition.name(node)
     if not name or not name.text:
         return None
     first = start.line
@@ -176,32 +178,32 @@ def _open_symbol(node: "SgNode", define: DefinitionRule, start: "Pos", end: "Pos
     line, body = first, None
     if last > first:
         line = name.node.range().start.line
-        body = _body_line(node, define, line, last) if last > line else None
-    kind = _kind(node, define) if define.refine else define.kind
+        body = _body_line(node, definition, line, last) if last > line else None
+    kind = _kind(node, definition) if definition.refine else definition.kind
     return _FoundSymbol(0, name.text, kind, first + 1, last + 1, line + 1, body, 0, end.index)
 
 
-def _first_line(node: "SgNode", grammar: Grammar, wrapper: "Range | None", opened: _FoundSymbol) -> int:
+def _first_line(node: "SgNode", grammar: Grammar, wrapper: "Range | None", symbol: _FoundSymbol) -> int:
     """Return the first line of a definition, including decorators, other wrappers and attributes."""
-    if wrapper is not None and wrapper.end.index >= opened.end:
+    if wrapper is not None and wrapper.end.index >= symbol.end:
         return wrapper.start.line + 1
-    line = opened.start_line
+    line = symbol.start_line
     while grammar.prefixes and (before := node.prev()) is not None and before.kind() in grammar.prefixes:
         node, line = before, before.range().start.line + 1
     return line
 
 
-def _kind(node: "SgNode", define: DefinitionRule) -> SymbolKind:
+def _kind(node: "SgNode", definition: DefinitionRule) -> SymbolKind:
     for part in node.children():
-        if part.kind() in define.refine:
-            return define.refine[part.kind()]
-    return define.kind
+        if part.kind() in definition.refine:
+            return definition.refine[part.kind()]
+    return definition.kind
 
 
-def _body_line(node: "SgNode", define: DefinitionRule, line: int, last: int) -> int | None:
+def _body_line(node: "SgNode", definition: DefinitionRule, line: int, last: int) -> int | None:
     """Return the first line of a definition's body: after the opening bracket, or at the block."""
-    body = node.field(define.body) or next(
-        (part for part in node.children() if part.kind() == define.body), None
+    body = node.field(definition.body) or next(
+        (part for part in node.children() if part.kind() == definition.body), None
     )
     if body is None:
         return None
@@ -216,38 +218,40 @@ def _opens(body: "SgNode") -> bool:
 
 
 def roles_at(
-    root: "SgNode", grammar: Grammar, spots: Iterable[TextPosition]
+    root: "SgNode", grammar: Grammar, positions: Iterable[TextPosition]
 ) -> dict[TextPosition, frozenset[SyntaxRole]]:
     """Return the syntax roles (definition, call, import, comment, string) at each position."""
-    found: dict[TextPosition, set[SyntaxRole]] = {spot: set() for spot in spots}
-    by_line: dict[int, list[TextPosition]] = {}
-    for spot in found:
-        by_line.setdefault(spot.line, []).append(spot)
+    text_positions: dict[TextPosition, set[SyntaxRole]] = {spot: set() for spot in positions}
+    positions_by_line: dict[int, list[TextPosition]] = {}
+    for spot in text_positions:
+        positions_by_line.setdefault(spot.line, []).append(spot)
     for node in root.find_all(grammar.role_nodes_rule):
         span = node.range()
         lines = range(span.start.line + 1, span.end.line + 2)
-        if not _touched(by_line, lines):
+        if not _touched(positions_by_line, lines):
             continue
         for part, role in _parts(node, grammar):
             start, end = _spots(part)
-            near = _near(by_line, start, end)
+            near = _near(positions_by_line, start, end)
             for spot in near:
                 if start <= spot < end:
-                    found[spot].add(role)
-    return {spot: frozenset(every) for spot, every in found.items()}
+                    text_positions[spot].add(role)
+    return {spot: frozenset(every) for spot, every in text_positions.items()}
 
 
-def _touched(by_line: dict[int, list[TextPosition]], lines: range) -> bool:
-    if len(lines) <= len(by_line):
-        return any(line in by_line for line in lines)
-    return any(line in lines for line in by_line)
+def _touched(positions_by_line: dict[int, list[TextPosition]], lines: range) -> bool:
+    if len(lines) <= len(positions_by_line):
+        return any(line in positions_by_line for line in lines)
+    return any(line in lines for line in positions_by_line)
 
 
 def _near(
-    by_line: dict[int, list[TextPosition]], start: TextPosition, end: TextPosition
+    positions_by_line: dict[int, list[TextPosition]],
+    start_position: TextPosition,
+    end_position: TextPosition,
 ) -> list[TextPosition]:
-    lines = range(start.line, end.line + 1)
-    return [spot for line, spots in by_line.items() if line in lines for spot in spots]
+    lines = range(start_position.line, end_position.line + 1)
+    return [spot for line, spots in positions_by_line.items() if line in lines for spot in spots]
 
 
 def _parts(node: "SgNode", grammar: Grammar) -> list[tuple["SgNode", SyntaxRole]]:

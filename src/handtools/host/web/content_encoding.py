@@ -44,7 +44,7 @@ def _number(data: bytes, at: int, size: int) -> int:
     return int.from_bytes(data[at : at + size], "little")
 
 
-MOST_CONTENT_ENCODINGS = 2
+MAX_CONTENT_ENCODINGS = 2
 DECODED_PIECE_BYTES = 64 << 10
 DECODER_INPUT_BYTES = 4 << 10
 """How many bytes a decompressor gets at once; it copies the bytes that it does not consume."""
@@ -68,7 +68,7 @@ def accept_encoding() -> str:
 def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
     """Decode a body through all its encodings; raises `TooLarge` as soon as it exceeds `max_bytes`."""
     layers = [name for part in encoding.lower().split(",") if (name := part.strip()) and name != "identity"]
-    if len(layers) > MOST_CONTENT_ENCODINGS or not all(
+    if len(layers) > MAX_CONTENT_ENCODINGS or not all(
         name in _DECODERS and _installed(name) for name in layers
     ):
         raise Unreachable(

@@ -89,21 +89,21 @@ def proxy_connection(proxy: str, trust: ssl.SSLContext | None) -> httpcore2.Asyn
 
 
 async def send_request(
-    sent: OutboundHttpRequest,
+    request: OutboundHttpRequest,
     addresses: tuple[str, ...],
     limits: ResponseLimits,
     trust: ssl.SSLContext | None,
     proxy: str = "",
 ) -> RawHttpResponse:
     """Send a request to one of the addresses or through a proxy, and read the response within limits."""
-    url = sent.url
+    url = request.url
     origin = httpcore2.Origin(url.scheme.encode(), url.host.encode(), url.port)
     target = httpcore2.URL(
         scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.rest.encode()
     )
     headers = [(b"Host", url.authority.encode()), (b"Connection", b"close")]
     # latin-1 sends received bytes back unchanged: an `ETag` may contain any byte.
-    headers += [(name.encode(), value.encode("latin-1")) for name, value in sent.headers.items()]
+    headers += [(name.encode(), value.encode("latin-1")) for name, value in request.headers.items()]
     patience = {"connect": limits.connect, "read": limits.silence, "write": limits.silence}
     line: httpcore2.AsyncHTTPConnection | httpcore2.AsyncHTTPProxy
     if proxy:
@@ -115,10 +115,10 @@ async def send_request(
             async with (
                 line,
                 line.stream(
-                    sent.method,
+                    request.method,
                     target,
                     headers=headers,
-                    content=sent.body or None,
+                    content=request.body or None,
                     extensions={"timeout": patience},
                 ) as response,
             ):
@@ -147,19 +147,19 @@ async def send_request(
 
 async def _read_response(response: httpcore2.Response, url: Url, limits: ResponseLimits) -> RawHttpResponse:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-    received = RawHttpResponse(response.status, headers)
+    http_response = RawHttpResponse(response.status, headers)
     announced = headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limits.page_bytes:
         raise TooLarge(
             f"The response of {url.host} has {int(announced):,} bytes; the limit is {limits.page_bytes:,}.",
             hint="Request a part of it, or another page.",
         )
-    if 300 <= received.status < 400:
-        return received
+    if 300 <= http_response.status < 400:
+        return http_response
     try:
         async for piece in response.aiter_stream():
-            received.body += piece
-            if len(received.body) > limits.page_bytes:
+            http_response.body += piece
+            if len(http_response.body) > limits.page_bytes:
                 raise TooLarge(
                     f"{url.host} sent more than {limits.page_bytes:,} bytes; it was not read further.",
                     hint="Request a part of it, or another page.",
@@ -167,10 +167,10 @@ async def _read_response(response: httpcore2.Response, url: Url, limits: Respons
     except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
         of = f" of {int(announced):,}" if announced.isdecimal() else ""
         raise Unreachable(
-            f"{url.host} closed the connection early: {len(received.body):,}{of} bytes arrived.",
+            f"{url.host} closed the connection early: {len(http_response.body):,}{of} bytes arrived.",
             hint=_RETRY_HINT,
         ) from error
-    return received
+    return http_response
 
 
 ACCEPT_HEADERS: dict[PageForm, str] = {
@@ -194,10 +194,10 @@ def page_headers(form: PageForm, *, plain: bool = False) -> dict[str, str]:
     }
 
 
-def content_type_of(received: RawHttpResponse) -> tuple[str, str]:
+def content_type_of(response: RawHttpResponse) -> tuple[str, str]:
     """Return the media type and charset from a response's Content-Type."""
     message = Message()
-    message["Content-Type"] = received.headers.get("content-type", "").replace("\n", " ") or "x-unsaid/x"
+    message["Content-Type"] = response.headers.get("content-type", "").replace("\n", " ") or "x-unsaid/x"
     kind = message.get_content_type()
     try:
         charset = message.get_param("charset", "")
@@ -206,20 +206,20 @@ def content_type_of(received: RawHttpResponse) -> tuple[str, str]:
     return ("" if kind == "x-unsaid/x" else kind), charset if isinstance(charset, str) else ""
 
 
-def redirect_location(received: RawHttpResponse) -> str:
+def redirect_location(response: RawHttpResponse) -> str:
     """Return the target of a redirect from the Location header, which may be UTF-8; empty without one."""
-    if received.status not in _REDIRECT_STATUSES:
+    if response.status not in _REDIRECT_STATUSES:
         return ""
-    written = received.headers.get("location", "")
+    written = response.headers.get("location", "")
     try:
         return written.encode("latin-1").decode()
     except UnicodeDecodeError:
         return written
 
 
-def retry_after_seconds(received: RawHttpResponse) -> float | None:
+def retry_after_seconds(response: RawHttpResponse) -> float | None:
     """Return the seconds in a response's Retry-After header; None without one."""
-    written = received.headers.get("retry-after", "").strip()
+    written = response.headers.get("retry-after", "").strip()
     if written.isdecimal():
         return float(written)
     try:
@@ -230,9 +230,9 @@ def retry_after_seconds(received: RawHttpResponse) -> float | None:
     return max((when - datetime.now(UTC)).total_seconds(), 0.0)
 
 
-def is_bot_challenge(received: RawHttpResponse) -> bool:
+def is_bot_challenge(response: RawHttpResponse) -> bool:
     """Whether the response is a bot filter's challenge instead of the page."""
-    return received.status == 403 and received.headers.get("cf-mitigated", "").lower() == "challenge"
+    return response.status == 403 and response.headers.get("cf-mitigated", "").lower() == "challenge"
 
 
 DEFAULT_RETRY_SECONDS = 30.0
@@ -245,7 +245,7 @@ class HttpClient:
 
     limits: ResponseLimits
     trusted: Callable[[], ssl.SSLContext]
-    pace: RateLimiter
+    limiter: RateLimiter
     proxy: str = ""
     """The HTTP proxy for all requests; empty for none."""
 
@@ -262,19 +262,19 @@ class HttpClient:
         return received
 
     def decode_response(
-        self, request: WebRequest, received: RawHttpResponse, addresses: tuple[str, ...]
+        self, request: WebRequest, response: RawHttpResponse, addresses: tuple[str, ...]
     ) -> WebResponse:
         """Decode a response and its headers into a `WebResponse`."""
-        kind, charset = content_type_of(received)
+        kind, charset = content_type_of(response)
         return WebResponse(
             url=request.url,
-            status=received.status,
+            status=response.status,
             media_type=kind,
             charset=charset,
-            location=redirect_location(received),
-            retry_after=retry_after_seconds(received),
-            received_bytes=len(received.body),
-            data=self._unpacked(received),
+            location=redirect_location(response),
+            retry_after=retry_after_seconds(response),
+            received_bytes=len(response.body),
+            data=self._unpacked(response),
             addresses=addresses,
         )
 
@@ -298,17 +298,17 @@ class HttpClient:
     async def _exchanged(
         self, url: Url, headers: Mapping[str, str], addresses: tuple[str, ...], body: bytes = b""
     ) -> RawHttpResponse:
-        await self.pace.turn(url.host)
+        await self.limiter.turn(url.host)
         trust = await to_thread.run_sync(self.trusted) if url.scheme == "https" else None
-        sent = OutboundHttpRequest(url=url, headers=headers, body=body)
-        received = await send_request(sent, addresses, self.limits, trust, self.proxy)
+        request = OutboundHttpRequest(url=url, headers=headers, body=body)
+        received = await send_request(request, addresses, self.limits, trust, self.proxy)
         if received.status == 429:
             wait = retry_after_seconds(received)
-            self.pace.hold(url.host, DEFAULT_RETRY_SECONDS if wait is None else wait)
+            self.limiter.hold(url.host, DEFAULT_RETRY_SECONDS if wait is None else wait)
         return received
 
-    def _unpacked(self, received: RawHttpResponse) -> bytes:
-        packed = received.headers.get("content-encoding", "")
-        body = bytes(received.body)
-        received.body.clear()
+    def _unpacked(self, response: RawHttpResponse) -> bytes:
+        packed = response.headers.get("content-encoding", "")
+        body = bytes(response.body)
+        response.body.clear()
         return decoded_body(body, packed, self.limits.page_bytes)

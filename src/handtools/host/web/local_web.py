@@ -47,7 +47,7 @@ class LocalWeb:
     """The TLS context with trusted certificates; None for the system default."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """The environment variables with the keys of search engines."""
-    pace: RateLimiter = field(default_factory=RateLimiter)
+    limiter: RateLimiter = field(default_factory=RateLimiter)
     proxy: str = ""
     """The HTTP proxy for all requests, as `http://[USER:PASSWORD@]HOST:PORT`; empty for none."""
     root: str | os.PathLike[str] = ""
@@ -74,22 +74,22 @@ class LocalWeb:
             return kept.answer(request.url)
         from handtools.host.web.http_client import HttpClient
 
-        visiting = HttpClient(self.limits, self._trusted, self.pace, self.proxy)
+        client = HttpClient(self.limits, self._trusted, self.limiter, self.proxy)
         addresses = await self._vetted(request.url, opens)
-        received = await visiting.page(request, addresses, kept.conditions if kept else {})
+        received = await client.page(request, addresses, kept.conditions if kept else {})
         if kept is not None and received.status == 304:
             answer = replace(kept.answer(request.url), addresses=addresses)
         else:
-            answer = await to_thread.run_sync(visiting.decode_response, request, received, addresses)
+            answer = await to_thread.run_sync(client.decode_response, request, received, addresses)
         if self.pages is not None:
             await to_thread.run_sync(self._keep, request, answer, received.headers, kept)
         return answer
 
-    async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:
+    async def render(self, response: WebResponse, form: PageForm) -> RenderedPage:
         """Convert a response to text or Markdown."""
         from handtools.host.web.page_text import rendered_page
 
-        return await rendered_page(answer, form, self.root)
+        return await rendered_page(response, form, self.root)
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
         """Search with the configured engine."""
@@ -98,9 +98,9 @@ class LocalWeb:
             raise NotFound("No search engine is configured.", hint=NO_ENGINE_HINT)
         from handtools.host.web.http_client import HttpClient
 
-        visiting = HttpClient(self.limits, self._trusted, self.pace, self.proxy)
+        client = HttpClient(self.limits, self._trusted, self.limiter, self.proxy)
         addresses = await self._vetted(found.url, opens)
-        return await visiting.search(found, query, addresses)
+        return await client.search(found, query, addresses)
 
     async def _vetted(self, url: Url, opens: HostIsListed) -> tuple[str, ...]:
         try:
@@ -133,28 +133,32 @@ class LocalWeb:
         return self.pages.find(request) if self.pages is not None else None
 
     def _keep(
-        self, request: WebRequest, answer: WebResponse, headers: Mapping[str, str], kept: CachedPage | None
+        self,
+        request: WebRequest,
+        response: WebResponse,
+        headers: Mapping[str, str],
+        cached: CachedPage | None,
     ) -> None:
         assert self.pages is not None
         control = headers.get("cache-control", "")
-        if answer.status != 200 or "no-store" in control.lower():
-            if answer.status in {404, 410} or "no-store" in control.lower():
+        if response.status != 200 or "no-store" in control.lower():
+            if response.status in {404, 410} or "no-store" in control.lower():
                 self.pages.drop(request)
             return
         fresh = self.pages.fresh_until(control)
-        if answer.kept and kept is not None:
-            self.pages.keep(request, replace(kept, fresh_until=fresh))
+        if response.kept and cached is not None:
+            self.pages.keep(request, replace(cached, fresh_until=fresh))
             return
         self.pages.keep(
             request,
             CachedPage(
                 url=str(request.url),
-                media_type=answer.media_type,
-                charset=answer.charset,
+                media_type=response.media_type,
+                charset=response.charset,
                 etag=headers.get("etag", ""),
                 modified=headers.get("last-modified", ""),
                 fresh_until=fresh,
-                data=answer.data,
+                data=response.data,
             ),
         )
 
@@ -168,7 +172,7 @@ class NoWeb:
     async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:  # noqa: ARG002
         raise Denied(self.missing, hint="Continue without it, or ask the user.")
 
-    async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:  # noqa: ARG002
+    async def render(self, response: WebResponse, form: PageForm) -> RenderedPage:  # noqa: ARG002
         raise Denied(self.missing, hint="Continue without it, or ask the user.")
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:  # noqa: ARG002

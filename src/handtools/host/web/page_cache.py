@@ -15,7 +15,7 @@ PAGE_CACHE_BYTES = 64 << 20
 PAGE_CACHE_SECONDS = 7 * 86_400.0
 PAGE_REREAD_SECONDS = 900.0
 """How long, in seconds, a cached page is used without a request when reading its next part."""
-MOST_FRESH_SECONDS = 3_600.0
+MAX_FRESH_SECONDS = 3_600.0
 """The longest freshness lifetime, in seconds, accepted from a server's Cache-Control."""
 
 
@@ -56,23 +56,23 @@ class PageCache:
         """Return the cached page for a request; None if there is none or it can't be read."""
         try:
             head, _, data = self.store.get(_cache_name(request)).partition(b"\n")
-            kept = CachedPage(**json.loads(head), data=data)
+            cached = CachedPage(**json.loads(head), data=data)
         except (KeyError, ValueError, TypeError, ToolError):
             return None
-        return kept if kept.url == str(request.url) else None
+        return cached if cached.url == str(request.url) else None
 
-    def serves(self, kept: CachedPage, request: WebRequest) -> bool:
+    def serves(self, cached: CachedPage, request: WebRequest) -> bool:
         """Whether a cached page may be used without a request to the server."""
-        recent = request.kept and self.clock() < kept.kept_at + PAGE_REREAD_SECONDS
-        return recent or self.clock() < kept.fresh_until
+        recent = request.kept and self.clock() < cached.kept_at + PAGE_REREAD_SECONDS
+        return recent or self.clock() < cached.fresh_until
 
-    def keep(self, request: WebRequest, kept: CachedPage) -> None:
+    def keep(self, request: WebRequest, cached: CachedPage) -> None:
         """Store a page, replacing an older one; errors such as a full disk are ignored."""
-        facts = asdict(replace(kept, data=b"", kept_at=self.clock()))
+        facts = asdict(replace(cached, data=b"", kept_at=self.clock()))
         del facts["data"]
         try:
             self.store.drop(_cache_name(request))
-            self.store.put(json.dumps(facts).encode() + b"\n" + kept.data, name=_cache_name(request))
+            self.store.put(json.dumps(facts).encode() + b"\n" + cached.data, name=_cache_name(request))
             self.store.tidy(max_bytes=PAGE_CACHE_BYTES, max_age=PAGE_CACHE_SECONDS)
         except ToolError:
             return
@@ -88,7 +88,7 @@ class PageCache:
         seconds = parts.get("max-age", "").strip('"')
         if "no-cache" in parts or not seconds.isdecimal():
             return 0.0
-        return self.clock() + min(float(seconds), MOST_FRESH_SECONDS)
+        return self.clock() + min(float(seconds), MAX_FRESH_SECONDS)
 
 
 def _cache_name(request: WebRequest) -> str:

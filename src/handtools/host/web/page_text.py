@@ -20,7 +20,7 @@ from handtools.text.web.html_conversion import (
     looks_like_html,
 )
 
-MOST_CHARS_WITHOUT_WORKER = 32 << 10
+MAX_CHARS_WITHOUT_WORKER = 32 << 10
 """Larger pages are converted in a worker, because the converter holds the GIL.
 
 It needs fifty times the page's memory, and crafted pages can keep it busy.
@@ -30,34 +30,34 @@ _UNKNOWN_TYPES = frozenset({"", "application/octet-stream"})
 
 
 async def rendered_page(
-    answer: WebResponse, form: PageForm, root: str | os.PathLike[str] = ""
+    response: WebResponse, form: PageForm, root: str | os.PathLike[str] = ""
 ) -> RenderedPage:
     """Convert a response to the requested form; without text if its bytes are binary."""
     # A PDF may be all ASCII, but is still not text.
-    if is_binary(answer.data) or answer.data.startswith(b"%PDF-"):
+    if is_binary(response.data) or response.data.startswith(b"%PDF-"):
         return RenderedPage(text=None)
-    source = await to_thread.run_sync(_decoded, answer)
+    source = await to_thread.run_sync(_decoded, response)
     # Without a media type, check whether it is HTML; an explicit text/plain is respected.
-    unsaid = answer.media_type in _UNKNOWN_TYPES and looks_like_html(source.body)
-    if not unsaid and answer.media_type not in _HTML_TYPES:
+    unsaid = response.media_type in _UNKNOWN_TYPES and looks_like_html(source.body)
+    if not unsaid and response.media_type not in _HTML_TYPES:
         return RenderedPage(text=source.body, encoding=source.encoding)
     title = html_title(source.body)
     try:
-        text = source.body if form == "html" else await _converted(source.body, form, str(answer.url), root)
+        text = (
+            source.body if form == "html" else await _converted(source.body, form, str(response.url), root)
+        )
     except UnconvertiblePage:
         return RenderedPage(text=None)
     return RenderedPage(text=text, title=title, encoding=source.encoding)
 
 
-def _decoded(answer: WebResponse) -> DecodedText:
-    source = decode_page(answer.data, answer.charset)
+def _decoded(response: WebResponse) -> DecodedText:
+    source = decode_page(response.data, response.charset)
     return DecodedText(without_surrogates(source.body), source.encoding)
 
 
 async def _converted(html: str, form: WebPageFormat, address: str, root: str | os.PathLike[str]) -> str:
-    convert = (
-        convert_html if len(html) <= MOST_CHARS_WITHOUT_WORKER else partial(_converted_in_worker, root)
-    )
+    convert = convert_html if len(html) <= MAX_CHARS_WITHOUT_WORKER else partial(_converted_in_worker, root)
     return await to_thread.run_sync(convert, html, form, address, abandon_on_cancel=True)
 
 

@@ -24,9 +24,9 @@ class ResponseLimits:
     """Total seconds for one response."""
 
 
-MOST_HOST_PAUSE_SECONDS = 300.0
+MAX_HOST_PAUSE_SECONDS = 300.0
 """The longest pause, in seconds, that a server can request; longer ones are shortened to this."""
-MOST_REMEMBERED_HOSTS = 1_000
+MAX_REMEMBERED_HOSTS = 1_000
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class RateLimiter:
     def hold(self, host: str, seconds: float) -> None:
         """Block requests to a host for a number of seconds."""
         self._forget(self._until)
-        self._until[host] = self.clock() + min(seconds, MOST_HOST_PAUSE_SECONDS)
+        self._until[host] = self.clock() + min(seconds, MAX_HOST_PAUSE_SECONDS)
 
     def _wait(self, host: str) -> float:
         """Return the seconds until a request is allowed; 0 if it is allowed now, and counted."""
@@ -67,5 +67,5 @@ class RateLimiter:
 
     @staticmethod
     def _forget(kept: dict[str, deque[float]] | dict[str, float]) -> None:
-        if len(kept) > MOST_REMEMBERED_HOSTS:
+        if len(kept) > MAX_REMEMBERED_HOSTS:
             del kept[next(iter(kept))]

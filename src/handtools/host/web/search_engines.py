@@ -15,7 +15,7 @@ from handtools.text.web.html_conversion import without_tags
 from handtools.text.web.url import BadUrl, Url, parse_url
 
 RESULT_TITLE_CHARS, RESULT_EXCERPT_CHARS, RESULT_URL_CHARS = 300, 500, 2_000
-MOST_RETRY_SECONDS = 86_400.0
+MAX_RETRY_SECONDS = 86_400.0
 
 
 _LATER_HINT = "Try later, or tell the user."
@@ -64,7 +64,7 @@ class ConfiguredEngine:
             when = (
                 "Try later."
                 if retry_after is None
-                else f"Try again in {min(retry_after, MOST_RETRY_SECONDS):.0f} s."
+                else f"Try again in {min(retry_after, MAX_RETRY_SECONDS):.0f} s."
             )
             raise RateLimited(f"{name} is rate-limiting searches ({status}).", hint=when)
         if status in {401, 403}:
@@ -90,17 +90,17 @@ def _is_address(url: str) -> bool:
     )
 
 
-def query_url(base: Url, path: str, **fields: object) -> Url:
+def query_url(base_url: Url, path: str, **fields: object) -> Url:
     """Return a URL with a search as its query parameters."""
-    return base.at(f"{base.rest.rstrip('/')}{path}?{urlencode(fields)}")
+    return base_url.at(f"{base_url.rest.rstrip('/')}{path}?{urlencode(fields)}")
 
 
 def json_request(
-    base: Url, path: str, headers: Mapping[str, str], fields: Mapping[str, object]
+    base_url: Url, path: str, headers: Mapping[str, str], fields: Mapping[str, object]
 ) -> EngineRequest:
     """Return a POST request with a search as JSON."""
     body = json.dumps(fields).encode()
-    url = base.at(f"{base.rest.rstrip('/')}{path}")
+    url = base_url.at(f"{base_url.rest.rstrip('/')}{path}")
     return EngineRequest(url=url, headers={"Content-Type": "application/json", **headers}, body=body)
 
 
@@ -121,8 +121,8 @@ def _one_line(value: object, max_chars: int = RESULT_TITLE_CHARS) -> str:
 BRAVE_MOST_RESULTS = 20
 
 
-def _brave_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
-    url = query_url(base, "/res/v1/web/search", q=query.text, count=min(query.most, BRAVE_MOST_RESULTS))
+def _brave_request(query: WebQuery, base_url: Url, key: str) -> EngineRequest:
+    url = query_url(base_url, "/res/v1/web/search", q=query.text, count=min(query.most, BRAVE_MOST_RESULTS))
     return EngineRequest(url=url, headers={"X-Subscription-Token": key, "Accept": "application/json"})
 
 
@@ -153,8 +153,8 @@ _DUCKDUCKGO_EXCERPT = re.compile(
 _DUCKDUCKGO_CHALLENGES = (b"anomaly-modal", b"anomaly.js", b"challenge-form")
 
 
-def _duckduckgo_request(query: WebQuery, base: Url, key: str) -> EngineRequest:  # noqa: ARG001 — it has no key
-    return EngineRequest(url=query_url(base, "/html/", q=query.text), headers={"Accept": "text/html"})
+def _duckduckgo_request(query: WebQuery, base_url: Url, key: str) -> EngineRequest:  # noqa: ARG001 — it has no key
+    return EngineRequest(url=query_url(base_url, "/html/", q=query.text), headers={"Accept": "text/html"})
 
 
 def _duckduckgo_results(data: bytes) -> list[WebSearchHit]:
@@ -203,9 +203,9 @@ DUCKDUCKGO = EngineAdapter(
 )
 
 
-def _exa_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
+def _exa_request(query: WebQuery, base_url: Url, key: str) -> EngineRequest:
     fields = {"query": query.text, "numResults": query.most, "contents": {"highlights": True}}
-    return json_request(base, "/search", {"x-api-key": key}, fields)
+    return json_request(base_url, "/search", {"x-api-key": key}, fields)
 
 
 def _exa_results(data: bytes) -> list[WebSearchHit]:
@@ -228,8 +228,8 @@ _KAGI_RESULT = 0
 """The `t` of a Kagi entry that is a search result; others are related searches."""
 
 
-def _kagi_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
-    url = query_url(base, "/api/v0/search", q=query.text, limit=query.most)
+def _kagi_request(query: WebQuery, base_url: Url, key: str) -> EngineRequest:
+    url = query_url(base_url, "/api/v0/search", q=query.text, limit=query.most)
     return EngineRequest(url=url, headers={"Authorization": f"Bot {key}"})
 
 
@@ -243,8 +243,8 @@ KAGI = EngineAdapter(
 )
 
 
-def _searxng_request(query: WebQuery, base: Url, key: str) -> EngineRequest:  # noqa: ARG001 — it has no key
-    return EngineRequest(url=query_url(base, "/search", q=query.text, format="json"))
+def _searxng_request(query: WebQuery, base_url: Url, key: str) -> EngineRequest:  # noqa: ARG001 — it has no key
+    return EngineRequest(url=query_url(base_url, "/search", q=query.text, format="json"))
 
 
 def _searxng_results(data: bytes) -> list[WebSearchHit]:
@@ -261,10 +261,13 @@ SEARXNG = EngineAdapter(name="searxng", variable="SEARXNG_URL", ask=_searxng_req
 TAVILY_MOST_RESULTS = 20
 
 
-def _tavily_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
+def _tavily_request(query: WebQuery, base_url: Url, key: str) -> EngineRequest:
     headers = {"Authorization": f"Bearer {key}"}
     return json_request(
-        base, "/search", headers, {"query": query.text, "max_results": min(query.most, TAVILY_MOST_RESULTS)}
+        base_url,
+        "/search",
+        headers,
+        {"query": query.text, "max_results": min(query.most, TAVILY_MOST_RESULTS)},
     )
 
 

@@ -397,8 +397,8 @@ def _own_edits_in_place(
         return [] if text is None else config_edits_present(shape, text, edits)
 
 
-def _is_elsewhere(known: InstalledFile | None, workspace: Path) -> bool:
-    return known is not None and known.workspace != str(workspace)
+def _is_elsewhere(installed: InstalledFile | None, workspace: Path) -> bool:
+    return installed is not None and installed.workspace != str(workspace)
 
 
 @contextmanager

@@ -135,30 +135,30 @@ def config_edits_present(shape: ConfigFormat, text: str, edits: Sequence[ConfigE
     For files without an install record.
     """
     form, plain = CONFIG_EDITORS[shape], _plain_lines(text)
-    found: list[AppliedEdit] = []
+    applied_edits: list[AppliedEdit] = []
     for edit in edits:
         there = form.find_value_text(plain, edit.keys)
         if isinstance(edit, ListItemsEdit):
             lacking = LIST_EDITORS[shape].missing_list_items(plain, edit.keys, edit.items)
             items = tuple(item for item in edit.items if item not in lacking)
             if items:
-                found.append(AppliedEdit(kind="items", keys=edit.keys, items=items))
+                applied_edits.append(AppliedEdit(kind="items", keys=edit.keys, items=items))
         elif isinstance(edit, ServerEntryEdit):
             if there is not None:
-                found.append(AppliedEdit(kind="entry", keys=edit.keys))
+                applied_edits.append(AppliedEdit(kind="entry", keys=edit.keys))
         elif there is not None and there == form.find_value_text(
             form.set_value("", edit.keys, edit.value), edit.keys
         ):
-            found.append(AppliedEdit(kind="setting", keys=edit.keys, ours=there))
-    return found
+            applied_edits.append(AppliedEdit(kind="setting", keys=edit.keys, ours=there))
+    return applied_edits
 
 
-def _without_items(form: ListConfigEditor, text: str, edit: AppliedEdit) -> str:
-    left = form.remove_list_items(text, edit.keys, edit.items)
-    there = form.find_value_text(left, edit.keys)
+def _without_items(editor: ListConfigEditor, text: str, edit: AppliedEdit) -> str:
+    left = editor.remove_list_items(text, edit.keys, edit.items)
+    there = editor.find_value_text(left, edit.keys)
     # Remove a list that we created if it is empty now.
     if edit.before is None and there is not None and not there.strip("[] \n"):
-        return form.remove_value(left, edit.keys)
+        return editor.remove_value(left, edit.keys)
     return left
 
 

@@ -11,7 +11,7 @@ from handtools.core.errors import UsageError
 _SPACE_OR_COMMENT = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _PLAIN = re.compile(r"[^\s,\]}/]+")
-_MOST_DEPTH = 100
+_MAX_DEPTH = 100
 """Maximum nesting depth of objects and lists. No client's settings come close to it."""
 
 
@@ -171,28 +171,29 @@ def _space_before(text: str, at: int) -> int:
     return at
 
 
-def _inserted(text: str, outer: JsonObjectSpan, key: str, value: Any, depth: int) -> str:
+def _inserted(text: str, outer_span: JsonObjectSpan, key: str, value: Any, depth: int) -> str:
     """Insert a member as the first of an object, with its comma, so that removing it restores the text."""
     entry = f"\n{'  ' * depth}{json.dumps(key)}: {_written(value, depth)}"
-    place = outer.start + 1
-    if outer.members:
+    place = outer_span.start + 1
+    if outer_span.members:
         return f"{text[:place]}{entry},{text[place:]}"
-    inside = text[place : outer.end]
-    return f"{text[:place]}{entry}{inside if inside.strip() else chr(10) + '  ' * (depth - 1)}{text[outer.end :]}"
+    inside = text[place : outer_span.end]
+    closing = inside if inside.strip() else "\n" + "  " * (depth - 1)
+    return f"{text[:place]}{entry}{closing}{text[outer_span.end :]}"
 
 
-def _removed(text: str, outer: JsonObjectSpan, member: JsonMemberSpan) -> str:
-    index, end = outer.members.index(member), member.end
+def _removed(text: str, outer_span: JsonObjectSpan, member: JsonMemberSpan) -> str:
+    index, end = outer_span.members.index(member), member.end
     line = text.rfind("\n", 0, member.start)
-    start = line if line > outer.start and not text[line : member.start].strip() else member.start
+    start = line if line > outer_span.start and not text[line : member.start].strip() else member.start
     after = _skip(text, end)
     if text[after] == ",":
         return text[:start] + text[after + 1 :]
     if index:
-        comma = _skip(text, outer.members[index - 1].end)
+        comma = _skip(text, outer_span.members[index - 1].end)
         return text[:comma] + text[comma + 1 : start] + text[end:]
-    inside = text[outer.start + 1 : start] + text[end : outer.end]
-    return text[: outer.start + 1] + (inside if inside.strip() else "") + text[outer.end :]
+    inside = text[outer_span.start + 1 : start] + text[end : outer_span.end]
+    return text[: outer_span.start + 1] + (inside if inside.strip() else "") + text[outer_span.end :]
 
 
 def _written(value: Any, depth: int) -> str:
@@ -231,7 +232,7 @@ def _parsed(written: str) -> Any:
 
 def _end(text: str, at: int, depth: int = 0) -> int:
     """The end offset of the JSON value that starts at an offset."""
-    if depth > _MOST_DEPTH:
+    if depth > _MAX_DEPTH:
         raise UsageError("The configuration is nested too deeply to be changed safely.")
     if text[at : at + 1] == "{":
         return _object(text, at, depth).end + 1

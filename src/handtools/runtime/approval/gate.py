@@ -94,7 +94,7 @@ class ApprovalGate:
     """Fingerprints of the effects that the user approved for this call."""
     used: set[str] = field(default_factory=set)
     """The approved fingerprints that were used in this run of the call."""
-    in_hand: Reply | None = None
+    reply: Reply | None = None
     """A reply sent with the call, for the first approval request that it matches."""
     strictest: Decision | None = None
     """The strictest policy decision on an effect of this run of the call, for the log."""
@@ -151,8 +151,8 @@ class ApprovalGate:
         return bool(kept) and all(self.journal.calls.granted(self.call, each) for each in kept)
 
     async def _ask(self, approval: Approval) -> Reply | None:
-        if self.in_hand is not None and answers_request(self.in_hand, approval):
-            reply, self.in_hand = self.in_hand, None
+        if self.reply is not None and answers_request(self.reply, approval):
+            reply, self.reply = self.reply, None
             return reply
         if self.approver is not None:
             return await self.approver(approval)

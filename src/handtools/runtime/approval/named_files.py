@@ -29,15 +29,15 @@ def read_named_files(
     folders = [facts.path for facts in named if facts.kind == "folder"][:MAX_NAMED_FOLDERS]
     below = [facts for folder in folders for word in words if (facts := _facts(files, folder, word))]
     every = {facts.path: facts for facts in (*named, *below) if facts.kind == "file"}
-    found: list[NamedFile] = []
+    named_files: list[NamedFile] = []
     room = MAX_HASHED_BYTES
     for path in sorted(every)[:MAX_NAMED_FILES]:
         facts = every[path]
         is_read = facts.bytes <= room and not is_private(path)
         room -= facts.bytes if is_read else 0
         digest = _digest(files, facts) if is_read else ""
-        found.append(NamedFile(path, facts.bytes, digest or f"{facts.bytes} {facts.modified!r}"))
-    return tuple(found)
+        named_files.append(NamedFile(path, facts.bytes, digest or f"{facts.bytes} {facts.modified!r}"))
+    return tuple(named_files)
 
 
 def _facts(files: HostFiles, folder: str, word: str) -> FileFacts | None:

@@ -46,11 +46,11 @@ def approval_title(effect: Effect, tool: str) -> str:
 
 def effect_preview(effect: Effect) -> ClippedText:
     """Return the text to approve (diff, URL, prompt or script), cut to the limits."""
-    shown = _PreviewText()
-    text = shown.text_of_effect(effect)
+    preview = _PreviewText()
+    text = preview.text_of_effect(effect)
     lines, size = (
-        count_lines(text) + shown.hidden_lines,
-        len(text.encode("utf-8", "replace")) + shown.hidden_bytes,
+        count_lines(text) + preview.hidden_lines,
+        len(text.encode("utf-8", "replace")) + preview.hidden_bytes,
     )
     clipped = clip_text(
         text, max_lines=MAX_PREVIEW_LINES, max_bytes=MAX_PREVIEW_BYTES, keep="both", whole=(lines, size)

@@ -77,17 +77,17 @@ def guarded_callbacks(callbacks: Callbacks, files: GuardedFiles) -> Callbacks:
 async def _deliver(deliver: DeliverCallback, files: GuardedFiles, attachment: Attachment) -> str:
     call = files.call
     attachment = replace(attachment, call_id=call.id, session=call.session, metadata=call.metadata)
-    effect = Delivery(
+    delivery = Delivery(
         path=attachment.path,
         digest=sha256_hex(attachment.data),
         bytes=len(attachment.data),
         media_type=attachment.media_type,
         title="" if attachment.title == attachment.name else attachment.title,
     )
-    await files.gate.admit(effect)
+    await files.gate.admit(delivery)
     said = f"`{attachment.path}` was not delivered, or it is unknown whether it was"
     receipt = await _once(
-        files, f"deliver {effect.path} {effect.digest}", lambda: deliver(attachment), said
+        files, f"deliver {delivery.path} {delivery.digest}", lambda: deliver(attachment), said
     )
     return receipt[:DELIVERY_RECEIPT_CHARS]
 

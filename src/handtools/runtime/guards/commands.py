@@ -60,8 +60,8 @@ class GuardedCommands:
                 command,
                 call=self._as_kept,
                 show=self._show,
-                private=self.files.gate.policy.hidden_globs,
-                read_only=await to_thread.run_sync(self._read_only),
+                private_globs=self.files.gate.policy.hidden_globs,
+                read_only_globs=await to_thread.run_sync(self._read_only),
                 is_open=self.files.is_open,
             )
         try:
@@ -85,8 +85,8 @@ class GuardedCommands:
             command,
             call=self._as_kept,
             description=description,
-            private=policy.hidden_globs,
-            read_only=await to_thread.run_sync(self._read_only),
+            private_globs=policy.hidden_globs,
+            read_only_globs=await to_thread.run_sync(self._read_only),
             is_open=self.files.is_open,
             show=self._show,
             settle=partial(self._settled, review=command.review),
@@ -143,35 +143,39 @@ class GuardedCommands:
         """The call with the owner's session key as its session, for the host port."""
         return replace(self.call, session=self.call.session_key)
 
-    def _settled(self, ran: FinishedCommand, *, review: bool) -> CommandExit | None:
+    def _settled(self, finished: FinishedCommand, *, review: bool) -> CommandExit | None:
         """Apply a finished job's changes in its thread; return None if the user must approve them first."""
         gate = self.files.gate
         attended = gate.approver is not None or gate.policy.unattended == "ask"
         try:
-            if attended and ran.coverage == "overlay" and self._asks(ran.delta or (), review=review):
+            if (
+                attended
+                and finished.coverage == "overlay"
+                and self._asks(finished.delta or (), review=review)
+            ):
                 return None
-            end = anyio.run(partial(self._as_job(self.call).landed, ran, review=review))
+            end = anyio.run(partial(self._as_job(self.call).landed, finished, review=review))
         except Denied as denied:
-            end = _exit_without_changes(ran, denied)
+            end = _exit_without_changes(finished, denied)
         except (ToolError, HostError):
             return None  # reported when the job is queried
-        ran.discard()
+        finished.discard()
         return end
 
-    async def _asked(self, job: Job, ran: FinishedCommand) -> CommandExit:
+    async def _asked(self, job: Job, finished: FinishedCommand) -> CommandExit:
         """Apply the changes of a finished job after approval; a denial becomes a note in the exit."""
         landing = self._as_job(replace(self.call, id=job.call_id))
         try:
-            end = await landing.landed(ran, review=job.review)
+            end = await landing.landed(finished, review=job.review)
         except Denied as denied:
-            end = _exit_without_changes(ran, denied)
-        await to_thread.run_sync(ran.discard)
+            end = _exit_without_changes(finished, denied)
+        await to_thread.run_sync(finished.discard)
         self.workspace.commands.record_job_result(job.id, self.call.session_key, end)
         return end
 
     def _as_job(self, call: Call) -> "GuardedCommands":
         """Return a copy that records changes for the call that started the job."""
-        files = replace(self.files, call=call, held=frozenset(), landed=[], sights={})
+        files = replace(self.files, call=call, held=frozenset(), recorded_changes=[], read_nodes={})
         return replace(self, call=call, files=files)
 
     def _asks(self, delta: tuple[Change, ...], *, review: bool) -> bool:
@@ -243,24 +247,26 @@ class GuardedCommands:
             raise WrongKind(f"`{path}` is not a folder.", hint="Set `cwd` to a folder in the workspace.")
         return located
 
-    async def landed(self, ran: FinishedCommand, *, review: bool) -> CommandExit:
+    async def landed(self, finished: FinishedCommand, *, review: bool) -> CommandExit:
         """Check and apply the file changes of a finished command; return its exit with the changes."""
-        end = ran.exit
-        if ran.delta is None:
+        end = finished.exit
+        if finished.delta is None:
             return replace(end, notes=(*end.notes, NO_UNDO_NOTE))
-        if not ran.delta:
+        if not finished.delta:
             return end
-        if ran.coverage == "scan":
-            done = ChangeSet(ran.delta, note=COMMAND_CHANGE_NOTE)
-            seen = Transaction(done, coverage="scan", omitted=ran.omitted, happened=True)
-            return replace(end, changes=await self.files.record_landed_changes(seen))
-        ruled = await to_thread.run_sync(self._ruled, ran.delta)
+        if finished.coverage == "scan":
+            applied_changes = ChangeSet(finished.delta, note=COMMAND_CHANGE_NOTE)
+            seen_transaction = Transaction(
+                applied_changes, coverage="scan", omitted=finished.omitted, happened=True
+            )
+            return replace(end, changes=await self.files.record_landed_changes(seen_transaction))
+        ruled = await to_thread.run_sync(self._ruled, finished.delta)
         end = replace(end, notes=(*end.notes, *ruled.notes))
         if not ruled.changes:
             return end
         question = ruled.question or (HELD_CHANGES_QUESTION if review else "")
         changes = ChangeSet(ruled.changes, COMMAND_CHANGE_NOTE, ruled.exempt)
-        transaction = Transaction(changes, coverage=ran.coverage, omitted=ran.omitted)
+        transaction = Transaction(changes, coverage=finished.coverage, omitted=finished.omitted)
         return replace(end, changes=await self.files.land(transaction, question=question))
 
     def _ruled(self, delta: tuple[Change, ...]) -> RuledChanges:
@@ -280,19 +286,31 @@ class GuardedCommands:
             self.announce(Progressed(self.call.id, shown.tail, shown.bytes, shown.clipped, path))
 
 
-def held_command_text(end: CommandExit) -> str:
+def held_command_text(command_exit: CommandExit) -> str:
     """Return the text for the model about a command with pending changes: output, exit code, notes."""
-    whole = plain_output(decode_output(end.output.head, ends=not end.output.tail)).rstrip("\n")
+    whole = plain_output(decode_output(command_exit.output.head, ends=not command_exit.output.tail)).rstrip(
+        "\n"
+    )
     shown = clip_text(whole, max_lines=HELD_OUTPUT_LINES, max_bytes=HELD_OUTPUT_BYTES, keep="both")
-    cut = shown.clipped or end.output.tail
-    kept = f"(Full output: `{OUTPUT_SCHEME}{end.output.kept}`.)" if cut and end.output.kept else ""
-    status = f"exit code {end.code}" if end.code is not None else f"signal {end.signal}"
+    cut = shown.clipped or command_exit.output.tail
+    kept = (
+        f"(Full output: `{OUTPUT_SCHEME}{command_exit.output.kept}`.)"
+        if cut and command_exit.output.kept
+        else ""
+    )
+    status = (
+        f"exit code {command_exit.code}"
+        if command_exit.code is not None
+        else f"signal {command_exit.signal}"
+    )
     ended = f"The command ended with {status}; its changes are not applied yet."
-    return "\n".join(filter(None, (shown.text, kept, ended, *(f"({note})" for note in end.notes))))
+    return "\n".join(filter(None, (shown.text, kept, ended, *(f"({note})" for note in command_exit.notes))))
 
 
-def _exit_without_changes(ran: FinishedCommand, denied: Denied) -> CommandExit:
-    return replace(ran.exit, notes=(*ran.exit.notes, f"None of its changes were applied: {denied}"))
+def _exit_without_changes(finished: FinishedCommand, denied: Denied) -> CommandExit:
+    return replace(
+        finished.exit, notes=(*finished.exit.notes, f"None of its changes were applied: {denied}")
+    )
 
 
 def held_command(workspace: Workspace, call: Call) -> FinishedCommand | None:

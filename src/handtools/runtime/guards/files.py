@@ -91,7 +91,7 @@ READ_ONLY_SCHEMES = (OUTPUT_SCHEME, SKILL_SCHEME)
 LOCK_TIMEOUT_SECONDS = 30.0
 SIMILAR_PATH_SEARCH_SECONDS = 2.0
 """Time limit for the search for a missing file's new path, in seconds."""
-MOST_NEAR_HINTS = 2
+MAX_NEAR_HINTS = 2
 """Most missing paths of one call for which similar names are looked up."""
 _GLOB_CHARACTERS = frozenset("*?[]{}!\\")
 MAX_PATH_OPEN_TRIES = 16
@@ -111,12 +111,12 @@ class GuardedFiles:
     announce: Callable[[Event], None]
     held: frozenset[str] = frozenset()
     """Located paths that the call has locked from its start."""
-    landed: list[RecordedChanges] = field(default_factory=list)
-    changed: list[Transaction] = field(default_factory=list)
+    recorded_changes: list[RecordedChanges] = field(default_factory=list)
+    transactions: list[Transaction] = field(default_factory=list)
     """The transactions of `landed`, with the bytes, for the after-change steps."""
     linked: dict[str, int] = field(default_factory=dict)
     """Number of other hard links to each replaced file; they keep the old content."""
-    sights: dict[str, Node] = field(default_factory=dict)
+    read_nodes: dict[str, Node] = field(default_factory=dict)
     """Files that the agent read in this call, by located path; recorded when the call ends."""
     hints: dict[str, str] = field(default_factory=dict)
     """Cached hints for missing paths: a tool and the executor both ask, and it takes a search."""
@@ -231,14 +231,14 @@ class GuardedFiles:
             return []
         return [entry.path for entry in found.found]
 
-    async def with_near_names(self, missing: NotFound, paths: Iterable[str]) -> NotFound:
+    async def with_near_names(self, error: NotFound, paths: Iterable[str]) -> NotFound:
         """Return the error with hints for the call's paths that don't exist."""
         told: dict[str, None] = {}
         for path in dict.fromkeys(parse_path_spec(path).path for path in paths):
-            if len(told) < MOST_NEAR_HINTS and await to_thread.run_sync(self._is_gone, path):
+            if len(told) < MAX_NEAR_HINTS and await to_thread.run_sync(self._is_gone, path):
                 told |= dict.fromkeys([await self.missing_path_hint(path)])
-        new = [hint for hint in told if hint and hint not in missing.hint]
-        return NotFound(missing.message, hint=" ".join([*new, missing.hint]).strip()) if new else missing
+        new = [hint for hint in told if hint and hint not in error.hint]
+        return NotFound(error.message, hint=" ".join([*new, error.hint]).strip()) if new else error
 
     def _is_gone(self, path: str) -> bool:
         try:
@@ -285,9 +285,9 @@ class GuardedFiles:
         """Record changes that were already made."""
         return self._announced(await to_thread.run_sync(self._commit, transaction))
 
-    def _announced(self, done: RecordedChanges) -> RecordedChanges:
-        self.announce(Changed(self.call.id, done))
-        return done
+    def _announced(self, recorded: RecordedChanges) -> RecordedChanges:
+        self.announce(Changed(self.call.id, recorded))
+        return recorded
 
     def _apply_if_plain(self, transaction: Transaction) -> RecordedChanges | Transaction:
         """Apply changes that are allowed and locked; otherwise return the completed transaction."""
@@ -353,7 +353,7 @@ class GuardedFiles:
             node = entries.node(left)
         except KeyError:
             return False
-        return node is not None and node.same(node_at(self.workspace, path, like=node))
+        return node is not None and node.same(node_at(self.workspace, path, like_node=node))
 
     def is_within(self, target: str) -> bool:
         """Whether a path resolves to a path inside the workspace."""
@@ -364,13 +364,15 @@ class GuardedFiles:
         return True
 
     def _commit(self, transaction: Transaction) -> RecordedChanges:
-        done = commit_transaction(self.workspace, self.call, transaction, ordinal=len(self.landed))
-        self.landed.append(done)
-        self.changed.append(transaction)
+        done = commit_transaction(
+            self.workspace, self.call, transaction, ordinal=len(self.recorded_changes)
+        )
+        self.recorded_changes.append(done)
+        self.transactions.append(transaction)
         for change in transaction.changes:
             # The agent has not seen files that a command wrote.
             if change.after is not None and change.after.kind == "file" and not change.after.held:
-                self.sights[change.path] = change.after
+                self.read_nodes[change.path] = change.after
                 self.workspace.recent.keep(change.path, change.after)
         return done
 
@@ -389,12 +391,12 @@ class GuardedFiles:
         data = self.workspace.files.read(located, start=start, size=size)
         if start or (size is not None and len(data) >= size):
             return data
-        seen = self.sights[located] = self.workspace.recent.node(located, data)
+        seen = self.read_nodes[located] = self.workspace.recent.node(located, data)
         return seen.data
 
     def remember(self) -> None:
         """Record in the journal which file contents the agent has read."""
-        self.workspace.journal.entries.record_reads(self.call, self.sights)
+        self.workspace.journal.entries.record_reads(self.call, self.read_nodes)
 
     def _seen(self, path: str) -> bytes | None:
         entries = self.workspace.journal.entries
@@ -406,19 +408,19 @@ class GuardedFiles:
 
     def _kept(self, path: str, start: int, size: int | None) -> bytes:
         try:
-            return self.workspace.outputs.part(path.removeprefix(OUTPUT_SCHEME), start, size)
+            return self.workspace.output_store.part(path.removeprefix(OUTPUT_SCHEME), start, size)
         except KeyError:
             raise output_not_found(path) from None
 
     def _kept_bytes(self, path: str) -> int:
         try:
-            return self.workspace.outputs.size(path.removeprefix(OUTPUT_SCHEME))
+            return self.workspace.output_store.size(path.removeprefix(OUTPUT_SCHEME))
         except KeyError:
             raise output_not_found(path) from None
 
     def _complete(self, changes: ChangeSet) -> ChangeSet:
         """Resolve the paths of changes and add missing parent folders, to check and record them, too."""
-        full: dict[str, Change] = {}
+        full_changes: dict[str, Change] = {}
         for change in changes:
             if change.path.startswith(READ_ONLY_SCHEMES):
                 words = "Stored outputs and skills outside the workspace can't be changed."
@@ -433,9 +435,9 @@ class GuardedFiles:
                     self.linked[located] = facts.links - 1
             if change.after is not None:
                 for folder in self._missing_folders(located):
-                    full.setdefault(folder, Change(folder, None, Node("folder")))
-            full[located] = Change(located, self._with_mode(located, change), change.after)
-        return ChangeSet(tuple(full.values()), changes.note)
+                    full_changes.setdefault(folder, Change(folder, None, Node("folder")))
+            full_changes[located] = Change(located, self._with_mode(located, change), change.after)
+        return ChangeSet(tuple(full_changes.values()), changes.note)
 
     def _missing_folders(self, located: str) -> list[str]:
         missing = []
@@ -449,7 +451,7 @@ class GuardedFiles:
         """Return the node before a change, with its mode if that changes, so that undo can restore it."""
         before, after = change.before, change.after
         if before is None or (after is not None and after.mode is None):
-            seen = self.sights.get(located)
+            seen = self.read_nodes.get(located)
             # A node read in this call may have its digest already.
             return seen if seen == before else before
         facts = self.workspace.files.facts(located)

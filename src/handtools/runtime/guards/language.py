@@ -30,7 +30,7 @@ class GuardedLanguage:
             located = await to_thread.run_sync(self.workspace.files.locate, question.path)
             await self.gate.admit(ReadEffect((located,)))
             question = replace(question, path=located)
-        answer = await self.workspace.language.ask(question, private=policy.hidden_globs)
+        answer = await self.workspace.language.ask(question, private_globs=policy.hidden_globs)
         closed = [file.path for file in answer.files if policy.hides(file.path)]
         if closed:
             raise Denied(f"This would change {len(closed)} hidden files.", hint="Ask the user.")
@@ -56,10 +56,10 @@ def visible_review(review: DiagnosticReview, policy: Policy) -> DiagnosticReview
     )
 
 
-def _is_shown(verdict: DiagnosticReport, policy: Policy) -> bool:
-    return not (verdict.path and policy.hides(verdict.path))
+def _is_shown(report: DiagnosticReport, policy: Policy) -> bool:
+    return not (report.path and policy.hides(report.path))
 
 
-def _visible_report(verdict: DiagnosticReport, policy: Policy) -> DiagnosticReport:
-    kept = tuple(each for each in verdict.diagnostics if not policy.hides(each.path))
-    return replace(verdict, diagnostics=kept)
+def _visible_report(report: DiagnosticReport, policy: Policy) -> DiagnosticReport:
+    kept = tuple(each for each in report.diagnostics if not policy.hides(each.path))
+    return replace(report, diagnostics=kept)

@@ -48,7 +48,7 @@ class GuardedSearch:
     async def hits(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> Hits:
         """Search file contents and return up to `most` hits, sorted by path."""
         if scope.root.startswith(OUTPUT_SCHEME):
-            kept = await self.workspace.kept.hits(
+            kept = await self.workspace.host_search.hits(
                 patterns, self._kept(scope), most=most, admit=_admit_everything
             )
             return replace(
@@ -61,7 +61,7 @@ class GuardedSearch:
     async def tallies(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> MatchCounts:
         """Count matches by file, up to `most` files, sorted by path."""
         if scope.root.startswith(OUTPUT_SCHEME):
-            kept = await self.workspace.kept.tallies(
+            kept = await self.workspace.host_search.tallies(
                 patterns, self._kept(scope), most=most, admit=_admit_everything
             )
             named = (replace(tally, path=f"{OUTPUT_SCHEME}{tally.path}") for tally in kept.tallies)
@@ -93,7 +93,7 @@ class GuardedSearch:
     def _kept(self, scope: SearchScope) -> SearchScope:
         """Return the scope for a search in one stored command output."""
         name = scope.root.removeprefix(OUTPUT_SCHEME)
-        if name not in self.workspace.outputs.names():
+        if name not in self.workspace.output_store.names():
             raise output_not_found(scope.root)
         return replace(scope, root=name, include=(), exclude=(), ignored=True)
 
@@ -141,7 +141,7 @@ class GuardedSearch:
         for path in allowed:
             try:
                 if path.startswith(OUTPUT_SCHEME):
-                    data = self.workspace.outputs.part(
+                    data = self.workspace.output_store.part(
                         path.removeprefix(OUTPUT_SCHEME), 0, HIT_CONTEXT_FILE_BYTES + 1
                     )
                 else:
@@ -173,10 +173,10 @@ class PolicyHiddenPaths:
     @classmethod
     def of(cls, policy: Policy, tool: str) -> "PolicyHiddenPaths":
         """Return the cached hidden paths of a policy for a tool."""
-        known: PolicyHiddenPaths | None = policy.read_once.get(tool)
-        if known is None:
-            known = policy.read_once[tool] = cls(policy, tool)
-        return known
+        hidden_paths: PolicyHiddenPaths | None = policy.read_once.get(tool)
+        if hidden_paths is None:
+            hidden_paths = policy.read_once[tool] = cls(policy, tool)
+        return hidden_paths
 
 
 class SearchResultFilter:

@@ -119,14 +119,14 @@ class GuardedWeb:
         """Whether visits are allowed without a user to ask; then robots.txt applies."""
         return self.gate.approver is None and self.gate.policy.unattended == "allow"
 
-    async def _heed_robots(self, place: Url) -> None:
-        if place.rest == "/robots.txt":
+    async def _heed_robots(self, url: Url) -> None:
+        if url.rest == "/robots.txt":
             return
-        answer = await self._visit(WebRequest(url=place.at("/robots.txt"), form="text"))
+        answer = await self._visit(WebRequest(url=url.at("/robots.txt"), form="text"))
         rules = answer.data.decode("utf-8", "replace") if answer.status == 200 else ""
-        if answer.status >= 500 or not robots_allow(rules, ROBOTS_USER_AGENT, place.rest):
+        if answer.status >= 500 or not robots_allow(rules, ROBOTS_USER_AGENT, url.rest):
             hint = "Ask the user to fetch it, or to run with approvals."
-            raise Denied(f"robots.txt of {place.host} disallows this address for programs.", hint=hint)
+            raise Denied(f"robots.txt of {url.host} disallows this address for programs.", hint=hint)
 
 
 def _url_or_error(text: str) -> Url:
@@ -137,15 +137,15 @@ def _url_or_error(text: str) -> Url:
         raise InvalidInput(f"This URL can't be visited. {problem}", hint=hint) from None
 
 
-def _redirect_target(place: Url, location: str, hops: list[str]) -> Url:
+def _redirect_target(url: Url, location: str, hops: list[str]) -> Url:
     """Parse a redirect's target URL; raises a tool error for a bad one or too many redirects."""
     try:
-        target = place.joined(location)
+        target = url.joined(location)
     except BadUrl as problem:
-        message = f"{place.host} redirects to a URL that can't be visited. {problem}"
+        message = f"{url.host} redirects to a URL that can't be visited. {problem}"
         raise Denied(message, hint=_OTHER_SOURCE_HINT) from None
     if str(target) in hops:
-        message = f"{place.host} redirects in a loop: {str(target)[:_TOLD_CHARS]} again."
+        message = f"{url.host} redirects in a loop: {str(target)[:_TOLD_CHARS]} again."
         raise Unreachable(message, hint=_OTHER_SOURCE_HINT)
     if len(hops) > MAX_WEB_REDIRECTS:
         message = f"Too many redirects: stopped after {MAX_WEB_REDIRECTS}."
@@ -153,16 +153,16 @@ def _redirect_target(place: Url, location: str, hops: list[str]) -> Url:
     return target
 
 
-def _refuse_failed_response(answer: WebResponse) -> None:
+def _refuse_failed_response(response: WebResponse) -> None:
     """Raise a tool error if the response has an error status."""
-    url = str(answer.url)[:_TOLD_CHARS]
-    if answer.status == 429 or (answer.status == 503 and answer.retry_after is not None):
-        when = "later" if answer.retry_after is None else f"in {answer.retry_after:.0f} s"
+    url = str(response.url)[:_TOLD_CHARS]
+    if response.status == 429 or (response.status == 503 and response.retry_after is not None):
+        when = "later" if response.retry_after is None else f"in {response.retry_after:.0f} s"
         raise RateLimited(
-            f"{answer.url.host} returned {answer.status}: rate limited.", hint=f"Try again {when}."
+            f"{response.url.host} returned {response.status}: rate limited.", hint=f"Try again {when}."
         )
-    if answer.status in {404, 410}:
+    if response.status in {404, 410}:
         hint = "Check the URL, or try another source."
-        raise NotFound(f"{url} returned {answer.status}: page not found.", hint=hint)
-    if answer.status >= 300 or answer.status < 200:
-        raise Unreachable(f"{url} returned {answer.status}.", hint=_OTHER_SOURCE_HINT)
+        raise NotFound(f"{url} returned {response.status}: page not found.", hint=hint)
+    if response.status >= 300 or response.status < 200:
+        raise Unreachable(f"{url} returned {response.status}.", hint=_OTHER_SOURCE_HINT)

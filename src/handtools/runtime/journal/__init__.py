@@ -38,10 +38,10 @@ class Journal:
     owner = ""
     """Owner whose records are visible; empty for the local user, to whom all records are visible."""
 
-    def __init__(self, path: str, store: Store, vault: Backups | None = None) -> None:
+    def __init__(self, path: str, store: Store, backups: Backups | None = None) -> None:
         self._database = Database(path, self._record)
         blobs = Blobs(store)
-        self.refs = BackupRefs(self._database, vault)
+        self.refs = BackupRefs(self._database, backups)
         self.calls = Calls(self._database)
         self.pending_commands = PendingCommands(self._database)
         self.callback_runs = CallbackRuns(self._database)
@@ -118,14 +118,14 @@ class Journal:
         """Copy what was recorded since a position, to store it elsewhere."""
         return self._database.copied_since(position)
 
-    def later(self, note: CallRecord) -> None:
+    def later(self, record: CallRecord) -> None:
         """Queue the record of a call without changes, to be written soon; lookups find it at once."""
-        self._database.behind.add(note)
+        self._database.behind.add(record)
 
-    def _record(self, notes: Sequence[CallRecord]) -> None:
+    def _record(self, records: Sequence[CallRecord]) -> None:
         try:
             with self._database.writing():
-                for note in notes:
+                for note in records:
                     self.calls.record(
                         note.call,
                         note.result,
@@ -134,9 +134,9 @@ class Journal:
                         verdict=note.verdict,
                         rule=note.rule,
                     )
-                    self.entries.record_reads(note.call, note.sights)
+                    self.entries.record_reads(note.call, note.read_nodes)
         except HostError as failure:
-            logger.warning("%d calls could not be logged: %s", len(notes), failure)
+            logger.warning("%d calls could not be logged: %s", len(records), failure)
 
     def close(self) -> None:
         """Write queued records and close the database; the next use reopens it."""

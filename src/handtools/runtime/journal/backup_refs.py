@@ -17,16 +17,16 @@ from handtools.runtime.journal.database import Database, path_from_column, path_
 class BackupRefs:
     """Journal table of backed-up files and folders with use counts: each recorded touch of one is a use."""
 
-    def __init__(self, database: Database, vault: Backups | None) -> None:
+    def __init__(self, database: Database, backups: Backups | None) -> None:
         self._database = database
-        self._vault = vault
+        self._backups = backups
 
-    def put(self, connection: sqlite3.Connection, things: Iterable[BackupRef]) -> None:
+    def put(self, connection: sqlite3.Connection, backups: Iterable[BackupRef]) -> None:
         """Add one use to each backup reference."""
         connection.executemany(
             "INSERT INTO backups (ref, uses, bytes, present) VALUES (?, 1, ?, 0) "
             "ON CONFLICT (ref) DO UPDATE SET uses = uses + 1",
-            [(path_to_column(held.ref), held.bytes) for held in things],
+            [(path_to_column(held.ref), held.bytes) for held in backups],
         )
 
     def landed(self, connection: sqlite3.Connection, entry: int) -> None:
@@ -56,14 +56,14 @@ class BackupRefs:
 
     def drop(self, ref: str, *, erase: bool = False) -> None:
         """Delete a backup regardless of its uses."""
-        if self._vault is not None:
-            self._vault.drop(ref, erase=erase)
+        if self._backups is not None:
+            self._backups.drop(ref, erase=erase)
 
     def clear(self, items: Iterable[str]) -> None:
         """Delete the rest of backup items whose changes will not be applied."""
         for item in items:
-            if self._vault is not None:
-                self._vault.delete_item_leftovers(item)
+            if self._backups is not None:
+                self._backups.delete_item_leftovers(item)
 
     def items(self) -> set[str]:
         """Return the names of backup items that are still referenced."""
@@ -103,25 +103,27 @@ class DeferredDigests:
         self._waiting: dict[str, _UndigestedBytes] = {}
         self._lock = threading.Lock()
 
-    def queue_digests(self, steps: Iterable[PlannedWrite]) -> None:
+    def queue_digests(self, writes: Iterable[PlannedWrite]) -> None:
         """Queue hashing of the steps' backed-up files whose bytes are in memory and not stored as blobs."""
-        nodes = [node for step in steps for node in (step.change.before, step.change.after)]
+        nodes = [node for step in writes for node in (step.change.before, step.change.after)]
         data = {
             node.held.ref: node.data
             for node in nodes
             if node and node.held and node.kind == "file" and node.data and not is_stored_in_journal(node)
         }
         with self._lock:
-            waiting = _UndigestedBytes(
+            undigested = _UndigestedBytes(
                 {ref: each for ref, each in data.items() if ref not in self._waiting}
             )
-            if not waiting.data:
+            if not undigested.data:
                 return
-            self._waiting |= dict.fromkeys(waiting.data, waiting)
+            self._waiting |= dict.fromkeys(undigested.data, undigested)
             if sum(len(each.data[ref]) for ref, each in self._waiting.items()) > MAX_UNDIGESTED_BYTES:
-                waiting.wanted.set()
-            waiting.thread = threading.Thread(target=self._note, args=(waiting,), name="handtools-contents")
-            waiting.thread.start()
+                undigested.wanted.set()
+            undigested.thread = threading.Thread(
+                target=self._note, args=(undigested,), name="handtools-contents"
+            )
+            undigested.thread.start()
 
     def of(self, ref: str) -> str:
         """Return the digest of a backup, waiting if it is queued; empty if unknown.
@@ -145,14 +147,14 @@ class DeferredDigests:
         row = self._database.peek("SELECT content FROM backups WHERE ref = ?", (path_to_column(ref),))
         return "" if row is None else str(row[0])
 
-    def _note(self, waiting: _UndigestedBytes) -> None:
-        waiting.wanted.wait(HASHING_DELAY_SECONDS)
+    def _note(self, undigested: _UndigestedBytes) -> None:
+        undigested.wanted.wait(HASHING_DELAY_SECONDS)
         # Without the digest a file that is saved again unchanged counts as changed, which does no harm.
         with suppress(HostError):
-            unknown = {ref: data for ref, data in waiting.data.items() if not self._noted(ref)}
+            unknown = {ref: data for ref, data in undigested.data.items() if not self._noted(ref)}
             rows = [(sha256_hex(data), path_to_column(ref)) for ref, data in unknown.items()]
             with self._database.writing() as connection:
                 connection.executemany("UPDATE backups SET content = ? WHERE ref = ?", rows)
         with self._lock:
-            for ref in waiting.data:
+            for ref in undigested.data:
                 del self._waiting[ref]

@@ -61,16 +61,18 @@ class Blobs:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def put(self, connection: sqlite3.Connection, node: Node | None, *, near: Node | None = None) -> None:
+    def put(
+        self, connection: sqlite3.Connection, node: Node | None, *, near_node: Node | None = None
+    ) -> None:
         """Store a node's bytes, or add a use; stored as delta to `near`, which is already stored, if similar."""
         if node is not None and is_stored_in_journal(node) and not _count_use(connection, node.digest):
-            packed = self._spliced(connection, node.data, near) or compress_blob(node.data)
+            packed = self._spliced(connection, node.data, near_node) or compress_blob(node.data)
             self._insert(connection, node, packed)
 
     def put_change(self, connection: sqlite3.Connection, change: Change) -> None:
         """Store the bytes before and after a change."""
         self.put(connection, change.before)
-        self.put(connection, change.after, near=change.before)
+        self.put(connection, change.after, near_node=change.before)
 
     def get(self, connection: sqlite3.Connection, digest: str) -> bytes | None:
         """Return the bytes of a digest; None if they were deleted."""
@@ -125,11 +127,16 @@ class Blobs:
                 connection.execute("UPDATE blobs SET kept = ?, data = ? WHERE digest = ?", row)
                 self.release(connection, [splice.base])
 
-    def _spliced(self, connection: sqlite3.Connection, data: bytes, near: Node | None) -> bytes | None:
+    def _spliced(self, connection: sqlite3.Connection, data: bytes, near_node: Node | None) -> bytes | None:
         """Encode bytes as delta to a similar blob; None if that saves less than three quarters."""
-        if near is None or near.held or near.kind != "file" or len(data) < MIN_COMPRESSED_BLOB_BYTES:
+        if (
+            near_node is None
+            or near_node.held
+            or near_node.kind != "file"
+            or len(data) < MIN_COMPRESSED_BLOB_BYTES
+        ):
             return None
-        base, (head, tail) = near.digest, common_ends(near.data, data)
+        base, (head, tail) = near_node.digest, common_ends(near_node.data, data)
         [header] = connection.execute(
             f"SELECT {_HEADER_COLUMN} FROM blobs WHERE digest = ?", (base,)
         ).fetchone()
@@ -137,11 +144,11 @@ class Blobs:
             return None  # the base is in the file store
         if inner := BlobDelta.read(header):
             base, head, tail = inner.base, min(head, inner.head), min(tail, inner.tail)
-        splice = BlobDelta(base, head, tail)
-        middle = splice.middle(data)
+        delta = BlobDelta(base, head, tail)
+        middle = delta.middle(data)
         if len(middle) * 4 > len(data) or not _count_use(connection, base):
             return None
-        return splice.header + compress_blob(middle)
+        return delta.header + compress_blob(middle)
 
     def _insert(self, connection: sqlite3.Connection, node: Node, packed: bytes) -> None:
         inline: bytes | None = packed

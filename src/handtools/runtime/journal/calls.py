@@ -492,12 +492,12 @@ class PendingCommands:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def keep(self, call_id: str, ran: FinishedCommand) -> None:
+    def keep(self, call_id: str, finished: FinishedCommand) -> None:
         """Store a finished command until its changes are approved."""
         row = (
             call_id,
-            json.dumps(_finished_to_json(ran)),
-            json.dumps(sorted(_backup_items(ran))),
+            json.dumps(_finished_to_json(finished)),
+            json.dumps(sorted(_backup_items(finished))),
             time.time(),
         )
         with self._database.writing() as connection:
@@ -526,20 +526,20 @@ class PendingCommands:
         return {item for row in rows for item in json.loads(row[0])}
 
 
-def _backup_items(ran: FinishedCommand) -> set[str]:
-    nodes = [node for change in ran.delta or () for node in (change.before, change.after)]
+def _backup_items(finished: FinishedCommand) -> set[str]:
+    nodes = [node for change in finished.delta or () for node in (change.before, change.after)]
     return {node.held.ref.partition("/")[0] for node in nodes if node and node.held}
 
 
-def _finished_to_json(ran: FinishedCommand) -> dict[str, Any]:
-    end: dict[str, Any] = {**asdict(ran.exit), "changes": None}
+def _finished_to_json(finished: FinishedCommand) -> dict[str, Any]:
+    end: dict[str, Any] = {**asdict(finished.exit), "changes": None}
     for output in (end["output"], *end["streams"]):
         output.update({name: _bytes_to_text(output[name]) for name in ("head", "tail")})
     return {
         "exit": end,
-        "delta": None if ran.delta is None else [_change_to_json(change) for change in ran.delta],
-        "coverage": ran.coverage,
-        "omitted": ran.omitted,
+        "delta": None if finished.delta is None else [_change_to_json(change) for change in finished.delta],
+        "coverage": finished.coverage,
+        "omitted": finished.omitted,
     }
 
 

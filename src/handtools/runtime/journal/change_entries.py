@@ -110,27 +110,27 @@ class ChangeEntries:
     """Journal tables of intended and applied changes, reversals, accepted hunks, and files that agents read."""
 
     def __init__(
-        self, database: Database, blobs: Blobs, refs: BackupRefs, contents: DeferredDigests, owner: str = ""
+        self, database: Database, blobs: Blobs, refs: BackupRefs, digests: DeferredDigests, owner: str = ""
     ) -> None:
         self.unsettled: set[int] = set()
         """Entries that this process could not close because of a disk error; the next call settles them."""
         self._database = database
         self._blobs = blobs
         self._refs = refs
-        self._contents = contents
+        self._digests = digests
         self._owned = rows_of_owner("entries", owner)
 
     def owned_by(self, owner: str) -> "ChangeEntries":
         """Return the same tables restricted to one owner's changes; all unfinished entries stay visible."""
-        view = ChangeEntries(self._database, self._blobs, self._refs, self._contents, owner)
-        view.unsettled = self.unsettled
-        return view
+        entries = ChangeEntries(self._database, self._blobs, self._refs, self._digests, owner)
+        entries.unsettled = self.unsettled
+        return entries
 
     def intend(
         self,
         call: Call,
         transaction: Transaction,
-        steps: Sequence[PlannedWrite],
+        writes: Sequence[PlannedWrite],
         *,
         ordinal: int = 0,
         before_mtimes: Mapping[str, float] = MappingProxyType({}),
@@ -140,13 +140,13 @@ class ChangeEntries:
         Returns the id of the entry, or None if the call has recorded more than `ordinal` entries, so that a rerun
         does not repeat them. `before_mtimes` has the modification times of what is replaced, by path.
         """
-        mark = effect_fingerprint(ChangeSet(tuple(step.change for step in steps)))
+        mark = effect_fingerprint(ChangeSet(tuple(step.change for step in writes)))
         with self._database.writing() as connection:
             counted = connection.execute("SELECT count(*) FROM entries WHERE call_id = ?", (call.id,))
             if counted.fetchone()[0] > ordinal:
                 return None
-            nodes = [node for step in steps for node in (step.change.before, step.change.after) if node]
-            for step in steps:
+            nodes = [node for step in writes for node in (step.change.before, step.change.after) if node]
+            for step in writes:
                 self._blobs.put_change(connection, step.change)
             if held := [node.held for node in nodes if node.held]:
                 self._refs.put(connection, held)
@@ -163,7 +163,7 @@ class ChangeEntries:
                 "before_kind, before_digest, before_mode, before_ref, before_bytes, "
                 "after_kind, after_digest, after_mode, after_ref, after_bytes) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [_touch_row(entry, step, before_mtimes.get(step.change.path)) for step in steps],
+                [_touch_row(entry, step, before_mtimes.get(step.change.path)) for step in writes],
             )
             if taken := [(entry, touch) for touch in transaction.reverts]:
                 connection.executemany("INSERT INTO reversals VALUES (?, ?)", taken)
@@ -334,24 +334,26 @@ class ChangeEntries:
         """List the applied touches of all sessions since a time in seconds since 1970, newest first."""
         return self._touches("e.at >= ? AND e.state = 'done' ORDER BY t.id DESC", at)
 
-    def node(self, trace: RecordedNode | None) -> Node | None:
+    def node(self, recorded: RecordedNode | None) -> Node | None:
         """Load a recorded node with its content; raises `KeyError` if that was pruned."""
-        if trace is None:
+        if recorded is None:
             return None
-        kind: NodeKind = "folder" if trace.kind == "folder" else "link" if trace.kind == "link" else "file"
-        if kind == "folder" and trace.ref is None:
-            return Node("folder", b"", trace.mode)
+        kind: NodeKind = (
+            "folder" if recorded.kind == "folder" else "link" if recorded.kind == "link" else "file"
+        )
+        if kind == "folder" and recorded.ref is None:
+            return Node("folder", b"", recorded.mode)
         with self._database.reading() as connection:
-            data = self._blobs.get(connection, trace.digest)
-        if trace.ref is None:
+            data = self._blobs.get(connection, recorded.digest)
+        if recorded.ref is None:
             if data is None:
-                raise KeyError(trace.digest)
-            return Node(kind, data, trace.mode)
+                raise KeyError(recorded.digest)
+            return Node(kind, data, recorded.mode)
         if data is None and kind == "folder":
-            raise KeyError(trace.digest)
-        content = self._contents.of(trace.ref) if data is None else ""
-        held = BackupRef(trace.ref, trace.digest, trace.bytes or 0, content=content)
-        return Node(kind, data or b"", trace.mode, held)
+            raise KeyError(recorded.digest)
+        content = self._digests.of(recorded.ref) if data is None else ""
+        backup = BackupRef(recorded.ref, recorded.digest, recorded.bytes or 0, content=content)
+        return Node(kind, data or b"", recorded.mode, backup)
 
     def planned_write(self, touch: RecordedTouch) -> PlannedWrite:
         """Rebuild the planned write of a touch, for crash recovery."""
@@ -425,9 +427,9 @@ class ChangeEntries:
             ).fetchone()
         return None if row is None else path_from_column(row[0])
 
-    def record_reads(self, call: Call, sights: Mapping[str, Node]) -> None:
+    def record_reads(self, call: Call, nodes: Mapping[str, Node]) -> None:
         """Record the files that an agent read in a call."""
-        for path, node in sights.items():
+        for path, node in nodes.items():
             if len(node.data) <= MAX_SEEN_BYTES:
                 self.record_read(call, path, node)
             else:
@@ -528,9 +530,9 @@ def _recorded_node(
     )
 
 
-def _touch_row(entry: int, step: PlannedWrite, before_mtime: float | None) -> tuple[Any, ...]:
+def _touch_row(entry: int, write: PlannedWrite, before_mtime: float | None) -> tuple[Any, ...]:
     facts: list[Any] = []
-    for node in (step.change.before, step.change.after):
+    for node in (write.change.before, write.change.after):
         if node is None:
             facts += [None] * 5
         else:
@@ -541,4 +543,4 @@ def _touch_row(entry: int, step: PlannedWrite, before_mtime: float | None) -> tu
                 else _BACKUP_ONLY_MARK + node.digest
             )
             facts += [node.kind, name, node.mode, *held]
-    return (entry, path_to_column(step.change.path), step.temporary, before_mtime, *facts)
+    return (entry, path_to_column(write.change.path), write.temporary, before_mtime, *facts)

@@ -30,7 +30,7 @@ class CallRecord(NamedTuple):
     result: Result[Any]
     started: float
     ended: float
-    sights: Mapping[str, Node]
+    read_nodes: Mapping[str, Node]
     verdict: str = ""
     """Verdict of the strictest decision; empty if no effect was judged."""
     rule: str = ""
@@ -46,7 +46,7 @@ class WriteBehind:
     def __init__(self, write: Callable[[], None]) -> None:
         self._write = write
         self._notes: dict[str, CallRecord] = {}
-        self._sights: dict[tuple[str, str, str], Node] = {}
+        self._read_nodes: dict[tuple[str, str, str], Node] = {}
         self._held = 0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -57,13 +57,13 @@ class WriteBehind:
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._notes
 
-    def add(self, note: CallRecord) -> None:
+    def add(self, record: CallRecord) -> None:
         """Queue a record, unless one with the same call id is queued."""
-        call = note.call
+        call = record.call
         with self._lock:
-            self._notes.setdefault(call.id, note)
-            for path, node in note.sights.items():
-                self._sights[call.session_key, call.agent, path] = node
+            self._notes.setdefault(call.id, record)
+            for path, node in record.read_nodes.items():
+                self._read_nodes[call.session_key, call.agent, path] = node
                 self._held += len(node.data)
             full = len(self._notes) >= MAX_WAITING_RECORDS or self._held >= MAX_WAITING_BYTES
             self._start_thread()
@@ -72,13 +72,13 @@ class WriteBehind:
 
     def queued_read(self, call: Call, path: str) -> Node | None:
         """Return the content of a path as the agent last read it if that is still queued, or None."""
-        return self._sights.get((call.session_key, call.agent, path))
+        return self._read_nodes.get((call.session_key, call.agent, path))
 
     def take(self) -> list[CallRecord]:
         """Empty the queue and return its records."""
         with self._lock:
             taken = list(self._notes.values())
-            self._notes, self._sights, self._held = {}, {}, 0
+            self._notes, self._read_nodes, self._held = {}, {}, 0
         return taken
 
     def _start_thread(self) -> None:

@@ -42,12 +42,12 @@ class FileTraces:
         """Whether JSON bytes contain one of the lines or words."""
         return any(piece in data for piece in self.quoted)
 
-    def in_output(self, outputs: Store, name: str) -> bool:
+    def in_output(self, output_store: Store, name: str) -> bool:
         """Whether a stored output contains one of the lines or words."""
         longest = max(map(len, self.texts), default=0)
         before = b""
-        for start in range(0, outputs.size(name), TRACE_SEARCH_CHUNK_BYTES):
-            chunk = before + outputs.part(name, start, TRACE_SEARCH_CHUNK_BYTES)
+        for start in range(0, output_store.size(name), TRACE_SEARCH_CHUNK_BYTES):
+            chunk = before + output_store.part(name, start, TRACE_SEARCH_CHUNK_BYTES)
             if any(piece in chunk for piece in self.texts):
                 return True
             before = chunk[-longest:] if longest else b""

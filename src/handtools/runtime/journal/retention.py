@@ -116,7 +116,7 @@ class Retention:
         connection.execute("DELETE FROM entries WHERE id = ?", (entry,))
         return freed
 
-    def forget(self, path: str, *, now: bytes = b"", outputs: Store | None = None) -> "ForgottenPath":
+    def forget(self, path: str, *, now: bytes = b"", output_store: Store | None = None) -> "ForgottenPath":
         """Delete all versions of a path and the content of calls that named or printed it, and overwrite them.
 
         `now` is the file's current content, which may not be recorded; calls are searched for it too.
@@ -129,7 +129,7 @@ class Retention:
             kept = {digest for digest in digests if digest}
             versions = [self._blobs.get(connection, digest) or b"" for digest in kept]
             traces = FileTraces.of([*versions, now])
-            calls = self._forget_calls(connection, path, traces, outputs)
+            calls = self._forget_calls(connection, path, traces, output_store)
             copies = _copies(connection, path, kept)
             self._blobs.release(connection, digests)
             for ref in _refs_to(connection, path):
@@ -143,7 +143,7 @@ class Retention:
         return ForgottenPath(len(digests), calls, copies, sampled=traces.sampled)
 
     def _forget_calls(
-        self, connection: sqlite3.Connection, path: str, traces: FileTraces, outputs: Store | None
+        self, connection: sqlite3.Connection, path: str, traces: FileTraces, output_store: Store | None
     ) -> tuple[str, ...]:
         """Clear arguments and results of the calls concerned, their approval requests and stored outputs."""
         named = re.compile(rf"(?<![\w./-])(?:\./)?{re.escape(json.dumps(path)[1:-1])}(?![\w-]|\.\w)")
@@ -164,11 +164,11 @@ class Retention:
                 "SELECT e.call_id FROM entries e JOIN touches t ON t.entry = e.id WHERE t.path = ?", (path,)
             )
         }
-        for name in outputs.names() if outputs is not None else ():
+        for name in output_store.names() if output_store is not None else ():
             stem = name.rpartition(".")[0]
             call_id = by_output.get(stem, stem)
-            if outputs is not None and (call_id in found or traces.in_output(outputs, name)):
-                outputs.drop(name)
+            if output_store is not None and (call_id in found or traces.in_output(output_store, name)):
+                output_store.drop(name)
                 found.add(call_id)
         # The processes that run these calls write the rows again within a second.
         connection.execute("DELETE FROM running_calls")

@@ -152,11 +152,11 @@ class Policy:
         decided = listed or not all(rule.only_tightens for rule in hits)
         return self._strictest(found, "visit", visit.place, decided=decided)
 
-    def _published(self, effect: Publication, tool: str) -> Decision:
-        (target,) = effect_targets(effect)
+    def _published(self, publication: Publication, tool: str) -> Decision:
+        (target,) = effect_targets(publication)
         hits = [rule for rule in self.rules if rule.judge("publish", target, tool)]
         found = [Decision(rule.verdict, rule.name, rule.reason, target) for rule in hits]
-        listed = self._listed_ports.contain(effect.where.port)
+        listed = self._listed_ports.contain(publication.where.port)
         if listed:
             found.append(Decision("allow", "ports", "The port is in the policy's `ports`.", target))
         decided = listed or not all(rule.only_tightens for rule in hits)
@@ -210,10 +210,10 @@ class Policy:
         return self._strictest([decision for _, decision in hits], kind, target, decided=decided)
 
     def _strictest(
-        self, found: list[Decision], kind: EffectKind, target: str, *, decided: bool
+        self, decisions: list[Decision], kind: EffectKind, target: str, *, decided: bool
     ) -> Decision:
         """Return the strictest of the given decisions and, unless `decided`, of the default."""
-        return strictest_decision(found if decided else [*found, self._default(kind, target)])
+        return strictest_decision(decisions if decided else [*decisions, self._default(kind, target)])
 
     def default_verdict(self, kind: EffectKind) -> Verdict:
         """Return the verdict on a kind of effect if no rule matches."""

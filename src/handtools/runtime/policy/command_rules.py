@@ -11,7 +11,7 @@ _CONFINED = "The sandbox confines it to the workspace and the listed hosts."
 
 
 def command_decisions(
-    run: CommandRun, rules: Iterable[Rule], tool: str, usual: Decision, *, stated: bool
+    run: CommandRun, rules: Iterable[Rule], tool: str, default_decision: Decision, *, stated: bool
 ) -> list[Decision]:
     """Judge a script: decisions of deny and ask rules on any part, then one for each simple command.
 
@@ -23,11 +23,18 @@ def command_decisions(
     about = [rule for rule in spoken if rule.commands]
     strict = [*_strict_decisions(run, about), *([] if run.confined else _private_words(run, spoken))]
     if decisive:
-        usual = strictest_decision(decisive)
-    elif run.confined and not stated and usual.verdict == "ask" and _could_look_at_all(run, about):
-        usual = Decision("allow", "confined", _CONFINED)
-    usual = strictest_decision([usual, *(_decision_of(rule) for rule in general if rule.only_tightens)])
-    return [*strict, *_part_decisions(run, [rule for rule in about if rule.verdict == "allow"], usual)]
+        default_decision = strictest_decision(decisive)
+    elif (
+        run.confined and not stated and default_decision.verdict == "ask" and _could_look_at_all(run, about)
+    ):
+        default_decision = Decision("allow", "confined", _CONFINED)
+    default_decision = strictest_decision(
+        [default_decision, *(_decision_of(rule) for rule in general if rule.only_tightens)]
+    )
+    return [
+        *strict,
+        *_part_decisions(run, [rule for rule in about if rule.verdict == "allow"], default_decision),
+    ]
 
 
 def _could_look_at_all(run: CommandRun, rules: Sequence[Rule]) -> bool:
@@ -54,26 +61,39 @@ def _private_words(run: CommandRun, rules: Sequence[Rule]) -> Iterator[Decision]
                 yield _decision_of(rule, quote_words(words))
 
 
-def _part_decisions(run: CommandRun, allowing: Sequence[Rule], usual: Decision) -> Iterator[Decision]:
+def _part_decisions(
+    run: CommandRun, rules: Sequence[Rule], default_decision: Decision
+) -> Iterator[Decision]:
     script = run.script
     if not script.parts:
-        asks = usual.verdict == "ask" and script.opaque
-        reason = f"Rules can't match a script that is not plain: {script.opaque}" if asks else usual.reason
-        yield replace(usual, rule="not plain" if asks else usual.rule, reason=reason, target=script.text)
+        asks = default_decision.verdict == "ask" and script.opaque
+        reason = (
+            f"Rules can't match a script that is not plain: {script.opaque}"
+            if asks
+            else default_decision.reason
+        )
+        yield replace(
+            default_decision,
+            rule="not plain" if asks else default_decision.rule,
+            reason=reason,
+            target=script.text,
+        )
     for words in script.parts:
         target = quote_words(words)
-        meant = [rule for rule in allowing if rule.command_prefixes.match(words)]
+        meant = [rule for rule in rules if rule.command_prefixes.match(words)]
         reasons = {
             _other_program(run, words) or rule.command_prefixes.hazard_beyond_prefix(words): rule
             for rule in meant
         }
-        if "" in reasons and VERDICT_STRENGTH[usual.verdict] < VERDICT_STRENGTH["deny"]:
+        if "" in reasons and VERDICT_STRENGTH[default_decision.verdict] < VERDICT_STRENGTH["deny"]:
             yield _decision_of(reasons[""], target)
-        elif reasons and usual.verdict == "ask":
+        elif reasons and default_decision.verdict == "ask":
             excess, rule = next(iter(reasons.items()))
-            yield replace(usual, reason=f"Rule `{rule.name}` does not cover this: {excess}.", target=target)
+            yield replace(
+                default_decision, reason=f"Rule `{rule.name}` does not cover this: {excess}.", target=target
+            )
         else:
-            yield replace(usual, target=target)
+            yield replace(default_decision, target=target)
 
 
 def _other_program(run: CommandRun, words: CommandWords) -> str:

@@ -104,7 +104,7 @@ def judge_git_changes(
     With `is_recorded`, the content was in the workspace before: objects are not checked again, and caches
     are kept.
     """
-    found = GitJudgement()
+    judgement = GitJudgement()
     leaves = {leaf.path: leaf for change in delta for leaf in _leaves(change)}
     bare = set(_bare_repositories(leaves, view))
     repositories: dict[str, _Repository] = {}
@@ -113,10 +113,10 @@ def judge_git_changes(
         folder = inherited_value(path, inside, lambda outer, path: _outer_git_folder(outer, path, bare))
         if folder is None:
             continue
-        found.judged.add(path)
-        found.repositories.add(folder)
+        judgement.judged.add(path)
+        judgement.repositories.add(folder)
         if folder not in repositories:
-            repositories[folder] = _Repository(folder, leaves, view, found, is_recorded)
+            repositories[folder] = _Repository(folder, leaves, view, judgement, is_recorded)
         inner = path[len(folder) + 1 :] if folder else path
         if path == folder:
             repositories[folder].judge_itself(change)
@@ -124,7 +124,7 @@ def judge_git_changes(
             repositories[folder].judge(inner, change)
     for repository in repositories.values():
         repository.judge_packs()
-    return found
+    return judgement
 
 
 def _leaves(change: Change) -> list[Change]:
@@ -145,17 +145,17 @@ def _outer_git_folder(outer: str | None, path: str, bare: set[str]) -> str | Non
     return path if outer is None and is_own else outer
 
 
-def _bare_repositories(leaves: dict[str, Change], view: WorkspaceView) -> Iterator[str]:
+def _bare_repositories(changes: dict[str, Change], view: WorkspaceView) -> Iterator[str]:
     """Yield the folders that are bare repositories, created by these changes or existing."""
-    inner = [path for path in leaves if not RESERVED_NAMES.isdisjoint(path.casefold().split("/"))]
+    inner = [path for path in changes if not RESERVED_NAMES.isdisjoint(path.casefold().split("/"))]
     above = {*folders_above(inner), ""} if inner else set[str]()
     candidates = {folder for folder in above if folder.rpartition("/")[2].casefold() not in RESERVED_NAMES}
     for folder in candidates:
         prefix = f"{folder}/" if folder else ""
-        own = leaves.get(folder)
-        head = leaves.get(f"{prefix}HEAD")
+        own = changes.get(folder)
+        head = changes.get(f"{prefix}HEAD")
         if own is not None and own.before is None:
-            if head is not None and any(prefix + part in leaves for part in ("objects", "refs", "config")):
+            if head is not None and any(prefix + part in changes for part in ("objects", "refs", "config")):
                 yield folder
         elif own is None and all(view.there(prefix + part) for part in _BARE_MARKERS):
             yield folder
@@ -166,9 +166,9 @@ class _Repository:
     """One git folder, including its worktrees and submodules, while its changes are checked."""
 
     folder: str
-    leaves: dict[str, Change]
+    changes: dict[str, Change]
     view: WorkspaceView
-    found: GitJudgement
+    judgement: GitJudgement
     is_recorded: bool
     packs: dict[str, dict[str, Change]] = field(default_factory=dict)
     """The new files of packs and their indexes, by path without suffix, then by suffix."""
@@ -177,17 +177,19 @@ class _Repository:
         """Check the change of the git folder itself, or of a `.git` file."""
         before, after = change.before, change.after
         if before is not None and before.kind == "folder" and (after is None or after.kind != "folder"):
-            self.found.add_question(GIT_REMOVAL_RISK, f"`{self.folder}`")
+            self.judgement.add_question(GIT_REMOVAL_RISK, f"`{self.folder}`")
         if after is None:
             return
         if after.kind == "link":
-            self.found.add_question(GIT_REDIRECTION_RISK, f"`{self.folder}`, a symlink")
+            self.judgement.add_question(GIT_REDIRECTION_RISK, f"`{self.folder}`, a symlink")
         elif after.kind == "file":
             target = (self._text(change.path, after) or "").removeprefix("gitdir:").strip()
             if not self._is_own_git_folder(target):
-                self.found.add_question(GIT_REDIRECTION_RISK, f"`{self.folder}` -> `{target or 'unknown'}`")
+                self.judgement.add_question(
+                    GIT_REDIRECTION_RISK, f"`{self.folder}` -> `{target or 'unknown'}`"
+                )
         elif _is_world_writable(before, after):
-            self.found.add_question(GIT_FILE_MODE_RISK, f"`{self.folder}`")
+            self.judgement.add_question(GIT_FILE_MODE_RISK, f"`{self.folder}`")
 
     def judge(self, inner: str, change: Change) -> None:
         """Check a change below the git folder."""
@@ -195,14 +197,14 @@ class _Repository:
         kinds = {node.kind for node in (before, after) if node is not None}
         place = read_git_path(inner, is_folder=kinds == {"folder"})
         if _is_leftover(place, change):
-            self.found.left_out[change.path] = LEFTOVER_REASON
+            self.judgement.left_out[change.path] = LEFTOVER_REASON
             return
         if place.kind == "cache" and not self.is_recorded:
             self._drop_cache(change)
             return
         risk = self._risk(place, change)
         if risk:
-            self.found.add_question(risk, f"`{change.path}`")
+            self.judgement.add_question(risk, f"`{change.path}`")
         elif place.kind == "settings":
             self._judge_settings(place, change)
         if after is None or risk:
@@ -211,64 +213,64 @@ class _Repository:
             after.kind == "file" and bool((after.mode or 0) & 0o111) and place.kind != "sample hook"
         )
         if is_program or _is_world_writable(before, after):
-            self.found.add_question(GIT_FILE_MODE_RISK, f"`{change.path}`")
+            self.judgement.add_question(GIT_FILE_MODE_RISK, f"`{change.path}`")
 
     def _drop_cache(self, change: Change) -> None:
         """Leave a cache out, because git would trust it instead of the objects."""
         if change.before is None:
-            self.found.left_out[change.path] = CACHE_REASON
+            self.judgement.left_out[change.path] = CACHE_REASON
         elif change.after is not None:
-            self.found.outdated.add(change.path)
+            self.judgement.outdated.add(change.path)
 
-    def _risk(self, place: GitPath, change: Change) -> str:
+    def _risk(self, git_path: GitPath, change: Change) -> str:
         """The risk for which a change needs approval; empty if it does not."""
         before, after, path = change.before, change.after, change.path
         if after is not None and after.kind == "link":
             return GIT_REDIRECTION_RISK
-        if place.kind is None:
-            return GIT_HOOKS_RISK if place.path.split("/")[0] == "hooks" else GIT_UNKNOWN_FILE_RISK
+        if git_path.kind is None:
+            return GIT_HOOKS_RISK if git_path.path.split("/")[0] == "hooks" else GIT_UNKNOWN_FILE_RISK
         # Removed files can't redirect git, and data may be removed freely: check only new content.
         content = after if after is not None and after.kind == "file" else None
-        match place.kind:
+        match git_path.kind:
             case "settings":
                 is_file = all(node is None or node.kind == "file" for node in (before, after))
                 return "" if is_file else GIT_UNKNOWN_FILE_RISK
             case "excludes":
-                return "" if self._is_new(place) else GIT_UNKNOWN_FILE_RISK
+                return "" if self._is_new(git_path) else GIT_UNKNOWN_FILE_RISK
             case "replacement":
                 return GIT_HISTORY_RISK
             case "packed refs":
                 return "" if self._keeps_replacements(change) else GIT_HISTORY_RISK
             case _:
-                return "" if content is None else self._risk_of_content(place, path, before, content)
+                return "" if content is None else self._risk_of_content(git_path, path, before, content)
 
-    def _risk_of_content(self, place: GitPath, path: str, before: Node | None, node: Node) -> str:
-        match place.kind:
+    def _risk_of_content(self, git_path: GitPath, path: str, before: Node | None, node: Node) -> str:
+        match git_path.kind:
             case "ref":
                 return "" if _is_ref_content(self._text(path, node)) else GIT_REDIRECTION_RISK
             case "reflog":
                 start = b"".join(islice(self.view.pieces_of(path, node), 1))
                 return "" if not node.bytes or _REFLOG_START.match(start) else GIT_UNKNOWN_FILE_RISK
             case "place" | "alternates":
-                return "" if self._leads_inside(place, path, node) else GIT_REDIRECTION_RISK
+                return "" if self._leads_inside(git_path, path, node) else GIT_REDIRECTION_RISK
             case "shallow":
-                is_cut_before = before is not None or self._is_new(place)
+                is_cut_before = before is not None or self._is_new(git_path)
                 is_list = self._fits(path, node, _ID_LINES, MAX_JUDGED_REFS_BYTES)
                 return "" if is_cut_before and is_list else GIT_HISTORY_RISK
             case "object":
-                return "" if self._is_true_object(place, path, before, node) else GIT_HISTORY_RISK
+                return "" if self._is_true_object(git_path, path, before, node) else GIT_HISTORY_RISK
             case "pack" | "pack index":
                 return "" if self._is_new_or_same(path, before, node) else GIT_HISTORY_RISK
             case "pack note":
-                pack = self.leaves.get(f"{path.rpartition('.')[0]}.pack")
+                pack = self.changes.get(f"{path.rpartition('.')[0]}.pack")
                 is_of_new_pack = pack is not None and pack.before is None
                 return "" if self.is_recorded or is_of_new_pack else GIT_UNKNOWN_FILE_RISK
             case _:
-                return self._risk_of_state(place, path, node)
+                return self._risk_of_state(git_path, path, node)
 
-    def _risk_of_state(self, place: GitPath, path: str, node: Node) -> str:
+    def _risk_of_state(self, git_path: GitPath, path: str, node: Node) -> str:
         """The risk of rebase, cherry-pick, am or bisect state: commands that run on `--continue`."""
-        match place.kind:
+        match git_path.kind:
             case "todo":
                 text = self._text(path, node)
                 is_plain = text is not None and not _EXEC_LINE.search(text)
@@ -289,27 +291,27 @@ class _Repository:
                 is_plain = True
         return "" if is_plain else GIT_COMMANDS_RISK
 
-    def _is_new(self, place: GitPath) -> bool:
+    def _is_new(self, git_path: GitPath) -> bool:
         """Whether the git folder of a path is created by these changes."""
-        own = self.leaves.get("/".join(filter(None, (self.folder, place.folder))))
+        own = self.changes.get("/".join(filter(None, (self.folder, git_path.folder))))
         return own is not None and own.before is None
 
-    def _is_true_object(self, place: GitPath, path: str, before: Node | None, node: Node) -> bool:
+    def _is_true_object(self, git_path: GitPath, path: str, before: Node | None, node: Node) -> bool:
         """Whether a loose object is unchanged, or new with content that matches its name."""
         if self.is_recorded:
             return True
         if before is not None:
             return self._has_same_bytes(path, before, node)
-        name = place.path.removeprefix("objects").replace("/", "")
+        name = git_path.path.removeprefix("objects").replace("/", "")
         algorithm = "sha1" if len(name) == 40 else "sha256"
-        left = MAX_INFLATED_BYTES - self.found.inflated_bytes
+        left = MAX_INFLATED_BYTES - self.judgement.inflated_bytes
         try:
             digest, size = loose_object_digest(
                 self.view.pieces_of(path, node), algorithm=algorithm, max_bytes=left
             )
         except BadGitObject:
             return False
-        self.found.inflated_bytes += size
+        self.judgement.inflated_bytes += size
         return digest == name
 
     def _is_new_or_same(self, path: str, before: Node | None, node: Node) -> bool:
@@ -328,7 +330,7 @@ class _Repository:
             nodes = {suffix: change.after for suffix, change in files.items() if change.after}
             is_alone = nodes.keys() == {"pack"} and not self.view.there(f"{stem}.idx")
             if not is_alone and not self.view.verifies_pack(stem, nodes):
-                self.found.add_question(GIT_HISTORY_RISK, f"`{stem}.{next(iter(files))}`")
+                self.judgement.add_question(GIT_HISTORY_RISK, f"`{stem}.{next(iter(files))}`")
 
     def _has_same_bytes(self, path: str, before: Node, after: Node) -> bool:
         """Whether two file nodes have the same bytes: git updates the mtime of existing objects."""
@@ -347,13 +349,13 @@ class _Repository:
             lists.append(set(_REPLACEMENT_LINE.findall(data)))
         return lists[0] == lists[1]
 
-    def _judge_settings(self, place: GitPath, change: Change) -> None:
+    def _judge_settings(self, git_path: GitPath, change: Change) -> None:
         before, after = (
             {} if node is None else self._settings(change.path, node)
             for node in (change.before, change.after)
         )
         if after is None or (before is None and after):
-            self.found.add_question(GIT_SETTINGS_RISK, f"`{change.path}`, which can't be parsed")
+            self.judgement.add_question(GIT_SETTINGS_RISK, f"`{change.path}`, which can't be parsed")
             return
         above, _, name = self.folder.rpartition("/")
         own = change.path.rpartition("/")[0]
@@ -361,17 +363,17 @@ class _Repository:
 
         def local(key: str, written: str) -> bool:
             if key == "core.worktree":
-                return place.is_of_submodule and self._is_inside(written, own)
+                return git_path.is_of_submodule and self._is_inside(written, own)
             return self._is_inside(written, top)
 
         def is_new_branch(branch: str) -> bool:
             ref = f"{own}/refs/heads/{branch}"
-            leaf = self.leaves.get(ref)
+            leaf = self.changes.get(ref)
             is_there = self.view.there(ref) if leaf is None else leaf.before is not None
             return not is_there and not self._is_packed_ref(own, f"refs/heads/{branch}")
 
         for asked in git_config_keys_to_ask(before or {}, after, local=local, is_new_branch=is_new_branch):
-            self.found.add_question(GIT_SETTINGS_RISK, f"`{asked}` in `{change.path}`")
+            self.judgement.add_question(GIT_SETTINGS_RISK, f"`{asked}` in `{change.path}`")
 
     def _is_packed_ref(self, git_folder: str, ref: str) -> bool:
         packed = b"".join(self.view.pieces_of(f"{git_folder}/packed-refs", None))
@@ -384,17 +386,17 @@ class _Repository:
         except BadGitConfig:
             return None
 
-    def _leads_inside(self, place: GitPath, path: str, node: Node) -> bool:
+    def _leads_inside(self, git_path: GitPath, path: str, node: Node) -> bool:
         text = self._text(path, node)
         if text is None:
             return False
         base = path.rpartition("/")[0]
-        if place.kind == "alternates":
+        if git_path.kind == "alternates":
             base = base.removesuffix("/info")
             return all(self._is_object_folder(line, base) for line in text.splitlines() if line)
-        if not place.is_of_worktree:
+        if not git_path.is_of_worktree:
             return False
-        if place.path == "commondir":
+        if git_path.path == "commondir":
             return text.strip() == "../.."
         target = text.strip()
         return target.endswith(f"/{GIT_FOLDER}") and self._is_inside(target, base)
@@ -460,10 +462,10 @@ def _is_ref_content(text: str | None) -> bool:
     return is_name if line.startswith("ref:") else bool(_OBJECT_ID.fullmatch(line))
 
 
-def _is_leftover(place: GitPath, change: Change) -> bool:
+def _is_leftover(git_path: GitPath, change: Change) -> bool:
     """Whether a new file was left behind by an interrupted git: a lock or an unfinished file."""
     is_new_file = change.before is None and change.after is not None and change.after.kind == "file"
-    return is_new_file and (place.kind == "leftover" or place.path.endswith(".lock"))
+    return is_new_file and (git_path.kind == "leftover" or git_path.path.endswith(".lock"))
 
 
 def _sha256_and_size(pieces: Iterable[bytes]) -> tuple[str, int]:

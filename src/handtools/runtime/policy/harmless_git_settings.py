@@ -160,13 +160,13 @@ class _ConfigChange:
             return parts.subsection is None or not _has_section(self.after, parts)
         return self._routes_as_before(key, parts, values)
 
-    def _routes_as_before(self, key: str, parts: GitConfigKey, values: list[str]) -> bool:
+    def _routes_as_before(self, key: str, config_key: GitConfigKey, values: list[str]) -> bool:
         """Whether the values don't redirect or delete anything that the user fetches, pushes or keeps."""
-        name = parts.subsection or ""
+        name = config_key.subsection or ""
         is_first = key not in self.before
-        match parts.section, parts.name:
+        match config_key.section, config_key.name:
             case "remote", "url" | "pushurl":
-                is_new = not _has_section(self.before, parts) and (
+                is_new = not _has_section(self.before, config_key) and (
                     name != "origin" or not _remotes(self.before)
                 )
                 return is_new and all(_is_plain_place(key, value, self.local) for value in values)
@@ -201,11 +201,11 @@ class _ConfigChange:
         return all(_fetches_into(value or "", "refs/remotes/") for values in fetched for value in values)
 
 
-def _rows(key: str, parts: GitConfigKey) -> Iterator[str]:
+def _rows(key: str, config_key: GitConfigKey) -> Iterator[str]:
     """Yield the rows of the table that can match a key."""
-    yield key if parts.subsection is None else f"{parts.section}.*.{parts.name}"
-    if parts.subsection is None:
-        yield f"{parts.section}.*"
+    yield key if config_key.subsection is None else f"{config_key.section}.*.{config_key.name}"
+    if config_key.subsection is None:
+        yield f"{config_key.section}.*"
 
 
 def _remotes(config: GitConfig) -> set[str]:
@@ -229,9 +229,9 @@ def _is_on(value: str) -> bool:
     return value.lower() not in {"false", "no", "off", "0", ""}
 
 
-def _has_section(config: GitConfig, parts: GitConfigKey) -> bool:
+def _has_section(config: GitConfig, config_key: GitConfigKey) -> bool:
     keys = map(GitConfigKey.of, config)
-    return any((key.section, key.subsection) == (parts.section, parts.subsection) for key in keys)
+    return any((key.section, key.subsection) == (config_key.section, config_key.subsection) for key in keys)
 
 
 def _is_plain_place(key: str, value: str, local: LocalPathTest) -> bool:

@@ -22,7 +22,12 @@ class TightenedPolicy:
 
 
 def tightened_policy(
-    policy: Policy, project: Policy, rules: Sequence[Rule], *, said: Collection[str], folder: str = ""
+    policy: Policy,
+    project_policy: Policy,
+    rules: Sequence[Rule],
+    *,
+    said: Collection[str],
+    folder: str = "",
 ) -> TightenedPolicy:
     """Tighten a policy by a project's file, which contains the rules `rules` and the keys `said`.
 
@@ -31,12 +36,12 @@ def tightened_policy(
     ignored: dict[str, str] = {}
     unattended = policy.unattended
     if "unattended" in said:
-        if _weaker(project.unattended, unattended):
-            ignored["unattended"] = f'`unattended = "{project.unattended}"` is weaker than yours.'
+        if _weaker(project_policy.unattended, unattended):
+            ignored["unattended"] = f'`unattended = "{project_policy.unattended}"` is weaker than yours.'
         else:
-            unattended = project.unattended
+            unattended = project_policy.unattended
     defaults = dict(policy.defaults)
-    for kind, verdict in project.defaults.items():
+    for kind, verdict in project_policy.defaults.items():
         if _weaker(verdict, policy.default_verdict(kind)):
             ignored[f"defaults.{kind}"] = f'the default `{kind} = "{verdict}"` is weaker than yours.'
         else:
@@ -45,8 +50,8 @@ def tightened_policy(
         policy,
         unattended=unattended,
         defaults=defaults,
-        block=(*policy.block, *project.block),
-        excluded=(*policy.excluded, *(glob_in_folder(glob, folder) for glob in project.excluded)),
+        block=(*policy.block, *project_policy.block),
+        excluded=(*policy.excluded, *(glob_in_folder(glob, folder) for glob in project_policy.excluded)),
     )
     own = [_in_folder(rule, folder) for rule in rules]
     kept = list(_tightening_rules(tightened, own, ignored))

@@ -146,57 +146,57 @@ class _Blame:
         Changes by others to rows that no author changed go into the base too.
         """
         changes = diff_line_edits(self.rows, rows)
-        made = _Blame([])
-        made.rows = rows
-        made.added_by = [None for _ in rows]
+        blame = _Blame([])
+        blame.rows = rows
+        blame.added_by = [None for _ in rows]
         place_base = place_new = 0
         for region in _regions([edit for edit, _ in self.hunks], changes):
             same = region.new.start - place_new
-            made.base += self.base[place_base : place_base + same]
-            made.removed_by += [None] * same
+            blame.base += self.base[place_base : place_base + same]
+            blame.removed_by += [None] * same
             mixed = any(self.hunks[at][1] for at in region.hunks)
-            self._compose(made, author, region, [changes[at] for at in region.changes], mixed=mixed)
+            self._compose(blame, author, region, [changes[at] for at in region.changes], mixed=mixed)
             place_base, place_new = region.base.stop, region.new.stop
-        made.base += self.base[place_base:]
-        made.removed_by += [None] * (len(self.base) - place_base)
-        return made
+        blame.base += self.base[place_base:]
+        blame.removed_by += [None] * (len(self.base) - place_base)
+        return blame
 
     def _compose(
-        self, made: "_Blame", author: str, region: "_Region", changes: Sequence[LineEdit], *, mixed: bool
+        self, blame: "_Blame", author: str, region: "_Region", edits: Sequence[LineEdit], *, mixed: bool
     ) -> None:
         """Combine a region's earlier changes with this version's, and diff the result with the base again.
 
         Rows that equal the base again no longer count as a change.
         """
         old = self.base[region.base.start : region.base.stop]
-        new = made.rows[region.new.start : region.new.stop]
+        new = blame.rows[region.new.start : region.new.stop]
         removed_by = _filled(self.removed_by[region.base.start : region.base.stop], author)
         added_by: list[str] = []
         place = region.rows.start
-        for change in changes:
+        for change in edits:
             added_by += _filled(self.added_by[place : change.start_a], author)
             added_by += [author] * (change.end_b - change.start_b)
             place = change.end_a
         added_by += _filled(self.added_by[place : region.rows.stop], author)
         done = 0
         for edit in diff_line_edits(old, new):
-            made.base += old[done : edit.start_a]
-            made.removed_by += [None] * (edit.start_a - done)
+            blame.base += old[done : edit.start_a]
+            blame.removed_by += [None] * (edit.start_a - done)
             done = edit.end_a
             whose = {*removed_by[edit.start_a : edit.end_a], *added_by[edit.start_b : edit.end_b]}
-            at = len(made.base)
+            at = len(blame.base)
             start, end = region.new.start + edit.start_b, region.new.start + edit.end_b
             if whose == {OTHERS}:
-                made.base += new[edit.start_b : edit.end_b]
-                made.removed_by += [None] * (edit.end_b - edit.start_b)
+                blame.base += new[edit.start_b : edit.end_b]
+                blame.removed_by += [None] * (edit.end_b - edit.start_b)
                 continue
-            made.base += old[edit.start_a : edit.end_a]
-            made.removed_by += removed_by[edit.start_a : edit.end_a]
-            made.added_by[start:end] = added_by[edit.start_b : edit.end_b]
-            whole = LineEdit(at, len(made.base), start, end)
-            made.hunks.append((whole, mixed or OTHERS in whose))
-        made.base += old[done:]
-        made.removed_by += [None] * (len(old) - done)
+            blame.base += old[edit.start_a : edit.end_a]
+            blame.removed_by += removed_by[edit.start_a : edit.end_a]
+            blame.added_by[start:end] = added_by[edit.start_b : edit.end_b]
+            line_edit = LineEdit(at, len(blame.base), start, end)
+            blame.hunks.append((line_edit, mixed or OTHERS in whose))
+        blame.base += old[done:]
+        blame.removed_by += [None] * (len(old) - done)
 
 
 class _Region(NamedTuple):
@@ -209,11 +209,11 @@ class _Region(NamedTuple):
     changes: list[int]
 
 
-def _regions(hunks: Sequence[LineEdit], changes: Sequence[LineEdit]) -> Iterator[_Region]:
+def _regions(edits: Sequence[LineEdit], line_edits: Sequence[LineEdit]) -> Iterator[_Region]:
     """Join hunks (base to text) and changes (text to new text) that touch, as a three-way merge does."""
     spans = sorted(
-        [(hunk.start_b, hunk.end_b, 0, at) for at, hunk in enumerate(hunks)]
-        + [(change.start_a, change.end_a, 1, at) for at, change in enumerate(changes)]
+        [(hunk.start_b, hunk.end_b, 0, at) for at, hunk in enumerate(edits)]
+        + [(change.start_a, change.end_a, 1, at) for at, change in enumerate(line_edits)]
     )
     shift_base = shift_new = 0
     at = 0
@@ -225,8 +225,8 @@ def _regions(hunks: Sequence[LineEdit], changes: Sequence[LineEdit]) -> Iterator
             joined[spans[at][2]].append(spans[at][3])
             at += 1
         base_start, new_start = start + shift_base, start + shift_new
-        shift_base += sum(_growth(hunks[index]) * -1 for index in joined[0])
-        shift_new += sum(_growth(changes[index]) for index in joined[1])
+        shift_base += sum(_growth(edits[index]) * -1 for index in joined[0])
+        shift_new += sum(_growth(line_edits[index]) for index in joined[1])
         yield _Region(
             range(base_start, end + shift_base),
             range(start, end),

@@ -97,9 +97,11 @@ def split_into_merge_regions(base: list[str], ours: list[str], theirs: list[str]
     yield MergeRegion(same, same, same)
 
 
-def _gathered(ours: list[LineEdit], theirs: list[LineEdit]) -> Iterator[tuple[int, int, int, int]]:
+def _gathered(
+    our_edits: list[LineEdit], their_edits: list[LineEdit]
+) -> Iterator[tuple[int, int, int, int]]:
     """Join touching edits of both sides; yield start and end in the base, and each side's line growth."""
-    edits = sorted([(edit, 0) for edit in ours] + [(edit, 1) for edit in theirs])
+    edits = sorted([(edit, 0) for edit in our_edits] + [(edit, 1) for edit in their_edits])
     start = end = -1
     grown = [0, 0]
     for edit, side in edits:

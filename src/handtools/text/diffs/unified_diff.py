@@ -13,34 +13,34 @@ from handtools.text import lines
 from handtools.text.diffs.alignment import LineEdit, align_lines, common_prefix_length, common_suffix_length
 from handtools.text.lazy_splice import SplicedText
 
-_MOST_PLACES = 100
+_MAX_PLACES = 100
 # How many lines are searched for a non-blank one that shows the indentation of the following text.
 _LOOK_AHEAD = 20
 
 
 def slide_edits(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
     """Slide insertions and deletions along equal lines to where they read best; join adjacent ones."""
-    settled: list[LineEdit] = []
+    settled_edits: list[LineEdit] = []
     waiting = edits[::-1]
     while waiting:
         edit = waiting.pop()
         if edit.start_a < edit.end_a and edit.start_b < edit.end_b:
-            settled.append(edit)
+            settled_edits.append(edit)
             continue
         added = edit.start_a == edit.end_a
         rows, start, end = (b, *edit[2:]) if added else (a, *edit[:2])
-        room_up = edit.start_a - (settled[-1].end_a if settled else 0)
+        room_up = edit.start_a - (settled_edits[-1].end_a if settled_edits else 0)
         up = _slack_up(rows, start, end, room_up)
-        if settled and up == room_up:
-            waiting.append(_joined(settled.pop(), _moved(edit, -up)))
+        if settled_edits and up == room_up:
+            waiting.append(_joined(settled_edits.pop(), _moved(edit, -up)))
             continue
         room_down = (waiting[-1].start_a if waiting else len(a)) - edit.end_a
         down = _slack_down(rows, start, end, room_down)
         if waiting and down == room_down:
             waiting.append(_joined(_moved(edit, down), waiting.pop()))
             continue
-        settled.append(_moved(edit, _best_shift(rows, start, end, -up, down)))
-    return settled
+        settled_edits.append(_moved(edit, _best_shift(rows, start, end, -up, down)))
+    return settled_edits
 
 
 def _slack_up(rows: Sequence[str], start: int, end: int, room: int) -> int:
@@ -58,8 +58,8 @@ def _slack_down(rows: Sequence[str], start: int, end: int, room: int) -> int:
     return slack
 
 
-def _joined(one: LineEdit, other: LineEdit) -> LineEdit:
-    return LineEdit(one.start_a, other.end_a, one.start_b, other.end_b)
+def _joined(edit: LineEdit, other_edit: LineEdit) -> LineEdit:
+    return LineEdit(edit.start_a, other_edit.end_a, edit.start_b, other_edit.end_b)
 
 
 def _moved(edit: LineEdit, by: int) -> LineEdit:
@@ -69,7 +69,7 @@ def _moved(edit: LineEdit, by: int) -> LineEdit:
 def _best_shift(rows: Sequence[str], start: int, end: int, lowest: int, highest: int) -> int:
     """Return the slide distance with the least `_awkwardness` of borders; on a tie, the furthest down."""
     # Further up, the same borders repeat.
-    lowest = max(lowest, highest - min(end - start + 1, _MOST_PLACES))
+    lowest = max(lowest, highest - min(end - start + 1, _MAX_PLACES))
     shifts = range(highest, lowest - 1, -1)
     return min(shifts, key=lambda shift: _awkwardness(rows, start + shift, end + shift))
 
@@ -148,21 +148,21 @@ def diff_line_edits(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
 def unified_diff(
     path: str,
     before: str | None,
-    after: str | SplicedText | None,
+    text_after: str | SplicedText | None,
     *,
     context: int = 3,
     before_path: str | None = None,
-    same: KnownCommonEnds = _NOTHING,
+    common_ends: KnownCommonEnds = _NOTHING,
 ) -> str:
     """Render the unified diff of a file's old and new text; None means that the file does not exist."""
-    header = _header(path, before, after, before_path)
-    if before == after:
+    header = _header(path, before, text_after, before_path)
+    if before == text_after:
         return "" if before_path in (None, path) else header
-    hunks = "".join(_hunks(before or "", after or "", context, same))
+    hunks = "".join(_hunks(before or "", text_after or "", context, common_ends))
     if not hunks:
         return header
     old = "/dev/null" if before is None else _quoted(f"a/{before_path or path}", tab=True)
-    new = "/dev/null" if after is None else _quoted(f"b/{path}", tab=True)
+    new = "/dev/null" if text_after is None else _quoted(f"b/{path}", tab=True)
     return f"{header}--- {old}\n+++ {new}\n{hunks}"
 
 
@@ -176,18 +176,18 @@ def count_changed_lines(before: str, after: str) -> tuple[int, int]:
 
 
 def first_changed_line(
-    before: str, after: str | SplicedText, *, same: KnownCommonEnds = _NOTHING
+    before: str, text_after: str | SplicedText, *, common_ends: KnownCommonEnds = _NOTHING
 ) -> int | None:
     """Return the number of the first line of `after` that differs from `before`; None if they are equal.
 
     If the end was removed, that is the last remaining line.
     """
-    if before == after:
+    if before == text_after:
         return None
-    offset = common_prefix_length(before, after, same.head)
-    if same.feeds is not None and offset < len(after) and before.find("\r", 0, offset) < 0:
-        return same.feeds + before.count("\n", same.head, offset) + 1
-    text = after if isinstance(after, str) else after.whole
+    offset = common_prefix_length(before, text_after, common_ends.head)
+    if common_ends.feeds is not None and offset < len(text_after) and before.find("\r", 0, offset) < 0:
+        return common_ends.feeds + before.count("\n", common_ends.head, offset) + 1
+    text = text_after if isinstance(text_after, str) else text_after.whole
     line = lines.line_number_at(text, offset)
     return line if offset < len(text) else max(1, min(line, lines.count_lines(text)))
 
@@ -237,15 +237,17 @@ def _content_rows(rows: list[str]) -> Iterator[int]:
             old, new = (int(size) if size else 1 for size in match.groups())
 
 
-def _header(path: str, before: str | None, after: str | SplicedText | None, before_path: str | None) -> str:
+def _header(
+    path: str, before: str | None, text_after: str | SplicedText | None, before_path: str | None
+) -> str:
     """Return git's extended header for created or deleted empty files and for renames; otherwise empty."""
     old = before_path or path
     title = f"diff --git {_quoted(f'a/{old}')} {_quoted(f'b/{path}')}\n"
-    if before is None and after == "":
+    if before is None and text_after == "":
         return f"{title}new file mode 100644\n"
-    if after is None and before == "":
+    if text_after is None and before == "":
         return f"{title}deleted file mode 100644\n"
-    if old != path and before is not None and after is not None:
+    if old != path and before is not None and text_after is not None:
         return f"{title}rename from {_quoted(old)}\nrename to {_quoted(path)}\n"
     return ""
 
@@ -258,12 +260,14 @@ def _quoted(path: str, *, tab: bool = False) -> str:
     return f"{path}\t" if tab and " " in path else path
 
 
-def _hunks(before: str, after: str | SplicedText, context: int, same: KnownCommonEnds) -> Iterator[str]:
-    window = changed_rows(before, after, context, same)
+def _hunks(
+    before: str, text_after: str | SplicedText, context: int, common_ends: KnownCommonEnds
+) -> Iterator[str]:
+    window = changed_rows(before, text_after, context, common_ends)
     edits = align_lines(window.old, window.new)
     # A created or deleted file has no equal lines to slide along.
-    if len(before) and len(after) and not all(map(_replaces, edits)):
-        window, edits = _slid(before, after, context, same)
+    if len(before) and len(text_after) and not all(map(_replaces, edits)):
+        window, edits = _slid(before, text_after, context, common_ends)
     for group in _grouped(edits, context):
         yield _render(group, window, context)
 
@@ -274,53 +278,55 @@ def _replaces(edit: LineEdit) -> bool:
 
 
 def _slid(
-    before: str, after: str | SplicedText, context: int, same: KnownCommonEnds
+    before: str, text_after: str | SplicedText, context: int, common_ends: KnownCommonEnds
 ) -> tuple[ChangedRows, list[LineEdit]]:
     """Return the rows around a change and its edits, with room for insertions and deletions to slide."""
     margin = context + _MARGIN_LINES
-    window = changed_rows(before, after, margin, same)
+    window = changed_rows(before, text_after, margin, common_ends)
     edits = diff_line_edits(window.old, window.new)
     # A change may have slid so far that its context lies outside the window: widen it.
     while edits and not _has_context(window, edits, context):
         margin *= 8
-        window = changed_rows(before, after, margin, same)
+        window = changed_rows(before, text_after, margin, common_ends)
         edits = diff_line_edits(window.old, window.new)
     return window, edits
 
 
-def _has_context(window: ChangedRows, edits: list[LineEdit], context: int) -> bool:
-    above = not window.above or edits[0].start_a >= context
-    return above and (not window.below or len(window.old) - edits[-1].end_a >= context)
+def _has_context(rows: ChangedRows, edits: list[LineEdit], context: int) -> bool:
+    above = not rows.above or edits[0].start_a >= context
+    return above and (not rows.below or len(rows.old) - edits[-1].end_a >= context)
 
 
 def _grouped(edits: list[LineEdit], context: int) -> Iterator[list[LineEdit]]:
     """Group the edits whose context lines touch; each group becomes one hunk."""
-    group: list[LineEdit] = []
+    line_edits: list[LineEdit] = []
     for edit in edits:
-        if group and edit.start_a - group[-1].end_a > 2 * context:
-            yield group
-            group = []
-        group.append(edit)
-    if group:
-        yield group
+        if line_edits and edit.start_a - line_edits[-1].end_a > 2 * context:
+            yield line_edits
+            line_edits = []
+        line_edits.append(edit)
+    if line_edits:
+        yield line_edits
 
 
-def _render(group: list[LineEdit], window: ChangedRows, context: int) -> str:
-    first, last = group[0], group[-1]
+def _render(edits: list[LineEdit], changed_rows: ChangedRows, context: int) -> str:
+    first, last = edits[0], edits[-1]
     above = min(context, first.start_a)
-    below = min(context, len(window.old) - last.end_a)
+    below = min(context, len(changed_rows.old) - last.end_a)
     start_a, end_a = first.start_a - above, last.end_a + below
     start_b, end_b = first.start_b - above, last.end_b + below
     rows: list[str] = []
     place = start_a
-    for edit in group:
-        rows += [" " + row for row in window.old[place : edit.start_a]]
-        rows += ["-" + row for row in window.old[edit.start_a : edit.end_a]]
-        rows += ["+" + row for row in window.new[edit.start_b : edit.end_b]]
+    for edit in edits:
+        rows += [" " + row for row in changed_rows.old[place : edit.start_a]]
+        rows += ["-" + row for row in changed_rows.old[edit.start_a : edit.end_a]]
+        rows += ["+" + row for row in changed_rows.new[edit.start_b : edit.end_b]]
         place = edit.end_a
-    rows += [" " + row for row in window.old[place:end_a]]
+    rows += [" " + row for row in changed_rows.old[place:end_a]]
     body = "".join([row if row[-1] == "\n" else row + _NO_NEWLINE for row in rows])
-    header = hunk_header(window.above + start_a, end_a - start_a, window.above + start_b, end_b - start_b)
+    header = hunk_header(
+        changed_rows.above + start_a, end_a - start_a, changed_rows.above + start_b, end_b - start_b
+    )
     return f"{header}\n{body}"
 
 
@@ -337,39 +343,44 @@ def _range(start: int, size: int) -> str:
 
 
 def changed_rows(
-    before: str, after: str | SplicedText, margin: int = 0, same: KnownCommonEnds = _NOTHING
+    before: str, text_after: str | SplicedText, margin: int = 0, common_ends: KnownCommonEnds = _NOTHING
 ) -> ChangedRows:
     """Return the rows of two texts around all changes, with `margin` equal rows on either side.
 
     Comparing the texts before splitting them keeps a small edit of a large file cheap.
     """
-    start = before.rfind("\n", 0, common_prefix_length(before, after, same.head)) + 1
+    start = before.rfind("\n", 0, common_prefix_length(before, text_after, common_ends.head)) + 1
     for _ in range(margin):
         if not start:
             break
         start = before.rfind("\n", 0, start - 1) + 1
-    room = min(len(before), len(after)) - start
-    end = before.find("\n", len(before) - min(common_suffix_length(before, after, same.tail), room)) + 1
+    room = min(len(before), len(text_after)) - start
+    end = (
+        before.find(
+            "\n", len(before) - min(common_suffix_length(before, text_after, common_ends.tail), room)
+        )
+        + 1
+    )
     for _ in range(margin):
         if not end:
             break
         end = before.find("\n", end) + 1
     below = len(before) - end if end else 0
     return ChangedRows(
-        above=_feeds(before, start, same),
+        above=_feeds(before, start, common_ends),
         old=_rows(before[start : len(before) - below]),
-        new=_rows(after[start : len(after) - below]),
+        new=_rows(text_after[start : len(text_after) - below]),
         below=below,
     )
 
 
-def _feeds(text: str, end: int, same: KnownCommonEnds) -> int:
+def _feeds(text: str, end: int, common_ends: KnownCommonEnds) -> int:
     """Count the line feeds up to an offset, starting from the known count."""
-    if same.feeds is None:
+    if common_ends.feeds is None:
         return text.count("\n", 0, end)
-    if end < same.head:
-        return same.feeds - text.count("\n", end, same.head)
-    return same.feeds + text.count("\n", same.head, end)
+    if end < common_ends.head:
+        return common_ends.feeds - text.count("\n", end, common_ends.head)
+    return common_ends.feeds + text.count("\n", common_ends.head, end)
 
 
 def _rows(text: str) -> list[str]:

@@ -18,13 +18,13 @@ from handtools.text.editing.normalized_matches import LineMatch
 
 # The fewest letters and digits of new text that are not a coincidence at the edited lines, and anywhere in
 # the file.
-_FEWEST_LETTERS = 16
-_FEWEST_LETTERS_ANYWHERE = 24
-_FEWEST_LETTERS_BESIDE = 8
+_MIN_LETTERS = 16
+_MIN_LETTERS_ANYWHERE = 24
+_MIN_LETTERS_BESIDE = 8
 
 
 def find_applied_around_text(
-    page: LineIndex, text: str, at: int, old: str, new: str
+    line_index: LineIndex, text: str, at: int, old: str, new: str
 ) -> AlreadyApplied | None:
     """Detect that the old text, found at offset `at`, already has the rest of the new text around it.
 
@@ -34,12 +34,15 @@ def find_applied_around_text(
         start = at - skipped
         if start >= 0 and text.startswith(new, start) and _adds(new[:skipped] + new[skipped + len(old) :]):
             first = text.count("\n", 0, start)
-            return _done(page, page.excerpt_of_lines(first, first + lines.count_lines(new.rstrip("\r\n"))))
+            return _done(
+                line_index,
+                line_index.excerpt_of_lines(first, first + lines.count_lines(new.rstrip("\r\n"))),
+            )
     return None
 
 
 def find_applied_around_lines(
-    page: LineIndex, match: LineMatch, old: list[str], new: list[str]
+    line_index: LineIndex, match: LineMatch, old: list[str], new: list[str]
 ) -> AlreadyApplied | None:
     """Detect that the file has the other lines of `new` around loosely matched old lines.
 
@@ -48,13 +51,16 @@ def find_applied_around_lines(
     mine, wanted = (
         [normalize_for_matching(line) for line in side if not is_blank(line)] for side in (old, new)
     )
-    rows = page.normalized_text[1:-1].split("\n")
-    first = bisect_left(page.filled, match.first)
+    rows = line_index.normalized_text[1:-1].split("\n")
+    first = bisect_left(line_index.filled, match.first)
     for skipped in range(len(wanted) - len(mine) + 1):
         start, stop = first - skipped, first - skipped + len(wanted)
         added = wanted[:skipped] + wanted[skipped + len(mine) :]
         if start >= 0 and rows[start:stop] == wanted and _adds("\n".join(["", *added])):
-            return _done(page, page.excerpt_of_lines(page.filled[start], page.filled[stop - 1] + 1))
+            return _done(
+                line_index,
+                line_index.excerpt_of_lines(line_index.filled[start], line_index.filled[stop - 1] + 1),
+            )
     return None
 
 
@@ -74,21 +80,21 @@ class WidenedEdit:
 
 
 def widen_edit_by_present_lines(
-    page: LineIndex, first: int, last: int, old: list[str], new: list[str]
+    line_index: LineIndex, first: int, last: int, old: list[str], new: list[str]
 ) -> WidenedEdit | None:
     """Extend an edit by lines that `new` adds at an edge and the file already has there; None if none.
 
     A model that leaves out lines of `old` but includes them in `new` does not mean to duplicate them.
     """
-    above = _at_edge(page.lines_without_ends[:first][::-1], old, new)
-    below = _at_edge(page.lines_without_ends[last:], old[::-1], new[::-1])
+    above = _at_edge(line_index.lines_without_ends[:first][::-1], old, new)
+    below = _at_edge(line_index.lines_without_ends[last:], old[::-1], new[::-1])
     if above is None and below is None:
         return None
     rows_above, added_above = above or (0, 0)
     rows_below, added_below = below or (0, 0)
     head, foot = (
-        page.lines_without_ends[first - rows_above : first],
-        page.lines_without_ends[last : last + rows_below],
+        line_index.lines_without_ends[first - rows_above : first],
+        line_index.lines_without_ends[last : last + rows_below],
     )
     middle = new[added_above : len(new) - added_below]
     return WidenedEdit(first - rows_above, last + rows_below, [*head, *old, *foot], [*head, *middle, *foot])
@@ -108,7 +114,7 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
         wanted = [normalize_for_matching(line) for line in new[:count] if not is_blank(line)]
         if known.intersection(wanted):
             continue
-        if is_blank(new[count - 1]) or sum(map(str.isalnum, "".join(wanted))) < _FEWEST_LETTERS_BESIDE:
+        if is_blank(new[count - 1]) or sum(map(str.isalnum, "".join(wanted))) < _MIN_LETTERS_BESIDE:
             continue
         filled = (index for index, row in enumerate(rows) if not is_blank(row))
         there = list(islice(filled, len(wanted)))
@@ -118,21 +124,21 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
     return None
 
 
-def find_applied_new_text(page: LineIndex, old: str, new: str) -> AlreadyApplied | None:
+def find_applied_new_text(line_index: LineIndex, old: str, new: str) -> AlreadyApplied | None:
     """Detect that the file has the new text instead of the old one.
 
     Returns None if it does not, or if it may be a coincidence.
     """
     wanted = lines.convert_line_ends(new, "\n").strip("\n")
     letters = sum(map(str.isalnum, wanted))
-    if letters < _FEWEST_LETTERS or wanted in lines.convert_line_ends(old, "\n"):
+    if letters < _MIN_LETTERS or wanted in lines.convert_line_ends(old, "\n"):
         return None
-    at = page.text_with_line_feeds.find(wanted)
-    if at < 0 or not _is_whole_lines(page.text_with_line_feeds, at, wanted):
+    at = line_index.text_with_line_feeds.find(wanted)
+    if at < 0 or not _is_whole_lines(line_index.text_with_line_feeds, at, wanted):
         return None
-    first = page.text_with_line_feeds.count("\n", 0, at)
-    there = page.excerpt_of_lines(first, first + lines.count_lines(wanted))
-    near = find_nearest_lines(page, old)
+    first = line_index.text_with_line_feeds.count("\n", 0, at)
+    there = line_index.excerpt_of_lines(first, first + lines.count_lines(wanted))
+    near = find_nearest_lines(line_index, old)
     if (
         near is not None
         and lines.count_lines(wanted) < lines.count_lines(old.strip("\n"))
@@ -141,8 +147,8 @@ def find_applied_new_text(page: LineIndex, old: str, new: str) -> AlreadyApplied
         return None
     # Nothing like the old text is left, or it is right here, or the new text is too long to be a
     # coincidence.
-    is_made = near is None or _overlap(near, there) or letters >= _FEWEST_LETTERS_ANYWHERE
-    return _done(page, there) if is_made else None
+    is_made = near is None or _overlap(near, there) or letters >= _MIN_LETTERS_ANYWHERE
+    return _done(line_index, there) if is_made else None
 
 
 def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
@@ -151,15 +157,15 @@ def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
     return not before.strip() and not after.strip()
 
 
-def _goes_on(near: Excerpt, there: Excerpt) -> bool:
+def _goes_on(near_excerpt: Excerpt, excerpt: Excerpt) -> bool:
     """Whether the new text is inside a longer run of lines like the old text: some are not removed yet."""
-    inside = near.line <= there.line and there.end_line <= near.end_line
-    return inside and len(there.lines) < len(near.lines)
+    inside = near_excerpt.line <= excerpt.line and excerpt.end_line <= near_excerpt.end_line
+    return inside and len(excerpt.lines) < len(near_excerpt.lines)
 
 
-def _overlap(one: Excerpt, other: Excerpt) -> bool:
-    return one.line <= other.end_line and other.line <= one.end_line
+def _overlap(excerpt: Excerpt, other_excerpt: Excerpt) -> bool:
+    return excerpt.line <= other_excerpt.end_line and other_excerpt.line <= excerpt.end_line
 
 
-def _done(page: LineIndex, window: Excerpt) -> AlreadyApplied:
-    return AlreadyApplied(text=page.text, window=window)
+def _done(line_index: LineIndex, excerpt: Excerpt) -> AlreadyApplied:
+    return AlreadyApplied(text=line_index.text, excerpt=excerpt)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from handtools.text.lines import LineRange, merged_ranges, without_line_ending
 
-LONGEST_TAG = 64
+MAX_TAG = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class EditStreamParser:
     Text outside tags is skipped.
     """
 
-    marks: AnswerTags
+    tags: AnswerTags
     _buffer: str = ""
     _inside: _Inside = ""
     _searched: int = 0
@@ -106,7 +106,7 @@ class EditStreamParser:
     _tag: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        s = re.escape(self.marks.suffix)
+        s = re.escape(self.tags.suffix)
         self._tag = re.compile(
             rf"<(?P<open>old|new|cannot){s}>|<(?P<done>done){s}\s{{0,8}}/?>"
             rf'|<show{s}\s{{1,8}}lines="?(?P<first>\d{{1,9}})-(?P<last>\d{{1,9}})"?\s{{0,8}}/?>'
@@ -125,10 +125,10 @@ class EditStreamParser:
         if self._ended:
             return ""
         if self._inside:
-            return f"your answer broke off inside <{self._inside}{self.marks.suffix}>"
+            return f"your answer broke off inside <{self._inside}{self.tags.suffix}>"
         if self._old is not None:
-            return f"your answer broke off before <new{self.marks.suffix}>"
-        return f"your answer did not end with {self.marks.done}"
+            return f"your answer broke off before <new{self.tags.suffix}>"
+        return f"your answer did not end with {self.tags.done}"
 
     def _step(self) -> list[EditAnswerEvent] | None:
         """Parse the next tag of the buffer into events; None if more text is needed."""
@@ -137,7 +137,7 @@ class EditStreamParser:
     def _between(self) -> list[EditAnswerEvent] | None:
         found = self._tag.search(self._buffer)
         if found is None:
-            self._drop(self._buffer.rfind("<", max(0, len(self._buffer) - LONGEST_TAG)))
+            self._drop(self._buffer.rfind("<", max(0, len(self._buffer) - MAX_TAG)))
             return None
         self._buffer = self._buffer[found.end() :]
         lonely = found["open"] != "new" and self._old is not None
@@ -157,7 +157,7 @@ class EditStreamParser:
         return [ShowLines(int(tag["first"]), int(tag["last"]))]
 
     def _content(self) -> list[EditAnswerEvent] | None:
-        closing = f"</{self._inside}{self.marks.suffix}>"
+        closing = f"</{self._inside}{self.tags.suffix}>"
         end = self._buffer.find(closing, max(0, self._searched - len(closing)))
         if end < 0:
             self._searched = len(self._buffer)
@@ -173,7 +173,7 @@ class EditStreamParser:
             # The file does not contain such a tag, so the model forgot a closing tag: any repair would be a
             # guess.
             self._old = None
-            return [MalformedAnswer(f"{nested[0]} inside <{inside}{self.marks.suffix}>")]
+            return [MalformedAnswer(f"{nested[0]} inside <{inside}{self.tags.suffix}>")]
         text = _framed(held)
         if inside == "cannot":
             return [EditDeclined(text.strip())]
@@ -198,7 +198,7 @@ def _framed(held: str) -> str:
 INSTRUCTION_WORD = re.compile(r"[^\W\d]\w{2,}")
 PROMPT_CONTEXT_LINES = 25
 """Lines shown on either side of a line that the instructions seem to refer to."""
-MOST_LINES_OF_A_WORD = 40
+MAX_LINES_OF_A_WORD = 40
 """A word of the instructions on more lines than this is not used to choose the lines to show."""
 
 
@@ -219,19 +219,19 @@ class FileShownInPrompt:
     path: str
     lines: Sequence[str]
     outline: str = ""
-    windows: tuple[LineRange, ...] = ()
+    ranges: tuple[LineRange, ...] = ()
     """The line ranges that are shown; empty for the whole file."""
 
-    def text(self, marks: AnswerTags) -> str:
+    def text(self, tags: AnswerTags) -> str:
         """Render the shown lines for the prompt, without line numbers, so that the model can copy them."""
-        opened, closed = f'<file{marks.suffix} path="{self.path}"', f"</file{marks.suffix}>"
-        if not self.windows:
+        opened, closed = f'<file{tags.suffix} path="{self.path}"', f"</file{tags.suffix}>"
+        if not self.ranges:
             body = "\n".join(without_line_ending(line) for line in self.lines)
             return f"{opened}>\n{body}\n{closed}"
         shown = [f"The file has {len(self.lines):,} lines; these parts of it are shown."]
         if self.outline:
             shown.append(f"Its outline, with line numbers:\n{self.outline}")
-        for window in self.windows:
+        for window in self.ranges:
             body = "\n".join(
                 without_line_ending(line) for line in self.lines[window.first - 1 : window.last]
             )
@@ -240,16 +240,16 @@ class FileShownInPrompt:
 
 
 def edit_prompt(
-    sight: FileShownInPrompt, instructions: str, marks: AnswerTags, *, before: Iterable[str] = ()
+    shown_file: FileShownInPrompt, instructions: str, tags: AnswerTags, *, before: Iterable[str] = ()
 ) -> str:
     """Build the prompt that asks for edits; `before` has the outcomes of the model's earlier responses."""
-    pair = marks.render_edit("text as it is in the file", "text to put there")
-    parts = [EDIT_PROMPT_TEMPLATE.format(pair=pair, done=marks.done, cannot=marks.cannot("why"))]
-    if not sight.lines:
+    pair = tags.render_edit("text as it is in the file", "text to put there")
+    parts = [EDIT_PROMPT_TEMPLATE.format(pair=pair, done=tags.done, cannot=tags.cannot("why"))]
+    if not shown_file.lines:
         parts.append("The file is empty: write one edit, with an empty old text.")
-    if sight.windows:
-        parts.append(f"To see other lines first, write {marks.show('FIRST', 'LAST')} and nothing else.")
-    parts += [sight.text(marks), f"Instructions:\n{instructions}"]
+    if shown_file.ranges:
+        parts.append(f"To see other lines first, write {tags.show('FIRST', 'LAST')} and nothing else.")
+    parts += [shown_file.text(tags), f"Instructions:\n{instructions}"]
     told = list(before)
     if told:
         parts.append("So far:\n" + "\n".join(told))
@@ -264,15 +264,15 @@ def lines_for_edit_prompt(lines: Sequence[str], instructions: str, *, most: int)
         for word in wanted.intersection(INSTRUCTION_WORD.findall(line)):
             places.setdefault(word, []).append(number)
     pointing = sorted(
-        (len(found), word) for word, found in places.items() if len(found) <= MOST_LINES_OF_A_WORD
+        (len(found), word) for word, found in places.items() if len(found) <= MAX_LINES_OF_A_WORD
     )
-    chosen: tuple[LineRange, ...] = ()
+    line_ranges: tuple[LineRange, ...] = ()
     for number in (number for _, word in pointing for number in places[word]):
-        around = LineRange(
+        line_range = LineRange(
             max(1, number - PROMPT_CONTEXT_LINES), min(len(lines), number + PROMPT_CONTEXT_LINES)
         )
-        grown = merged_ranges((*chosen, around))
+        grown = merged_ranges((*line_ranges, line_range))
         if sum(window.last - window.first + 1 for window in grown) > most:
             break
-        chosen = grown
-    return chosen or (LineRange(1, max(1, min(most, len(lines)))),)
+        line_ranges = grown
+    return line_ranges or (LineRange(1, max(1, min(most, len(lines)))),)

@@ -54,7 +54,7 @@ class MatchHint:
 class EditApplied:
     """Outcome of a successful edit: the new text, and how the old text was matched."""
 
-    result: SplicedText
+    spliced: SplicedText
     tier: MatchTier
     spans: tuple[CharSpan, ...]
     notes: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class EditApplied:
     @property
     def text(self) -> str:
         """The whole text after the edit, as one string."""
-        return self.result.whole
+        return self.spliced.whole
 
     @property
     def count(self) -> int:
@@ -76,14 +76,14 @@ class AlreadyApplied:
 
     text: str
     """The text of the file, which the edit leaves unchanged."""
-    window: "Excerpt"
+    excerpt: "Excerpt"
     """The lines of the file that already contain the change."""
     code: Literal["already_applied"] = "already_applied"
 
     @property
     def where(self) -> str:
         """The lines that contain the change, in words: `line 3` or `lines 3-5`."""
-        first, last = self.window.line, self.window.end_line
+        first, last = self.excerpt.line, self.excerpt.end_line
         return f"line {first}" if first == last else f"lines {first}-{last}"
 
 
@@ -116,9 +116,9 @@ class EditRefused:
     code: RefusalCode
     message: str
     hint: str = ""
-    nearest: Excerpt | None = None
+    nearest_excerpt: Excerpt | None = None
     differences: tuple[str, ...] = ()
-    places: tuple[EditCandidate, ...] = ()
+    candidates: tuple[EditCandidate, ...] = ()
     suggestion: str | None = None
 
 

@@ -19,7 +19,7 @@ from handtools.text.editing.rewrite_of_matched_lines import replay_edit_on_lines
 from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import leading_blanks
 
-MOST_OCCURRENCES = 20
+MAX_OCCURRENCES = 20
 _HEAD = re.compile(r"\.?\w+|.", re.DOTALL)
 _TAIL = re.compile(r"\w+\.?\Z|.\Z", re.DOTALL)
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
@@ -33,9 +33,9 @@ _SKIN_COLOURS = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _FIRST_UNSPACED, _LATIN_AGAIN, _SIGNS = "\u0e00", "\u1e00", "\u2000"
 
 
-def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -> EditOutcome | None:
+def replace_exact(line_index: LineIndex, old: str, new: str, hint: MatchHint | None) -> EditOutcome | None:
     """Replace the only exact occurrence of `old`, or refuse if there are several; None if there is none."""
-    body = page.text
+    body = line_index.text
     end = uniform_ending(body)
     if ("\r" in old or "\r" in new) and lines.convert_line_ends(old, "\n") == lines.convert_line_ends(
         new, "\n"
@@ -43,22 +43,22 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
         text, needle, wanted = body, old, new
     elif end is None:
         text, needle, wanted = (
-            page.text_with_line_feeds,
+            line_index.text_with_line_feeds,
             lines.convert_line_ends(old, "\n"),
             lines.convert_line_ends(new, "\n"),
         )
     else:
         text, needle, wanted = body, lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
-    found = substring_offsets(text, needle, most=MOST_OCCURRENCES)
+    found = substring_offsets(text, needle, most=MAX_OCCURRENCES)
     if not found:
         return None
     near = found if hint is None else _offsets_near(text, needle, hint)
     if len(near) == 1:
-        return _replace_at(page, text, near[0], needle, wanted)
+        return _replace_at(line_index, text, near[0], needle, wanted)
     places = [lines.line_number_at(text, at) for at in near or found]
     if hint is not None and not near:
-        return refusals.refuse_elsewhere(page, places, hint)
-    return refusals.refuse_ambiguous(page, places, needle, or_more=len(near) == MOST_OCCURRENCES)
+        return refusals.refuse_elsewhere(line_index, places, hint)
+    return refusals.refuse_ambiguous(line_index, places, needle, or_more=len(near) == MAX_OCCURRENCES)
 
 
 def _offsets_near(text: str, needle: str, hint: MatchHint) -> list[int]:
@@ -68,28 +68,28 @@ def _offsets_near(text: str, needle: str, hint: MatchHint) -> list[int]:
             lines.offset_of_line(text, max(line, 1))
             for line in (hint.line - within, hint.line + within + 1)
         )
-        near = substring_offsets(text[start : stop + len(needle) - 1], needle, most=MOST_OCCURRENCES)
+        near = substring_offsets(text[start : stop + len(needle) - 1], needle, most=MAX_OCCURRENCES)
         if near:
             return [start + at for at in near]
     return []
 
 
-def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -> EditOutcome | None:
+def _replace_at(line_index: LineIndex, text: str, at: int, needle: str, wanted: str) -> EditOutcome | None:
     """Replace the occurrence at an offset, or refuse if that splits a word or line.
 
     Returns None if the edit must be matched by whole lines instead.
     """
-    body = page.text
-    if refusal := _cut_word(page, text, at, needle, wanted):
+    body = line_index.text
+    if refusal := _cut_word(line_index, text, at, needle, wanted):
         return refusal
-    if (done := already_applied.find_applied_around_text(page, text, at, needle, wanted)) is not None:
+    if (done := already_applied.find_applied_around_text(line_index, text, at, needle, wanted)) is not None:
         return done
-    if refusal := _lost_depth(page, text, at, needle, wanted):
+    if refusal := _lost_depth(line_index, text, at, needle, wanted):
         return refusal
     if _runs_on(text, at + len(needle), needle, wanted) or _joins_lines(text, at, needle, wanted):
-        return refusals.refuse_line_cut_in_two(page, lines.line_number_at(text, at), needle)
+        return refusals.refuse_line_cut_in_two(line_index, lines.line_number_at(text, at), needle)
     if _forgets_line_end(text, at, needle, wanted):
-        return refusals.refuse_forgotten_line_end(page, lines.line_number_at(text, at + len(needle)))
+        return refusals.refuse_forgotten_line_end(line_index, lines.line_number_at(text, at + len(needle)))
     if _is_cut_deletion(text, at, needle, wanted):
         start = lines.line_start_offset(text, at)
         at, needle = start, text[start : at + len(needle)]
@@ -97,15 +97,15 @@ def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -
         return None
     if text is body:
         span = CharSpan(at, at + len(needle))
-        return EditApplied(result=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
-    return _replace_lines(page, at, needle, wanted)
+        return EditApplied(spliced=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
+    return _replace_lines(line_index, at, needle, wanted)
 
 
-def replace_all_exact(page: LineIndex, old: str, new: str) -> EditApplied | EditRefused | None:
+def replace_all_exact(line_index: LineIndex, old: str, new: str) -> EditApplied | EditRefused | None:
     """Replace all exact occurrences; refuse if different line endings hide some; None if there are none."""
-    body = page.text
+    body = line_index.text
     mixed = uniform_ending(body) is None
-    end = page.dominant_line_end
+    end = line_index.dominant_line_end
     needle, wanted = lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
     spans = []
     at = body.find(needle)
@@ -113,8 +113,8 @@ def replace_all_exact(page: LineIndex, old: str, new: str) -> EditApplied | Edit
         spans.append(CharSpan(at, at + len(needle)))
         at = body.find(needle, at + len(needle))
     start, stop = (spans[0].start, spans[-1].end) if spans else (0, 0)
-    result = SplicedText(body, start, stop, body[start:stop].replace(needle, wanted))
-    if mixed and not _reads_as_replaced(page, result.whole, old, new):
+    spliced = SplicedText(body, start, stop, body[start:stop].replace(needle, wanted))
+    if mixed and not _reads_as_replaced(line_index, spliced.whole, old, new):
         return EditRefused(
             code="unclear",
             message="Not all occurrences have the same line endings.",
@@ -123,14 +123,14 @@ def replace_all_exact(page: LineIndex, old: str, new: str) -> EditApplied | Edit
     if not spans:
         return None
     return EditApplied(
-        result=result, tier="exact", spans=tuple(spans), notes=tuple(_inside_words(body, spans))
+        spliced=spliced, tier="exact", spans=tuple(spans), notes=tuple(_inside_words(body, spans))
     )
 
 
-def _reads_as_replaced(page: LineIndex, after: str, old: str, new: str) -> bool:
+def _reads_as_replaced(line_index: LineIndex, after: str, old: str, new: str) -> bool:
     """Whether a text has the expected lines: no occurrence missed, no line ending split or joined."""
     mine, theirs = (lines.convert_line_ends(text, "\n") for text in (old, new))
-    return lines.convert_line_ends(after, "\n") == page.text_with_line_feeds.replace(mine, theirs)
+    return lines.convert_line_ends(after, "\n") == line_index.text_with_line_feeds.replace(mine, theirs)
 
 
 def uniform_ending(text: str) -> str | None:
@@ -172,18 +172,18 @@ def _continues(char: str) -> bool:
     )
 
 
-def _cut_word(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
+def _cut_word(line_index: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
     """Refuse an edit that starts or ends inside a word and changes that word; None if it does not."""
     for edge, part in ((at, _HEAD.match), (at + len(old), _TAIL.search)):
         if not _joins(text, edge):
             continue
         mine, theirs = part(old), part(new)
         if mine and (theirs is None or mine[0] != theirs[0] or mine[0] == old == theirs[0]):
-            return refusals.refuse_inside_word(page, lines.line_number_at(text, at), old)
+            return refusals.refuse_inside_word(line_index, lines.line_number_at(text, at), old)
     return None
 
 
-def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
+def _lost_depth(line_index: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
     """Refuse an edit that adds lines below one quoted without its indentation.
 
     Returns None if their depth is clear.
@@ -202,7 +202,7 @@ def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> Edit
     opened = (upper.rstrip().endswith(BLOCK_OPENERS) for upper in (old, first))
     if deep and first.strip() and not (lost in added and any(opened)):
         return None
-    return refusals.refuse_old_without_indentation(page, lines.line_number_at(text, at), old)
+    return refusals.refuse_old_without_indentation(line_index, lines.line_number_at(text, at), old)
 
 
 def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:
@@ -278,9 +278,9 @@ def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
     return _MORE.match(text, stop) is not None
 
 
-def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied | EditRefused:
+def _replace_lines(line_index: LineIndex, at: int, old: str, new: str) -> EditApplied | EditRefused:
     """Replace an exact match in a file with mixed line endings; every kept line keeps its line ending."""
-    view = page.text_with_line_feeds
+    view = line_index.text_with_line_feeds
     start = lines.line_start_offset(view, at)
     stop = at + len(old)
     wanted = view[start:at] + new
@@ -297,14 +297,14 @@ def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied 
         theirs.pop()
     first = view.count("\n", 0, start)
     match = LineMatch(tuple(range(first, first + len(mine))), first, first + len(mine), MatchLoss.NOTHING)
-    span = page.span(first, match.last)
+    span = line_index.span(first, match.last)
     try:
-        written = replay_edit_on_lines(page, match, mine, theirs)
+        written = replay_edit_on_lines(line_index, match, mine, theirs)
     except UnclearEdit as why:
-        return refusals.refuse_unclear(page, why, first, match.last, old)
+        return refusals.refuse_unclear(line_index, why, first, match.last, old)
     if ended and not closed:
         # Remove the last line ending, since `old` has one and `new` does not.
         written = written.removesuffix(lines.line_ending_of(written))
     return EditApplied(
-        result=SplicedText(page.text, span.start, span.end, written), tier="exact", spans=(span,)
+        spliced=SplicedText(line_index.text, span.start, span.end, written), tier="exact", spans=(span,)
     )

@@ -12,16 +12,16 @@ from handtools.text.editing.normalized_lines import LineIndex, is_blank, normali
 
 _ALIKE = 55
 _MISSPELT = 85
-_MOST_MISSPELT = 4
-_LEAST_WEIGHT = 4
-_MOST_COMPARED_STARTS = 8
-_MOST_VOTERS = 400
-_LONGEST_COMPARED = 4000
-_MOST_COMPARED = 20_000
+_MAX_MISSPELT = 4
+_MIN_WEIGHT = 4
+_MAX_COMPARED_STARTS = 8
+_MAX_VOTERS = 400
+_MAX_COMPARED = 4000
+_MAX_COMPARED = 20_000
 # A line with at least this many characters that occurs once in the file is an anchor.
 _SHORTEST_ANCHOR = 8
 # How many lines a block may have grown between two anchors.
-_MOST_GROWN = 40
+_MAX_GROWN = 40
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -33,25 +33,25 @@ class _Reach:
     stop: int
 
 
-def find_nearest_lines(page: LineIndex, old: str) -> Excerpt | None:
+def find_nearest_lines(line_index: LineIndex, old: str) -> Excerpt | None:
     """Find the lines of the file that are most similar to the old text; None if nothing is similar."""
-    if old not in page.nearest:
-        page.nearest[old] = _nearest(page, old)
-    return page.nearest[old]
+    if old not in line_index.nearest:
+        line_index.nearest[old] = _nearest(line_index, old)
+    return line_index.nearest[old]
 
 
-def _nearest(page: LineIndex, old: str) -> Excerpt | None:
+def _nearest(line_index: LineIndex, old: str) -> Excerpt | None:
     keys = [normalize_for_matching(line) for line in old.split("\n") if not is_blank(line)]
-    if not keys or not page.filled:
+    if not keys or not line_index.filled:
         return None
-    rows = page.normalized_text[1:-1].split("\n")
+    rows = line_index.normalized_text[1:-1].split("\n")
     known = set(rows)
     reach = _by_anchors(keys, rows, known)
-    reach = reach or _by_votes(keys, rows, known) or _by_words(page, old, keys, rows)
+    reach = reach or _by_votes(keys, rows, known) or _by_words(line_index, old, keys, rows)
     if reach is None:
         return None
     first, last = _fitted(keys, rows, reach)
-    return page.excerpt_of_lines(page.filled[first], page.filled[last - 1] + 1)
+    return line_index.excerpt_of_lines(line_index.filled[first], line_index.filled[last - 1] + 1)
 
 
 def _by_anchors(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
@@ -68,7 +68,7 @@ def _by_anchors(keys: list[str], rows: list[str], known: set[str]) -> _Reach | N
         row = places[key]
         for group in groups:
             before, above = group[-1]
-            if 0 < row - above <= index - before + _MOST_GROWN:
+            if 0 < row - above <= index - before + _MAX_GROWN:
                 group.append((index, row))
                 break
         else:
@@ -93,12 +93,12 @@ def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | Non
         if row in wanted:
             places[row].append(index)
     votes: dict[int, float] = defaultdict(float)
-    for offset, key in enumerate(spelt[:_MOST_VOTERS]):
+    for offset, key in enumerate(spelt[:_MAX_VOTERS]):
         found = places.get(key, ())
         for index in found[:50]:
             votes[index - offset] += min(len(key), 80) / len(found)
-    ranked = sorted(votes, key=lambda start: (-votes[start], start))[:_MOST_COMPARED_STARTS]
-    best = [start for start in ranked if votes[start] >= _LEAST_WEIGHT]
+    ranked = sorted(votes, key=lambda start: (-votes[start], start))[:_MAX_COMPARED_STARTS]
+    best = [start for start in ranked if votes[start] >= _MIN_WEIGHT]
     start = max(best, key=lambda start: _likeness(keys, rows, start), default=None)
     return None if start is None else _Reach(start, start + len(keys))
 
@@ -106,14 +106,12 @@ def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | Non
 def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
     """Map the longest old lines that the file lacks to the file's lines that they may misspell."""
     unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
-    if not unknown or len(known) > _MOST_COMPARED:
+    if not unknown or len(known) > _MAX_COMPARED:
         return {}
     twins: dict[str, str] = {}
     choices = sorted(known)
-    for key in unknown[:_MOST_MISSPELT]:
-        best = process.extractOne(
-            key[:_LONGEST_COMPARED], choices, scorer=fuzz.ratio, score_cutoff=_MISSPELT
-        )
+    for key in unknown[:_MAX_MISSPELT]:
+        best = process.extractOne(key[:_MAX_COMPARED], choices, scorer=fuzz.ratio, score_cutoff=_MISSPELT)
         if best is not None:
             twins[key] = best[0]
     return twins
@@ -121,32 +119,35 @@ def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
 
 def _likeness(keys: list[str], rows: list[str], start: int) -> float:
     there = rows[max(0, start) : max(0, start) + len(keys)]
-    return fuzz.ratio("\n".join(keys)[:_LONGEST_COMPARED], "\n".join(there)[:_LONGEST_COMPARED])
+    return fuzz.ratio("\n".join(keys)[:_MAX_COMPARED], "\n".join(there)[:_MAX_COMPARED])
 
 
-def _by_words(page: LineIndex, old: str, keys: list[str], rows: list[str]) -> _Reach | None:
+def _by_words(line_index: LineIndex, old: str, keys: list[str], rows: list[str]) -> _Reach | None:
     """Find the range by the most similar line if none is equal: a misspelling, or one with shared words."""
     offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
-    heads = [row[:_LONGEST_COMPARED] for row in rows[:_MOST_COMPARED]]
-    best = process.extractOne(key[:_LONGEST_COMPARED], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)
+    heads = [row[:_MAX_COMPARED] for row in rows[:_MAX_COMPARED]]
+    best = process.extractOne(key[:_MAX_COMPARED], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)
     if best is None:
         return None
     told = [line for line in old.split("\n") if not is_blank(line)][offset]
-    if best[1] < _MISSPELT and not _says_much_of(page, told, page.lines_without_ends[page.filled[best[2]]]):
+    if best[1] < _MISSPELT and not _says_much_of(
+        line_index, told, line_index.lines_without_ends[line_index.filled[best[2]]]
+    ):
         return None
     return _Reach(best[2] - offset, best[2] - offset + len(keys))
 
 
-def _says_much_of(page: LineIndex, told: str, filed: str) -> bool:
+def _says_much_of(line_index: LineIndex, told: str, filed: str) -> bool:
     """Whether two lines share a third of their words, weighted by how rare each word is in the file."""
-    weights = _weights(page, told)
+    weights = _weights(line_index, told)
     shared = sum(weight for word, weight in weights.items() if word in filed)
     return shared > 0 and 3 * shared >= sum(weights.values())
 
 
-def _weights(page: LineIndex, told: str) -> dict[str, float]:
+def _weights(line_index: LineIndex, told: str) -> dict[str, float]:
     return {
-        word: len(word) / max(1, page.text_with_line_feeds.count(word)) ** 2 for word in _WORD.findall(told)
+        word: len(word) / max(1, line_index.text_with_line_feeds.count(word)) ** 2
+        for word in _WORD.findall(told)
     }
 
 

@@ -39,33 +39,33 @@ def replace_verbatim(body: str, old: str, new: str) -> EditApplied | EditRefused
         at = body.find(needle) if needle else -1
         if at >= 0 and needle != wanted and body.find(needle, at + 1) < 0:
             span = CharSpan(at, at + len(needle))
-            return EditApplied(result=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
+            return EditApplied(spliced=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
     outcome = replace_text(body, old, new)
     if isinstance(outcome, AlreadyApplied):
         return _there_already(outcome)
     return outcome if isinstance(outcome, EditRefused) else _nearly(body, outcome)
 
 
-def _there_already(found: AlreadyApplied) -> EditRefused:
+def _there_already(already_applied: AlreadyApplied) -> EditRefused:
     return EditRefused(
         code="not_found",
-        message=f"old_string did not appear verbatim; new_string is already there, at {found.where}.",
+        message=f"old_string did not appear verbatim; new_string is already there, at {already_applied.where}.",
         hint="If that is what you wanted, nothing needs to be done.",
-        nearest=found.window,
+        nearest_excerpt=already_applied.excerpt,
     )
 
 
-def _nearly(body: str, found: EditApplied) -> EditRefused:
+def _nearly(body: str, applied: EditApplied) -> EditRefused:
     """Refuse the edit, quoting the lines that looser matching found, for the model to send instead."""
-    span = found.spans[0]
+    span = applied.spans[0]
     text = body[span.start : span.end]
     line = lines.line_number_at(body, span.start)
     rows = tuple(lines.without_line_ending(row) for row in lines.split_lines(text))
     return EditRefused(
         code="not_found",
-        message=f"old_string did not appear verbatim; line {line} matches except for {found.tier}.",
+        message=f"old_string did not appear verbatim; line {line} matches except for {applied.tier}.",
         hint="If you mean those lines, send the old_string above.",
-        nearest=Excerpt(line, rows),
+        nearest_excerpt=Excerpt(line, rows),
         suggestion="\n".join(rows),
     )
 

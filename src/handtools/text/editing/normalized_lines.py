@@ -118,10 +118,10 @@ def all_line_match_losses(one: str, other: str) -> frozenset[MatchLoss]:
     return next(least, _SUBSETS[-1]) | found
 
 
-def _folded(text: str, kinds: frozenset[MatchLoss]) -> str:
-    text = with_plain_typography(text) if MatchLoss.LOOK in kinds else text
-    text = text.translate(_QUOTES) if MatchLoss.QUOTES in kinds else text
-    return without_needless_blanks(text) if MatchLoss.INNER in kinds else text
+def _folded(text: str, losses: frozenset[MatchLoss]) -> str:
+    text = with_plain_typography(text) if MatchLoss.LOOK in losses else text
+    text = text.translate(_QUOTES) if MatchLoss.QUOTES in losses else text
+    return without_needless_blanks(text) if MatchLoss.INNER in losses else text
 
 
 def _tail(line: str) -> str:

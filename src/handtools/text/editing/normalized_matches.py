@@ -17,7 +17,7 @@ from handtools.text.editing.normalized_lines import (
     substring_offsets,
 )
 
-MOST_CANDIDATES = 1000
+MAX_CANDIDATES = 1000
 TIER_NAMES: dict[MatchLoss, MatchTier] = {
     MatchLoss.NOTHING: "exact",
     MatchLoss.TRAILING: "trailing white space",
@@ -27,8 +27,8 @@ TIER_NAMES: dict[MatchLoss, MatchTier] = {
     MatchLoss.QUOTES: "quote style",
 }
 # With fewer letters and digits than this, a block that matches only loosely can't be recognised reliably.
-FEWEST_LETTERS_OF_A_BLOCK = 8
-FEWEST_LETTERS_ACROSS_BLANKS = 24
+MIN_LETTERS_OF_A_BLOCK = 8
+MIN_LETTERS_ACROSS_BLANKS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class LineMatch:
         """Sort key of a match: smaller means that fewer differences from the file were ignored."""
         return self.blanks_differ, self.edges_differ, self.loss
 
-    def is_closer_to_file(self, other: "LineMatch") -> bool:
+    def is_closer_to_file(self, other_match: "LineMatch") -> bool:
         """Whether this match differs from the file in fewer ways than the other, and in no other way."""
-        return (self.rank != other.rank or self.losses != other.losses) and (
-            self.losses <= other.losses
-            and self.blanks_differ <= other.blanks_differ
-            and self.edges_differ <= other.edges_differ
+        return (self.rank != other_match.rank or self.losses != other_match.losses) and (
+            self.losses <= other_match.losses
+            and self.blanks_differ <= other_match.blanks_differ
+            and self.edges_differ <= other_match.edges_differ
         )
 
     @property
@@ -68,7 +68,7 @@ class LineMatch:
 
 
 def find_match_candidates(
-    page: LineIndex, old: list[str], hint: MatchHint | None = None
+    line_index: LineIndex, old: list[str], hint: MatchHint | None = None
 ) -> list[LineMatch]:
     """Find the places where the non-blank old lines follow each other in the file, however loosely.
 
@@ -80,51 +80,51 @@ def find_match_candidates(
     needle = "\n" + "\n".join(normalize_for_matching(old[index]) for index in filled) + "\n"
     found = []
     count = at = 0
-    most = MOST_CANDIDATES if hint is None else len(page.filled)
-    for hit in substring_offsets(page.normalized_text, needle, most=most):
-        count += page.normalized_text.count("\n", at, hit)
+    most = MAX_CANDIDATES if hint is None else len(line_index.filled)
+    for hit in substring_offsets(line_index.normalized_text, needle, most=most):
+        count += line_index.normalized_text.count("\n", at, hit)
         at = hit
-        rows = page.filled[count : count + len(filled)]
+        rows = line_index.filled[count : count + len(filled)]
         # Blank old lines before the first non-blank one may match above it.
         if hint is not None and not -hint.within <= rows[0] + 1 - hint.line <= hint.within + filled[0]:
             continue
-        if (match := _laid(page, old, filled, rows)) is not None:
+        if (match := _laid(line_index, old, filled, rows)) is not None:
             found.append(match)
     return found if hint is None else _nearest_to_hint(found, hint)
 
 
-def _nearest_to_hint(found: list[LineMatch], hint: MatchHint) -> list[LineMatch]:
+def _nearest_to_hint(matches: list[LineMatch], hint: MatchHint) -> list[LineMatch]:
     """Return only the match at the hint's line if there is one; otherwise the matches within its range."""
-    at_line = [match for match in found if match.first + 1 == hint.line]
-    return at_line or [match for match in found if abs(match.first + 1 - hint.line) <= hint.within]
+    at_line = [match for match in matches if match.first + 1 == hint.line]
+    return at_line or [match for match in matches if abs(match.first + 1 - hint.line) <= hint.within]
 
 
-def least_lossy_matches(found: list[LineMatch]) -> list[LineMatch]:
+def least_lossy_matches(matches: list[LineMatch]) -> list[LineMatch]:
     """Return the matches that no other match beats; different kinds of difference are not comparable."""
-    of_each_kind = list({(match.rank, match.losses): match for match in found}.values())
-    return [match for match in found if not any(other.is_closer_to_file(match) for other in of_each_kind)]
+    of_each_kind = list({(match.rank, match.losses): match for match in matches}.values())
+    return [match for match in matches if not any(other.is_closer_to_file(match) for other in of_each_kind)]
 
 
 def is_recognizable(old: list[str], match: LineMatch) -> bool:
     """Whether old lines have enough letters to be recognized, given how loosely they match."""
     letters = sum(sum(map(str.isalnum, line)) for line in old)
     if match.blanks_differ:
-        return letters >= FEWEST_LETTERS_ACROSS_BLANKS
-    return match.loss <= MatchLoss.TRAILING or letters >= FEWEST_LETTERS_OF_A_BLOCK
+        return letters >= MIN_LETTERS_ACROSS_BLANKS
+    return match.loss <= MatchLoss.TRAILING or letters >= MIN_LETTERS_OF_A_BLOCK
 
 
-def _laid(page: LineIndex, old: list[str], filled: list[int], rows: list[int]) -> LineMatch | None:
+def _laid(line_index: LineIndex, old: list[str], filled: list[int], rows: list[int]) -> LineMatch | None:
     places: list[int | None] = [None] * len(old)
     for index, row in zip(filled, rows, strict=True):
-        if line_match_loss(old[index], page.lines_without_ends[row]) is None:
+        if line_match_loss(old[index], line_index.lines_without_ends[row]) is None:
             return None
         places[index] = row
     inside = _lay_inner(filled, places)
-    edges = _lay_edges(page, old, filled, places)
+    edges = _lay_edges(line_index, old, filled, places)
     known = [place for place in places if place is not None]
     lost = frozenset[MatchLoss]().union(
         *(
-            all_line_match_losses(old[i], page.lines_without_ends[p])
+            all_line_match_losses(old[i], line_index.lines_without_ends[p])
             for i, p in enumerate(places)
             if p is not None
         )
@@ -150,7 +150,7 @@ def _lay_inner(filled: list[int], places: list[int | None]) -> bool:
     return differ
 
 
-def _lay_edges(page: LineIndex, old: list[str], filled: list[int], places: list[int | None]) -> bool:
+def _lay_edges(line_index: LineIndex, old: list[str], filled: list[int], places: list[int | None]) -> bool:
     """Match blank lines before and after the old lines with the file's.
 
     Returns whether some have no counterpart.
@@ -160,7 +160,9 @@ def _lay_edges(page: LineIndex, old: list[str], filled: list[int], places: list[
         for index in range(start + direction, stop, direction):
             assert row is not None
             row += direction
-            if not 0 <= row < len(page.lines_without_ends) or not is_blank(page.lines_without_ends[row]):
+            if not 0 <= row < len(line_index.lines_without_ends) or not is_blank(
+                line_index.lines_without_ends[row]
+            ):
                 return True
             places[index] = row
     return False

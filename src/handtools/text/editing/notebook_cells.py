@@ -112,7 +112,7 @@ def _rewritten(body: str, book: dict[str, Any], made: dict[_Cell, EditApplied]) 
     span = CharSpan(start, len(body) - tail)
     numbers = ", ".join(str(cell.number) for cell in made)
     note = f"in the source of cell {numbers}; its outputs are unchanged"
-    return EditApplied(result=spliced, tier=first.tier, spans=(span,), notes=(*first.notes, note))
+    return EditApplied(spliced=spliced, tier=first.tier, spans=(span,), notes=(*first.notes, note))
 
 
 def _common_start(one: str, other: str) -> int:

@@ -78,11 +78,11 @@ CONFUSABLE_WORDS = frozenset(_WORDS.split())
 
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
-FEWEST_LETTERS_OF_A_WORD = 5
+MIN_LETTERS_OF_A_WORD = 5
 LONG_BLOCK_LINES = 8
 # The rest of the block must be recognisable without the misspelt word.
-FEWEST_LETTERS_AROUND_TYPO = 10
-_MOST_LOOKED_FOR = 50
+MIN_LETTERS_AROUND_TYPO = 10
+_MAX_LOOKED_FOR = 50
 
 
 def typo_corrections(body: str, old: str) -> Iterator[dict[str, str]]:
@@ -92,13 +92,13 @@ def typo_corrections(body: str, old: str) -> Iterator[dict[str, str]]:
     most = 2 if lines >= LONG_BLOCK_LINES else 1
     # Most text that is not in the file has many unknown words: detect that before splitting the file into
     # words.
-    absent = (word for word in islice(words, _MOST_LOOKED_FOR) if word not in body)
+    absent = (word for word in islice(words, _MAX_LOOKED_FOR) if word not in body)
     if len(list(islice(absent, most + 1))) > most:
         return
     known = set(_WORD.findall(body))
     strange = sorted(words - known)
     around = sum(map(len, words & known))
-    if not 0 < len(strange) <= most or around < FEWEST_LETTERS_AROUND_TYPO:
+    if not 0 < len(strange) <= most or around < MIN_LETTERS_AROUND_TYPO:
         return
     choices = [[word for word in sorted(known) if is_typo_of(bad, word)] for bad in strange]
     if not all(choices):
@@ -117,7 +117,7 @@ def is_typo_of(bad: str, word: str) -> bool:
     """Whether `bad` is `word` with one typing error inside a part of the name, and not a different name."""
     if (
         abs(len(bad) - len(word)) > 1
-        or min(len(bad), len(word)) < FEWEST_LETTERS_OF_A_WORD
+        or min(len(bad), len(word)) < MIN_LETTERS_OF_A_WORD
         or bad[0] != word[0]
     ):
         return False
@@ -159,7 +159,7 @@ def _is_clumsy(bad: str, word: str, head: int) -> bool:
 
 def _ends_long(word: str) -> bool:
     """Whether the last part of a name is long enough to be a word; `xy` and `yx` may both be names."""
-    return len([*_PART.finditer(word)][-1][0]) >= FEWEST_LETTERS_OF_A_WORD
+    return len([*_PART.finditer(word)][-1][0]) >= MIN_LETTERS_OF_A_WORD
 
 
 def _inside(word: str, start: int, end: int) -> bool:
@@ -171,7 +171,7 @@ def _inside(word: str, start: int, end: int) -> bool:
     return any(
         part.start() < start and end < part.end()
         for part in _PART.finditer(word)
-        if len(part[0]) >= FEWEST_LETTERS_OF_A_WORD - 1
+        if len(part[0]) >= MIN_LETTERS_OF_A_WORD - 1
     )
 
 

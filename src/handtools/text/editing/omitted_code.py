@@ -36,7 +36,7 @@ _DOTTED = re.compile(
 )
 _NOTE = re.compile(rf"{_OPENING}\s*[(\[]?\s*[\w ]{{0,60}}{_SAME}[)\]]?\.?\s*{_CLOSING}?", re.IGNORECASE)
 _OMISSION = re.compile(rf"{_DOTTED.pattern}|{_NOTE.pattern}", re.IGNORECASE)
-_LONGEST_NOTE = 200
+_MAX_NOTE = 200
 _WORDS_OF_A_LABEL = 4
 
 
@@ -63,7 +63,7 @@ def find_omission_line(old: str, new: str) -> str | None:
     known = {line.strip() for line in old.split("\n")}
     for line in new.split("\n"):
         text = line.strip()
-        if not text or text in known or len(text) > _LONGEST_NOTE or not _OMISSION.fullmatch(text):
+        if not text or text in known or len(text) > _MAX_NOTE or not _OMISSION.fullmatch(text):
             continue
         if not _is_sentence(text) or _drops_lines(old, new):
             return text
@@ -83,11 +83,11 @@ def _drops_lines(old: str, new: str) -> bool:
 def is_elision(line: str) -> bool:
     """Whether a line is only an elision mark with dots: `...` or `# ... existing code`."""
     text = line.strip()
-    return 0 < len(text) <= _LONGEST_NOTE and any(form.fullmatch(text) for form in (_ELISION, _DOTTED))
+    return 0 < len(text) <= _MAX_NOTE and any(form.fullmatch(text) for form in (_ELISION, _DOTTED))
 
 
-MOST_ELIDED_PIECES = 12
-MOST_OMITTED_LINES = 2000
+MAX_ELIDED_PIECES = 12
+MAX_OMITTED_LINES = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,26 +121,26 @@ def is_elided(text: str) -> bool:
     return any(map(is_elision, text.split("\n")))
 
 
-def pieces_stand_in_order(page: LineIndex, found: list[list[LineMatch]]) -> bool:
+def pieces_stand_in_order(line_index: LineIndex, matches: list[list[LineMatch]]) -> bool:
     """Whether the matches of all pieces can follow each other in the file, within one block."""
-    above = found[0]
-    for places in found[1:]:
-        above = [match for match in places if _follows(page, above, match)]
+    above = matches[0]
+    for places in matches[1:]:
+        above = [match for match in places if _follows(line_index, above, match)]
     return bool(above)
 
 
-def _follows(page: LineIndex, above: list[LineMatch], match: LineMatch) -> bool:
+def _follows(line_index: LineIndex, matches_above: list[LineMatch], match: LineMatch) -> bool:
     """Whether a match follows one of the matches above, and no line in between leaves their block."""
-    nearest = next((before for before in reversed(above) if before.last < match.first), None)
+    nearest = next((before for before in reversed(matches_above) if before.last < match.first), None)
     if nearest is None:
         return False
-    last = page.lines_without_ends[nearest.last - 1]
-    head, foot = _depth(last), _depth(page.lines_without_ends[match.first])
+    last = line_index.lines_without_ends[nearest.last - 1]
+    head, foot = _depth(last), _depth(line_index.lines_without_ends[match.first])
     least = min(head + last.rstrip().endswith(BLOCK_OPENERS), foot)
     left_out = range(nearest.last, match.first)
     return not least or (
-        len(left_out) <= MOST_OMITTED_LINES
-        and all(_is_inner(page.lines_without_ends[row], least) for row in left_out)
+        len(left_out) <= MAX_OMITTED_LINES
+        and all(_is_inner(line_index.lines_without_ends[row], least) for row in left_out)
     )
 
 

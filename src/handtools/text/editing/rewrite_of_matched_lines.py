@@ -23,8 +23,8 @@ from handtools.text.editing.normalized_matches import LineMatch
 from handtools.text.lines import BLANKS, leading_blanks
 
 _ALIKE = 50.0
-_MOST_CELLS = 2500
-_LONGEST_COMPARED = 1000
+_MAX_CELLS = 2500
+_MAX_COMPARED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _pairs(old: list[str], new: list[str], common: set[str]) -> list[tuple[int, 
     """
     if not old or not new:
         return []
-    if len(old) * len(new) > _MOST_CELLS:
+    if len(old) * len(new) > _MAX_CELLS:
         return [(i, i) for i in range(len(old))] if len(old) == len(new) else []
     score = [
         [0.0 if common & {a, b} else _likeness(a.strip(BLANKS), b.strip(BLANKS)) for b in new] for a in old
@@ -100,7 +100,7 @@ def _walk(score: list[list[float]], best: list[list[float]]) -> Iterator[tuple[i
 def _likeness(one: str, other: str) -> float:
     if not one or not other:
         return 0.0
-    return ratio(one[:_LONGEST_COMPARED], other[:_LONGEST_COMPARED], score_cutoff=_ALIKE)
+    return ratio(one[:_MAX_COMPARED], other[:_MAX_COMPARED], score_cutoff=_ALIKE)
 
 
 _TOKEN = re.compile(r"(\s*)(\w+|[^\w\s])")
@@ -200,12 +200,12 @@ def _gaps(
     return (filed, right) if left == old else (left, filed)
 
 
-def replay_edit_on_lines(page: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> str:
+def replay_edit_on_lines(line_index: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> str:
     """Return the new text of loosely matched lines after an edit; kept lines keep the file's bytes.
 
     Raises `UnclearEdit` if the new text is ambiguous.
     """
-    return _Replay(page, match, old, new).text()
+    return _Replay(line_index, match, old, new).text()
 
 
 class _WrittenLine(NamedTuple):
@@ -218,8 +218,8 @@ class _WrittenLine(NamedTuple):
 class _Replay:
     """The state of applying one loosely matched edit: the position in the file, and the written lines."""
 
-    def __init__(self, page: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> None:
-        self.page = page
+    def __init__(self, line_index: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> None:
+        self.line_index = line_index
         self.match = match
         self.old = old
         self.new = new
@@ -244,12 +244,12 @@ class _Replay:
         if self.match.loss > MatchLoss.NOTHING or None in self.match.places:
             self._check_slides()
             self._check_moves()
-        rows = self.page.rows
+        rows = self.line_index.rows
         if self.rows and not self.rows[-1].is_kept:
             # The arguments end before the line ending of their last line, so take the ending from the file.
             self.rows[-1] = self.rows[-1]._replace(end=lines.line_ending_of(rows[self.match.last - 1]))
         if self.rows and self.at == len(rows) and not lines.line_ending_of(rows[-1]):
-            usual = self.page.dominant_line_end
+            usual = self.line_index.dominant_line_end
             ended = [row._replace(end=row.end or usual) for row in self.rows[:-1]]
             self.rows = [*ended, self.rows[-1]._replace(end="")]
         self._keep_apart()
@@ -260,7 +260,10 @@ class _Replay:
 
         Raises `UnclearEdit` if the upper line is an unchanged line of the file, whose ending must stay.
         """
-        above, below = self.page.rows[: self.match.first][-1:], self.page.rows[self.match.last :][:1]
+        above, below = (
+            self.line_index.rows[: self.match.first][-1:],
+            self.line_index.rows[self.match.last :][:1],
+        )
         rows = [*map(_kept, above), *self.rows, *map(_kept, below)]
         for number, (upper, lower) in enumerate(pairwise(rows), -len(above)):
             if upper.end == "\r" and lower[:2] == ("", "\n"):
@@ -272,34 +275,38 @@ class _Replay:
                     )
                 self.rows[number] = upper._replace(end="\n")
 
-    def _keep(self, _: int, op: EditScriptStep) -> None:
-        place = self.match.places[op.old]
+    def _keep(self, _: int, step: EditScriptStep) -> None:
+        place = self.match.places[step.old]
         if place is None:
             return
         self._copy_to(place + 1)
-        mine, wanted = self.old[op.old], self.new[op.new]
+        mine, wanted = self.old[step.old], self.new[step.new]
         if mine != wanted and mine == self.rows[-1].text:
             # Only trailing blanks change, and the file has exactly those of old_string.
             self.rows[-1] = _WrittenLine(wanted, self.rows[-1].end)
 
-    def _change(self, number: int, op: EditScriptStep) -> None:
-        place = self.match.places[op.old]
+    def _change(self, number: int, step: EditScriptStep) -> None:
+        place = self.match.places[step.old]
         if place is None:
             raise UnclearEdit("unclear", "The edit changes a blank line that the file does not have.")
         self._pass_blanks(number, place)
-        mine, filed, wanted = self.old[op.old], self.page.lines_without_ends[place], self.new[op.new]
+        mine, filed, wanted = (
+            self.old[step.old],
+            self.line_index.lines_without_ends[place],
+            self.new[step.new],
+        )
         depth = (
             leading_blanks(filed) if leading_blanks(wanted) == leading_blanks(mine) else self._depth(wanted)
         )
         text = depth + merge_words(*(line[len(leading_blanks(line)) :] for line in (mine, filed, wanted)))
-        self.rows.append(_WrittenLine(text, lines.line_ending_of(self.page.rows[place])))
+        self.rows.append(_WrittenLine(text, lines.line_ending_of(self.line_index.rows[place])))
         self.at = place + 1
 
-    def _drop(self, number: int, op: EditScriptStep) -> None:
-        place = self.match.places[op.old]
+    def _drop(self, number: int, step: EditScriptStep) -> None:
+        place = self.match.places[step.old]
         if place is not None:
             self._pass_blanks(number, place)
-            self.freed.append(lines.line_ending_of(self.page.rows[place]))
+            self.freed.append(lines.line_ending_of(self.line_index.rows[place]))
             self.at = place + 1
         elif any(op.kind == "keep" and is_blank(self.old[op.old]) for op in self._beside(number)):
             # old_string has two blank lines here and the file has one: either could be the removed one.
@@ -308,10 +315,10 @@ class _Replay:
     def _beside(self, number: int) -> list[EditScriptStep]:
         return self.ops[max(0, number - 1) : number] + self.ops[number + 1 : number + 2]
 
-    def _add(self, number: int, op: EditScriptStep) -> None:
-        line = self.new[op.new]
+    def _add(self, number: int, step: EditScriptStep) -> None:
+        line = self.new[step.new]
         text = self._added(line)
-        self._check_first_depth(op, line, text)
+        self._check_first_depth(step, line, text)
         following = self._following(number)
         if following is not None and following > self.at and any(op.old >= 0 for op in self.ops[:number]):
             self._choose_side(number, text, following)
@@ -332,25 +339,25 @@ class _Replay:
 
     def _depths(self) -> IndentationMap:
         if any(
-            self.page.lines_without_ends[place].lstrip()
-            != self.page.lines_without_ends[place].lstrip(BLANKS)
+            self.line_index.lines_without_ends[place].lstrip()
+            != self.line_index.lines_without_ends[place].lstrip(BLANKS)
             for place in self._places()
         ):
             raise UnclearEdit(
                 "indent_conflict", "The file indents with characters other than spaces and tabs here."
             )
         pairs = [
-            (leading_blanks(line), leading_blanks(self.page.lines_without_ends[place]))
+            (leading_blanks(line), leading_blanks(self.line_index.lines_without_ends[place]))
             for line, place in zip(self.old, self.match.places, strict=True)
             if place is not None and not is_blank(line)
         ]
         self._check_only_depth(pairs)
-        above = self.page.lines_without_ends[
+        above = self.line_index.lines_without_ends[
             max(0, self.match.first - INDENT_SAMPLE_LINES) : self.match.first
         ]
         near = [
             *above,
-            *self.page.lines_without_ends[self.match.first : self.match.last + INDENT_SAMPLE_LINES],
+            *self.line_index.lines_without_ends[self.match.first : self.match.last + INDENT_SAMPLE_LINES],
         ]
         return IndentationMap(pairs, [*self.old, *self.new], near, above[::-1])
 
@@ -373,7 +380,7 @@ class _Replay:
         return [place for place in self.match.places if place is not None]
 
     def _copy_to(self, row: int) -> None:
-        self.rows += map(_kept, self.page.rows[self.at : row])
+        self.rows += map(_kept, self.line_index.rows[self.at : row])
         self.at = max(self.at, row)
 
     def _near_end(self) -> str:
@@ -382,8 +389,8 @@ class _Replay:
             return self.freed.pop(0)
         if self.rows and self.rows[-1].end:
             return self.rows[-1].end
-        near = self.page.rows[max(0, self.at - 1) : self.at + 2]
-        return next(filter(None, map(lines.line_ending_of, near)), self.page.dominant_line_end)
+        near = self.line_index.rows[max(0, self.at - 1) : self.at + 2]
+        return next(filter(None, map(lines.line_ending_of, near)), self.line_index.dominant_line_end)
 
     def _following(self, number: int) -> int | None:
         """Return the index of the file line that matches the next old line after a step.
@@ -408,8 +415,8 @@ class _Replay:
         if self.ops[number - 1].kind == "add":
             return
         above, below = (
-            leading_blanks(self.page.lines_without_ends[self.at - 1]),
-            leading_blanks(self.page.lines_without_ends[following]),
+            leading_blanks(self.line_index.lines_without_ends[self.at - 1]),
+            leading_blanks(self.line_index.lines_without_ends[following]),
         )
         if (leading_blanks(text) == above) == (leading_blanks(text) == below):
             raise UnclearEdit(
@@ -418,10 +425,10 @@ class _Replay:
         if leading_blanks(text) == below:
             self._copy_to(following)
 
-    def _check_first_depth(self, op: EditScriptStep, line: str, text: str) -> None:
+    def _check_first_depth(self, step: EditScriptStep, line: str, text: str) -> None:
         """Raise `UnclearEdit` if the first new line has the first old one's depth, but not when written."""
         filed = self._filed(0) or ""
-        if op.new or is_blank(line) or is_blank(filed) or not self.indents:
+        if step.new or is_blank(line) or is_blank(filed) or not self.indents:
             return
         as_deep = leading_blanks(line) == leading_blanks(self.old[0])
         if as_deep and leading_blanks(text) != leading_blanks(filed):
@@ -472,7 +479,7 @@ class _Replay:
 
     def _filed(self, index: int) -> str | None:
         place = self.match.places[index]
-        return None if place is None else self.page.lines_without_ends[place]
+        return None if place is None else self.line_index.lines_without_ends[place]
 
 
 def _kept(line: str) -> _WrittenLine:
@@ -480,10 +487,10 @@ def _kept(line: str) -> _WrittenLine:
     return _WrittenLine(bare, line[len(bare) :], is_kept=True)
 
 
-def _runs(ops: list[EditScriptStep], kind: str) -> list[tuple[int, int]]:
+def _runs(steps: list[EditScriptStep], kind: str) -> list[tuple[int, int]]:
     """Return the start and end index of each run of edit steps of one kind."""
     runs: list[tuple[int, int]] = []
-    for number, op in enumerate(ops):
+    for number, op in enumerate(steps):
         if op.kind == kind:
             if runs and runs[-1][1] == number:
                 runs[-1] = (runs[-1][0], number + 1)

@@ -29,7 +29,7 @@ from handtools.text.lines import BLANKS
 
 
 def checked_against_seen(
-    page: LineIndex, old: str, outcome: EditApplied | AlreadyApplied | EditRefused, seen: str
+    line_index: LineIndex, old: str, outcome: EditApplied | AlreadyApplied | EditRefused, seen: str
 ) -> EditApplied | AlreadyApplied | EditRefused:
     """Refuse an applied edit if its old text was ambiguous in the text that the agent read."""
     if not isinstance(outcome, EditApplied):
@@ -43,29 +43,29 @@ def checked_against_seen(
         < 2
     ):
         return outcome
-    first = lines.line_number_at(page.text, outcome.spans[0].start) - 1
-    return refusals.refuse_stale(page, first, first + lines.count_lines(old))
+    first = lines.line_number_at(line_index.text, outcome.spans[0].start) - 1
+    return refusals.refuse_stale(line_index, first, first + lines.count_lines(old))
 
 
 def merge_edit_of_seen_text(
-    page: LineIndex, seen: str, edited: EditApplied
+    line_index: LineIndex, seen: str, edited: EditApplied
 ) -> EditApplied | AlreadyApplied | EditRefused:
     """Merge an edit of the text that the agent read into the current text, or refuse on a conflict."""
-    merge = three_way_merge.three_way_merge(seen, page.text, edited.text)
+    merge = three_way_merge.three_way_merge(seen, line_index.text, edited.text)
     if merge.conflicts:
         first = merge.conflicts[0]
         height = max(1, lines.count_lines(first.ours))
-        return refusals.refuse_stale(page, first.line - 1, first.line - 1 + height)
-    if merge.text == page.text:
+        return refusals.refuse_stale(line_index, first.line - 1, first.line - 1 + height)
+    if merge.text == line_index.text:
         line = lines.line_number_at(edited.text, edited.spans[0].start)
-        return AlreadyApplied(text=page.text, window=page.excerpt_of_lines(line - 1, line))
-    sides = map(lines.split_lines, (seen, page.text, edited.text))
+        return AlreadyApplied(text=line_index.text, excerpt=line_index.excerpt_of_lines(line - 1, line))
+    sides = map(lines.split_lines, (seen, line_index.text, edited.text))
     if (touched := three_way_merge.edit_overlapping_theirs(*sides)) is not None:
-        return refusals.refuse_stale(page, touched.start_b, max(touched.end_b, touched.start_b + 1))
-    span = _changed(page.text, merge.text)
-    written = merge.text[span.start : len(merge.text) - len(page.text) + span.end]
+        return refusals.refuse_stale(line_index, touched.start_b, max(touched.end_b, touched.start_b + 1))
+    span = _changed(line_index.text, merge.text)
+    written = merge.text[span.start : len(merge.text) - len(line_index.text) + span.end]
     return EditApplied(
-        result=SplicedText(page.text, span.start, span.end, written),
+        spliced=SplicedText(line_index.text, span.start, span.end, written),
         tier="text as last read",
         spans=(span,),
         notes=edited.notes,
@@ -79,15 +79,15 @@ def _changed(before: str, after: str) -> CharSpan:
 
 
 # Two similar blocks share fewer equal lines than this, so with this many the model misremembered the rest.
-_FEWEST_SAME_LINES = 13
-_LEAST_SAME_SHARE = 0.75
+_MIN_SAME_LINES = 13
+_MIN_SAME_SHARE = 0.75
 # An earlier version of the change already identifies the place, so fewer equal lines are enough.
-_FEWEST_SAME_BESIDE_VERSION = 2
-_FEWEST_LETTERS_BESIDE_VERSION = 24
+_MIN_SAME_BESIDE_VERSION = 2
+_MIN_LETTERS_BESIDE_VERSION = 24
 # One text is a version of the other if they share this many letters of added lines and words, and this
 # share of all added words.
-_FEWEST_SHARED_LETTERS = 12
-_LEAST_SHARED_PART = 0.75
+_MIN_SHARED_LETTERS = 12
+_MIN_SHARED_PART = 0.75
 _LONGEST = 2000
 _WORD = re.compile(r"\w+")
 
@@ -99,34 +99,34 @@ class _Merged:
 
 
 def replace_in_nearest_lines(
-    page: LineIndex, old: list[str], new: list[str]
+    line_index: LineIndex, old: list[str], new: list[str]
 ) -> EditApplied | AlreadyApplied | None:
     """Apply the change to the file's nearly equal lines by a three-way merge.
 
     Returns None if place or meaning is unclear.
     """
-    ending = uniform_ending(page.text)
+    ending = uniform_ending(line_index.text)
     if ending is None or len(old) > _LONGEST or len(new) > _LONGEST:
         return None
-    window = find_nearest_lines(page, "\n".join(old))
+    window = find_nearest_lines(line_index, "\n".join(old))
     if window is None:
         return None
     if (
         wider := already_applied.widen_edit_by_present_lines(
-            page, window.line - 1, window.end_line, old, new
+            line_index, window.line - 1, window.end_line, old, new
         )
     ) is not None:
-        window, old, new = page.excerpt_of_lines(wider.first, wider.last), wider.old, wider.new
+        window, old, new = line_index.excerpt_of_lines(wider.first, wider.last), wider.old, wider.new
     merged = _merged(old, list(window.lines), new)
-    if merged is None or not _is_only_place(page, old, window, merged.tier):
+    if merged is None or not _is_only_place(line_index, old, window, merged.tier):
         return None
     if merged.rows == list(window.lines):
-        return AlreadyApplied(text=page.text, window=window)
-    span = page.span(window.line - 1, window.end_line)
-    closed = bool(lines.line_ending_of(page.text[span.start : span.end]))
+        return AlreadyApplied(text=line_index.text, excerpt=window)
+    span = line_index.span(window.line - 1, window.end_line)
+    closed = bool(lines.line_ending_of(line_index.text[span.start : span.end]))
     written = ending.join(merged.rows) + (ending if closed and merged.rows else "")
     return EditApplied(
-        result=SplicedText(page.text, span.start, span.end, written),
+        spliced=SplicedText(line_index.text, span.start, span.end, written),
         tier=merged.tier,
         spans=(span,),
         notes=(_note(old, window, merged.tier),),
@@ -173,27 +173,30 @@ def _is_version(region: three_way_merge.MergeRegion, known: set[str]) -> bool:
         return False
     lines_added = _filled(region.ours) & _filled(region.theirs) - _filled(region.base)
     letters = sum(map(str.isalnum, "".join(lines_added)))
-    enough = min(letters, shared) >= _FEWEST_SHARED_LETTERS
-    return enough and shared >= _LEAST_SHARED_PART * sum(map(len, added))
+    enough = min(letters, shared) >= _MIN_SHARED_LETTERS
+    return enough and shared >= _MIN_SHARED_PART * sum(map(len, added))
 
 
 def _filled(text: str) -> set[str]:
     return {line.strip() for line in text.split("\n") if not is_blank(line)}
 
 
-def _is_only_place(page: LineIndex, old: list[str], window: Excerpt, tier: MatchTier) -> bool:
+def _is_only_place(line_index: LineIndex, old: list[str], excerpt: Excerpt, tier: MatchTier) -> bool:
     """Whether the excerpt contains enough of the old text, and nothing similar is elsewhere in the file."""
-    same = _same(old, list(window.lines))
+    same = _same(old, list(excerpt.lines))
     filled = sum(not is_blank(line) for line in old)
     letters = sum(map(str.isalnum, "".join(same)))
     if tier == "misremembered context":
-        enough = len(set(same)) >= _FEWEST_SAME_LINES and len(same) >= _LEAST_SAME_SHARE * filled
+        enough = len(set(same)) >= _MIN_SAME_LINES and len(same) >= _MIN_SAME_SHARE * filled
     else:
-        enough = len(same) >= max(_FEWEST_SAME_BESIDE_VERSION, filled / 2)
-        enough = enough and letters >= _FEWEST_LETTERS_BESIDE_VERSION
+        enough = len(same) >= max(_MIN_SAME_BESIDE_VERSION, filled / 2)
+        enough = enough and letters >= _MIN_LETTERS_BESIDE_VERSION
     if not enough:
         return False
-    above, below = page.lines_without_ends[: window.line - 1], page.lines_without_ends[window.end_line :]
+    above, below = (
+        line_index.lines_without_ends[: excerpt.line - 1],
+        line_index.lines_without_ends[excerpt.end_line :],
+    )
     return not any(_has_block(rows, same) for rows in (above, below))
 
 
@@ -219,10 +222,10 @@ def _has_block(rows: list[str], same: list[str]) -> bool:
     )
 
 
-def _note(old: list[str], window: Excerpt, tier: MatchTier) -> str:
-    where = f"lines {window.line}-{window.end_line}"
+def _note(old: list[str], excerpt: Excerpt, tier: MatchTier) -> str:
+    where = f"lines {excerpt.line}-{excerpt.end_line}"
     if tier == "misremembered context":
-        missing = next((line for line in _missing(old, list(window.lines)) if not is_blank(line)), "")
+        missing = next((line for line in _missing(old, list(excerpt.lines)) if not is_blank(line)), "")
         said = f", such as {missing.strip()[:60]!r}" if missing else ""
         return f"{where} of the file differ from old_string{said}; lines outside the edit were kept"
     return f"{where} had an earlier version of the change, not in old_string; it was replaced"

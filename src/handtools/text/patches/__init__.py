@@ -3,12 +3,12 @@
 Start with `patch_model`, the data model for all formats.
 """
 
-from handtools.text.patches.hunk_placement import MOST_HUNK_DRIFT, HunkMisfit, PatchedText, apply_hunks
+from handtools.text.patches.hunk_placement import MAX_HUNK_DRIFT, HunkMisfit, PatchedText, apply_hunks
 from handtools.text.patches.patch_model import FilePatch, Hunk, HunkRow, MalformedPatch, invert_patch
 from handtools.text.patches.patch_parser import parse_patch
 
 __all__ = [
-    "MOST_HUNK_DRIFT",
+    "MAX_HUNK_DRIFT",
     "FilePatch",
     "Hunk",
     "HunkMisfit",

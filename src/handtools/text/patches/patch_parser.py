@@ -32,7 +32,7 @@ _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _LETTERS = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13}
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 DEV_NULL = "/dev/null"
-_LONGEST_TITLE = 10_000
+_MAX_TITLE = 10_000
 
 
 def unquoted_name(name: str) -> str:
@@ -65,7 +65,7 @@ def names_in_git_diff_header(rest: str) -> tuple[str, str] | None:
     """Parse the two file names after `diff --git`; None if the split between them is ambiguous."""
     if match := re.fullmatch(rf"({_QUOTED.pattern}|\S+) ({_QUOTED.pattern}|\S+)", rest):
         return without_diff_prefixes(unquoted_name(match[1]), unquoted_name(match[2]))
-    if len(rest) > _LONGEST_TITLE:
+    if len(rest) > _MAX_TITLE:
         return None
     # Names with spaces: split at the space where both halves name the same file.
     for cut in (at for at, character in enumerate(rest) if character == " "):
@@ -182,12 +182,12 @@ class _UnifiedDiffReader:
             return Hunk(tuple(rows), scopes=(scope,) if scope else ())
         return Hunk(tuple(rows), span.old_start)
 
-    def _counted(self, span: HunkRange) -> list[HunkRow] | None:
+    def _counted(self, hunk_range: HunkRange) -> list[HunkRow] | None:
         """Parse as many rows as the hunk header counts.
 
         Returns None if its counts are wrong, as models' counts often are.
         """
-        old, new, at = span.old_size, span.new_size, self.at
+        old, new, at = hunk_range.old_size, hunk_range.new_size, self.at
         rows: list[HunkRow] = []
         while at < len(self.rows) and (old > 0 or new > 0 or self.rows[at].startswith(_NO_END)):
             row = self.rows[at]

@@ -71,20 +71,20 @@ class IgnoreFile:
 class IgnoreRules:
     """All ignore files that apply to the paths of one folder, in order of precedence."""
 
-    __slots__ = ("_ranks", "_tracked")
+    __slots__ = ("_ignore_files", "_tracked")
 
     def __init__(
         self,
-        ranks: tuple[tuple[IgnoreFile, ...], ...] = ((),) * len(IGNORE_FILES),
+        ignore_files: tuple[tuple[IgnoreFile, ...], ...] = ((),) * len(IGNORE_FILES),
         *,
         tracked: bool = False,
     ) -> None:
-        self._ranks = ranks
+        self._ignore_files = ignore_files
         self._tracked = tracked
         """Whether the root of the walk is in a git repository."""
 
     def __bool__(self) -> bool:
-        return any(self._ranks)
+        return any(self._ignore_files)
 
     def into(
         self,
@@ -102,7 +102,7 @@ class IgnoreRules:
         """
         if not texts and not repository:
             return self
-        ranks = self._ranks
+        ranks = self._ignore_files
         if repository and self._tracked:
             ranks = (*ranks[:_PLAIN], *((),) * len(ranks[_PLAIN:]))
         ranks = tuple(
@@ -114,11 +114,13 @@ class IgnoreRules:
     def possible_matches(self, paths: Sequence[str]) -> set[str]:
         """Return the paths that some rule may match, by a fast prefilter; all others match none."""
         found: set[str] = set()
-        return found.union(*(file.screen.possible_matches(paths) for rank in self._ranks for file in rank))
+        return found.union(
+            *(file.screen.possible_matches(paths) for rank in self._ignore_files for file in rank)
+        )
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreVerdict | None:
         """Return whether a path is ignored or explicitly kept; None if no rule matches."""
-        for rank in self._ranks:
+        for rank in self._ignore_files:
             for file in rank:
                 if found := file.verdict(path, folder=folder):
                     return found
@@ -137,7 +139,7 @@ def ignored_paths(
     paths: Iterable[str],
     enter: Callable[[IgnoreRules, str], IgnoreRules],
     *,
-    top: IgnoreRules | None = None,
+    top_rules: IgnoreRules | None = None,
 ) -> set[str]:
     """Return the paths that ignore files exclude, directly or through a parent folder.
 
@@ -149,11 +151,11 @@ def ignored_paths(
     def derive(rules: IgnoreRules | None, folder: str) -> IgnoreRules | None:
         return None if rules is None or _is_ignored(rules, folder) else enter(rules, folder)
 
-    inside: dict[str, IgnoreRules | None] = {"": enter(top or IgnoreRules(), "")}
+    inner_rules: dict[str, IgnoreRules | None] = {"": enter(top_rules or IgnoreRules(), "")}
     """The rules inside each folder; None for an ignored folder."""
     found = set()
     for path in paths:
-        rules = inherited_value(path.rpartition("/")[0], inside, derive)
+        rules = inherited_value(path.rpartition("/")[0], inner_rules, derive)
         if rules is None or _is_ignored(rules, path):
             found.add(path)
     return found

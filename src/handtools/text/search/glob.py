@@ -21,9 +21,9 @@ from functools import cached_property, lru_cache
 
 from handtools.text.paths import inherited_value
 
-_MOST_ALTERNATIVES = 1000
-_MOST_CHARS = 1 << 15
-_MOST_EXPANDED_CHARS = 1 << 19
+_MAX_ALTERNATIVES = 1000
+_MAX_CHARS = 1 << 15
+_MAX_EXPANDED_CHARS = 1 << 19
 _MAX_KEPT_FOLDERS = 1 << 10
 # Alternatives are regex text with two special characters: a slash between components, and NUL for a star,
 # because no path can contain NUL.
@@ -169,7 +169,7 @@ class GlobSet:
 
 def _fixed(pattern: str) -> list[str]:
     """Return the components of a simple pattern (a name with a star at one end, or `**/` and names)."""
-    if len(pattern) > _MOST_CHARS:
+    if len(pattern) > _MAX_CHARS:
         return []
     if len(pattern) > 1 and (_WILD.isdisjoint(pattern[1:]) or _WILD.isdisjoint(pattern[:-1])):
         ends = pattern[0] + pattern[-1]
@@ -208,7 +208,7 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def _expanded(pattern: str, pieces: Iterable[str]) -> list[str]:
-    if len(pattern) > _MOST_CHARS:
+    if len(pattern) > _MAX_CHARS:
         raise BadGlob(f"the pattern is too long ({len(pattern)} characters)")
     # One frame for each open brace: complete alternatives, and those still growing.
     frames: list[tuple[list[str], list[str]]] = [([], [""])]
@@ -235,8 +235,8 @@ def _expanded(pattern: str, pieces: Iterable[str]) -> list[str]:
 def _grow(starts: list[str], ends: list[str]) -> None:
     """Combine every start with every end, in place; raises `BadGlob` if there would be too many."""
     size = len(starts) * sum(map(len, ends)) + len(ends) * sum(map(len, starts))
-    if len(starts) * len(ends) > _MOST_ALTERNATIVES or size > _MOST_EXPANDED_CHARS:
-        raise BadGlob(f"its braces expand to more than {_MOST_ALTERNATIVES} alternatives")
+    if len(starts) * len(ends) > _MAX_ALTERNATIVES or size > _MAX_EXPANDED_CHARS:
+        raise BadGlob(f"its braces expand to more than {_MAX_ALTERNATIVES} alternatives")
     starts[:] = [start + end for start in starts for end in ends]
 
 
@@ -514,9 +514,9 @@ class PathGlobs:
         return GlobSet([glob for glob in self.exceptions if "/" not in glob], case_sensitive=False)
 
 
-def any_covers(rules: Iterable[PathGlobs], path: str) -> bool:
+def any_covers(path_globs: Iterable[PathGlobs], path: str) -> bool:
     """Whether any of the rules covers a path; the exceptions of one rule don't affect the others."""
-    return any(rule.covers(path) for rule in rules)
+    return any(rule.covers(path) for rule in path_globs)
 
 
 def _any_hidden(paths: Sequence[str]) -> bool:

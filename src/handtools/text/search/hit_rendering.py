@@ -55,19 +55,19 @@ def each_path_on_one_line(names: Sequence[str]) -> Sequence[str]:
     return names if "".join(names).isprintable() else [path_on_one_line(name) for name in names]
 
 
-def render_hits(path: str, citations: Sequence[RenderedHit]) -> str:
+def render_hits(path: str, rendered_hits: Sequence[RenderedHit]) -> str:
     """Render the hits of one file: `12:` before a hit, `12-` before a context line, `--` between groups."""
     shown = [path_on_one_line(path)]
     crumbs = ""
-    if _plain(citations):
-        for citation in citations:
+    if _plain(rendered_hits):
+        for citation in rendered_hits:
             if citation.crumbs and citation.crumbs != crumbs:
                 shown.append(f"[{citation.crumbs}]")
             crumbs = citation.crumbs
             shown.append(f"{citation.line}:{citation.clip_hit_line(citation.text)}")
         return "\n".join(shown)
-    wide = any(citation.around for citation in citations)
-    for rows, above in _chunks(citations):
+    wide = any(citation.around for citation in rendered_hits)
+    for rows, above in _chunks(rendered_hits):
         if above and above != crumbs:
             shown.append(f"[{above}]")
         elif wide and len(shown) > 1:
@@ -77,20 +77,20 @@ def render_hits(path: str, citations: Sequence[RenderedHit]) -> str:
     return "\n".join(shown)
 
 
-def _plain(citations: Sequence[RenderedHit]) -> bool:
+def _plain(rendered_hits: Sequence[RenderedHit]) -> bool:
     """Whether all hits are single lines in ascending order without context, so that nothing overlaps."""
     last = 0
-    for citation in citations:
+    for citation in rendered_hits:
         if citation.around or citation.line <= last or "\n" in citation.text:
             return False
         last = citation.line
     return True
 
 
-def _chunks(citations: Sequence[RenderedHit]) -> list[tuple[dict[int, tuple[str, str]], str]]:
+def _chunks(rendered_hits: Sequence[RenderedHit]) -> list[tuple[dict[int, tuple[str, str]], str]]:
     """Group hits whose lines overlap or touch, so that each line is shown once."""
     chunks: list[tuple[dict[int, tuple[str, str]], str]] = []
-    for citation in citations:
+    for citation in rendered_hits:
         rows = citation.rows
         if chunks:
             known, crumbs = chunks[-1]

@@ -67,25 +67,25 @@ def cursor_after(keys: Sequence[str], start: int, size: int, shown: int) -> Sear
     return SearchCursor(start // size, shown, before, content)
 
 
-def find_result_page_start(given: SearchCursor, keys: Sequence[str], size: int) -> ResultPageStart:
+def find_result_page_start(cursor: SearchCursor, keys: Sequence[str], size: int) -> ResultPageStart:
     """Find where the page after a cursor starts in the current entries, and whether they have changed."""
-    start = _after(given, keys, size)
+    start = _after(cursor, keys, size)
     if start is None:
-        return ResultPageStart(min(given.block * size, len(keys)), given.shown, moved=True)
-    same = given.content in {_NONE, _name(keys[start : start + size])}
-    return ResultPageStart(start, given.shown, moved=not same)
+        return ResultPageStart(min(cursor.block * size, len(keys)), cursor.shown, moved=True)
+    same = cursor.content in {_NONE, _name(keys[start : start + size])}
+    return ResultPageStart(start, cursor.shown, moved=not same)
 
 
-def _after(given: SearchCursor, keys: Sequence[str], size: int) -> int | None:
+def _after(cursor: SearchCursor, keys: Sequence[str], size: int) -> int | None:
     """Find the index after the entry that a cursor names, searching outwards from its old place.
 
     Returns None if the entry no longer exists.
     """
-    if given.before == _NONE:
+    if cursor.before == _NONE:
         return 0
-    here = given.block * size
+    here = cursor.block * size
     nearest = sorted(range(len(keys)), key=lambda index: abs(index + 1 - here))
-    return next((index + 1 for index in nearest if _name(keys[index : index + 1]) == given.before), None)
+    return next((index + 1 for index in nearest if _name(keys[index : index + 1]) == cursor.before), None)
 
 
 def _name(keys: Sequence[str]) -> str:

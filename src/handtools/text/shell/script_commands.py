@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ast_grep_py import SgNode
 
 
-MOST_SCRIPT_CHARS = 12_000
+MAX_SCRIPT_CHARS = 12_000
 """Longest script that is analysed; the worst case of this length takes a second."""
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
@@ -94,8 +94,8 @@ def parse_bash(text: str) -> "SgNode":
 
     Raises `OpaqueScript` if it is too long or has unsafe characters.
     """
-    if len(text) > MOST_SCRIPT_CHARS:
-        raise OpaqueScript(f"it is longer than {MOST_SCRIPT_CHARS:,} characters")
+    if len(text) > MAX_SCRIPT_CHARS:
+        raise OpaqueScript(f"it is longer than {MAX_SCRIPT_CHARS:,} characters")
     if _CONTROL.search(text):
         raise OpaqueScript("it contains control characters")
     if "{" in text and _ASTRAL.search(text):
@@ -183,29 +183,29 @@ def _take(node: "SgNode", kind: TokenKind, reading: _Reading) -> None:
 
 def _account(reading: _Reading) -> None:
     """Raise `OpaqueScript` unless the tokens cover the whole text and are separated as in the shell."""
-    before: _Token | None = None
+    previous_token: _Token | None = None
     for token in reading.tokens:
-        gap = reading.text[before.end if before else 0 : token.start]
+        gap = reading.text[previous_token.end if previous_token else 0 : token.start]
         begins = token.start in reading.starts or token.kind in {"joint", "comment"}
         if not (_BREAK if begins else _GAP).fullmatch(gap):
             raise OpaqueScript("its syntax tree does not match its text")
-        if before is not None and not _apart(before, token, gap, reading):
+        if previous_token is not None and not _apart(previous_token, token, gap, reading):
             raise OpaqueScript("its syntax tree does not match its text")
-        before = token
-    if not _BREAK.fullmatch(reading.text[before.end if before else 0 :]):
+        previous_token = token
+    if not _BREAK.fullmatch(reading.text[previous_token.end if previous_token else 0 :]):
         raise OpaqueScript("its syntax tree does not match its text")
 
 
-def _apart(before: _Token, token: _Token, gap: str, reading: _Reading) -> bool:
+def _apart(previous_token: _Token, token: _Token, gap: str, reading: _Reading) -> bool:
     """Whether two neighbouring tokens are separate tokens to the shell too."""
-    if before.kind == "comment":
+    if previous_token.kind == "comment":
         return "\n" in gap or reading.text[token.start] == "\n"
     if token.start in reading.starts:
-        return before.kind == "joint" or "\n" in gap.replace("\\\n", "")
-    if "joint" in {before.kind, token.kind}:
+        return previous_token.kind == "joint" or "\n" in gap.replace("\\\n", "")
+    if "joint" in {previous_token.kind, token.kind}:
         return True
     if token.kind == "redirect" and not gap:
-        return not reading.text[before.start : before.end].isdigit()
+        return not reading.text[previous_token.start : previous_token.end].isdigit()
     return bool(gap)
 
 
@@ -219,7 +219,7 @@ def all_nodes(root: "SgNode") -> Iterator["SgNode"]:
 
 
 _DEPTH = 4
-_MOST_FOUND = 5_000
+_MAX_FOUND = 5_000
 _FIERCE = {
     "rm": "deletes", "rmdir": "deletes", "shred": "destroys", "dd": "writes raw bytes", "mkfs": "formats",
     "sudo": "acts as another user", "doas": "acts as another user", "su": "acts as another user",
@@ -275,10 +275,10 @@ def read_script(text: str) -> Script:
         # Bash joins continued lines before it parses them, so search the script both as written and joined.
         joined = text.replace("\\\n", "")
         every = chain(_found_in(root, 0), _found(joined, 0) if joined != text else ())
-        found = tuple(islice(every, _MOST_FOUND + 1))
-        seen = len(found) <= _MOST_FOUND and _is_readable(root) and not any(map(_unnamed, found))
+        found = tuple(islice(every, _MAX_FOUND + 1))
+        seen = len(found) <= _MAX_FOUND and _is_readable(root) and not any(map(_unnamed, found))
         return Script(text, (), f"{reason}.", found, _dangers(root, found), seen=seen)
-    found = tuple(islice((each for words in parts for each in _opened(words, 0)), _MOST_FOUND))
+    found = tuple(islice((each for words in parts for each in _opened(words, 0)), _MAX_FOUND))
     return Script(text, parts, "", found, _dangers(root, parts))
 
 

@@ -142,8 +142,8 @@ _ENTRY = re.compile(
     r"(?::(?P<port>\d{1,5}|\*))?"
 )
 _NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
-_MOST_PORT = 65535
-_MOST_PORT_DIGITS = 5
+_MAX_PORT = 65535
+_MAX_PORT_DIGITS = 5
 
 
 class BadHostEntry(ValueError):
@@ -200,7 +200,7 @@ def split_host_port(written: str) -> tuple[str, int]:
     if (
         not colon
         or not port.isdecimal()
-        or len(port) > _MOST_PORT_DIGITS
+        or len(port) > _MAX_PORT_DIGITS
         or (":" in host and not host.endswith("]"))
     ):
         return written, 443
@@ -239,6 +239,6 @@ def _ports(written: str, port: str | None) -> frozenset[int] | None:
         return WEB_PORTS
     if port == "*":
         return None
-    if not 0 < int(port) <= _MOST_PORT:
+    if not 0 < int(port) <= _MAX_PORT:
         raise BadHostEntry(f"`{written}` has an invalid port. Use 1 to 65535, or `*`.")
     return frozenset({int(port)})

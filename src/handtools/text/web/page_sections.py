@@ -14,7 +14,7 @@ MAX_SECTIONS = 5_000
 """Most sections that are listed: a malicious page may consist of nothing but headings."""
 HEADING_LINE_CHARS = 1_000
 """How many characters of a line are examined for a heading: the regexes backtrack."""
-MOST_CHARS_PER_TOKEN = 16
+MAX_CHARS_PER_TOKEN = 16
 """Upper bound for the average number of characters per token."""
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -57,28 +57,28 @@ def sections(text: str) -> list[Section]:
     ]
 
 
-def section_titled(found: Sequence[Section], title: str) -> Section | None:
+def section_titled(sections: Sequence[Section], title: str) -> Section | None:
     """Find a section whose title equals `title`, or else begins with it, or else contains it; or None."""
     wanted = _plain(title)
     for fits in (str.__eq__, str.startswith, str.__contains__):
-        for section in found:
+        for section in sections:
             if fits(_plain(section.title), wanted):
                 return section
     return None
 
 
-def table_of_contents(text: str, found: Sequence[Section], *, most: int) -> str:
+def table_of_contents(text: str, sections: Sequence[Section], *, most: int) -> str:
     """Render a table of contents with the tokens of each section.
 
     The deepest levels are dropped beyond `most` rows.
     """
-    rows = list(found)
+    rows = list(sections)
     for deepest in range(5, 0, -1):
         if len(rows) <= most:
             break
-        rows = [section for section in found if section.level <= deepest]
+        rows = [section for section in sections if section.level <= deepest]
     shown = [_row(text, section) for section in rows[:most]]
-    left = len(found) - len(shown)
+    left = len(sections) - len(shown)
     return "\n".join([*shown, *([f"… and {left} more"] if left else [])])
 
 
@@ -100,7 +100,7 @@ def passages_mentioning(text: str, wanted: str) -> list[str]:
 
 def portion_that_fits(text: str, start: int, tokens: int) -> PagePortion:
     """Return as many whole lines from an offset as fit a number of tokens; at least part of one line."""
-    most = min(start + tokens * MOST_CHARS_PER_TOKEN, len(text))
+    most = min(start + tokens * MAX_CHARS_PER_TOKEN, len(text))
     if most == len(text) and estimate_tokens(text[start:]) <= tokens:
         return PagePortion(text[start:], len(text))
     low, high = start + 1, most

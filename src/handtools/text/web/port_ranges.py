@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-MOST_PORT = 65535
+MAX_PORT = 65535
 _RANGE = re.compile(r"([1-9]\d{0,4})(?:-([1-9]\d{0,4}))?", re.ASCII)
 
 
@@ -32,6 +32,6 @@ def _range(entry: str) -> tuple[int, int]:
     match = _RANGE.fullmatch(entry)
     first = int(match[1]) if match else 0
     last = int(match[2] or first) if match else 0
-    if not 0 < first <= last <= MOST_PORT:
+    if not 0 < first <= last <= MAX_PORT:
         raise BadPort(f"`{entry}` is not a port. Use for example `3000`, or `8000-8999` for a range.")
     return first, last

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-MOST_ROBOTS_CHARS = 500_000
+MAX_ROBOTS_CHARS = 500_000
 _LINE = re.compile(r"[ \t]*([A-Za-z-]+)[ \t]*:[ \t]*([^#\r\n]*)")
 
 
@@ -15,7 +15,7 @@ def robots_allow(text: str, agent: str, path: str) -> bool:
 
 def _rules(text: str, agent: str) -> list[tuple[str, bool]]:
     """Return the rules of all groups that name the agent; if none does, the rules of the groups for `*`."""
-    groups = list(_groups(text[:MOST_ROBOTS_CHARS]))
+    groups = list(_groups(text[:MAX_ROBOTS_CHARS]))
     ours = [rule for names, rules in groups if agent.lower() in names for rule in rules]
     named = any(agent.lower() in names for names, _ in groups)
     return ours if named else [rule for names, rules in groups if "*" in names for rule in rules]

@@ -8,7 +8,7 @@ from urllib.parse import quote, urljoin
 from handtools.text.web.host_access import ip_literal, normalized_host
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-MOST_URL_CHARS = 8_000
+MAX_URL_CHARS = 8_000
 _SHAPE = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?:(?P<slashes>//)(?P<authority>[^/?#]*))?"
     r"(?P<rest>[^#]*)(?:#(?P<fragment>.*))?",
@@ -20,7 +20,7 @@ _NUMERIC_END = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 _UNFIT = re.compile(
     r"[\x00-\x20\x7f\\\u0080-\u00a0\u00ad\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff\ud800-\udfff]"
 )
-_MOST_NAME = 253
+_MAX_NAME = 253
 _KEPT = "!#$%&'()*+,/:;=?@[]~-._|^{}`\"<>"
 """Characters after the host that are not percent-encoded again: ASCII stays as the server wrote it."""
 
@@ -68,8 +68,8 @@ class Url:
 
 def parse_url(text: str) -> Url:
     """Parse a URL from a user or a server; raises `BadUrl`."""
-    if len(text) > MOST_URL_CHARS:
-        raise BadUrl(f"It is longer than {MOST_URL_CHARS:,} characters.")
+    if len(text) > MAX_URL_CHARS:
+        raise BadUrl(f"It is longer than {MAX_URL_CHARS:,} characters.")
     if _UNFIT.search(text.strip(" ")):
         raise BadUrl("It contains spaces, backslashes or invisible characters.")
     found = _SHAPE.fullmatch(text.strip(" "))
@@ -109,7 +109,7 @@ def _host(text: str) -> str:
     address = ip_literal(name)
     if address is not None:
         return str(address)
-    if not name or len(name) > _MOST_NAME or not _NAME.fullmatch(name):
+    if not name or len(name) > _MAX_NAME or not _NAME.fullmatch(name):
         raise BadUrl(f"`{text[:80]}` is not a valid host name.")
     if _NUMERIC_END.fullmatch(name):
         raise BadUrl(f"`{text[:80]}` looks like an address, but is not a valid one.")

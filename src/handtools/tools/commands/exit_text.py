@@ -6,10 +6,14 @@ from handtools.core.search import Search
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
 
-async def changes_and_notes(search: Search, end: CommandExit) -> list[str]:
+async def changes_and_notes(search: Search, command_exit: CommandExit) -> list[str]:
     """Return the line about changed files, if any, and the notes of a finished command."""
-    changed = [] if end.changes is None else [f"Files: {await changes_text(search, end.changes)}."]
-    return [*changed, *(f"({note})" for note in end.notes)]
+    changed = (
+        []
+        if command_exit.changes is None
+        else [f"Files: {await changes_text(search, command_exit.changes)}."]
+    )
+    return [*changed, *(f"({note})" for note in command_exit.notes)]
 
 
 async def changes_text(search: Search, changes: RecordedChanges) -> str:

@@ -93,11 +93,13 @@ def _with_argument_names(text: str, old: str, new: str) -> str:
     return "\n".join(rows)
 
 
-def already_applied_text(done: AlreadyApplied) -> str:
+def already_applied_text(already_applied: AlreadyApplied) -> str:
     """Return the message for an edit that is already applied, with its line."""
-    shown = without_surrogates(number_lines(done.window.lines[:_MAX_SHOWN_LINES], done.window.line))
+    shown = without_surrogates(
+        number_lines(already_applied.excerpt.lines[:_MAX_SHOWN_LINES], already_applied.excerpt.line)
+    )
     once_more = "To apply it a second time, include more of the surrounding lines."
-    return f"Nothing to do: the change is already applied at {done.where}.\n{shown}\n{once_more}"
+    return f"Nothing to do: the change is already applied at {already_applied.where}.\n{shown}\n{once_more}"
 
 
 def match_note(outcome: EditApplied | AlreadyApplied) -> str:
@@ -125,13 +127,13 @@ class Draft:
 
     path: str
     before: bytes | None
-    source: DecodedText
+    source_text: DecodedText
     _text: str | SplicedText
     mode: int | None = None
     """Permission bits to set; None keeps them."""
     origin: str | None = None
     """Path from which the file is moved or copied, or None."""
-    same: KnownCommonEnds = KnownCommonEnds()  # noqa: RUF009 — a plain tuple, never changed
+    common_ends: KnownCommonEnds = KnownCommonEnds()  # noqa: RUF009 — a plain tuple, never changed
     """Known lengths of the unchanged start and end, so that large files need no full comparison."""
 
     @classmethod
@@ -175,9 +177,9 @@ class Draft:
                 outcome = replace_text(self.body, old, new, seen=decode(seen).body)
         if isinstance(outcome, EditApplied):
             head, tail = outcome.spans[0].start, len(self.body) - outcome.spans[-1].end
-            if self.body is not self.source.body:
-                head, tail = min(self.same.head, head), min(self.same.tail, tail)
-            self.same, self._text = KnownCommonEnds(head, tail), outcome.result
+            if self.body is not self.source_text.body:
+                head, tail = min(self.common_ends.head, head), min(self.common_ends.tail, tail)
+            self.common_ends, self._text = KnownCommonEnds(head, tail), outcome.spliced
         return outcome
 
     @property
@@ -188,7 +190,7 @@ class Draft:
     @property
     def is_notebook(self) -> bool:
         """Whether the file is a notebook, which is read and edited by cell."""
-        return self.path.endswith(NOTEBOOK_SUFFIX) and is_notebook(self.source.body)
+        return self.path.endswith(NOTEBOOK_SUFFIX) and is_notebook(self.source_text.body)
 
     def insert(self, line: int, text: str) -> None:
         """Insert text as a separate line.
@@ -204,16 +206,14 @@ class Draft:
 
     def put(self, body: str) -> None:
         """Replace the whole text."""
-        self._text, self.same = body, KnownCommonEnds()
+        self._text, self.common_ends = body, KnownCommonEnds()
 
     def bytes(self) -> bytes:
         """Encode the text to the bytes to be written, in the file's encoding and with its line endings."""
         try:
-            return self._spliced() or self.source.encode(self.body)
+            return self._spliced() or self.source_text.encode(self.body)
         except Unencodable as failure:
-            hint = (
-                f"Use characters that {self.source.encoding} supports, or convert the file to UTF-8 first."
-            )
+            hint = f"Use characters that {self.source_text.encoding} supports, or convert the file to UTF-8 first."
             raise InvalidInput(
                 f"`{self.path}` can't encode the new text: {failure}.", hint=hint
             ) from failure
@@ -224,12 +224,12 @@ class Draft:
         None for multi-byte encodings.
         """
         now, before = self._text, self.before
-        if isinstance(now, str) or before is None or now.text is not self.source.body:
+        if isinstance(now, str) or before is None or now.text is not self.source_text.body:
             return None
-        if self.source.encoding != "utf-8" or len(before) != len(now.text):
+        if self.source_text.encoding != "utf-8" or len(before) != len(now.text):
             return None
         around = memoryview(before)
-        return b"".join((around[: now.start], self.source.encode(now.new), around[now.end :]))
+        return b"".join((around[: now.start], self.source_text.encode(now.new), around[now.end :]))
 
     def change(self) -> Change:
         """Return the file change to apply; raises if the result would not be a valid notebook."""
@@ -243,27 +243,29 @@ class Draft:
     @property
     def is_changed(self) -> bool:
         """Whether the draft differs from the original file."""
-        if isinstance(self._text, SplicedText) and self._text.text is self.source.body:
+        if isinstance(self._text, SplicedText) and self._text.text is self.source_text.body:
             return not self._text.is_same or self.mode is not None
-        return self.before is None or self.body != self.source.body or self.mode is not None
+        return self.before is None or self.body != self.source_text.body or self.mode is not None
 
     def diff(self) -> str:
         """Return the unified diff from the original to the draft."""
-        was = None if self.before is None and self.origin is None else self.source.body
-        diff = unified_diff(self.path, was, self._text, before_path=self.origin, same=self._counted())
+        was = None if self.before is None and self.origin is None else self.source_text.body
+        diff = unified_diff(
+            self.path, was, self._text, before_path=self.origin, common_ends=self._counted()
+        )
         return _shown(diff)
 
     @property
     def first_changed_line(self) -> int | None:
         """Number of the first line that differs from the original; None if there is none."""
-        return first_changed_line(self.source.body, self._text, same=self._counted())
+        return first_changed_line(self.source_text.body, self._text, common_ends=self._counted())
 
     def _counted(self) -> KnownCommonEnds:
         """Return the unchanged ends with their lines counted; cached for large files."""
-        if self.same.feeds is None:
-            feeds = self.source.body.count("\n", 0, self.same.head)
-            self.same = self.same._replace(feeds=feeds)
-        return self.same
+        if self.common_ends.feeds is None:
+            feeds = self.source_text.body.count("\n", 0, self.common_ends.head)
+            self.common_ends = self.common_ends._replace(feeds=feeds)
+        return self.common_ends
 
 
 def _shown(diff: str) -> str:
@@ -276,7 +278,7 @@ class DraftSet:
 
     files: Files
     drafts: dict[str, Draft] = field(default_factory=dict)
-    removed: dict[str, Draft] = field(default_factory=dict)
+    removed_drafts: dict[str, Draft] = field(default_factory=dict)
 
     async def open(self, path: str) -> Draft:
         """Return the draft of a file as earlier steps left it, reading the file on first use."""
@@ -286,14 +288,14 @@ class DraftSet:
             self.drafts[key] = await Draft.read(self.files, key)
         return self.drafts[key]
 
-    async def create(self, path: str, body: str, source: DecodedText | None = None) -> Draft:
+    async def create(self, path: str, body: str, source_text: DecodedText | None = None) -> Draft:
         """Draft a new file; raises if the path exists, unless an earlier step removed it."""
         key = await self._key(path)
-        gone = self.removed.pop(key, None)
+        gone = self.removed_drafts.pop(key, None)
         if key in self.drafts or (gone is None and await self.files.facts(key) is not None):
             raise AlreadyExists(f"`{path}` already exists.", hint="Update it, or choose another path.")
         before = gone.before if gone else None
-        draft = Draft(key, before, source or (gone.source if gone else _PLAIN), body)
+        draft = Draft(key, before, source_text or (gone.source_text if gone else _PLAIN), body)
         self.drafts[key] = draft
         return draft
 
@@ -305,7 +307,7 @@ class DraftSet:
         draft = self.drafts.pop(key, None) or await Draft.read(self.files, key, text_only=False)
         if draft.before is None:
             raise InvalidInput(f"`{path}` is created and deleted in the same call.", hint="Leave both out.")
-        self.removed[key] = draft
+        self.removed_drafts[key] = draft
         return draft
 
     async def move(self, path: str, target: str, *, keep: bool = False) -> Draft:
@@ -315,18 +317,20 @@ class DraftSet:
         facts = await self.files.facts(path)
         if not keep:
             await self.remove(path)
-        moved = await self.create(target, draft.body, draft.source)
+        moved = await self.create(target, draft.body, draft.source_text)
         moved.origin, moved.mode = draft.path, facts.mode if facts else None
         return moved
 
     @property
     def is_changed(self) -> bool:
         """Whether any draft differs from its file."""
-        return bool(self.removed) or any(draft.is_changed for draft in self.drafts.values())
+        return bool(self.removed_drafts) or any(draft.is_changed for draft in self.drafts.values())
 
     def changes(self, note: str) -> ChangeSet:
         """Return all drafts as one change set, deletions first so that their names can be reused."""
-        gone = [Change.of(path, before=draft.before, after=None) for path, draft in self.removed.items()]
+        gone = [
+            Change.of(path, before=draft.before, after=None) for path, draft in self.removed_drafts.items()
+        ]
         written = [draft.change() for draft in self.drafts.values() if draft.is_changed]
         if not gone and not written:
             message = "Nothing was written: every file already has the requested content."
@@ -338,8 +342,8 @@ class DraftSet:
         # A moved file is shown at its new path.
         moved = {draft.origin for draft in self.drafts.values()}
         gone = (
-            unified_diff(path, draft.source.body, None)
-            for path, draft in self.removed.items()
+            unified_diff(path, draft.source_text.body, None)
+            for path, draft in self.removed_drafts.items()
             if path not in moved
         )
         pieces = [*(draft.diff() for draft in self.drafts.values()), *map(_shown, gone)]
@@ -347,7 +351,7 @@ class DraftSet:
         return "".join(sorted(pieces, key=lambda piece: piece.startswith("diff --git ")))
 
     def _refuse_removed(self, path: str, key: str) -> None:
-        if key in self.removed:
+        if key in self.removed_drafts:
             message = f"`{path}` is deleted earlier in the same call."
             raise NotFound(message, hint="Leave out one of the two.")
 

@@ -50,14 +50,14 @@ class EditAgentSession:
     outline: str = ""
     """Outline of a long file, shown to the model with some of its parts."""
     rounds: int = 0
-    made: list[OldNewPair] = field(default_factory=list)
+    pairs: list[OldNewPair] = field(default_factory=list)
     there: int = 0
     """Number of edits that were already applied."""
-    _wanted: list[LineRange] = field(default_factory=list)
-    _marks: AnswerTags = field(init=False)
+    _line_ranges: list[LineRange] = field(default_factory=list)
+    _tags: AnswerTags = field(init=False)
 
     def __post_init__(self) -> None:
-        self._marks = AnswerTags.absent_from(self.draft.body, self.instructions)
+        self._tags = AnswerTags.absent_from(self.draft.body, self.instructions)
 
     async def run_rounds(self) -> None:
         """Ask the model, for up to `MAX_EDIT_AGENT_ROUNDS` rounds, until all its edits apply."""
@@ -72,7 +72,7 @@ class EditAgentSession:
                 f"After {MAX_EDIT_AGENT_ROUNDS} rounds the model's edits still don't match. {last}",
                 hint=_EDIT_DIRECTLY_HINT,
             )
-        if not (self.made and self.draft.is_changed) and not self.there:
+        if not (self.pairs and self.draft.is_changed) and not self.there:
             raise InvalidInput("The model made no edit.", hint=_EDIT_DIRECTLY_HINT)
 
     async def land(self, files: Files, note: str) -> None:
@@ -88,20 +88,20 @@ class EditAgentSession:
                 await self._carry_over(fresh)
         await files.apply(ChangeSet.of(self.draft.change(), note=note))
 
-    async def _carry_over(self, fresh: Draft) -> None:
-        for pair in self.made:
-            outcome = await fresh.replace_old_text(
-                None, old_string_with_line_end(fresh.body, pair.old, pair.new), pair.new
+    async def _carry_over(self, draft: Draft) -> None:
+        for pair in self.pairs:
+            outcome = await draft.replace_old_text(
+                None, old_string_with_line_end(draft.body, pair.old, pair.new), pair.new
             )
             if isinstance(outcome, EditRefused):
                 where = "Nothing was written. The file changed in the meantime: "
                 raise refusal_error(outcome, where, old="the old text", new="the new text")
-        self.draft = fresh
+        self.draft = draft
 
     async def _ask(self, so_far: list[str]) -> list[str]:
         """Stream one response of the model and apply its edits; return the remaining problems."""
-        asked = edit_prompt(self._sight(), self.instructions, self._marks, before=so_far)
-        stream, chars, open_points = EditStreamParser(self._marks), 0, list[str]()
+        asked = edit_prompt(self._sight(), self.instructions, self._tags, before=so_far)
+        stream, chars, open_points = EditStreamParser(self._tags), 0, list[str]()
         answer = self.model(asked)
         async with closing_stream(answer):
             async for text in answer:
@@ -134,42 +134,42 @@ class EditAgentSession:
         return []
 
     async def _make(self, pair: OldNewPair) -> list[str]:
-        if pair in self.made:
+        if pair in self.pairs:
             return []
         if not pair.old and not self.draft.body:
             self.draft.put(pair.new)
-            self.made.append(pair)
+            self.pairs.append(pair)
             return []
         outcome = await self.draft.replace_old_text(
             None, old_string_with_line_end(self.draft.body, pair.old, pair.new), pair.new
         )
         if isinstance(outcome, EditRefused):
             why = str(refusal_error(outcome, old="the old text", new="the new text"))
-            return [f"Refused:\n{self._marks.render_edit(pair.old, pair.new)}\n{why}"]
+            return [f"Refused:\n{self._tags.render_edit(pair.old, pair.new)}\n{why}"]
         if isinstance(outcome, AlreadyApplied):
             self.there += 1
             self.say(f"{self.draft.path}: an edit was already applied at {outcome.where}\n")
             return []
-        self.made.append(pair)
+        self.pairs.append(pair)
         line = line_number_at(self.draft.body, outcome.spans[0].start)
-        self.say(f"{self.draft.path}: edit {len(self.made)} applied at line {line}\n")
+        self.say(f"{self.draft.path}: edit {len(self.pairs)} applied at line {line}\n")
         return []
 
     def _announce(self, old: str) -> None:
         """Report which line an edit changes as progress, while its new text is still streaming."""
         if self.draft.body.count(old) == 1:
             line = line_number_at(self.draft.body, self.draft.body.index(old))
-            self.say(f"{self.draft.path}: edit {len(self.made) + 1} goes to line {line}\n")
+            self.say(f"{self.draft.path}: edit {len(self.pairs) + 1} goes to line {line}\n")
 
-    def _show(self, wanted: ShowLines) -> str:
+    def _show(self, show: ShowLines) -> str:
         total = count_lines(self.draft.body)
-        first = min(max(1, wanted.first), max(1, total))
-        last = min(max(first, wanted.last), first + MAX_PROMPT_FILE_LINES - 1, max(1, total))
-        self._wanted.append(LineRange(first, last))
+        first = min(max(1, show.first), max(1, total))
+        last = min(max(first, show.last), first + MAX_PROMPT_FILE_LINES - 1, max(1, total))
+        self._line_ranges.append(LineRange(first, last))
         return f"Lines {first} to {last} are now shown. Continue."
 
     def _so_far(self, open_points: list[str]) -> list[str]:
-        made = f"{len(self.made)} edits are applied, and the file is shown with them; do not repeat them."
+        made = f"{len(self.pairs)} edits are applied, and the file is shown with them; do not repeat them."
         return [made, *open_points] if self.rounds > 1 else []
 
     def _sight(self) -> FileShownInPrompt:
@@ -177,5 +177,5 @@ class EditAgentSession:
         if len(lines) <= MAX_WHOLE_FILE_LINES and estimate_tokens(self.draft.body) <= MAX_WHOLE_FILE_TOKENS:
             return FileShownInPrompt(path=self.draft.path, lines=lines)
         meant = lines_for_edit_prompt(lines, self.instructions, most=MAX_PROMPT_FILE_LINES)
-        windows = merged_ranges((*meant, *self._wanted))
-        return FileShownInPrompt(path=self.draft.path, lines=lines, outline=self.outline, windows=windows)
+        windows = merged_ranges((*meant, *self._line_ranges))
+        return FileShownInPrompt(path=self.draft.path, lines=lines, outline=self.outline, ranges=windows)

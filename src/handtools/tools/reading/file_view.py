@@ -67,19 +67,19 @@ class LargeFileLines:
 
 
 async def read_large_file_lines(
-    files: Files, path: str, found: LargeFileIndex, first: int, *, max_bytes: int
+    files: Files, path: str, index: LargeFileIndex, first: int, *, max_bytes: int
 ) -> LargeFileLines:
     """Read whole lines of a large file from line `first`, up to `max_bytes`; a longer line is cut."""
-    window, ends = found.place(first)
+    window, ends = index.place(first)
     data, last = b"", False
     while len(data) <= max_bytes and not last:
         more = await files.read(path, start=window * LARGE_FILE_WINDOW_BYTES, size=LARGE_FILE_WINDOW_BYTES)
-        data += bytes_after_skipped_lines(found.reading.to_utf8(more), ends, found.reading.end)
+        data += bytes_after_skipped_lines(index.encoding.to_utf8(more), ends, index.encoding.end)
         window, ends, last = window + 1, 0, len(more) < LARGE_FILE_WINDOW_BYTES
     source = decode(cut_at_character(data, max_bytes))
-    end = found.reading.end.decode()
+    end = index.encoding.end.decode()
     lines = [f"{line}{end}" for line in source.body.split(end)]
-    part, encoding = len(data) > max_bytes, found.reading.wide or source.encoding
+    part, encoding = len(data) > max_bytes, index.encoding.wide or source.encoding
     if part and len(lines) == 1:
         return LargeFileLines(lines, encoding, cut=True)
     if part or lines[-1] == end:
@@ -127,7 +127,7 @@ class FileViewResult:
     """Text and pictures shown of one file, and facts about it."""
 
     text: str
-    part: ViewFacts
+    facts: ViewFacts
     images: tuple[Image, ...] = ()
 
 
@@ -136,15 +136,15 @@ class FileViewRequest:
     """One request to view a file: path, range, kind of view and token budget."""
 
     ctx: Context
-    target: PathSpec
-    span: RequestedLines
+    target_spec: PathSpec
+    requested: RequestedLines
     view: ViewKind
-    wish: PreviewRequest
+    request: PreviewRequest
     budget: ReadBudget
 
     async def read_view(self) -> FileViewResult:
         """Read the file and return the requested view, or the kind of view that fits the file."""
-        path = self.target.path
+        path = self.target_spec.path
         if self.view == "map":
             return await self._map()
         data = await self._bytes()
@@ -161,7 +161,7 @@ class FileViewRequest:
         lines = split_lines(source.body)
         if (
             self.view in {"auto", "text", "outline", "fold"}
-            and not self.target.symbol
+            and not self.target_spec.symbol
             and is_minified(lines)
         ):
             return self._page(_facts(path, data, source, len(lines)), lines, _minified_note(lines))
@@ -175,9 +175,9 @@ class FileViewRequest:
         facts = _facts(path, data, source, len(lines))
         if self.view == "changes":
             return await self._changes(facts, lines, source)
-        if self.target.symbol or long or self.view in {"outline", "fold"}:
+        if self.target_spec.symbol or long or self.view in {"outline", "fold"}:
             outline = await self.ctx.syntax.outline(path, data)
-            if self.target.symbol:
+            if self.target_spec.symbol:
                 return self._symbol(facts, lines, _outline_or_error(outline, path))
             if self.view == "fold":
                 return self._fold(facts, lines, _outline_or_error(outline, path))
@@ -187,7 +187,7 @@ class FileViewRequest:
 
     @property
     def _whole(self) -> bool:
-        return self.target.whole and self.span.whole
+        return self.target_spec.whole and self.requested.whole
 
     def _page(self, facts: ViewFacts, lines: list[str], note: str = "") -> FileViewResult:
         first, last = self._within(len(lines))
@@ -202,22 +202,22 @@ class FileViewRequest:
 
     def _within(self, total: int) -> tuple[int, int]:
         try:
-            first, last = self.span.within(total)
+            first, last = self.requested.within(total)
         except ValueError as problem:
-            message = f"`{self.target.path}`: {problem}."
+            message = f"`{self.target_spec.path}`: {problem}."
             raise InvalidInput(message, hint="Use a smaller start_line.") from None
         return first, last
 
     def _symbol(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
         """Show the lines of a named symbol, or of all symbols with that name."""
-        ways = symbols_named(outline.symbols, self.target.symbol)
+        ways = symbols_named(outline.symbols, self.target_spec.symbol)
         if not ways:
             names = [qualified_name(way) for way in symbol_chains(outline.symbols)]
-            close = similar_names(self.target.symbol, names)
+            close = similar_names(self.target_spec.symbol, names)
             hint = (
                 f"Did you mean {', '.join(close)}?" if close else "Use view=outline to see what it defines."
             )
-            raise NotFound(f"`{facts.path}` does not define `{self.target.symbol}`.", hint=hint)
+            raise NotFound(f"`{facts.path}` does not define `{self.target_spec.symbol}`.", hint=hint)
         shown, room, whole = [], self.budget.keeping(SHOWN_LINES_NOTE_TOKENS), True
         for way in ways:
             rows = lines[way[-1].start_line - 1 : way[-1].end_line]
@@ -264,17 +264,19 @@ class FileViewRequest:
         part = _with_facts(facts, view="fold", left_out="folded bodies", clipped=clipped)
         return FileViewResult("\n".join([*map(without_line_ending, kept), note]), part)
 
-    async def _changes(self, facts: ViewFacts, lines: list[str], source: DecodedText) -> FileViewResult:
+    async def _changes(
+        self, facts: ViewFacts, lines: list[str], source_text: DecodedText
+    ) -> FileViewResult:
         """Show the diff from what this agent last read to the current content."""
-        seen = await self.ctx.files.last_read_bytes(self.target.path)
+        seen = await self.ctx.files.last_read_bytes(self.target_spec.path)
         if seen is None:
             return self._page(facts, lines, "(You have not read this file before; showing all of it.)\n")
         facts = _with_facts(facts, view="changes")
         before = decode(seen).body
-        if before == source.body:
+        if before == source_text.body:
             part = _with_facts(facts, left_out="everything: it is unchanged")
             return FileViewResult(f"(Unchanged since you last saw it: {len(lines)} lines.)", part)
-        rows = split_lines(unified_diff(self.target.path, before, source.body))
+        rows = split_lines(unified_diff(self.target_spec.path, before, source_text.body))
         kept = lines_that_fit(
             rows, self.budget.keeping(SHOWN_LINES_NOTE_TOKENS), max_chars=MAX_VIEW_LINE_CHARS
         )
@@ -284,8 +286,8 @@ class FileViewRequest:
         return FileViewResult("\n".join(map(without_line_ending, kept)) + note, part)
 
     async def _media(self, data: bytes) -> FileViewResult:
-        path = self.target.path
-        found = await self.ctx.media.preview(path, data, self.wish)
+        path = self.target_spec.path
+        found = await self.ctx.media.preview(path, data, self.request)
         if found is None:
             kind = self.ctx.media.describe(data)
             what = f"a binary file ({kind})" if kind else "a binary file"
@@ -298,31 +300,31 @@ class FileViewRequest:
             part = _with_facts(facts, left_out=found.left_out, clipped=bool(found.left_out))
             return FileViewResult(title, part, found.images)
         shown = self._page(_with_facts(facts, total_lines=len(lines)), lines, f"{title}\n")
-        images = _pictures(found, shown.part)
+        images = _pictures(found, shown.facts)
         more = (
             number_with_noun(len(images) - MAX_RESULT_IMAGES, "more picture")
             if len(images) > MAX_RESULT_IMAGES
             else ""
         )
-        left_out = "; ".join(filter(None, (shown.part.left_out, found.left_out, more)))
+        left_out = "; ".join(filter(None, (shown.facts.left_out, found.left_out, more)))
         note = f"\n(Left out: {more}; read the lines around them.)" if more else ""
-        clipped = shown.part.clipped or bool(found.left_out or more)
-        part = _with_facts(shown.part, left_out=left_out, clipped=clipped)
+        clipped = shown.facts.clipped or bool(found.left_out or more)
+        part = _with_facts(shown.facts, left_out=left_out, clipped=clipped)
         return FileViewResult(shown.text + note, part, images[:MAX_RESULT_IMAGES])
 
     async def _large_media(self, *, binary: bool) -> FileViewResult:
-        data = await self.ctx.files.read(self.target.path, size=MEDIA_BYTES + 1)
+        data = await self.ctx.files.read(self.target_spec.path, size=MEDIA_BYTES + 1)
         if len(data) > MEDIA_BYTES and not binary:
             return await self._large()
         if len(data) > MEDIA_BYTES:
-            message = f"`{self.target.path}` is a binary file over {MEDIA_BYTES >> 20} MB."
+            message = f"`{self.target_spec.path}` is a binary file over {MEDIA_BYTES >> 20} MB."
             raise TooLarge(message, hint=_BINARY_HINT)
         return await self._media(data)
 
     async def _large(self) -> FileViewResult:
         """Show lines of a text file that is too large for memory."""
-        path = self.target.path
-        if self.target.symbol or self.view in {"outline", "fold", "changes"}:
+        path = self.target_spec.path
+        if self.target_spec.symbol or self.view in {"outline", "fold", "changes"}:
             raise TooLarge(f"`{path}` is over {WHOLE_TEXT_BYTES >> 20} MB.", hint="Read a range of lines.")
         found = await index_large_file_lines(self.ctx.files, path)
         first, last = self._within(found.total)
@@ -335,7 +337,7 @@ class FileViewRequest:
                 f"{lines[0][: MAX_VIEW_LINE_CHARS - 40]} … [of more than {LARGE_FILE_PAGE_BYTES:,} bytes]"
             ]
         shown = number_page(lines, (first, last), found.total, self.budget, max_chars=MAX_VIEW_LINE_CHARS)
-        part = ViewFacts(
+        facts = ViewFacts(
             path=path,
             encoding=stretch.encoding,
             line_end=_ENDS[dominant_ending("".join(lines))],
@@ -346,10 +348,10 @@ class FileViewRequest:
             clipped=shown.clipped,
             left_out=_lines_not_shown(first, shown.end, found.total),
         )
-        return FileViewResult(shown.text, part)
+        return FileViewResult(shown.text, facts)
 
     async def _map(self) -> FileViewResult:
-        seen = await survey_repository(self.ctx.search, self.ctx.syntax, self.target.path)
+        seen = await survey_repository(self.ctx.search, self.ctx.syntax, self.target_spec.path)
         tokens = MAP_TOKENS if self.budget.tokens is None else self.budget.tokens
         order = rank_definitions_by_mentions(seen.definitions, seen.mentions)
         text, count = map_that_fits(order, tokens - SHOWN_LINES_NOTE_TOKENS)
@@ -358,11 +360,11 @@ class FileViewRequest:
             left += f"{', and ' if left else ''}files beyond the newest {MAX_MAPPED_FILES:,}"
         shown = f"{count:,} of {len(order):,} definitions"
         note = f"(Map of {len(seen.mentions):,} sources, most-referenced first: {shown}"
-        part = ViewFacts(path=self.target.path, view="map", left_out=left, clipped=bool(left))
-        return FileViewResult(f"{text}\n{note}{f'; left out {left}' if left else ''}.)", part)
+        facts = ViewFacts(path=self.target_spec.path, view="map", left_out=left, clipped=bool(left))
+        return FileViewResult(f"{text}\n{note}{f'; left out {left}' if left else ''}.)", facts)
 
     async def _bytes(self) -> bytes:
-        path = self.target.path
+        path = self.target_spec.path
         try:
             return await self.ctx.files.read(path, size=WHOLE_TEXT_BYTES + 1)
         except NotFound as missing:
@@ -382,29 +384,29 @@ def _minified_note(lines: list[str]) -> str:
     return f"(Minified: {size}; `grep` shows the text around a match.)\n"
 
 
-def _pictures(found: MediaPreview, part: ViewFacts) -> tuple[Image, ...]:
+def _pictures(preview: MediaPreview, facts: ViewFacts) -> tuple[Image, ...]:
     """Return the preview's pictures that belong to the shown lines."""
-    if not found.image_lines:
-        return found.images
-    lines = range(part.start_line or 1, (part.end_line or 0) + 1)
-    placed = zip(found.images, found.image_lines, strict=True)
+    if not preview.image_lines:
+        return preview.images
+    lines = range(facts.start_line or 1, (facts.end_line or 0) + 1)
+    placed = zip(preview.images, preview.image_lines, strict=True)
     return tuple(image for image, line in placed if line in lines)
 
 
-def _facts(path: str, data: bytes, source: DecodedText, total: int) -> ViewFacts:
+def _facts(path: str, data: bytes, source_text: DecodedText, total: int) -> ViewFacts:
     return ViewFacts(
         path=path,
         total_lines=total,
-        encoding=source.encoding,
-        line_end=_ENDS[dominant_ending(source.body)],
+        encoding=source_text.encoding,
+        line_end=_ENDS[dominant_ending(source_text.body)],
         bytes=len(data),
         sha256=sha256_hex(data),
     )
 
 
-def _with_facts(part: ViewFacts, **facts: str | int) -> ViewFacts:
+def _with_facts(view_facts: ViewFacts, **facts: str | int) -> ViewFacts:
     """Return a copy of the facts with some fields replaced."""
-    return part.model_copy(update=facts)
+    return view_facts.model_copy(update=facts)
 
 
 def _lines_not_shown(first: int, end: int, total: int) -> str:
@@ -426,8 +428,8 @@ def flatten_outline(outline: Outline) -> list[OutlineSymbol]:
     return [_outline_head(len(way) - 1, way[-1]) for way in symbol_chains(outline.symbols)]
 
 
-def _outline_head(depth: int, one: Symbol) -> OutlineSymbol:
-    foldable = one.kind not in _UNFOLDED_KINDS and not (
-        one.kind in {"key", "element", "heading"} and one.children
+def _outline_head(depth: int, symbol: Symbol) -> OutlineSymbol:
+    foldable = symbol.kind not in _UNFOLDED_KINDS and not (
+        symbol.kind in {"key", "element", "heading"} and symbol.children
     )
-    return OutlineSymbol(depth, one.start_line, one.end_line, one.line, one.body_line, foldable)
+    return OutlineSymbol(depth, symbol.start_line, symbol.end_line, symbol.line, symbol.body_line, foldable)

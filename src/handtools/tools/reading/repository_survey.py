@@ -57,10 +57,10 @@ async def survey_repository(search: Search, syntax: Syntax, root: str) -> Defini
     return DefinitionSurvey(tuple(definitions), mentions, found.total, found.gaps)
 
 
-def _is_defined(way: tuple[Symbol, ...]) -> bool:
+def _is_defined(symbols: tuple[Symbol, ...]) -> bool:
     """Whether a symbol is visible from outside: not local to a function."""
-    local = any(outer.kind in {"function", "method"} for outer in way[:-1])
-    return way[-1].kind in _DEFINING and len(way) <= 2 and not local
+    local = any(outer.kind in {"function", "method"} for outer in symbols[:-1])
+    return symbols[-1].kind in _DEFINING and len(symbols) <= 2 and not local
 
 
 def _definition_line(lines: list[str], line: int) -> str:

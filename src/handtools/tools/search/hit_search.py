@@ -52,10 +52,10 @@ class HitQuery:
         return MatchCounts(tuple(MatchCount(path, count) for path, count in counts.items()), found.gaps)
 
 
-async def why_no_hits(search: Search, asked: HitQuery) -> list[str]:
+async def why_no_hits(search: Search, query: HitQuery) -> list[str]:
     """Explain an empty search result: sentences on hits that other options would have found."""
-    patterns, scope, kind = asked.patterns, asked.scope, asked.kind
-    if asked.shape:
+    patterns, scope, kind = query.patterns, query.scope, query.kind
+    if query.shape:
         return []
     if kind is not None:
         others = await _hits_elsewhere(
@@ -96,16 +96,16 @@ async def _hits_with_syntactic_role(
     """Search for hits whose text has the given syntactic role."""
     found = await search.hits(patterns, scope, most=MAX_PARSED_HITS)
     sources = await search.read(paths_of_hits(found.hits))
-    kept: list[Hit] = []
+    hits: list[Hit] = []
     for path, group in groupby(found.hits, key=lambda hit: hit.path):
         if path not in sources:
             continue
         spots = {TextPosition(hit.line, start): hit for hit in group for start, _ in hit.spans}
         roles = await syntax.classify(path, sources[path], list(spots)) or {}
-        kept += dict.fromkeys(hit for spot, hit in spots.items() if kind in roles.get(spot, ()))
+        hits += dict.fromkeys(hit for spot, hit in spots.items() if kind in roles.get(spot, ()))
     unparsed = len({hit.path for hit in found.hits} - sources.keys())
     unseen = f"Only the first {MAX_PARSED_HITS:,} matches were parsed." if found.gaps.capped else ""
-    return Hits(tuple(kept), replace(found.gaps, capped=False, unparsed=unparsed, unseen=unseen))
+    return Hits(tuple(hits), replace(found.gaps, capped=False, unparsed=unparsed, unseen=unseen))
 
 
 async def _structural_hits(
@@ -116,11 +116,11 @@ async def _structural_hits(
     if not all(words):
         hint = "Write `open($FILE)`, not only `$CALL($FILE)`."
         raise InvalidInput("A structural pattern needs a literal word.", hint=hint)
-    literal = SearchPatterns(patterns=tuple(words), literal=True)
-    files = await search.tallies(literal, scope, most=MAX_PARSED_FILES)
+    search_patterns = SearchPatterns(patterns=tuple(words), literal=True)
+    files = await search.tallies(search_patterns, scope, most=MAX_PARSED_FILES)
     sources = await search.read([tally.path for tally in files.tallies])
-    found: set[Hit] = set()
-    refusals: dict[str, InvalidInput] = {}
+    hits: set[Hit] = set()
+    errors: dict[str, InvalidInput] = {}
     read: set[str] = set()
     for path, data in sources.items():
         lines = source_lines(data)
@@ -129,17 +129,17 @@ async def _structural_hits(
                 matches = await syntax.structural(path, data, pattern)
             except InvalidInput as refusal:
                 # A pattern that is invalid in one language may be valid in another.
-                refusals[pattern] = refusal
+                errors[pattern] = refusal
                 continue
             if matches is not None:
                 read.add(pattern)
             for match in matches or ():
                 text = "\n".join(lines[match.start.line - 1 : match.end.line][:MAX_MATCH_LINES])
-                found.add(Hit(path, match.start.line, text, ((match.start.column, len(text)),)))
-    unread = [refusals[pattern] for pattern in patterns if pattern in refusals and pattern not in read]
+                hits.add(Hit(path, match.start.line, text, ((match.start.column, len(text)),)))
+    unread = [errors[pattern] for pattern in patterns if pattern in errors and pattern not in read]
     if unread:
         raise unread[0]
-    ordered = sorted(found, key=lambda hit: (path_sort_key(hit.path), hit.line, hit.spans))
+    ordered = sorted(hits, key=lambda hit: (path_sort_key(hit.path), hit.line, hit.spans))
     unparsed = len({tally.path for tally in files.tallies} - sources.keys())
     words_there = " or ".join(f"`{word}`" for word in dict.fromkeys(words))
     unseen = (

@@ -30,7 +30,7 @@ class HitInContext:
 
     hit: Hit
     symbols: tuple[Symbol, ...]
-    citation: RenderedHit
+    rendered_hit: RenderedHit
 
 
 T = TypeVar("T", Hit, MatchCount)
@@ -68,19 +68,19 @@ def hits_needed(offset: int, cursor: SearchCursor | None, limit: int) -> int:
 
 
 def page_of_hits(
-    found: Hits, root: str, *, offset: int, cursor: SearchCursor | None, limit: int
+    hits: Hits, root: str, *, offset: int, cursor: SearchCursor | None, limit: int
 ) -> HitPage[Hit]:
     """Rank hits in blocks of fixed size and return the requested page."""
-    keys = _hit_keys(found.hits)
+    keys = _hit_keys(hits.hits)
     place = result_pages.ResultPageStart(
         offset // RANKING_BLOCK * RANKING_BLOCK, offset % RANKING_BLOCK, moved=False
     )
     if cursor:
         place = result_pages.find_result_page_start(cursor, keys, RANKING_BLOCK)
-    ahead: list[Hit] = []
+    hits_ahead: list[Hit] = []
     for start in range(place.start, place.start + place.shown + limit, RANKING_BLOCK):
-        ahead += rank_hits(found.hits[start : start + RANKING_BLOCK], root)
-    shown = ahead[place.shown :][:limit]
+        hits_ahead += rank_hits(hits.hits[start : start + RANKING_BLOCK], root)
+    shown = hits_ahead[place.shown :][:limit]
     _refuse_empty_page(
         shown, f"{inflect_for_number(len(keys), 'is')} only {number_with_noun(len(keys), 'match')}"
     )
@@ -88,10 +88,10 @@ def page_of_hits(
 
 
 def page_of_files(
-    found: MatchCounts, *, by_count: bool, offset: int, cursor: SearchCursor | None, limit: int
+    counts: MatchCounts, *, by_count: bool, offset: int, cursor: SearchCursor | None, limit: int
 ) -> HitPage[MatchCount]:
     """Rank files as one block and return the requested page."""
-    ranking = sort_match_counts(found.tallies, by_count=by_count)
+    ranking = sort_match_counts(counts.tallies, by_count=by_count)
     keys = [f"{tally.path}\0{tally.matches * by_count}" for tally in ranking]
     place = (
         result_pages.find_result_page_start(cursor, keys, MAX_COUNTED_FILES)
@@ -128,15 +128,15 @@ def rank_hits(hits: Sequence[Hit], root: str) -> list[Hit]:
     The order is deterministic.
     """
     start = 0 if root in {"", "."} else len(root) + 1
-    files: dict[str, list[Hit]] = {}
+    hits_by_file: dict[str, list[Hit]] = {}
     for hit in hits:
-        files.setdefault(hit.path, []).append(hit)
+        hits_by_file.setdefault(hit.path, []).append(hit)
 
     def rank(path: str) -> tuple[int, bool, tuple[str, ...]]:
-        defining = has_definition([(hit.text, hit.spans) for hit in files[path]])
+        defining = has_definition([(hit.text, hit.spans) for hit in hits_by_file[path]])
         return file_category(path[start:]), not defining, path_sort_key(path)
 
-    return [hit for path in sorted(files, key=rank) for hit in files[path]]
+    return [hit for path in sorted(hits_by_file, key=rank) for hit in hits_by_file[path]]
 
 
 async def hits_in_context(
@@ -145,49 +145,49 @@ async def hits_in_context(
     """Add enclosing symbols and context lines to hits; files changed since the search get no context."""
     sources = await search.read(paths_of_hits(hits))
     outlines = await syntax.outlines(sources)
-    seen: list[HitInContext] = []
+    shown_hits: list[HitInContext] = []
     for path, group in groupby(hits, key=lambda hit: hit.path):
         of_file = list(group)
         data = sources.get(path)
         if data is None:
-            seen += [HitInContext(hit, (), _citation(hit)) for hit in of_file]
+            shown_hits += [HitInContext(hit, (), _citation(hit)) for hit in of_file]
             continue
         lines = source_lines(data) if context else []
         outline = outlines[path]
-        last: tuple[Symbol, ...] = ()
+        last_symbols: tuple[Symbol, ...] = ()
         crumbs = ""
         for hit in of_file:
             symbols = enclosing_symbols(outline.symbols, hit.line) if outline else ()
-            if symbols != last:
-                last, crumbs = symbols, _breadcrumbs(symbols)
-            seen.append(HitInContext(hit, symbols, _citation(hit, crumbs, lines, context)))
-    return seen
+            if symbols != last_symbols:
+                last_symbols, crumbs = symbols, _breadcrumbs(symbols)
+            shown_hits.append(HitInContext(hit, symbols, _citation(hit, crumbs, lines, context)))
+    return shown_hits
 
 
-def hits_text(seen: Sequence[HitInContext]) -> str:
+def hits_text(shown_hits: Sequence[HitInContext]) -> str:
     """Format hits as text, grouped by file."""
-    files = groupby(seen, key=lambda sight: sight.hit.path)
-    return "\n".join(render_hits(path, [sight.citation for sight in group]) for path, group in files)
+    files = groupby(shown_hits, key=lambda sight: sight.hit.path)
+    return "\n".join(render_hits(path, [sight.rendered_hit for sight in group]) for path, group in files)
 
 
-def hits_text_within(seen: Sequence[HitInContext], tokens: int) -> tuple[str, int]:
+def hits_text_within(shown_hits: Sequence[HitInContext], tokens: int) -> tuple[str, int]:
     """Format as many hits as fit into a token budget, at least one.
 
     Return the text and the number shown.
     """
     text, count = "", 0
-    for some in _smaller_selections(seen):
+    for some in _smaller_selections(shown_hits):
         text, count = hits_text(some), len(some)
         if estimate_tokens(text) <= tokens:
             break
     return text, count
 
 
-def _smaller_selections(seen: Sequence[HitInContext]) -> Iterator[Sequence[HitInContext]]:
-    yield seen
+def _smaller_selections(shown_hits: Sequence[HitInContext]) -> Iterator[Sequence[HitInContext]]:
+    yield shown_hits
     bare = [
-        HitInContext(sight.hit, sight.symbols, _citation(sight.hit, sight.citation.crumbs))
-        for sight in seen
+        HitInContext(sight.hit, sight.symbols, _citation(sight.hit, sight.rendered_hit.crumbs))
+        for sight in shown_hits
     ]
     for count in range(len(bare), 0, -1):
         yield bare[:count]
@@ -213,13 +213,13 @@ def source_lines(data: bytes) -> list[str]:
     return [without_line_ending(line) for line in split_lines(decode(data).body)]
 
 
-def sort_match_counts(tallies: Sequence[MatchCount], *, by_count: bool) -> list[MatchCount]:
+def sort_match_counts(counts: Sequence[MatchCount], *, by_count: bool) -> list[MatchCount]:
     """Sort match counts by rank of the file, or by count."""
 
-    def rank(tally: MatchCount) -> tuple[int, tuple[str, ...]]:
-        return (-tally.matches if by_count else file_category(tally.path), path_sort_key(tally.path))
+    def rank(count: MatchCount) -> tuple[int, tuple[str, ...]]:
+        return (-count.matches if by_count else file_category(count.path), path_sort_key(count.path))
 
-    return sorted(tallies, key=rank)
+    return sorted(counts, key=rank)
 
 
 def paths_of_hits(hits: Sequence[Hit]) -> list[str]:

@@ -221,7 +221,7 @@ def large(tmp_path):
     root = tmp_path / "work"
     root.mkdir()
     (root / "a").write_bytes(b"old")
-    return root, LocalFiles(root, vault=FolderBackups(tmp_path / "vault"), large_bytes=2)
+    return root, LocalFiles(root, backups=FolderBackups(tmp_path / "vault"), large_bytes=2)
 
 
 def recorded(step):

@@ -81,7 +81,7 @@ async def test_a_transparent_image_stays_transparent():
 
 
 def test_an_image_of_too_many_pixels_is_refused_before_it_is_unpacked(monkeypatch):
-    monkeypatch.setattr(images, "MOST_IMAGE_PIXELS", 100)
+    monkeypatch.setattr(images, "MAX_IMAGE_PIXELS", 100)
     with pytest.raises(TooLarge, match="20 x 20 pixels"):
         images.preview("a.png", picture(20, 20))
 
@@ -292,7 +292,7 @@ async def test_one_packed_file_that_is_no_archive_says_what_to_do():
 
 
 def test_an_archive_that_would_unpack_to_too_much_is_left_alone(monkeypatch):
-    monkeypatch.setattr(archive_listings, "MOST_UNPACKED_TAR_BYTES", 1000)
+    monkeypatch.setattr(archive_listings, "MAX_UNPACKED_TAR_BYTES", 1000)
     with pytest.raises(TooLarge, match="decompresses to more"):
         archive_listings.preview("a.tgz", gzip.compress(tarred("w")))
 

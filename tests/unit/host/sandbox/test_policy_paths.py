@@ -220,7 +220,7 @@ def write_protected(root, *globs, apart=False):
         env={},
         cwd=str(root),
         root=str(root),
-        read_only=rules,
+        read_only_globs=rules,
         overlays=(object(),) if apart else (),
     )
     covered = PolicyPathFinder().covered(launch.root, (), rules, matches_no_path, writes_apart=apart)

@@ -246,7 +246,7 @@ async def test_tls_is_for_the_name_though_the_connection_is_to_the_address(serve
 
 async def test_a_long_page_is_converted_apart_and_comes_out_the_same():
     html = "<h1>Grüße</h1>" + "<p>Some words.</p>\n" * 20_000
-    assert len(html) > page_text.MOST_CHARS_WITHOUT_WORKER
+    assert len(html) > page_text.MAX_CHARS_WITHOUT_WORKER
     answer = WebResponse(
         url=parse_url("https://docs.example/"), status=200, media_type="text/html", data=html.encode()
     )

@@ -4,7 +4,7 @@ import pytest
 
 from handtools.core.web import WebRequest
 from handtools.host.files.named_blobs import FolderBlobStore
-from handtools.host.web.page_cache import MOST_FRESH_SECONDS, PAGE_REREAD_SECONDS, CachedPage, PageCache
+from handtools.host.web.page_cache import MAX_FRESH_SECONDS, PAGE_REREAD_SECONDS, CachedPage, PageCache
 from handtools.text.web.url import parse_url
 
 REQUEST = WebRequest(url=parse_url("https://docs.example/A"))
@@ -57,7 +57,7 @@ def test_a_damaged_page_is_none(pages, tmp_path):
     [
         ("max-age=60", 60),
         ("public, Max-Age=60", 60),
-        ("max-age=999999999", MOST_FRESH_SECONDS),
+        ("max-age=999999999", MAX_FRESH_SECONDS),
         ("no-cache, max-age=60", None),
         ("", None),
         ("max-age=soon", None),

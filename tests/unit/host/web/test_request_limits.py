@@ -3,7 +3,7 @@
 import pytest
 
 from handtools.core.errors import RateLimited
-from handtools.host.web.request_limits import MOST_REMEMBERED_HOSTS, RateLimiter
+from handtools.host.web.request_limits import MAX_REMEMBERED_HOSTS, RateLimiter
 
 
 class Clock:
@@ -37,10 +37,10 @@ async def test_a_burst_is_let_through_and_then_it_is_waited(clock):
 
 async def test_hosts_do_not_wait_for_each_other(clock):
     pace = RateLimiter(burst=1, clock=clock)
-    for number in range(MOST_REMEMBERED_HOSTS + 5):
+    for number in range(MAX_REMEMBERED_HOSTS + 5):
         await pace.turn(f"{number}.example")
     assert clock.now == 1_000
-    assert len(pace._asked) <= MOST_REMEMBERED_HOSTS + 1
+    assert len(pace._asked) <= MAX_REMEMBERED_HOSTS + 1
 
 
 async def test_a_host_that_wants_us_to_wait_is_left_alone_so_long(clock):

@@ -49,7 +49,7 @@ class Desk:
         )
 
     def begin_with(self, **facts):
-        self.commands.left["s"] = InheritedShellState(**facts)
+        self.commands.shell_states["s"] = InheritedShellState(**facts)
 
     def save(self, path, data):
         self.box.workspace.files._put(path, Node("file", data))
@@ -79,12 +79,12 @@ async def test_a_yes_to_what_has_changed_since_asks_again_and_runs_nothing(chang
     desk.begin_with(**after)
     again = await desk.box.resume("c", YES)
     assert again.status == "pending"
-    assert desk.commands.ran == []
+    assert desk.commands.commands == []
     assert again.request.fingerprint != asked.request.fingerprint
     assert again.request.title.startswith("Asked again because it changed: ")
     done = await desk.box.resume("c", replace(YES, fingerprint=again.request.fingerprint))
     assert done.ok
-    assert len(desk.commands.ran) == 1
+    assert len(desk.commands.commands) == 1
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ async def test_a_yes_does_not_reach_a_file_that_was_changed_since(script):
     assert again.status == "pending"
     assert again.request.title.startswith("Asked again because it changed: ")
     assert "# file: a/x (9 bytes)" in again.request.preview
-    assert desk.commands.ran == []
+    assert desk.commands.commands == []
     assert (await desk.box.resume("c", replace(YES, fingerprint=again.request.fingerprint))).ok
 
 
@@ -160,7 +160,7 @@ async def test_the_same_yes_sent_twice_does_not_answer_what_is_asked_again():
     desk.begin_with(cwd="b")
     for reply in (YES, YES, replace(YES, fingerprint=asked.request.fingerprint)):
         assert (await desk.box.resume("c", reply)).status == "pending"
-    assert desk.commands.ran == []
+    assert desk.commands.commands == []
 
 
 async def test_a_yes_to_what_was_asked_before_is_void_when_it_comes_back():
@@ -182,7 +182,7 @@ async def test_what_changes_while_a_person_thinks_is_not_what_runs():
     desk = Desk("make dev", approver=approver)
     desk.begin_with(cwd="a")
     assert (await desk.call("make dev")).ok
-    [ran] = desk.commands.ran
+    [ran] = desk.commands.commands
     assert (ran.cwd, ran.inherited.functions) == ("a", "")
 
 

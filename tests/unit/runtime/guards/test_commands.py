@@ -77,9 +77,9 @@ def changing(files, *delta, **options):
 @pytest.mark.parametrize(("cwd", "folder"), [("d", "d"), (".", "."), (None, "left")])
 async def test_a_command_runs_in_the_folder_that_was_named_else_where_the_last_one_ended(cwd, folder):
     box, commands = changing({"d/x": b""})
-    commands.left["default"] = InheritedShellState(cwd="left")
+    commands.shell_states["default"] = InheritedShellState(cwd="left")
     assert (await box.call("bash", {"command": "make", "cwd": cwd})).ok
-    assert [command.cwd for command in commands.ran] == [folder]
+    assert [command.cwd for command in commands.commands] == [folder]
 
 
 @pytest.mark.parametrize("cwd", ["d/x", "gone"])
@@ -87,7 +87,7 @@ async def test_nothing_runs_in_what_is_not_a_folder(cwd):
     box, commands = changing({"d/x": b""})
     result = await box.call("bash", {"command": "make", "cwd": cwd})
     assert f"`{cwd}` is not a folder." in result.text
-    assert commands.ran == []
+    assert commands.commands == []
 
 
 async def test_a_command_of_which_every_change_is_forbidden_still_tells_its_output_and_why():
@@ -142,7 +142,7 @@ class NotedCommands(MemoryCommands):
     """Commands that note how long somebody would wait for the end of a job."""
 
     async def job(self, job_id, session, *, timeout):
-        self.left.setdefault("waits", []).append(timeout)
+        self.shell_states.setdefault("waits", []).append(timeout)
         return await super().job(job_id, session, timeout=timeout)
 
 
@@ -163,7 +163,7 @@ async def test_who_looks_at_a_job_or_publishes_its_port_does_not_wait_for_its_en
     box = memory_toolbox(commands=commands, tools=[*CODING, glance], policy=Policy(ports=("3000",)))
     await box.call("bash", {"command": "serve", "background": True})
     assert (await box.call("glance", {})).ok
-    assert commands.left["waits"] == [0.0, 0.0]
+    assert commands.shell_states["waits"] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("is_over", [False, True])

@@ -332,7 +332,7 @@ async def test_not_even_the_facts_of_what_a_rule_hides_are_told(tool):
 
 async def test_an_output_is_a_private_file_of_no_known_time_with_nothing_in_or_near_it():
     box = memory_toolbox(tools=[stat, entries])
-    box.workspace.outputs.put(b"12345", name="x.txt")
+    box.workspace.output_store.put(b"12345", name="x.txt")
     assert (await box.call("stat", {"path": "output:x.txt"})).text == "file 5 600 0.0"
     assert (await box.call("entries", {"path": "output:x.txt"})).text == "[] ''"
 
@@ -343,7 +343,7 @@ async def test_an_output_is_shown_by_its_name_whatever_the_workspace_has_under_i
 
     files = {"output:x.txt": Node("link", b"mine"), "mine": b"other"}
     box = memory_toolbox(files, tools=[attach], callbacks=Callbacks(deliver=deliver))
-    box.workspace.outputs.put(b"12345", name="x.txt")
+    box.workspace.output_store.put(b"12345", name="x.txt")
     result = await box.call("attach", {"paths": ["output:x.txt"]})
     assert "delivered output:x.txt: b'12345'" in result.text
 

@@ -79,7 +79,7 @@ async def test_a_yes_lands_what_was_held_and_runs_nothing_again():
     assert "made" not in box.workspace.files.files
     assert (await box.resume("c", YES)).text.startswith("built\nExit code 0")
     assert box.workspace.files.files["made"] == b"new\n"
-    assert len(commands.ran) == 1
+    assert len(commands.commands) == 1
 
 
 async def test_a_no_denies_the_call_and_lets_go_of_what_was_captured():

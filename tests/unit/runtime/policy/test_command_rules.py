@@ -236,7 +236,7 @@ async def asked_about(
         return Reply(allow=True, remember="session")
 
     commands = MemoryCommands({}, confined=confined)
-    commands.answers = dict.fromkeys(scripts, CannedOutput())
+    commands.outputs = dict.fromkeys(scripts, CannedOutput())
     box = memory_toolbox(commands=commands, approver=always, policy=policy)
     counts = []
     for number, script in enumerate(scripts):
@@ -311,7 +311,7 @@ async def test_listed_hosts_reach_every_command_and_need_no_question_in_a_sandbo
     policy = Policy(hosts=("example.com",))
     asked, commands = await asked_about("make", policy=policy, confined=True)
     assert asked == []
-    assert (commands.ran[0].network, commands.ran[0].hosts) == ("listed", ("example.com",))
+    assert (commands.commands[0].network, commands.commands[0].hosts) == ("listed", ("example.com",))
 
 
 @pytest.mark.anyio
@@ -329,7 +329,7 @@ async def test_a_host_that_is_not_listed_is_asked_about_even_for_allowed_command
         await box.call("bash", {"command": "ls", "hosts": hosts})
     assert [kept for _, _, kept in seen] == ["run other.example … (hosts)", "run third.example … (hosts)"]
     assert "# network: example.com, other.example" in seen[0][1]
-    assert commands.ran[1].hosts == ("example.com", "other.example")
+    assert commands.commands[1].hosts == ("example.com", "other.example")
 
 
 def test_the_whole_network_is_asked_about():
@@ -344,7 +344,7 @@ async def test_why_names_the_part_and_the_rule_and_runs_nothing():
     decision = await box.why("bash", {"command": "ls && sudo rm -rf 'a b'"})
     assert (decision.verdict, decision.rule, decision.target) == ("deny", "no-rm", "rm -rf 'a b'")
     assert (await box.why("bash", {"command": "ls\ngit push"})).target == "git push"
-    assert commands.ran == []
+    assert commands.commands == []
 
 
 @pytest.mark.anyio

@@ -23,7 +23,7 @@ def made(old: str, new: str, body: str = BODY) -> AlreadyApplied:
     ],
 )
 def test_what_stands_around_the_old_text_is_not_put_there_again(old, new, line):
-    assert made(old, new).window.line == line
+    assert made(old, new).excerpt.line == line
 
 
 def test_what_was_added_is_found_at_the_beginning_of_a_file_and_below_blank_lines_there():
@@ -99,7 +99,7 @@ def test_a_change_that_is_there_is_not_made_in_a_twin_at_another_depth():
     new = "    close_all_the_doors(slowly)\n    return greeting\n"
     deeper = old.replace("    ", " " * 8)
     body = f"def leave():\n{new}\ndef flee():\n    if late:\n{deeper}"
-    assert made(old, new, body).window.line == 2
+    assert made(old, new, body).excerpt.line == 2
 
 
 def test_a_twin_that_differs_by_blanks_at_its_ends_is_changed_though_another_was_before():
@@ -119,11 +119,11 @@ def test_a_line_alone_is_changed_at_another_depth_though_another_was_changed_bef
 
 def test_what_stands_around_lines_in_another_layout_is_told_at_the_very_top_too():
     body = "first_call(1)\nsecond  =  call(2)\nlast_call(3)\n"
-    assert made("second = call(2)", "first_call(1)\nsecond = call(2)", body).window.line == 1
+    assert made("second = call(2)", "first_call(1)\nsecond = call(2)", body).excerpt.line == 1
 
 
 def test_a_change_is_told_by_its_line_in_a_file_that_begins_with_a_blank_one():
-    assert made("    seat(guest)", "    seat(guest)\n    pour(guest)", f"\n{BODY}").window.line == 5
+    assert made("    seat(guest)", "    seat(guest)\n    pour(guest)", f"\n{BODY}").excerpt.line == 5
 
 
 def test_a_short_line_that_stands_below_is_written_once_more():
@@ -238,7 +238,7 @@ def test_new_text_within_a_line_or_among_lines_that_are_to_go_does_not_make_it_d
     ],
 )
 def test_new_text_that_fills_its_line_where_nothing_like_the_old_is_left_is_told(body, old, line):
-    assert made(old, LONG, body).window.line == line
+    assert made(old, LONG, body).excerpt.line == line
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_without_a_known_word_the_start_is_shown():
 
 
 def test_a_long_file_is_shown_in_parts_that_can_be_copied():
-    sight = FileShownInPrompt(path="a.py", lines=LONG, outline="1 value_1", windows=(LineRange(5, 6),))
+    sight = FileShownInPrompt(path="a.py", lines=LONG, outline="1 value_1", ranges=(LineRange(5, 6),))
     asked = edit_prompt(sight, "Do it.", AnswerTags("_1"), before=["Refused: no."])
     assert '<file_1 path="a.py" lines="5-6">\nvalue_5 = 5\nvalue_6 = 6\n</file_1>' in asked
     assert "1 value_1" in asked

@@ -135,7 +135,7 @@ def test_a_place_as_near_as_another_is_seen_below_many_that_are_less_near():
     body = "\n".join([less, near, *[less] * 98, near, ""])
     outcome = replace_text(body, BLOCK, BLOCK.replace("close", "finish"))
     assert isinstance(outcome, EditRefused)
-    assert [place.line for place in outcome.places] == [3, 201]
+    assert [place.line for place in outcome.candidates] == [3, 201]
 
 
 def test_a_hint_names_one_of_many_places_that_match_but_for_their_blanks():

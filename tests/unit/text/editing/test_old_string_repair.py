@@ -132,8 +132,8 @@ def test_letters_escaped_by_their_number_are_unescaped_in_both():
 def test_where_escaped_text_is_not_found_the_lines_nearest_to_it_are_shown():
     outcome = replace_text(BODY, 'text = \\"hello, \\" + name\\n    print(text, twice)', "a = 1\nb = 2")
     assert isinstance(outcome, EditRefused)
-    assert outcome.nearest is not None
-    assert outcome.nearest.lines == tuple(OLD.split("\n"))
+    assert outcome.nearest_excerpt is not None
+    assert outcome.nearest_excerpt.lines == tuple(OLD.split("\n"))
 
 
 def test_where_numbered_text_is_not_found_the_lines_nearest_to_it_are_compared_without_numbers():

@@ -28,7 +28,7 @@ def test_an_edited_piece_that_is_not_unique_is_refused_with_every_place_in_full(
     body = "begin(1)\n    a()\n    common_end()\n    b()\n    common_end()\n"
     outcome = replace_text(body, "begin(1)\n...\n    common_end()", "begin(1)\n...\n    other_end()")
     assert isinstance(outcome, EditRefused)
-    assert [place.old for place in outcome.places] == [
+    assert [place.old for place in outcome.candidates] == [
         "begin(1)\n    a()\n    common_end()",
         "begin(1)\n    a()\n    common_end()\n    b()\n    common_end()",
     ]
@@ -38,9 +38,9 @@ def test_of_many_places_those_with_least_left_out_are_offered_first():
     body = "".join("begin()\n" + "    work()\n" * n for n in range(9, 0, -1)) + "    the_end()\n"
     outcome = replace_text(body, "begin()\n...\n    the_end()", "begin(now)\n...\n    the_end()")
     assert isinstance(outcome, EditRefused)
-    offered = [place.old.count("\n") for place in outcome.places if place.old]
+    offered = [place.old.count("\n") for place in outcome.candidates if place.old]
     assert offered == sorted(offered)
-    assert outcome.places[0].old == "begin()\n    work()\n    the_end()"
+    assert outcome.candidates[0].old == "begin()\n    work()\n    the_end()"
 
 
 def test_pieces_in_the_wrong_order_are_refused():
@@ -68,7 +68,7 @@ def test_lines_left_out_never_reach_into_another_block(head):
     old = f"{head}\n    ...\n    return result(job)"
     outcome = replace_text(SCOPES, old, old.replace("result", "outcome"))
     assert isinstance(outcome, EditRefused)
-    assert [place.old for place in outcome.places] == [SCOPES.rstrip("\n")]
+    assert [place.old for place in outcome.candidates] == [SCOPES.rstrip("\n")]
 
 
 def test_lines_left_out_never_reach_into_another_item_of_a_list():
@@ -90,7 +90,7 @@ def test_a_piece_that_fits_again_further_down_is_refused_with_the_near_one_first
     old = "def start(job):\n    ...\n    return result(job)"
     outcome = replace_text(body, old, old.replace("result", "outcome"))
     assert isinstance(outcome, EditRefused)
-    assert [place.old for place in outcome.places] == [body.split("\n\n")[0], body.rstrip("\n")]
+    assert [place.old for place in outcome.candidates] == [body.split("\n\n")[0], body.rstrip("\n")]
 
 
 def test_a_comment_without_dots_that_the_file_has_otherwise_stands_for_no_lines():
@@ -135,7 +135,7 @@ def test_dots_stand_for_one_line_at_least():
     assert isinstance(replace_text(body, *edit), EditRefused)
     outcome = replace_text(f"{body}    a()\n    common_end()\n", *edit)
     assert isinstance(outcome, EditRefused)
-    assert [place.old for place in outcome.places] == [f"{body}    a()\n    common_end()"]
+    assert [place.old for place in outcome.candidates] == [f"{body}    a()\n    common_end()"]
 
 
 def test_of_several_beginnings_each_is_offered_with_the_nearest_end():
@@ -143,7 +143,7 @@ def test_of_several_beginnings_each_is_offered_with_the_nearest_end():
     outcome = replace_text(body, "begin()\n...\n    stop_all()", "begin()\n...\n    halt()")
     assert isinstance(outcome, EditRefused)
     assert "fits 2 places" in outcome.message
-    assert [place.line for place in outcome.places] == [1, 6]
+    assert [place.line for place in outcome.candidates] == [1, 6]
 
 
 def test_one_beginning_is_offered_with_the_five_nearest_ends():
@@ -151,7 +151,7 @@ def test_one_beginning_is_offered_with_the_five_nearest_ends():
     outcome = replace_text(body, "begin()\n...\n    stop_all()", "begin()\n...\n    halt()")
     assert isinstance(outcome, EditRefused)
     assert "fits 7 places" in outcome.message
-    assert [place.old.count("\n") for place in outcome.places if place.old] == [2, 4, 6, 8, 10]
+    assert [place.old.count("\n") for place in outcome.candidates if place.old] == [2, 4, 6, 8, 10]
 
 
 @pytest.mark.parametrize(("pieces", "kind"), [(12, EditApplied), (13, EditRefused)])

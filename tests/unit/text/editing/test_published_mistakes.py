@@ -35,7 +35,7 @@ def test_an_ambiguous_exact_match_never_falls_through_to_a_looser_tier():
     sibling = 'run(\n    cmd="b",\n)\n'
     outcome = refused(block + sibling + block, block, 'run(\n    cmd="c",\n)\n')
     assert outcome.code == "ambiguous"
-    assert [place.line for place in outcome.places] == [1, 7]
+    assert [place.line for place in outcome.candidates] == [1, 7]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ def refused(old: str, new: str, body: str = BODY) -> EditRefused:
 def test_the_nearest_lines_come_with_numbers_and_an_old_string_to_send():
     outcome = refused("def step_14(job):\n    run(job, 99)\n    return job", "x")
     assert outcome.code == "not_found"
-    assert outcome.nearest is not None
-    assert (outcome.nearest.line, outcome.nearest.end_line) == (17, 19)
+    assert outcome.nearest_excerpt is not None
+    assert (outcome.nearest_excerpt.line, outcome.nearest_excerpt.end_line) == (17, 19)
     assert outcome.suggestion == "def step_14(job):\n    run(job, 14)\n    return job"
 
 
@@ -35,8 +35,8 @@ def test_only_the_lines_that_differ_are_shown_with_their_blanks_visible():
 def test_every_place_of_an_ambiguous_text_gets_an_old_string_of_its_own():
     outcome = refused("    return job", "    return None")
     assert outcome.code == "ambiguous"
-    assert [place.line for place in outcome.places] == [3, 7, 11, 15, 19]
-    assert all(place.old is not None and BODY.count(place.old) == 1 for place in outcome.places)
+    assert [place.line for place in outcome.candidates] == [3, 7, 11, 15, 19]
+    assert all(place.old is not None and BODY.count(place.old) == 1 for place in outcome.candidates)
 
 
 def test_new_text_that_is_already_there_is_named():
@@ -49,14 +49,14 @@ def test_new_text_that_is_already_there_is_named():
 def test_a_line_that_stands_once_tells_the_place_though_the_block_has_grown():
     body = "def start(engine):\n" + "    check(engine)\n" * 20 + f"    engine.warm_up()\n\n{BODY}"
     outcome = refused("def start(engine):\n    check(engine, fuel)\n    return job", "x", body)
-    assert outcome.nearest is not None
-    assert outcome.nearest.line == 1
+    assert outcome.nearest_excerpt is not None
+    assert outcome.nearest_excerpt.line == 1
 
 
 def test_an_unrelated_import_is_no_advice():
     body = "from shop.cart import Cart\nfrom shop.user import User\nfrom shop.price import Price\n"
     outcome = refused("from shop.mail import Letter\n", "from shop.mail import Parcel\n", body)
-    assert outcome.nearest is None
+    assert outcome.nearest_excerpt is None
     assert "nor does anything like it" in outcome.message
 
 
@@ -68,7 +68,7 @@ def test_a_fence_in_the_file_does_not_end_the_one_round_the_suggestion():
 
 def test_text_unlike_anything_has_no_nearest():
     outcome = refused("%%%%\n@@@@", "x")
-    assert outcome.nearest is None
+    assert outcome.nearest_excerpt is None
     assert outcome.suggestion is None
 
 
@@ -102,7 +102,7 @@ def test_an_unclear_depth_among_tabs_says_so():
 
 def test_two_hits_on_one_line_are_one_place_to_name():
     outcome = refused("word", "x", "a word and a word\nplain\nand another word\n")
-    assert [place.line for place in outcome.places] == [1, 3]
+    assert [place.line for place in outcome.candidates] == [1, 3]
     assert "3 places: lines 1 (2 times), 3." in outcome.message
 
 

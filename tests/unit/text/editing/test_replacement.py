@@ -9,7 +9,7 @@ BLOCK = "def area(width, height):\n    result = width * height\n    return resul
 def test_an_exact_match_is_replaced_and_says_where():
     outcome = replace_text("a\nb\nc\n", "b", "x")
     assert outcome == EditApplied(
-        result=SplicedText("a\nb\nc\n", 2, 3, "x"), tier="exact", spans=(CharSpan(2, 3),)
+        spliced=SplicedText("a\nb\nc\n", 2, 3, "x"), tier="exact", spans=(CharSpan(2, 3),)
     )
     assert outcome.count == 1
 
@@ -146,7 +146,7 @@ def test_a_line_hint_tells_two_places_apart_that_match_but_for_their_blanks():
 def test_a_hint_that_fits_no_place_is_a_refusal_that_names_the_place():
     outcome = replace_text("x\n" * 10 + "target\n", "target", "y", hint=MatchHint(line=2, within=3))
     assert isinstance(outcome, EditRefused)
-    assert outcome.places[0].line == 11
+    assert outcome.candidates[0].line == 11
 
 
 @pytest.mark.parametrize(
@@ -351,12 +351,12 @@ def test_lines_left_out_that_fit_several_places_are_counted_from_each_start(body
     outcome = replace_text(body, *ELIDED)
     assert isinstance(outcome, EditRefused)
     assert f"fits {fits} places" in outcome.message
-    assert [place.line for place in outcome.places] == starts
+    assert [place.line for place in outcome.candidates] == starts
 
 
 @pytest.mark.parametrize(("more", "kind"), [(0, EditApplied), (1, EditRefused)])
 def test_so_many_pieces_between_lines_left_out_are_placed(more, kind):
-    rows = [f"row_number_{n}(1)" for n in range(2 * (omitted_code.MOST_ELIDED_PIECES + more))]
+    rows = [f"row_number_{n}(1)" for n in range(2 * (omitted_code.MAX_ELIDED_PIECES + more))]
     old = "\n...\n".join(rows[::2])
     assert isinstance(replace_text("\n".join(rows), old, old.replace("_0(1)", "_0(2)")), kind)
 

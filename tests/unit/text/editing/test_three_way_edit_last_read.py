@@ -19,8 +19,8 @@ def test_a_change_of_the_same_line_is_stale_and_shows_the_new_text():
     outcome = replace_text(now, "four\nfive\nsix", "four\nFIVE\nsix", seen=SEEN)
     assert isinstance(outcome, EditRefused)
     assert outcome.code == "stale"
-    assert outcome.nearest is not None
-    assert "5" in outcome.nearest.lines
+    assert outcome.nearest_excerpt is not None
+    assert "5" in outcome.nearest_excerpt.lines
 
 
 def test_a_block_deleted_since_it_was_read_is_stale():

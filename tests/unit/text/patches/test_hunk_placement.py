@@ -58,13 +58,13 @@ def test_what_is_no_part_of_the_last_block_goes_behind_it(named):
 def test_what_is_no_part_of_a_block_never_splits_it(named):
     misfit = refused(CODE, f"{named}\n+def h():\n+    return 3")
     assert "add line 5" in misfit.refused.hint
-    assert refused(CODE + "g()\n", "@@ def g():\n+h = 3").refused.places[0].line == 9
+    assert refused(CODE + "g()\n", "@@ def g():\n+h = 3").refused.candidates[0].line == 9
 
 
 def test_a_block_ends_with_what_closes_it():
     assert laid("fn a() {\n  x\n}\n", "@@ fn a() {\n+fn b() {}") == "fn a() {\n  x\n}\nfn b() {}\n"
     behind = refused("fn a() {\n  x\n} else {\n  y\n}\nz\n", "@@ fn a() {\n+fn b() {}").refused
-    assert behind.places[0].line == 5
+    assert behind.candidates[0].line == 5
 
 
 def test_what_is_a_part_of_the_block_goes_right_below_its_first_line():
@@ -108,7 +108,7 @@ def test_a_scope_picks_one_of_two_equal_places():
 
 def test_two_equal_places_without_a_scope_are_refused_with_their_lines():
     misfit = refused(TWICE, "-        x = 1\n+        x = 2")
-    assert [place.line for place in misfit.refused.places] == [3, 7]
+    assert [place.line for place in misfit.refused.candidates] == [3, 7]
 
 
 def test_a_scope_that_is_not_there_is_refused():
@@ -206,13 +206,13 @@ def test_the_lines_that_one_hunk_takes_away_are_counted_for_the_next():
 def test_equal_places_behind_a_scopes_block_are_refused():
     body = "def f():\n    pass\nz = 0\nx = 1\ny = 2\nx = 1\n"
     misfit = refused(body, "@@ def f():\n-x = 1\n+x = 2").refused
-    assert [place.line for place in misfit.places] == [4, 6]
+    assert [place.line for place in misfit.candidates] == [4, 6]
     assert misfit.message == "The hunk fits 2 places: lines 4, 6."
 
 
 def test_what_closes_another_block_than_the_scopes_is_not_meant_by_it():
     body = "rows = [\n{\n  x: 1,\n  y: 2,\n}\n]\nmore(\n]\n"
-    assert [place.line for place in refused(body, "@@ x: 1,\n-]\n+];").refused.places] == [6, 8]
+    assert [place.line for place in refused(body, "@@ x: 1,\n-]\n+];").refused.candidates] == [6, 8]
 
 
 def test_new_lines_of_a_longer_hunk_end_as_those_around_them_and_not_as_the_first_of_the_file():
@@ -387,7 +387,7 @@ def test_what_a_loosely_matched_hunk_wrote_is_not_meant_by_the_next():
 
 def test_the_line_of_which_a_hunk_has_a_part_is_shown():
     misfit = refused("first\nwait(); x = total + 1\n", "-x = total + 1\n+x = 2").refused
-    assert [(place.line, place.text) for place in misfit.places] == [(2, "wait(); x = total + 1")]
+    assert [(place.line, place.text) for place in misfit.candidates] == [(2, "wait(); x = total + 1")]
 
 
 def test_another_hunk_is_not_counted_for_equal_places():
@@ -398,7 +398,7 @@ def test_another_hunk_is_not_counted_for_equal_places():
 def test_of_many_places_five_are_shown():
     misfit = refused("x = 1\n" * 6, "-x = 1\n+x = 2").refused
     assert misfit.message == "The hunk fits 6 places: lines 1, 2, 3, 4, 5."
-    assert len(misfit.places) == 5
+    assert len(misfit.candidates) == 5
 
 
 def test_a_bracket_below_is_no_sign_that_a_hunk_was_laid_already():
@@ -413,7 +413,7 @@ def test_lines_that_stand_above_the_kept_ones_already_are_added_once():
 def test_blank_lines_say_where_the_next_hunk_may_be():
     body = "x\na\n\n\nx\nx\n"
     misfit = refused(body, "@@\n \n \n@@\n-x\n+y").refused
-    assert [place.line for place in misfit.places] == [5, 6]
+    assert [place.line for place in misfit.candidates] == [5, 6]
     assert laid("x\na\n\nx\n", "@@\n \n@@\n-x\n+y") == "x\na\n\ny\n"
 
 

@@ -52,14 +52,14 @@ echo "left $(($# - {_OWN_PROCESSES}))" >&2
 exit $code"""
 
 
-def mask_check_script(shape: ContainerSpec, word: str) -> str:
+def mask_check_script(spec: ContainerSpec, word: str) -> str:
     """Return shell code that prints `word` and exits if a mask over a private or read-only path is missing.
 
     The kernel drops a mount when the file below it is replaced on the host, as editors do when saving.
     """
-    private = [f"[ -r {shlex.quote(path)} ]" for path in (*shape.private_files, *shape.private_folders)]
-    sockets = [f"[ -S {shlex.quote(path)} ]" for path in shape.private_files]
-    written = [f"[ -w {shlex.quote(path)} ]" for path in shape.read_only]
+    private = [f"[ -r {shlex.quote(path)} ]" for path in (*spec.private_files, *spec.private_folders)]
+    sockets = [f"[ -S {shlex.quote(path)} ]" for path in spec.private_files]
+    written = [f"[ -w {shlex.quote(path)} ]" for path in spec.read_only]
     tests = " || ".join([*private, *sockets, *written])
     return f"if {tests}; then printf %s {word} >&2; exit 1; fi" if tests else ""
 
@@ -167,7 +167,7 @@ def files_for_descriptors(
     try:
         for file, fd in zip(held, fds, strict=True):
             if os.geteuid() == 0:
-                os.chown(file, *container.shape.user)
+                os.chown(file, *container.spec.user)
             _copy_file(fd, file)
         yield names
         for file, fd in zip(held, fds, strict=True):
@@ -231,9 +231,9 @@ EXIT_CODE_SECONDS = 2.0
 class ContainerExecThread:
     """The handle of a thread that runs one command in a container, used like a supervisor's handle."""
 
-    def __init__(self, containers: ContainerPool, shape: ContainerSpec) -> None:
+    def __init__(self, containers: ContainerPool, spec: ContainerSpec) -> None:
         self.line, theirs = socket.socketpair()
-        self._bout = _ContainerExec(containers, shape, theirs)
+        self._bout = _ContainerExec(containers, spec, theirs)
         self._thread = threading.Thread(target=self._bout.serve, name="handtools-container", daemon=True)
         self._thread.start()
 
@@ -257,15 +257,15 @@ class ContainerExecThreads:
     """Starts threads that run commands in containers with the same spec."""
 
     containers: ContainerPool
-    shape: ContainerSpec
+    spec: ContainerSpec
 
     def take(self) -> ContainerExecThread:
         """Start a thread for one command; the container comes from the pool."""
-        return ContainerExecThread(self.containers, self.shape)
+        return ContainerExecThread(self.containers, self.spec)
 
-    def give_back(self, hired: ContainerExecThread) -> None:
+    def give_back(self, exec_thread: ContainerExecThread) -> None:
         """Stop the command's thread: threads are not reused."""
-        hired.dismiss()
+        exec_thread.dismiss()
 
 
 @dataclass(slots=True)
@@ -273,12 +273,12 @@ class _ContainerExec:
     """The code that runs in the thread: runs one command in one container and reports how it ended."""
 
     containers: ContainerPool
-    shape: ContainerSpec
+    spec: ContainerSpec
     line: socket.socket
     container: Container | None = None
     order: StartOrder = field(init=False)
     fds: list[int] = field(default_factory=list)
-    frames: DockerStreamDecoder = field(default_factory=DockerStreamDecoder)
+    decoder: DockerStreamDecoder = field(default_factory=DockerStreamDecoder)
     exec_id: str = ""
     again: bool = False
     told: bool = False
@@ -306,26 +306,26 @@ class _ContainerExec:
     def _run(self) -> CommandEndReport:
         """Run the command; retry in a new container if the pooled one died or a mask mount was lost."""
         try:
-            answer = self._run_in(self.containers.take(self.shape))
+            answer = self._run_in(self.containers.take(self.spec))
         except HostError:
             if self.exec_id:
                 raise
             answer = None
         self.again = True
-        answer = answer or self._run_in(self.containers.make(self.shape))
+        answer = answer or self._run_in(self.containers.make(self.spec))
         assert answer is not None
         return answer
 
     def _run_in(self, container: Container) -> CommandEndReport | None:
         """Run the command in a container; None if the wrapper refused to start it."""
         self.container, clean = container, False
-        self.frames = DockerStreamDecoder(
+        self.decoder = DockerStreamDecoder(
             whole=self.order["terminal"] is not None, word=secrets.token_hex(8).encode()
         )
         try:
             with files_for_descriptors(container, self.order["fds"][3:], self.fds[3:]) as names:
-                used, starved = container.group.memory_used(), container.group.starved()
-                container.group.limit(memory=None, processes=None, used=0)  # resets the peak
+                used, starved = container.cgroup.memory_used(), container.cgroup.starved()
+                container.cgroup.limit(memory=None, processes=None, used=0)  # resets the peak
                 if self.order["mounts"]:
                     container.lay(self.order["mounts"])
                 with self._start(container, names) as stream:
@@ -334,25 +334,25 @@ class _ContainerExec:
             if self.order["mounts"]:
                 container.lift()
             code = self._code()
-            peak = container.group.peak() if os.geteuid() == 0 else None
-            sure = container.has_visible_processes or self.frames.left_process_count is not None
-            clean = sure and not survivors and not self.frames.refused and container.alive
+            peak = container.cgroup.peak() if os.geteuid() == 0 else None
+            sure = container.has_visible_processes or self.decoder.left_process_count is not None
+            clean = sure and not survivors and not self.decoder.refused and container.alive
         finally:
             self.containers.give_back(container, clean=clean)
-        if self.frames.refused and not self.again:
+        if self.decoder.refused and not self.again:
             return None
         return CommandEndReport(
             status=self._status(code),
             peak=max(peak - used, 0) if peak and used is not None else 0,
-            left=self.frames.left_process_count or 0,
-            starved=container.group.starved() > starved,
+            left=self.decoder.left_process_count or 0,
+            starved=container.cgroup.starved() > starved,
             survivors=survivors,
             over=self.over,
         )
 
     def _start(self, container: Container, names: dict[int, str]) -> socket.socket:
         order, terminal = self.order, self.order["terminal"]
-        user, group = self.shape.user
+        user, group = self.spec.user
         takes_input = _has_input(self.fds[0])
         if terminal:
             _set_raw(self.fds[0])
@@ -362,7 +362,7 @@ class _ContainerExec:
                 wrapped_argv(
                     order["argv"],
                     names,
-                    checks=mask_check_script(self.shape, self.frames.word.decode()),
+                    checks=mask_check_script(self.spec, self.decoder.word.decode()),
                     limits=order["limits"],
                     terminal=terminal,
                 ),
@@ -423,7 +423,7 @@ class _ContainerExec:
     def _end(self, container: Container, stream: socket.socket, *, gently: bool) -> int:
         """Kill the remaining processes and read the rest of the output; returns how many survived."""
         survivors = kill_all_in_container(container, gently=gently)
-        if not container.has_visible_processes and (gently or self.frames.left_process_count is None):
+        if not container.has_visible_processes and (gently or self.decoder.left_process_count is None):
             self.containers.kill(container)
         deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
         while not self._drained(stream, DRAIN_SECONDS):
@@ -441,7 +441,7 @@ class _ContainerExec:
         return bool(data)
 
     def _write(self, data: bytes) -> None:
-        for part in self.frames.decode_chunk(data):
+        for part in self.decoder.decode_chunk(data):
             view = memoryview(part)
             while view:
                 view = view[os.write(self.fds[1], view) :]
@@ -486,7 +486,7 @@ class _ContainerExec:
 
     def _status(self, code: int) -> int:
         """Convert the exit code to a wait status: bash reports a signal as 128 plus its number."""
-        killed = self.frames.left_process_count is None and not self.frames.whole
+        killed = self.decoder.left_process_count is None and not self.decoder.whole
         by_signal = code - 128 if code > 128 and (killed or code - 128 == signal.SIGXFSZ) else 0
         return by_signal or code << 8
 

@@ -73,16 +73,16 @@ class HostFolders:
 
 
 def container_create_options(
-    shape: ContainerSpec, places: HostFolders, labels: dict[str, str]
+    spec: ContainerSpec, host_folders: HostFolders, labels: dict[str, str]
 ) -> dict[str, Any]:
     """Return the Docker Engine options for creating a container with a spec."""
     from docker.types import LogConfig
 
-    user, group = shape.user
-    sizes = shape.sizes
+    user, group = spec.user
+    sizes = spec.sizes
     private = f"uid={user},gid={group},exec,nosuid,nodev"
     return {
-        "image": shape.image,
+        "image": spec.image,
         "entrypoint": list(_IDLE_COMMAND),
         "command": [],
         "working_dir": "/",
@@ -93,16 +93,16 @@ def container_create_options(
         "auto_remove": True,
         "healthcheck": {"test": ["NONE"]},
         "log_config": LogConfig(type=LogConfig.types.NONE),
-        "network_mode": shape.network,
+        "network_mode": spec.network,
         "sysctls": {"net.ipv6.conf.lo.disable_ipv6": "0"},
         "ipc_mode": "private",
         "cgroupns": "private",
         "read_only": True,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
-        "pids_limit": shape.processes + 2,
-        "mem_limit": shape.memory_bytes,
-        "memswap_limit": shape.memory_bytes,
+        "pids_limit": spec.processes + 2,
+        "mem_limit": spec.memory_bytes,
+        "memswap_limit": spec.memory_bytes,
         "nano_cpus": int(sizes.cpus * 1e9) or None,
         "shm_size": sizes.shared_bytes,
         "tmpfs": {
@@ -110,11 +110,11 @@ def container_create_options(
             _VAR_TMP: f"mode=1777,size={sizes.temporary_bytes},exec,nosuid,nodev",
             CONTAINER_HOME: f"mode=0700,size={sizes.home_bytes},{private}",
         },
-        "mounts": _mounts(shape, places),
+        "mounts": _mounts(spec, host_folders),
     }
 
 
-def _mounts(shape: ContainerSpec, places: HostFolders) -> list[Any]:
+def _mounts(spec: ContainerSpec, host_folders: HostFolders) -> list[Any]:
     """Return the mounts of a container: the workspace, and masks over read-only and private paths."""
     from docker.types import Mount
 
@@ -122,12 +122,12 @@ def _mounts(shape: ContainerSpec, places: HostFolders) -> list[Any]:
         return Mount(target, source, type="bind", read_only=read_only, propagation="rprivate")
 
     return [
-        bind(shape.root, shape.root, read_only=False),
-        bind(places.slips, CONTAINER_FD_FOLDER, read_only=False),
-        *(bind(f"{places.nothing}/file", path, read_only=True) for path in _image_secrets(shape.user)),
-        *(bind(path, path, read_only=True) for path in shape.read_only),
-        *(bind(f"{places.nothing}/folder", path, read_only=True) for path in shape.private_folders),
-        *(bind(f"{places.nothing}/file", path, read_only=True) for path in shape.private_files),
+        bind(spec.root, spec.root, read_only=False),
+        bind(host_folders.slips, CONTAINER_FD_FOLDER, read_only=False),
+        *(bind(f"{host_folders.nothing}/file", path, read_only=True) for path in _image_secrets(spec.user)),
+        *(bind(path, path, read_only=True) for path in spec.read_only),
+        *(bind(f"{host_folders.nothing}/folder", path, read_only=True) for path in spec.private_folders),
+        *(bind(f"{host_folders.nothing}/file", path, read_only=True) for path in spec.private_files),
     ]
 
 
@@ -190,7 +190,7 @@ class Container:
     """A running container and our connection to it."""
 
     id: str
-    shape: ContainerSpec
+    spec: ContainerSpec
     line: socket.socket
     """A connection to the stdin of the container's init process; closing it stops the container."""
     pid: int
@@ -198,19 +198,19 @@ class Container:
     folder: str
     slips: int
     """The fd of the host folder with the files that are passed to commands as fds."""
-    group: Cgroup = field(default_factory=Cgroup)
-    layers: OverlayMounter | None = None
+    cgroup: Cgroup = field(default_factory=Cgroup)
+    mounter: OverlayMounter | None = None
     """The helper process that mounts overlays in the container; None before the first overlay."""
 
     def lay(self, mounts: Sequence[Sequence[Any]]) -> None:
         """Mount an overlay over the workspace inside the container, for one command."""
-        self.layers = self.layers or OverlayMounter(self.pid, self.shape.root)
-        self.layers.lay(mounts)
+        self.mounter = self.mounter or OverlayMounter(self.pid, self.spec.root)
+        self.mounter.lay(mounts)
 
     def lift(self) -> None:
         """Unmount the overlay."""
-        if self.layers is not None:
-            self.layers.lift()
+        if self.mounter is not None:
+            self.mounter.lift()
 
     @property
     def alive(self) -> bool:
@@ -222,11 +222,11 @@ class Container:
     @property
     def has_visible_processes(self) -> bool:
         """Whether its processes are visible from here; not if the engine runs in a virtual machine."""
-        return self.pid in self.group.pids()
+        return self.pid in self.cgroup.pids()
 
     def others(self) -> list[int]:
         """Return the pids of all processes in the container except its init process."""
-        return [pid for pid in self.group.pids() if pid != self.pid]
+        return [pid for pid in self.cgroup.pids() if pid != self.pid]
 
 
 class ContainerPool:
@@ -247,17 +247,17 @@ class ContainerPool:
         weakref.finalize(self, _remove_mask_folder, made)
         return made
 
-    def take(self, shape: ContainerSpec) -> Container:
+    def take(self, spec: ContainerSpec) -> Container:
         """Take an idle container with this spec, or create one."""
         with self._lock:
             self._begin()
             for place in reversed(range(len(self._idle))):
-                if self._idle[place].shape == shape:
+                if self._idle[place].spec == spec:
                     found = self._idle.pop(place)
                     if found.alive:
                         return found
                     _release(found)
-        return self.make(shape)
+        return self.make(spec)
 
     def give_back(self, container: Container, *, clean: bool) -> None:
         """Return a container to the pool; removes it if it is not `clean` or enough are idle."""
@@ -265,7 +265,7 @@ class ContainerPool:
         with self._lock:
             if clean:
                 self._idle.append(container)
-                kept = [each for each in self._idle if each.shape.root == container.shape.root]
+                kept = [each for each in self._idle if each.spec.root == container.spec.root]
                 gone = kept[: max(len(kept) - IDLE_CONTAINERS, 0)]
                 self._idle = [each for each in self._idle if each not in gone]
         for each in gone:
@@ -276,15 +276,15 @@ class ContainerPool:
         with self._lock:
             if self._owner != os.getpid():
                 return
-            gone = [each for each in self._idle if each.shape.root == root]
-            self._idle = [each for each in self._idle if each.shape.root != root]
+            gone = [each for each in self._idle if each.spec.root == root]
+            self._idle = [each for each in self._idle if each.spec.root != root]
         for each in gone:
             self.remove(each)
 
     def close(self) -> None:
         """Remove all idle containers."""
         with self._lock:
-            roots = {each.shape.root for each in self._idle}
+            roots = {each.spec.root for each in self._idle}
         for root in roots:
             self.release_workspace(root)
         self.engine.close()
@@ -320,25 +320,25 @@ class ContainerPool:
                     api.remove_container(each["Id"], force=True)
                 _remove_folder(labels.get(FOLDER_LABEL, ""))
 
-    def make(self, shape: ContainerSpec) -> Container:
+    def make(self, spec: ContainerSpec) -> Container:
         """Create and start a new container with this spec."""
         folder = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
         try:
-            places = HostFolders(_make_fd_files_folder(folder, shape.user), self.empty_mount_sources)
-            return self._start(shape, places, folder)
+            host_folders = HostFolders(_make_fd_files_folder(folder, spec.user), self.empty_mount_sources)
+            return self._start(spec, host_folders, folder)
         except BaseException:
             _remove_folder(folder)
             raise
 
-    def _start(self, shape: ContainerSpec, places: HostFolders, folder: str) -> Container:
+    def _start(self, spec: ContainerSpec, host_folders: HostFolders, folder: str) -> Container:
         labels = {
             OWNER_LABEL: owner_label(),
-            WORKSPACE_LABEL: workspace_label(shape.root),
+            WORKSPACE_LABEL: workspace_label(spec.root),
             FOLDER_LABEL: folder,
         }
         client = self.engine.client
         with docker_errors():
-            made = client.containers.create(**container_create_options(shape, places, labels))
+            made = client.containers.create(**container_create_options(spec, host_folders, labels))
         try:
             line, _ = self.engine.stream(f"/containers/{made.id}/attach?stream=1&stdin=1")
             with docker_errors():
@@ -348,8 +348,8 @@ class ContainerPool:
             with contextlib.suppress(HostError), docker_errors():
                 client.api.remove_container(made.id, force=True)
             raise
-        slips = os.open(places.slips, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return Container(made.id, shape, line, pid, folder, slips, cgroups.cgroup_of(pid))
+        slips = os.open(host_folders.slips, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return Container(made.id, spec, line, pid, folder, slips, cgroups.cgroup_of(pid))
 
 
 def _make_fd_files_folder(folder: str, user: tuple[int, int]) -> str:
@@ -372,8 +372,8 @@ def _remove_mask_folder(folder: str) -> None:
 
 
 def _release(container: Container) -> None:
-    if container.layers is not None:
-        container.layers.close()
+    if container.mounter is not None:
+        container.mounter.close()
     container.line.close()
     os.close(container.slips)
     _remove_folder(container.folder)

@@ -20,7 +20,7 @@ from handtools.host.files.tree_watch import TreeWatch
 from handtools.host.files.whole_reads_and_writes import write_all
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
 
-MOST_REFRESHED_FILE_BYTES = 32 << 20
+MAX_REFRESHED_FILE_BYTES = 32 << 20
 """The maximum size of a file copied for a job; a larger one stays as the job first saw it."""
 _PIECE_BYTES = 1 << 20
 
@@ -105,13 +105,13 @@ class LayerRefresh:
             finally:
                 watch.close()
 
-    def _refresh(self, view: FolderHandle, paths: set[str]) -> None:
+    def _refresh(self, view_handle: FolderHandle, paths: set[str]) -> None:
         with FolderHandle.at(self.lower) as lower, FolderHandle.at(self.upper) as upper:
             # Sorted, so that a folder comes before its contents.
             for path in sorted(paths):
                 if not is_temporary_name(path.rpartition("/")[2]):
                     with contextlib.suppress(OSError):
-                        _PathRefresh(self, view, lower, upper, path).run()
+                        _PathRefresh(self, view_handle, lower, upper, path).run()
 
 
 @dataclass(slots=True)
@@ -119,9 +119,9 @@ class _PathRefresh:
     """Updates one workspace path in the job's overlay."""
 
     refresh: LayerRefresh
-    view: FolderHandle
-    lower: FolderHandle
-    upper: FolderHandle
+    view_handle: FolderHandle
+    lower_handle: FolderHandle
+    upper_handle: FolderHandle
     path: str
 
     def run(self) -> None:
@@ -129,21 +129,21 @@ class _PathRefresh:
         if not self._is_ours(self.path):
             return
         try:
-            with open_inner_folder(self.lower, above) as folder:
+            with open_inner_folder(self.lower_handle, above) as folder:
                 found = folder.find(name)
                 if found is not None:
                     self._bring(folder, name, found)
                     return
         except (FileNotFoundError, NotADirectoryError):
             pass
-        with open_inner_folder(self.view, above) as there:
+        with open_inner_folder(self.view_handle, above) as there:
             self._remove(there, self.path, name)
 
     def _is_ours(self, path: str) -> bool:
         """Whether the layer has no entry at a path, or only our copy."""
         above, _, name = path.rpartition("/")
         try:
-            with open_inner_folder(self.upper, above) as folder:
+            with open_inner_folder(self.upper_handle, above) as folder:
                 entry = _layer_entry(folder, name)
                 if entry is None or (entry.is_folder and entry_meaning(entry) == "merged"):
                     return True
@@ -156,7 +156,7 @@ class _PathRefresh:
 
     def _bring(self, folder: FolderHandle, name: str, found: os.stat_result) -> None:
         above = self.path.rpartition("/")[0]
-        with open_inner_folder(self.view, above) as there:
+        with open_inner_folder(self.view_handle, above) as there:
             if stat.S_ISDIR(found.st_mode):
                 if there.find(name) is None:
                     there.create_folder(name)
@@ -179,22 +179,22 @@ class _PathRefresh:
                 raise
         self._note(found, copy)
 
-    def _remove(self, there: FolderHandle, path: str, name: str) -> None:
+    def _remove(self, handle: FolderHandle, path: str, name: str) -> None:
         """Remove a path deleted from the workspace, except files that the job wrote itself."""
-        found = there.find(name)
+        found = handle.find(name)
         if not self._is_ours(path):
             return
         if found is None:
             # Lookups already fail, but listings still have the name and no inotify event was sent.
-            os.close(there.create_file(name, 0o600))
-            there.unlink(name)
+            os.close(handle.create_file(name, 0o600))
+            handle.unlink(name)
         elif stat.S_ISDIR(found.st_mode):
-            with there.child(name) as inner:
+            with handle.child(name) as inner:
                 for each in inner.names():
                     self._remove(inner, join_path(path, each), each)
-            there.remove_folder(name)
+            handle.remove_folder(name)
         else:
-            there.unlink(name)
+            handle.unlink(name)
         self.refresh.made[path] = _GONE_MARK
 
     def _note(self, found: os.stat_result, copy: os.stat_result) -> None:
@@ -202,7 +202,7 @@ class _PathRefresh:
         above, _, name = self.path.rpartition("/")
         self.refresh.made.pop(self.path, None)
         self.refresh.seen[self.path] = found.st_ctime_ns
-        with open_inner_folder(self.upper, above) as folder:
+        with open_inner_folder(self.upper_handle, above) as folder:
             entry = _layer_entry(folder, name)
             if entry is not None and _same_state(entry.found, copy):
                 self.refresh.made[self.path] = _mark_of(entry)
@@ -239,18 +239,18 @@ def _own_like(folder: FolderHandle, name: str, found: os.stat_result) -> None:
 
 
 def _copied(
-    folder: FolderHandle, name: str, found: os.stat_result, there: FolderHandle, temporary: str
+    folder: FolderHandle, name: str, found: os.stat_result, handle: FolderHandle, temporary: str
 ) -> bool:
     """Copy a file or a symlink with its mode, owner and times; False for other kinds and large files."""
     if stat.S_ISLNK(found.st_mode):
-        there.create_link(temporary, folder.link_target(name))
-        _own_like(there, temporary, found)
+        handle.create_link(temporary, folder.link_target(name))
+        _own_like(handle, temporary, found)
         return True
-    if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_REFRESHED_FILE_BYTES:
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_REFRESHED_FILE_BYTES:
         return False
     source = folder.open_file(name)
     try:
-        target = there.create_file(temporary, 0o600)
+        target = handle.create_file(temporary, 0o600)
         try:
             for piece in _pieces(source):
                 write_all(target, piece)
@@ -266,7 +266,7 @@ def _copied(
 
 
 def _pieces(source: int) -> Iterator[bytes]:
-    left = MOST_REFRESHED_FILE_BYTES
+    left = MAX_REFRESHED_FILE_BYTES
     while left > 0 and (piece := os.read(source, min(_PIECE_BYTES, left))):
         left -= len(piece)
         yield piece

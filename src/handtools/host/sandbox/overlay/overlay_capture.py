@@ -38,8 +38,8 @@ _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
     """Return the launch with an overlay over a workspace folder: its writes go to the upper layer."""
     as_root = os.geteuid() == 0
-    private = Mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
-    layer = Mount(
+    private_mounts = Mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
+    layer_mounts = Mount(
         "overlay",
         overlay.mounted_at,
         "overlay",
@@ -51,7 +51,7 @@ def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
         overlays=(*launch.overlays, overlay),
         unshare=launch.unshare | CLONE_NEWNS | (0 if as_root else CLONE_NEWUSER),
         identity=launch.identity if as_root else (os.geteuid(), os.getegid()),
-        mounts=(private, layer, *launch.mounts),
+        mounts=(private_mounts, layer_mounts, *launch.mounts),
     )
 
 
@@ -63,7 +63,7 @@ def overlay_mount_options(overlay: Overlay, *, as_root: bool) -> str:
 
 CONFLICTS_FOLDER = "kept"
 """The backup item with commands' versions of conflicting files, which another program had changed."""
-MOST_LISTED_NAMES = 5
+MAX_LISTED_NAMES = 5
 SPARE_LAYERS = 2
 """How many unused layers are kept for the next command."""
 _PROBE_SECONDS = 10
@@ -86,13 +86,13 @@ class OverlayCapture:
     has_isolated_writes = True
 
     def __init__(
-        self, root: str | Path, vault: FolderBackups, *, quota: LayerQuota | None = None, name: str = ""
+        self, root: str | Path, backups: FolderBackups, *, quota: LayerQuota | None = None, name: str = ""
     ) -> None:
         self._root = os.path.realpath(root)
         self.name = name
         self._spare: list[BackupItem] = []
         self._lock = threading.Lock()
-        self.vault = vault
+        self.backups = backups
         self.quota = quota or LayerQuota()
 
     def begin(self, launch: Launch, name: str) -> "OverlayCommandCapture":  # noqa: ARG002
@@ -104,7 +104,7 @@ class OverlayCapture:
         if os.geteuid() == 0 and (found.st_uid, found.st_gid) != (root.st_uid, root.st_gid):
             os.chown(upper, root.st_uid, root.st_gid)
         upper.chmod(stat.S_IMODE(root.st_mode))  # overlayfs shows the mode of the layer's root
-        most = launch.allowance.written_bytes or self.quota.bytes
+        most = launch.limits.written_bytes or self.quota.bytes
         overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root, most, self.quota.files)
         captured = OverlayCommandCapture(with_overlay(launch, overlay), overlay, item, self)
         if launch.refreshed is not None:
@@ -133,7 +133,7 @@ class OverlayCapture:
             self._let_go(item)
 
     def _let_go(self, item: BackupItem) -> None:
-        self.vault.delete_item_leftovers(item.name)
+        self.backups.delete_item_leftovers(item.name)
         item.release()
 
     def _room(self) -> BackupItem:
@@ -143,7 +143,7 @@ class OverlayCapture:
             if reset_work_folder(spare.path / OVERLAY_WORK_NAME):
                 return spare
             self._let_go(spare)
-        item = self.vault.create_item()
+        item = self.backups.create_item()
         for folder in (UPPER_LAYER_NAME, OVERLAY_WORK_NAME):
             (item.path / folder).mkdir(0o700)
         return item
@@ -192,18 +192,18 @@ class OverlayCommandCapture:
         if over:
             return CapturedChanges((), "overlay", notes=(over,))
         owner = _owner_to_keep(self.overlay.lower)
-        listing = UpperLayerDiff(
+        layer_diff = UpperLayerDiff(
             lambda path: f"{self.name}/{REPLACED_FILES_NAME}/{path}",
             lambda path: f"{self.name}/{UPPER_LAYER_NAME}/{path}",
             self.since,
             UpperLayerSanitizer(owner),
             shown=self.refresh.seen if self.refresh else {},
         )
-        changes = listing.list_changes(self.overlay.upper, self.overlay.lower)
+        changes = layer_diff.list_changes(self.overlay.upper, self.overlay.lower)
         self.written = bool(changes)
         if self.capture.name:
             changes = [Change(self._shown(each.path), each.before, each.after) for each in changes]
-        return CapturedChanges(tuple(changes), "overlay", notes=tuple(self._notes(listing)))
+        return CapturedChanges(tuple(changes), "overlay", notes=tuple(self._notes(layer_diff)))
 
     def _shown(self, path: str) -> str:
         """Convert a path in the folder to a workspace path."""
@@ -233,37 +233,39 @@ class OverlayCommandCapture:
                     return f"It created more than {self.overlay.most_files:,} files; all were discarded."
         return ""
 
-    def _notes(self, listing: UpperLayerDiff) -> list[str]:
-        cleaner = listing.cleaner
+    def _notes(self, layer_diff: UpperLayerDiff) -> list[str]:
+        cleaner = layer_diff.sanitizer
         notes: list[str] = []
         if cleaner.refused:
             refused = [f"`{self._shown(path)}` ({kind})" for path, kind in cleaner.refused.items()]
             notes.append(f"Not kept, because they are not regular files: {_shortened_list(refused)}.")
         if cleaner.stripped:
             notes.append(f"Privileges were removed from {self._quoted(cleaner.stripped)}.")
-        if listing.stuck:
-            notes.append(f"Pipes, sockets or devices were left unchanged: {self._quoted(listing.stuck)}.")
-        if listing.closed:
-            closed = self._quoted(listing.closed)
+        if layer_diff.stuck:
+            notes.append(
+                f"Pipes, sockets or devices were left unchanged: {self._quoted(layer_diff.stuck)}."
+            )
+        if layer_diff.closed:
+            closed = self._quoted(layer_diff.closed)
             notes.append(f"Folders that can't be read were left unchanged: {closed}.")
-        if listing.conflicts:
-            kept = self._keep(listing)
-            told = self._quoted(listing.conflicts)
+        if layer_diff.conflicts:
+            kept = self._keep(layer_diff)
+            told = self._quoted(layer_diff.conflicts)
             where = f" The command's versions are kept in {kept}." if kept else ""
             notes.append(f"Not applied, because another program changed them while it ran: {told}.{where}")
         return notes
 
-    def _keep(self, listing: UpperLayerDiff) -> str:
+    def _keep(self, layer_diff: UpperLayerDiff) -> str:
         """Keep the command's versions of conflicting files in the backups; returns their folder, or ""."""
         shelf = f"{CONFLICTS_FOLDER}/{self.name}"
-        theirs = set(listing.conflicts)
-        kept = [change for change in listing.changes if change.path in theirs and _is_held(change)]
+        theirs = set(layer_diff.conflicts)
+        kept = [change for change in layer_diff.changes if change.path in theirs and _is_held(change)]
         with FolderHandle.at(self.overlay.upper) as upper:
             for change in kept:
                 above, _, name = change.path.rpartition("/")
                 with open_inner_folder(upper, above) as folder:
-                    self.capture.vault.put_in(f"{shelf}/{change.path}", folder, name)
-        return os.fspath(self.capture.vault.folder / shelf) if kept else ""
+                    self.capture.backups.put_in(f"{shelf}/{change.path}", folder, name)
+        return os.fspath(self.capture.backups.folder / shelf) if kept else ""
 
 
 def reset_work_folder(work: Path) -> bool:
@@ -290,8 +292,8 @@ def _owner_to_keep(root: str) -> tuple[int, int] | None:
 
 
 def _shortened_list(names: list[str]) -> str:
-    more = f" and {len(names) - MOST_LISTED_NAMES} more" if len(names) > MOST_LISTED_NAMES else ""
-    return ", ".join(names[:MOST_LISTED_NAMES]) + more
+    more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+    return ", ".join(names[:MAX_LISTED_NAMES]) + more
 
 
 _PROBE = """
@@ -309,14 +311,14 @@ check(libc.mount(b"overlay", target.encode(), b"overlay", ctypes.c_ulong(0), wor
 """
 
 
-def overlay_problem(root: str | Path, vault: FolderBackups) -> str:
+def overlay_problem(root: str | Path, backups: FolderBackups) -> str:
     """Return why overlayfs can't be mounted over the workspace; empty if it can."""
     if not sys.platform.startswith("linux"):
         return "Overlays need Linux."
     real = os.path.realpath(root)
     try:
-        vault.folder.mkdir(0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=vault.folder, prefix=".probe-") as folder:
+        backups.folder.mkdir(0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=backups.folder, prefix=".probe-") as folder:
             upper, work = Path(folder, "upper"), Path(folder, "work")
             upper.mkdir()
             work.mkdir()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 MS_NODEV, MS_NOSUID, MS_RDONLY = 0x4, 0x2, 0x1
 _MNT_DETACH, _MS_BIND = 2, 0x1000
 _OCTAL = re.compile(rb"\\([0-7]{3})")
-MOST_OPTION_BYTES = 4095
+MAX_OPTION_BYTES = 4095
 """The kernel accepts one page of options."""
 # Renamed folders are copied and copied files are complete, so the layer can be read without the lower one.
 _SELF_CONTAINED_OPTIONS = ("redirect_dir=off", "metacopy=off", "index=off", "xino=off")
@@ -40,7 +40,7 @@ def _escaped_path(path: str) -> str:
 def mount_overlay(target: str | Path, lowers: Sequence[str], upper: str = "", work: str = "") -> None:
     """Mount an overlay where all processes see it, until `unmount`; raises `OSError`. Needs root."""
     options = overlay_options(lowers, upper, work, as_root=True).encode()
-    if len(options) > MOST_OPTION_BYTES:
+    if len(options) > MAX_OPTION_BYTES:
         raise OSError(f"The paths of {len(lowers)} layers are too long for the kernel's mount options.")
     flags = MS_NODEV | MS_NOSUID | (0 if upper else MS_RDONLY)
     mount, _ = _calls()

@@ -58,44 +58,44 @@ class UpperLayerSanitizer:
     stripped: list[str] = field(default_factory=list)
     """Paths that lost setuid or setgid bits or file capabilities."""
 
-    def refuses(self, path: str, spot: LayerEntry) -> bool:
+    def refuses(self, path: str, entry: LayerEntry) -> bool:
         """Whether an entry is of a kind that is never applied, such as a device; records it if so."""
-        kind = _SPECIAL_FILES.get(stat.S_IFMT(spot.found.st_mode))
-        if is_temporary_name(spot.name):
+        kind = _SPECIAL_FILES.get(stat.S_IFMT(entry.found.st_mode))
+        if is_temporary_name(entry.name):
             kind = "a name reserved for handtools"  # listings omit it, so it could not be checked
         if kind:
             self.refused[path] = kind
         return kind is not None
 
-    def clean(self, path: str, spot: LayerEntry, below: LayerEntry | None) -> int:
+    def clean(self, path: str, entry: LayerEntry, lower_entry: LayerEntry | None) -> int:
         """Remove privileges from an entry and set its owner; returns its permission bits."""
-        self._own(spot, below)
-        self._unmark(path, spot)
-        if stat.S_ISLNK(spot.found.st_mode):
-            return spot.mode
-        wanted = spot.mode & ~_SETID_BITS
-        if spot.is_folder:
+        self._own(entry, lower_entry)
+        self._unmark(path, entry)
+        if stat.S_ISLNK(entry.found.st_mode):
+            return entry.mode
+        wanted = entry.mode & ~_SETID_BITS
+        if entry.is_folder:
             # On a folder setgid grants no privilege: files inherit its group. Keep it if the parent has it
             # too.
-            above = below.found if below else os.fstat(spot.folder)
-            wanted |= spot.mode & above.st_mode & stat.S_ISGID
-        if wanted != spot.mode:
+            above = lower_entry.found if lower_entry else os.fstat(entry.folder)
+            wanted |= entry.mode & above.st_mode & stat.S_ISGID
+        if wanted != entry.mode:
             self.stripped.append(path)
-            os.chmod(spot.proc_fd_path, wanted)
+            os.chmod(entry.proc_fd_path, wanted)
         return wanted
 
-    def _own(self, spot: LayerEntry, below: LayerEntry | None) -> None:
+    def _own(self, entry: LayerEntry, lower_entry: LayerEntry | None) -> None:
         if self.owner is None:
             return
-        owner = (below.found.st_uid, below.found.st_gid) if below else self.owner
-        if (spot.found.st_uid, spot.found.st_gid) != owner:
-            os.chown(spot.name, *owner, dir_fd=spot.folder, follow_symlinks=False)
+        owner = (lower_entry.found.st_uid, lower_entry.found.st_gid) if lower_entry else self.owner
+        if (entry.found.st_uid, entry.found.st_gid) != owner:
+            os.chown(entry.name, *owner, dir_fd=entry.folder, follow_symlinks=False)
 
-    def _unmark(self, path: str, spot: LayerEntry) -> None:
+    def _unmark(self, path: str, entry: LayerEntry) -> None:
         with contextlib.suppress(OSError):
-            for attribute in os.listxattr(spot.proc_fd_path, follow_symlinks=False):
+            for attribute in os.listxattr(entry.proc_fd_path, follow_symlinks=False):
                 if attribute.startswith(OVERLAY_XATTR_PREFIXES) or attribute == _CAPABILITY_XATTR:
-                    os.removexattr(spot.proc_fd_path, attribute, follow_symlinks=False)
+                    os.removexattr(entry.proc_fd_path, attribute, follow_symlinks=False)
                     if attribute == _CAPABILITY_XATTR:
                         self.stripped.append(path)
 
@@ -122,8 +122,8 @@ class UpperLayerDiff:
     """Returns the backup reference for a file that is added."""
     since: int
     """When the command started, in ns by the file system's clock: later workspace changes are conflicts."""
-    cleaner: UpperLayerSanitizer
-    notary: NodeReader = field(default_factory=NodeReader)
+    sanitizer: UpperLayerSanitizer
+    node_reader: NodeReader = field(default_factory=NodeReader)
     shown: Mapping[str, int] = field(default_factory=dict)
     """The ctimes of workspace files refreshed while the command ran; later changes are conflicts."""
     conflicts: list[str] = field(default_factory=list)
@@ -155,7 +155,7 @@ class UpperLayerDiff:
         self._add_repository_conflicts()
         spoilt = self._spoilt()
         clean = [change for change in self.changes if change.path not in spoilt]
-        return combine_folder_changes(sorted(clean, key=change_apply_order), apart=self.cleaner.refused)
+        return combine_folder_changes(sorted(clean, key=change_apply_order), apart=self.sanitizer.refused)
 
     def _add_repository_conflicts(self) -> None:
         """Extend a conflict in a repository to all its changes: half a commit is worse than none."""
@@ -199,72 +199,87 @@ class UpperLayerDiff:
                 tasks += self._leave(inside, spot, None, within=way)
         return tasks
 
-    def _entry(self, path: str, up: LayerEntry, low: LayerEntry | None) -> list[_FolderToVisit]:
+    def _entry(
+        self, path: str, upper_entry: LayerEntry, lower_entry: LayerEntry | None
+    ) -> list[_FolderToVisit]:
         """Collect the change of one layer entry; returns the subfolders to visit next."""
-        what = entry_meaning(up)
+        what = entry_meaning(upper_entry)
         if what == "gone":
-            return [] if low is None or is_temporary_name(up.name) else self._leave(path, low, None)
-        if self.cleaner.refuses(path, up):
+            return (
+                []
+                if lower_entry is None or is_temporary_name(upper_entry.name)
+                else self._leave(path, lower_entry, None)
+            )
+        if self.sanitizer.refuses(path, upper_entry):
             return []
-        mode = self.cleaner.clean(path, up, low)
-        if not up.is_folder:
-            return self._thing(path, up, low, mode)
+        mode = self.sanitizer.clean(path, upper_entry, lower_entry)
+        if not upper_entry.is_folder:
+            return self._thing(path, upper_entry, lower_entry, mode)
         if mode & stat.S_IRWXU != stat.S_IRWXU:
-            os.chmod(up.proc_fd_path, mode | stat.S_IRWXU)  # its entries will be moved out
-        if low is None or not low.is_folder:
+            os.chmod(upper_entry.proc_fd_path, mode | stat.S_IRWXU)  # its entries will be moved out
+        if lower_entry is None or not lower_entry.is_folder:
             if mode & stat.S_IRWXU != stat.S_IRWXU:
                 self._opened.append((path, mode))
-            return [*self._arrive(path, low, Node("folder", mode=mode)), (path, "new")]
+            return [*self._arrive(path, lower_entry, Node("folder", mode=mode)), (path, "new")]
         if what == "opaque":
-            self._replaced(path, low, mode)
+            self._replaced(path, lower_entry, mode)
             return []
-        self._permitted(path, low, mode)
+        self._permitted(path, lower_entry, mode)
         return [(path, "merged")]
 
-    def _thing(self, path: str, up: LayerEntry, low: LayerEntry | None, mode: int) -> list[_FolderToVisit]:
+    def _thing(
+        self, path: str, upper_entry: LayerEntry, lower_entry: LayerEntry | None, mode: int
+    ) -> list[_FolderToVisit]:
         """Collect the change of a file or a symlink."""
-        after = self.notary.node(up.folder, up.name, up.found, ref=self.new(path), mode=mode)
-        if low is None or low.is_folder:
-            return self._arrive(path, low, after)
-        if kind_of_mode(low.found.st_mode) is None:
+        after = self.node_reader.node(
+            upper_entry.folder, upper_entry.name, upper_entry.found, ref=self.new(path), mode=mode
+        )
+        if lower_entry is None or lower_entry.is_folder:
+            return self._arrive(path, lower_entry, after)
+        if kind_of_mode(lower_entry.found.st_mode) is None:
             self.stuck.append(path)
             return []
-        before = self._old(path, low)
+        before = self._old(path, lower_entry)
         # Opening a file for writing copies it to the layer even if it was not changed.
-        if not (after.same(before) and up.found.st_mtime_ns == low.found.st_mtime_ns):
-            self._changed(path, low, before, after)
+        if not (after.same(before) and upper_entry.found.st_mtime_ns == lower_entry.found.st_mtime_ns):
+            self._changed(path, lower_entry, before, after)
         return []
 
-    def _arrive(self, path: str, low: LayerEntry | None, after: Node) -> list[_FolderToVisit]:
+    def _arrive(self, path: str, lower_entry: LayerEntry | None, after: Node) -> list[_FolderToVisit]:
         """Collect the change of a path that is new or had another kind."""
-        if low is not None:
-            return self._leave(path, low, after)
+        if lower_entry is not None:
+            return self._leave(path, lower_entry, after)
         self.changes.append(Change(path, None, after))
         return []
 
     def _leave(
-        self, path: str, low: LayerEntry, after: Node | None, *, within: FolderPresence | None = None
+        self,
+        path: str,
+        lower_entry: LayerEntry,
+        after: Node | None,
+        *,
+        within: FolderPresence | None = None,
     ) -> list[_FolderToVisit]:
         """Collect the removal of a workspace entry, or its replacement by `after`.
 
         `within` is the presence of its parent folder if that was deleted too.
         """
-        if kind_of_mode(low.found.st_mode) is None:
+        if kind_of_mode(lower_entry.found.st_mode) is None:
             self.stuck.append(path)
             return []
         unread = within == "gone as one"
-        if low.is_folder and after is None and not unread:
+        if lower_entry.is_folder and after is None and not unread:
             found, alone = ([], False) if path in self._item_counts else self._tree_items(path)
             unread = self._item_counts[path] > WHOLE_FOLDER_ITEMS
             if unread and alone and not within:
                 self.changes.append(
-                    Change(path, folder_node(found, mode=low.mode, ref=self.old(path)), None)
+                    Change(path, folder_node(found, mode=lower_entry.mode, ref=self.old(path)), None)
                 )
                 return []
-        reader = _UNREAD if unread else self.notary
-        before = reader.node(low.folder, low.name, low.found, ref=self.old(path))
-        self._changed(path, low, before, after)
-        return [(path, "gone as one" if unread else "gone")] if low.is_folder else []
+        reader = _UNREAD if unread else self.node_reader
+        before = reader.node(lower_entry.folder, lower_entry.name, lower_entry.found, ref=self.old(path))
+        self._changed(path, lower_entry, before, after)
+        return [(path, "gone as one" if unread else "gone")] if lower_entry.is_folder else []
 
     def _tree_items(self, path: str) -> tuple[list[FolderItem], bool]:
         """Return the items below a workspace folder and whether all may be removed; also counts them."""
@@ -295,23 +310,23 @@ class UpperLayerDiff:
                 counts[above] += 1 + counts.get(item.path, 0)
         self._item_counts |= {f"{path}/{folder}": count for folder, count in counts.items()}
 
-    def _must_stay(self, path: str, found: TreeEntry) -> bool:
-        kind = kind_of_mode(found.facts.st_mode)
+    def _must_stay(self, path: str, entry: TreeEntry) -> bool:
+        kind = kind_of_mode(entry.facts.st_mode)
         return (
             kind is None
-            or (kind != "folder" and self._is_newer(path, found.facts))
-            or is_temporary_name(found.name)
+            or (kind != "folder" and self._is_newer(path, entry.facts))
+            or is_temporary_name(entry.name)
         )
 
     def _is_newer(self, path: str, facts: os.stat_result) -> bool:
         """Whether another program changed a workspace file since the command started or last saw it."""
         return facts.st_ctime_ns > self.shown.get(path, self.since)
 
-    def _permitted(self, path: str, low: LayerEntry, mode: int) -> None:
-        if mode != low.mode:
-            self.changes.append(Change(path, self._old(path, low), Node("folder", mode=mode)))
+    def _permitted(self, path: str, lower_entry: LayerEntry, mode: int) -> None:
+        if mode != lower_entry.mode:
+            self.changes.append(Change(path, self._old(path, lower_entry), Node("folder", mode=mode)))
 
-    def _replaced(self, path: str, low: LayerEntry, mode: int) -> None:
+    def _replaced(self, path: str, lower_entry: LayerEntry, mode: int) -> None:
         """Collect the changes of a folder that was removed and recreated, as one change if it is large."""
         theirs = len(self.conflicts) + len(self.stuck) + len(self.closed)
         gone = self._apart(path, "gone")
@@ -321,10 +336,10 @@ class UpperLayerDiff:
             start = len(path) + 1
             old = [folder_item(p[start:], change.before) for p, change in gone.items() if change.before]
             new = [folder_item(p[start:], change.after) for p, change in come.items() if change.after]
-            before = folder_node(old, mode=low.mode, ref=self.old(path))
+            before = folder_node(old, mode=lower_entry.mode, ref=self.old(path))
             self.changes.append(Change(path, before, folder_node(new, mode=mode, ref=self.new(path))))
             return
-        self._permitted(path, low, mode)
+        self._permitted(path, lower_entry, mode)
         for below in {**gone, **come}:
             before_node = gone[below].before if below in gone else None
             after_node = come[below].after if below in come else None
@@ -339,15 +354,17 @@ class UpperLayerDiff:
         return {change.path: change for change in found}
 
     def _refused_below(self, path: str) -> bool:
-        return any(refused.startswith(f"{path}/") for refused in self.cleaner.refused)
+        return any(refused.startswith(f"{path}/") for refused in self.sanitizer.refused)
 
-    def _changed(self, path: str, low: LayerEntry, before: Node, after: Node | None) -> None:
+    def _changed(self, path: str, lower_entry: LayerEntry, before: Node, after: Node | None) -> None:
         self.changes.append(Change(path, before, after))
-        if not low.is_folder and self._is_newer(path, low.found):
+        if not lower_entry.is_folder and self._is_newer(path, lower_entry.found):
             self.conflicts.append(path)
 
-    def _old(self, path: str, low: LayerEntry) -> Node:
-        return self.notary.node(low.folder, low.name, low.found, ref=self.old(path))
+    def _old(self, path: str, lower_entry: LayerEntry) -> Node:
+        return self.node_reader.node(
+            lower_entry.folder, lower_entry.name, lower_entry.found, ref=self.old(path)
+        )
 
 
 _UNREAD = NodeReader(hashed_files=0)

@@ -40,22 +40,22 @@ class LayerEntry:
         return os.open(self.name, _FOLDER_FLAGS, dir_fd=self.folder)
 
 
-def entry_meaning(spot: LayerEntry) -> EntryMeaning:
+def entry_meaning(entry: LayerEntry) -> EntryMeaning:
     """Whether an upper-directory entry means deleted, opaque or present."""
-    found = spot.found
+    found = entry.found
     if stat.S_ISCHR(found.st_mode) and found.st_rdev == 0:
         return "gone"
-    if spot.is_folder:
-        return "opaque" if _overlay_xattr(spot, "opaque") == b"y" else "merged"
-    if stat.S_ISREG(found.st_mode) and not found.st_size and _overlay_xattr(spot, "whiteout") is not None:
+    if entry.is_folder:
+        return "opaque" if _overlay_xattr(entry, "opaque") == b"y" else "merged"
+    if stat.S_ISREG(found.st_mode) and not found.st_size and _overlay_xattr(entry, "whiteout") is not None:
         return "gone"
     return "thing"
 
 
-def _overlay_xattr(spot: LayerEntry, word: str) -> bytes | None:
+def _overlay_xattr(entry: LayerEntry, word: str) -> bytes | None:
     for prefix in OVERLAY_XATTR_PREFIXES:
         try:
-            return os.getxattr(spot.proc_fd_path, prefix + word, follow_symlinks=False)
+            return os.getxattr(entry.proc_fd_path, prefix + word, follow_symlinks=False)
         except OSError:
             continue
     return None

@@ -102,7 +102,7 @@ class Cgroup:
 
 def create_and_join_cgroup() -> Cgroup:
     """Create a cgroup below our own and join it; without folders if this user isn't allowed to."""
-    group = Cgroup()
+    cgroup = Cgroup()
     name = f"{_CGROUP_PREFIX}{os.getpid()}"
     for controllers, folder in _cgroup_folders():
         with contextlib.suppress(OSError):
@@ -112,32 +112,32 @@ def create_and_join_cgroup() -> Cgroup:
             if not os.access(f"{folder}/cgroup.procs", os.W_OK):
                 os.rmdir(path)
             elif controllers:
-                group.controllers |= dict.fromkeys(controllers, path)
+                cgroup.controllers |= dict.fromkeys(controllers, path)
             elif os.path.exists(f"{path}/cgroup.kill"):
-                group.unified = path
+                cgroup.unified = path
                 enabled = _read(f"{path}/cgroup.controllers").split()
-                group.controllers |= {c: path for c in ("memory", "pids") if c in enabled}
+                cgroup.controllers |= {c: path for c in ("memory", "pids") if c in enabled}
             else:
                 os.rmdir(path)
-    if not group.join():
-        group.remove()
+    if not cgroup.join():
+        cgroup.remove()
         return Cgroup()
-    return group
+    return cgroup
 
 
 def cgroup_of(pid: int) -> Cgroup:
     """Return the cgroup of another process, for reading; without folders if it isn't visible."""
-    group = Cgroup()
+    cgroup = Cgroup()
     for controllers, folder in _cgroup_folders(str(pid)):
         if not os.path.exists(f"{folder}/cgroup.procs"):
             continue
         if controllers:
-            group.controllers |= dict.fromkeys(controllers, folder)
+            cgroup.controllers |= dict.fromkeys(controllers, folder)
         else:
-            group.unified = folder
+            cgroup.unified = folder
             enabled = _read(f"{folder}/cgroup.controllers").split()
-            group.controllers |= {c: folder for c in ("memory", "pids") if c in enabled}
-    return group
+            cgroup.controllers |= {c: folder for c in ("memory", "pids") if c in enabled}
+    return cgroup
 
 
 def _cgroup_folders(process: str = "self") -> list[tuple[list[str], str]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _SIZE = struct.Struct("!I")
-_MOST_FDS = 64
+_MAX_FDS = 64
 _PIECE_BYTES = 1 << 16
 _CLOSE_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
@@ -34,7 +34,7 @@ def send_message(line: socket.socket, message: Mapping[str, object], fds: Sequen
 
 def receive_message_and_fds(line: socket.socket) -> tuple[Any, list[int]]:
     """Receive the next message and the fds sent with it, which are close-on-exec."""
-    space = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
+    space = socket.CMSG_SPACE(_MAX_FDS * array.array("i").itemsize)
     try:
         start, carried, _, _ = line.recvmsg(_SIZE.size, space, _CLOSE_ON_EXEC)
         if not start:

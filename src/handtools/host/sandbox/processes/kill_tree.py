@@ -23,16 +23,16 @@ ReapChildren = Callable[[float], bool]
 """A function that reaps children that exit within the given seconds; False if there are none left."""
 
 
-def kill_descendants(group: Cgroup, reap: ReapChildren, *, gently: bool) -> int:
+def kill_descendants(cgroup: Cgroup, reap: ReapChildren, *, gently: bool) -> int:
     """Kill every descendant of this process, first with SIGTERM if `gently`.
 
     Returns how many could not be killed.
     """
-    if gently and _terminated(group, reap):
+    if gently and _terminated(cgroup, reap):
         return 0
     deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
     while reap(0.0):
-        for pid in running_pids(group):
+        for pid in running_pids(cgroup):
             _signal(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             return len(descendants(os.getpid()))
@@ -75,14 +75,14 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def running_pids(group: Cgroup) -> list[int]:
+def running_pids(cgroup: Cgroup) -> list[int]:
     """Return the pids of all descendants, from the cgroup or, without one, from /proc."""
-    return group.pids() or descendants(os.getpid())
+    return cgroup.pids() or descendants(os.getpid())
 
 
-def _terminated(group: Cgroup, reap: ReapChildren) -> bool:
+def _terminated(cgroup: Cgroup, reap: ReapChildren) -> bool:
     """Send SIGTERM to all descendants and wait; returns whether all have exited."""
-    for pid in running_pids(group):
+    for pid in running_pids(cgroup):
         _signal(pid, signal.SIGTERM)
         _signal(pid, signal.SIGCONT)
     deadline = time.monotonic() + TERM_GRACE_SECONDS

@@ -11,7 +11,7 @@ from itertools import islice
 
 from handtools.host.sandbox.processes.kill_tree import descendants
 
-MOST_PROCESSES_LOOKED_AT = 512
+MAX_PROCESSES_LOOKED_AT = 512
 """How many processes of a tree are checked; sockets of the others are not found."""
 _LISTEN_STATE = "0A"
 
@@ -42,7 +42,7 @@ def listening_sockets(pid: int) -> set[ListeningAddress]:
     found = dict(_sockets_in_namespace(pid))
     if not found:
         return set()
-    tree = islice((pid, *descendants(pid)), MOST_PROCESSES_LOOKED_AT)
+    tree = islice((pid, *descendants(pid)), MAX_PROCESSES_LOOKED_AT)
     return {found[held] for each in tree for held in _sockets_of(each) if held in found}
 
 

@@ -31,7 +31,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _BLOCK_BYTES = 512
 # The module is also imported on other systems, where it polls nothing.
 _HANDLE_FLAGS = getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_PATH_CHUNK_CHARS, _MOST_PATH_CHARS = 1000, 16 << 10
+_PATH_CHUNK_CHARS, _MAX_PATH_CHARS = 1000, 16 << 10
 _TMPFS_ENTRY_BYTES = 1 << 10
 """The memory in bytes that a tmpfs file uses in addition to its content."""
 
@@ -148,7 +148,7 @@ def _folder_usage(folder: str, most: int, *, whole: bool) -> tuple[int, int]:
     waiting = [folder]
     while waiting and files <= most:
         path = waiting.pop()
-        if len(path) > _MOST_PATH_CHARS:
+        if len(path) > _MAX_PATH_CHARS:
             return most + 1, size
         with contextlib.suppress(OSError), _listed_folder(path, force=whole) as entries:
             for entry in entries:

@@ -77,9 +77,9 @@ class ProcessGroupThreads:
         """Start a thread for one command."""
         return ProcessGroupThread()
 
-    def give_back(self, hired: ProcessGroupThread) -> None:
+    def give_back(self, group_thread: ProcessGroupThread) -> None:
         """Stop the command's thread: threads are not reused."""
-        hired.dismiss()
+        group_thread.dismiss()
 
 
 PROCESS_GROUPS = ProcessGroupThreads()

@@ -167,7 +167,7 @@ class ProcessResult:
     """The limit that was exceeded, for which the command was killed."""
     fault: str = ""
     """Why the process could not be started."""
-    streams: tuple[OutputEnds, ...] = ()
+    output_ends: tuple[OutputEnds, ...] = ()
     """Stdout and stderr separately; empty unless the launch requested separate streams."""
 
 
@@ -182,7 +182,7 @@ class RunningProcess:
         stage: LaunchStage = nullcontext[Launch],
         finished: Callable[[ProcessResult], None] = lambda _: None,
     ) -> None:
-        self.output = OutputBuffer(kept, launch.allowance.output_bytes)
+        self.output = OutputBuffer(kept, launch.limits.output_bytes)
         self.started = time.monotonic()
         self.pid: int | None = None
         """The process id on this machine once it runs; None in a container."""
@@ -256,7 +256,7 @@ class RunningProcess:
                     raise _Cancelled(ended)
             self._finished(ended)
         except _Cancelled as cancelled:
-            self._ended = cancelled.ended
+            self._ended = cancelled.process_result
         except (ToolError, HostError, OSError) as failure:
             self._failure = failure
         except BaseException as failure:
@@ -270,8 +270,8 @@ class RunningProcess:
             os.close(self._closer)
 
     def _carried(self, launch: Launch) -> ProcessResult:
-        ours: SupervisorPoolPort = SUPERVISORS if supervisor_client.has_supervisors() else PROCESS_GROUPS
-        crew = launch.crew or ours
+        pool: SupervisorPoolPort = SUPERVISORS if supervisor_client.has_supervisors() else PROCESS_GROUPS
+        crew = launch.pool or pool
         self._alarm = launch.private_file_alarm
         hired: Any = crew.take()
         try:
@@ -289,10 +289,10 @@ class RunningProcess:
         self.output.close()
         return self._read(answer)
 
-    def _follow(self, hired: LaunchSupervisor, launch: Launch) -> CommandEndAnswer:
+    def _follow(self, supervisor: LaunchSupervisor, launch: Launch) -> CommandEndAnswer:
         """Start the command, read its output until it ends, and return the supervisor's report."""
-        hired.send_order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
-        line = hired.line.fileno()
+        supervisor.send_order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
+        line = supervisor.line.fileno()
         waiting = select.poll()
         for fd in (line, *self._pipes.sources, self._wake, *([self._alarm.fd] if self._alarm else [])):
             waiting.register(fd, select.POLLIN)
@@ -307,39 +307,39 @@ class RunningProcess:
                 self._is_exposed()
             now = time.monotonic()
             if line in ready:
-                answer: SupervisorAnswer = receive_message_and_fds(hired.line)[0]
+                answer: SupervisorAnswer = receive_message_and_fds(supervisor.line)[0]
                 if "pid" not in answer:
                     return answer
-                self.pid = cast("CommandStarted", answer)["pid"] if launch.crew is None else None
+                self.pid = cast("CommandStarted", answer)["pid"] if launch.pool is None else None
                 self._begun.set()
                 self._pipes.close_theirs()
-                deadline = now + launch.allowance.seconds
+                deadline = now + launch.limits.seconds
             if self._wake in ready or now >= deadline:
                 self._how = self._wanted or "timeout"
-                hired.send_order(EndOrder(order="end", gently=True))
-                return self._ending(hired)
+                supervisor.send_order(EndOrder(order="end", gently=True))
+                return self._ending(supervisor)
             if self._show and now - shown >= SHOW_INTERVAL_SECONDS and self.output.bytes:
                 shown = now
                 self._tell(self._show)
 
-    def _ending(self, hired: LaunchSupervisor) -> CommandEndAnswer:
+    def _ending(self, supervisor: LaunchSupervisor) -> CommandEndAnswer:
         """Wait for the report of a supervisor that is killing the command, while draining the pipes."""
         waiting = select.poll()
-        for fd in (hired.line.fileno(), *self._pipes.sources):
+        for fd in (supervisor.line.fileno(), *self._pipes.sources):
             waiting.register(fd, select.POLLIN)
         deadline = time.monotonic() + SUPERVISOR_END_TIMEOUT_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             ready = {fd for fd, _ in waiting.poll(left * 1000)}
-            if hired.line.fileno() in ready:
-                answer: SupervisorAnswer = receive_message_and_fds(hired.line)[0]
+            if supervisor.line.fileno() in ready:
+                answer: SupervisorAnswer = receive_message_and_fds(supervisor.line)[0]
                 if "pid" not in answer:
                     return answer
             self._take_ready(ready, waiting)
         raise PeerGone
 
-    def _lost(self, hired: LaunchSupervisor) -> CommandEndReport:
+    def _lost(self, supervisor: LaunchSupervisor) -> CommandEndReport:
         """Handle a dead or stuck supervisor: its child dies with it; others are found by environment."""
-        hired.abandon()
+        supervisor.abandon()
         self._how = self._wanted or "killed"
         survivors = kill_by_environment(f"{RUN_ID_VARIABLE}={self._mark}")
         return CommandEndReport(
@@ -417,16 +417,16 @@ class RunningProcess:
             self.output,
             starved,
             answer["over"],
-            streams=tuple(self._streams.values()),
+            output_ends=tuple(self._streams.values()),
         )
 
 
 class _Cancelled(Exception):
     """Raised inside the stages of a cancelled command, so that its changes are not captured."""
 
-    def __init__(self, ended: ProcessResult) -> None:
+    def __init__(self, process_result: ProcessResult) -> None:
         super().__init__()
-        self.ended = ended
+        self.process_result = process_result
 
 
 async def run_process(

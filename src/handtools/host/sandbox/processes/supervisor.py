@@ -44,7 +44,7 @@ class SupervisedCommand:
     """Memory in bytes that the cgroup used before the command; None without a cgroup."""
     alone: bool
     """Whether the command has its own pid namespace, which is destroyed when it exits."""
-    watch: ResourceMonitor | None
+    monitor: ResourceMonitor | None
     over: ExceededLimit = ""
     """The limit that was exceeded, for which the command was killed."""
     status: int | None = None
@@ -67,12 +67,12 @@ class Supervisor:
     line: socket.socket
     wake: int
     """An fd that becomes readable when a child exits."""
-    group: Cgroup
+    cgroup: Cgroup
     others: int
     """How many processes this user had at the start, since the kernel's process limit counts them all."""
     starved: int = 0
-    child: SupervisedCommand | None = None
-    next: PreforkedChild | None = None
+    command: SupervisedCommand | None = None
+    next_child: PreforkedChild | None = None
     """The child forked in advance for the next command."""
 
     def serve(self, owner: int) -> None:
@@ -82,14 +82,14 @@ class Supervisor:
             if fd >= 0:
                 waiting.register(fd, select.POLLIN)
         while True:
-            if self.child is None and self.next is None:
-                self.next = _prefork()
+            if self.command is None and self.next_child is None:
+                self.next_child = _prefork()
             ready = {fd for fd, _ in waiting.poll(self._pause())}
             if owner in ready:
                 return
             if self.wake in ready:
                 self.reap(0.0)
-                if self.child and self.child.status is not None:
+                if self.command and self.command.status is not None:
                     self.kill_rest_and_report(gently=False)
             self._look()
             if self.line.fileno() in ready:
@@ -99,28 +99,28 @@ class Supervisor:
                     self.start(message, fds)
                 elif message["order"] == "network":
                     self.open_network(message, fds)
-                elif self.child:
+                elif self.command:
                     self.kill_rest_and_report(gently=message["gently"])
 
     def _pause(self) -> float | None:
         """Return the milliseconds until the next poll of limits; None if there is nothing to poll."""
-        watch = self.child.watch if self.child else None
+        watch = self.command.monitor if self.command else None
         return max(watch.due - time.monotonic(), 0.0) * 1000 + 1 if watch else None
 
     def _look(self) -> None:
-        child = self.child
-        if child and child.watch and time.monotonic() >= child.watch.due:
-            child.over = child.watch.look(lambda: running_pids(self.group))
+        child = self.command
+        if child and child.monitor and time.monotonic() >= child.monitor.due:
+            child.over = child.monitor.look(lambda: running_pids(self.cgroup))
             if child.over:
                 self.kill_rest_and_report(gently=False)
 
     def start(self, order: StartOrder, fds: list[int]) -> None:
         """Start a command; replies that it runs, or why it doesn't."""
-        used = self.group.memory_used()
+        used = self.cgroup.memory_used()
         most = order["memory"] or order["usual_memory"]
         # The default limit is the same for every command, so that it is written only once.
         before = (used or 0) if order["memory"] else 0
-        kept = self.group.limit(memory=most, processes=order["processes"], used=before)
+        kept = self.cgroup.limit(memory=most, processes=order["processes"], used=before)
         limits = order["limits"]
         # Only if requested: a per-process limit breaks programs that reserve much memory and use little.
         if order["memory"] is not None and "memory" not in kept:
@@ -136,12 +136,12 @@ class Supervisor:
         else:
             memory = None if "memory" in kept else most
             watch = ResourceMonitor.from_order(order, memory=memory)
-            self.child = SupervisedCommand(apprentice.pid, used, order["alone"], watch)
+            self.command = SupervisedCommand(apprentice.pid, used, order["alone"], watch)
             send_message(self.line, CommandStarted(pid=apprentice.pid))
 
     def open_network(self, order: NetworkOrder, fds: list[int]) -> None:
         """Have a child create or join a network namespace; replies with the fds it opened, or the error."""
-        apprentice, self.next = self.next or _prefork(), None
+        apprentice, self.next_child = self.next_child or _prefork(), None
         opened: list[int] = []
         answer: NetworkOpened | RefusalAnswer
         with apprentice.line as line:
@@ -158,7 +158,7 @@ class Supervisor:
 
     def _told(self, order: StartOrder, fds: list[int]) -> tuple[PreforkedChild, str]:
         """Have a preforked child exec the order; returns it and why exec failed. Replaces a dead child."""
-        apprentice, self.next = self.next or _prefork(), None
+        apprentice, self.next_child = self.next_child or _prefork(), None
         with apprentice.line as line:
             try:
                 send_message(line, order, fds)
@@ -168,12 +168,12 @@ class Supervisor:
 
     def kill_rest_and_report(self, *, gently: bool) -> None:
         """Kill the command's remaining processes, then report how it ended."""
-        child = self.child
+        child = self.command
         assert child is not None
         left = 0 if gently or child.alone or child.over else self._left_behind()
-        survivors = kill_descendants(self.group, self.reap, gently=gently)
-        self.child = None
-        starved, self.starved = self.starved, self.group.starved()
+        survivors = kill_descendants(self.cgroup, self.reap, gently=gently)
+        self.command = None
+        starved, self.starved = self.starved, self.cgroup.starved()
         report = CommandEndReport(
             status=child.status,
             peak=self._peak(child),
@@ -184,14 +184,14 @@ class Supervisor:
         )
         send_message(self.line, report)
 
-    def _peak(self, child: SupervisedCommand) -> int:
+    def _peak(self, command: SupervisedCommand) -> int:
         """Return the command's peak memory use in bytes; 0 if unknown."""
-        peak = self.group.peak()
-        if peak is not None and child.used is not None:
-            return max(peak - child.used, 0)
+        peak = self.cgroup.peak()
+        if peak is not None and command.used is not None:
+            return max(peak - command.used, 0)
         # A forked child starts with our own maxrss, so a peak below that is unknown.
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return child.peak if child.peak > own else 0
+        return command.peak if command.peak > own else 0
 
     def reap(self, wait: float) -> bool:
         """Reap all children that exit within `wait` seconds; False if none are left."""
@@ -202,8 +202,8 @@ class Supervisor:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if not pid:
                     return True
-                if self.child and pid == self.child.pid:
-                    self.child.status, self.child.peak = status, usage.ru_maxrss * 1024
+                if self.command and pid == self.command.pid:
+                    self.command.status, self.command.peak = status, usage.ru_maxrss * 1024
         return False
 
     def _left_behind(self) -> int:

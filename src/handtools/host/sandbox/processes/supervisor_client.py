@@ -86,13 +86,13 @@ class SupervisorPool:
             self._idle, self._owner = [], os.getpid()
             atexit.register(self.close)
 
-    def give_back(self, hired: SupervisorHandle) -> None:
+    def give_back(self, supervisor: SupervisorHandle) -> None:
         """Return a supervisor to the pool after its command has ended."""
         with self._lock:
             if len(self._idle) < IDLE_SUPERVISORS:
-                self._idle.append(hired)
+                self._idle.append(supervisor)
                 return
-        hired.dismiss()
+        supervisor.dismiss()
 
     def close(self) -> None:
         """Stop all idle supervisors."""
@@ -175,7 +175,7 @@ def default_memory_bytes() -> int:
 
 def start_order(launch: Launch, mark: str) -> StartOrder:
     """Return the order for a supervisor; three standard fds are sent with it, then the extra ones."""
-    allowance = launch.allowance
+    allowance = launch.limits
     limits: dict[str, int] = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": allowance.open_files or DEFAULT_OPEN_FILES}
     if allowance.written_bytes is not None:
         limits["RLIMIT_FSIZE"] = allowance.written_bytes
@@ -204,7 +204,7 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
         layers=[
             (layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files) for layer in launch.overlays
         ],
-        scratch=launch.scratch.quotas if launch.scratch else (),
+        scratch=launch.session_folders.quotas if launch.session_folders else (),
         places=launch.places,
     )
 

@@ -35,7 +35,7 @@ _CAP_SYS_ADMIN = 21
 _NOT_KEPT = (
     "$HOME and /tmp are empty and not kept: the user that runs commands can't access the session's folders."
 )
-_MOST_MASKS = 256
+_MAX_MASKS = 256
 """The maximum number of paths masked with mounts; bubblewrap gets slow with more."""
 
 
@@ -81,8 +81,8 @@ class BubblewrapRunner:
         user = launch.user or workspace_owner(launch.root)
         covered = self._finders.covered(
             launch.root,
-            launch.private,
-            launch.read_only,
+            launch.private_globs,
+            launch.read_only_globs,
             launch.is_open,
             writes_apart=bool(launch.overlays),
         )
@@ -93,7 +93,7 @@ class BubblewrapRunner:
             covered.alarm.set_hidden((*private.files, *private.folders))
         made: list[int] = []
         try:
-            if launch.overlays and len(private.files) + len(private.folders) > _MOST_MASKS:
+            if launch.overlays and len(private.files) + len(private.folders) > _MAX_MASKS:
                 launch, private = _with_mask_layers(launch, private)
             kept = hidden.read_only_paths(launch, covered.read_only)
             readable = outermost(
@@ -105,12 +105,12 @@ class BubblewrapRunner:
             )
             hide, notes = self._masks(launch, private, readable, as_root=os.geteuid() == 0 and user is None)
             home = profile.scratch_home(launch, readable) if scratch else users_home
-            made.append(_seccomp_fd(countable=launch.allowance.memory_bytes is not None))
+            made.append(_seccomp_fd(countable=launch.limits.memory_bytes is not None))
             made.append(_file_fd(passed_on_git_config(os.path.expanduser("~")).encode()))
             argv = [
                 *(_bwrap_path(launch.root), *profile.namespace_args(launch), "--seccomp", str(made[0])),
                 *profile.system_args(
-                    launch, home=home, sizes=self._sizes, readable=readable, scratch=scratch
+                    launch, home=home, sizes=self._sizes, readable=readable, session_folders=scratch
                 ),
                 *profile.git_config_mount_args(made[1]),
                 *profile.workspace_args(launch),
@@ -143,7 +143,7 @@ class BubblewrapRunner:
             pass_fds=(*launch.pass_fds, *made),
             controls_terminal=False,
             user=user,
-            allowance=allowance_with_default_limits(launch.allowance),
+            limits=allowance_with_default_limits(launch.limits),
             alone=True,
             places=profile.tmpfs_folders(home, scratch),
             private_file_alarm=covered.alarm,
@@ -151,9 +151,9 @@ class BubblewrapRunner:
         )
 
     def _masks(
-        self, launch: Launch, every: MaskedPaths, readable: Iterable[str], *, as_root: bool
+        self, launch: Launch, masks: MaskedPaths, readable: Iterable[str], *, as_root: bool
     ) -> tuple[MaskedPaths, tuple[str, ...]]:
-        private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
+        private, notes = hidden.limit_masks(masks, launch.root, most=_MAX_MASKS)
         # A Unix socket can't be connected to through an overlay.
         shown = readable if launch.overlays else (*workspace_folders(launch.root).values(), *readable)
         sockets = hidden.visible_sockets(*shown)
@@ -181,10 +181,10 @@ class BubblewrapRunner:
         if version < _MIN_VERSION:
             return f"bwrap is {said.split()[-1] if said else 'broken'}; 0.8 or newer is needed."
         with tempfile.TemporaryDirectory() as folder:
-            empty = Launch(
+            empty_launch = Launch(
                 argv=("true",), env={"PATH": os.defpath}, cwd=folder, root=os.path.realpath(folder)
             )
-            ready = self.confine(empty)
+            ready = self.confine(empty_launch)
             try:
                 done = programs.run_program(
                     program, ready.argv[1:], _PROBE_BOUNDS, env=ready.env, pass_fds=ready.pass_fds
@@ -198,17 +198,17 @@ class BubblewrapRunner:
         return ""
 
 
-def _with_mask_layers(launch: Launch, private: MaskedPaths) -> tuple[Launch, MaskedPaths]:
+def _with_mask_layers(launch: Launch, masks: MaskedPaths) -> tuple[Launch, MaskedPaths]:
     """Return the launch with a layer in each overlay that hides private paths, and the remaining masks.
 
     A mask layer can't hide the overlay's own root, so a workspace folder that is entirely private needs a
     mask.
     """
-    whole = tuple(path for path in private.folders if path in {each.lower for each in launch.overlays})
+    whole = tuple(path for path in masks.folders if path in {each.lower for each in launch.overlays})
     for overlay in launch.overlays:
         below = [
             path
-            for path in (*private.files, *private.folders)
+            for path in (*masks.files, *masks.folders)
             if path.startswith(f"{overlay.lower.rstrip('/')}/")
         ]
         launch = with_mask_layer(launch, overlay, below) if below else launch
@@ -233,12 +233,12 @@ def with_reachable_scratch(
     Another user can't access our state folder. Then root first mounts the folders elsewhere, for this
     launch only.
     """
-    scratch = launch.scratch
+    scratch = launch.session_folders
     if scratch is None or user_can_reach(scratch.home, user):
         return launch, scratch
     place = _unused_folder(launch)
     if not place or not _can_mount():
-        return replace(launch, scratch=None, notes=(*launch.notes, _NOT_KEPT)), None
+        return replace(launch, session_folders=None, notes=(*launch.notes, _NOT_KEPT)), None
     private = () if launch.unshare & _CLONE_NEWNS else (Mount("none", "/", flags=_MS_REC | _MS_PRIVATE),)
     launch = replace(
         launch,

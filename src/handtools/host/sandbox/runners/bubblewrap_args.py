@@ -23,7 +23,7 @@ _DEV_SHM, _TMP = "/dev/shm", "/tmp"  # noqa: S108
 _SCRATCH_PARENTS = ("/home", "/var/lib", "/srv")
 """Possible parents of a persistent home folder inside; the first one without other mounts is used."""
 _SCRATCH_HOME, _SCRATCH_CACHES = "sandbox", "caches"
-_LEAST_TMPFS_BYTES = 64 << 10
+_MIN_TMPFS_BYTES = 64 << 10
 """The size of a tmpfs that contains only mount points."""
 _OWN_PROGRAMS = (".local/bin", ".cargo/bin", "go/bin")
 """Folders below a home folder where programs are installed without root."""
@@ -78,7 +78,7 @@ def system_args(
     home: str,
     sizes: TmpfsSizes,
     readable: Collection[str],
-    scratch: SessionFolders | None = None,
+    session_folders: SessionFolders | None = None,
 ) -> Iterator[str]:
     """Arguments that mount the system read-only, and the private folders: tmpfs, or from `scratch`."""
     for tree in filter(os.path.isdir, SANDBOX_SYSTEM_FOLDERS):
@@ -90,24 +90,24 @@ def system_args(
             yield from ("--ro-bind", folder, folder)
     yield from ("--proc", "/proc", "--dev", "/dev")
     yield from _tmpfs_args(_DEV_SHM, sizes.shared_bytes, "1777")
-    if scratch is None:
+    if session_folders is None:
         yield from _tmpfs_args(_TMP, sizes.temporary_bytes, "1777")
     else:
-        yield from ("--bind", scratch.temporary, _TMP)
+        yield from ("--bind", session_folders.temporary, _TMP)
         # A command can't rename or remove a mount point in its own namespace. So it can't replace these
         # names with symlinks that would redirect the next command's mounts below them.
-        for name in scratch.reserved:
+        for name in session_folders.reserved:
             yield from _tmpfs_args(f"{_TMP}/{name}", sizes.temporary_bytes, "0755")
     yield from _tmpfs_args("/run", sizes.run_bytes, "0755")
     yield from ("--symlink", "../tmp", f"/var{_TMP}", "--symlink", "../run", "/var/run")
     resolver = os.path.realpath("/etc/resolv.conf")
     if launch.network == "on" and resolver.startswith("/run/"):
         yield from ("--ro-bind-try", resolver, resolver)
-    if scratch is None:
+    if session_folders is None:
         yield from _tmpfs_args(home, sizes.home_bytes, "0700")
     else:
-        yield from ("--bind", scratch.home, home)
-        yield from ("--bind", scratch.caches, os.path.join(os.path.dirname(home), _SCRATCH_CACHES))
+        yield from ("--bind", session_folders.home, home)
+        yield from ("--bind", session_folders.caches, os.path.join(os.path.dirname(home), _SCRATCH_CACHES))
     for tree in readable:
         yield from ("--ro-bind", tree, tree)
 
@@ -117,11 +117,11 @@ def git_config_mount_args(fd: int) -> tuple[str, ...]:
     return ("--perms", "0444", "--ro-bind-data", str(fd), SANDBOX_GIT_CONFIG_PATH)
 
 
-def tmpfs_folders(home: str, scratch: SessionFolders | None) -> tuple[str, ...]:
+def tmpfs_folders(home: str, session_folders: SessionFolders | None) -> tuple[str, ...]:
     """Return the private tmpfs folders: /dev/shm, /run and, without `scratch`, /tmp and the home folder."""
-    if scratch is None:
+    if session_folders is None:
         return _DEV_SHM, _TMP, "/run", home
-    return _DEV_SHM, "/run", *(f"{_TMP}/{name}" for name in scratch.reserved)
+    return _DEV_SHM, "/run", *(f"{_TMP}/{name}" for name in session_folders.reserved)
 
 
 def name_below_tmp(path: str) -> str:
@@ -130,10 +130,10 @@ def name_below_tmp(path: str) -> str:
     return parts[2] if len(parts) > 2 and f"/{parts[1]}" == _TMP else ""
 
 
-def can_mount_at(path: str, scratch: SessionFolders | None) -> bool:
+def can_mount_at(path: str, session_folders: SessionFolders | None) -> bool:
     """Whether a path is safe to mount at: not below a name that the session's commands could replace."""
     name = name_below_tmp(path)
-    return scratch is None or not name or name in scratch.reserved
+    return session_folders is None or not name or name in session_folders.reserved
 
 
 def scratch_home(launch: Launch, readable: Iterable[str]) -> str:
@@ -171,7 +171,7 @@ def workspace_args(launch: Launch) -> Iterator[str]:
     for folder in folders.values():
         yield from (how, folder, folder)
     if "" not in folders:
-        yield from _tmpfs_args(launch.root, _LEAST_TMPFS_BYTES, "0755")
+        yield from _tmpfs_args(launch.root, _MIN_TMPFS_BYTES, "0755")
         for name, folder in folders.items():
             yield from (how, folder, f"{launch.root}/{name}")
         yield from ("--remount-ro", launch.root)

@@ -40,7 +40,7 @@ _HOST_PATH_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "V
 _SYSTEM_FOLDERS = (
     "/", "/usr", "/etc", "/proc", "/sys", "/dev", "/run", "/home", "/tmp", "/var", "/bin", "/lib",  # noqa: S108
 )  # fmt: skip
-_MOST_MASKS = 256
+_MAX_MASKS = 256
 _MS_BIND, _MS_REMOUNT, _MS_RDONLY = 0x1000, 0x20, 0x1
 _PRIVATE_MOUNTS = Mount("none", "/", flags=0x4000 | 0x40000)
 _PROBE_SECONDS = 30.0
@@ -79,8 +79,8 @@ class ContainerRunner:
             )
         covered = self._finders.covered(
             launch.root,
-            launch.private,
-            launch.read_only,
+            launch.private_globs,
+            launch.read_only_globs,
             launch.is_open,
             writes_apart=bool(launch.overlays),
         )
@@ -101,8 +101,8 @@ class ContainerRunner:
             launch,
             argv=(os.path.basename(launch.argv[0]), *launch.argv[1:]) if _is_bash(launch) else launch.argv,
             env=_container_environment(launch.env, as_root=shape.user[0] == 0),
-            crew=ContainerExecThreads(self._containers, shape),
-            allowance=allowance_with_default_limits(launch.allowance),
+            pool=ContainerExecThreads(self._containers, shape),
+            limits=allowance_with_default_limits(launch.limits),
             private_file_alarm=covered.alarm,
             notes=(*launch.notes_without_host_list, *notes),
         )
@@ -113,21 +113,21 @@ class ContainerRunner:
     def _hidden(self, launch: Launch, private_paths: Iterable[str]) -> tuple[MaskedPaths, tuple[str, ...]]:
         """Return the paths to mask, and notes about other files that are hidden with them."""
         every = hidden.private_masks(launch.root, private_paths)
-        private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
+        private, notes = hidden.limit_masks(every, launch.root, most=_MAX_MASKS)
         # A Unix socket can't be connected to through an overlay.
         sockets = [] if launch.overlays else hidden.visible_sockets(launch.root)
         inside = [path for path in sockets if Path(path).is_relative_to(launch.root)]
         files = tuple(dict.fromkeys((*private.files, *inside)))
         return MaskedPaths(files, private.folders), tuple(notes)
 
-    def _shape(self, launch: Launch, hide: MaskedPaths, kept: tuple[str, ...]) -> ContainerSpec:
-        limits = allowance_with_default_limits(launch.allowance)
+    def _shape(self, launch: Launch, masks: MaskedPaths, kept: tuple[str, ...]) -> ContainerSpec:
+        limits = allowance_with_default_limits(launch.limits)
         return ContainerSpec(
             image=self.image,
             root=launch.root,
             user=workspace_owner(launch.root) or (os.geteuid(), os.getegid()),
-            private_files=hide.files,
-            private_folders=hide.folders,
+            private_files=masks.files,
+            private_folders=masks.folders,
             read_only=kept,
             network="bridge" if launch.network == "on" else "none",
             memory_bytes=limits.memory_bytes or self._sizes.memory_bytes,
@@ -163,14 +163,14 @@ class ContainerRunner:
         if os.geteuid() != 0 or self._problem:
             return False
         with _probe_folder() as (root, _, other), contextlib.suppress(OSError, HostError):
-            over = Mount(os.path.join(root, "other"), root, flags=_MS_BIND)
-            return self._read(root, _PRIVATE_MOUNTS, over) == other
+            mounts_over = Mount(os.path.join(root, "other"), root, flags=_MS_BIND)
+            return self._read(root, _PRIVATE_MOUNTS, mounts_over) == other
         return False
 
     def _read(self, root: str, *mounts: Mount) -> str:
         """Read the file `word` in the folder `root` with a command in a container."""
         ready = self.confine(Launch(argv=("cat", "word"), env={}, cwd=root, root=root, mounts=mounts))
-        ready = replace(ready, allowance=replace(ready.allowance, seconds=_PROBE_SECONDS))
+        ready = replace(ready, limits=replace(ready.limits, seconds=_PROBE_SECONDS))
         running = RunningProcess(ready, Path(root, "output"), None)
         try:
             ended = running.result()
@@ -206,12 +206,12 @@ def _is_bash(launch: Launch) -> bool:
     return os.path.basename(launch.argv[0]) == "bash"
 
 
-def _mask_mounts(hide: MaskedPaths, kept: Iterable[str], nothing: str) -> Iterator[Mount]:
+def _mask_mounts(masks: MaskedPaths, kept: Iterable[str], nothing: str) -> Iterator[Mount]:
     """Yield the mounts that hide or write-protect paths on top of the command's overlay."""
     pairs = [
         *((path, path) for path in kept),
-        *((f"{nothing}/folder", path) for path in hide.folders),
-        *((f"{nothing}/file", path) for path in hide.files),
+        *((f"{nothing}/folder", path) for path in masks.folders),
+        *((f"{nothing}/file", path) for path in masks.files),
     ]
     for source, target in pairs:
         yield Mount(source, target, flags=_MS_BIND)

@@ -9,20 +9,20 @@ from pathlib import Path
 from handtools.core.commands import CommandLimits
 from handtools.host.workspace_folders import workspace_folders
 
-_MOST_PROCESSES = 1024
-_MOST_FILE_BYTES = 8 << 30
+_MAX_PROCESSES = 1024
+_MAX_FILE_BYTES = 8 << 30
 
 
-def allowance_with_default_limits(allowance: CommandLimits) -> CommandLimits:
+def allowance_with_default_limits(limits: CommandLimits) -> CommandLimits:
     """Return the allowance with default limits where the caller set none.
 
     Not for memory: without a cgroup, a per-process limit would break programs that reserve much and use
     little.
     """
     return replace(
-        allowance,
-        processes=allowance.processes or _MOST_PROCESSES,
-        written_bytes=allowance.written_bytes or _MOST_FILE_BYTES,
+        limits,
+        processes=limits.processes or _MAX_PROCESSES,
+        written_bytes=limits.written_bytes or _MAX_FILE_BYTES,
     )
 
 

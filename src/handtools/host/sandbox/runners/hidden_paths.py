@@ -114,7 +114,7 @@ def read_only_paths(launch: Launch, found: Iterable[str]) -> list[str]:
     """
     root = launch.root
     kept: set[str] = set()
-    if launch.read_only and not launch.overlays:
+    if launch.read_only_globs and not launch.overlays:
         own = (str(path) for _, path in project_files(root))
         kept = {os.path.realpath(path) for path in (*found, *own)}
     inside = [

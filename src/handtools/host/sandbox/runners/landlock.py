@@ -79,12 +79,12 @@ class LandlockRunner:
         """
         user = launch.user or workspace_owner(launch.root)
         home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
-        scratch = launch.scratch
+        scratch = launch.session_folders
         if scratch and user_can_reach(scratch.home, user):
             home, temporary = scratch.home, scratch.temporary
             launch = replace(launch, writable=(*launch.writable, home, temporary, scratch.caches))
         elif scratch:
-            launch = replace(launch, scratch=None, notes=(*launch.notes, _NOT_KEPT))
+            launch = replace(launch, session_folders=None, notes=(*launch.notes, _NOT_KEPT))
         argv = launch.argv
         if os.geteuid() == 0:
             if user is None:
@@ -119,7 +119,7 @@ class LandlockRunner:
             user=user,
             landlock=self._ruleset(launch),
             seccomp=landlock_syscall_filter(sockets),
-            allowance=allowance_with_default_limits(launch.allowance),
+            limits=allowance_with_default_limits(launch.limits),
             notes=launch.notes_without_host_list,
         )
 

@@ -55,14 +55,14 @@ class RunnerChoice:
     """The chosen runner, and the stronger ones that were skipped."""
 
     runner: Runner
-    passed: tuple[SkippedRunner, ...] = ()
+    skipped_runners: tuple[SkippedRunner, ...] = ()
 
     @property
     def reason(self) -> str:
         """One line for the user about the chosen runner and why stronger ones were skipped."""
-        if not self.passed:
+        if not self.skipped_runners:
             return f"{self.runner.name}: the strongest runner."
-        skipped = " ".join(f"Not {each.name}: {each.reason}" for each in self.passed)
+        skipped = " ".join(f"Not {each.name}: {each.reason}" for each in self.skipped_runners)
         return f"{self.runner.name}: the strongest runner that works here. {skipped}"
 
 
@@ -91,18 +91,20 @@ def choose_runner(
 ) -> RunnerChoice:
     """Return the first runner that works; a `wanted` runner is never replaced by a weaker one."""
     if runners is None:
-        rungs: Sequence[Runner] = (runner_named(wanted, root),) if wanted else runners_by_strength(root)
+        runners_tried: Sequence[Runner] = (
+            (runner_named(wanted, root),) if wanted else runners_by_strength(root)
+        )
     else:
-        rungs = [runner for runner in runners if wanted in {"", runner.name}]
-        if not rungs:
+        runners_tried = [runner for runner in runners if wanted in {"", runner.name}]
+        if not runners_tried:
             raise HostError(f"There is no runner called {wanted}.")
-    passed: list[SkippedRunner] = []
-    for runner in rungs:
+    skipped_runners: list[SkippedRunner] = []
+    for runner in runners_tried:
         problem = runner.unavailable_reason()
         if not problem:
-            return RunnerChoice(runner, tuple(passed))
-        passed.append(SkippedRunner(runner.name, problem))
-    raise HostError(" ".join(f"{each.name}: {each.reason}" for each in passed))
+            return RunnerChoice(runner, tuple(skipped_runners))
+        skipped_runners.append(SkippedRunner(runner.name, problem))
+    raise HostError(" ".join(f"{each.name}: {each.reason}" for each in skipped_runners))
 
 
 @contextlib.contextmanager

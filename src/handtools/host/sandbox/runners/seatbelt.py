@@ -56,9 +56,9 @@ class SeatbeltRunner:
             if any(Path(tree).is_relative_to(folder) for tree in ("/usr", "/System")):
                 raise HostError(f"{folder} can't be a workspace in a sandbox: it contains system folders.")
         home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
-        if launch.scratch:
-            home, temporary = launch.scratch.home, launch.scratch.temporary
-            launch = replace(launch, writable=(*launch.writable, launch.scratch.caches))
+        if launch.session_folders:
+            home, temporary = launch.session_folders.home, launch.session_folders.temporary
+            launch = replace(launch, writable=(*launch.writable, launch.session_folders.caches))
         text = seatbelt_profile(
             list(self._grants(launch, home, temporary)),
             network=launch.network == "on",
@@ -71,14 +71,14 @@ class SeatbeltRunner:
             launch,
             argv=(_PROGRAM, "-p", text, *launch.argv),
             env=env | {"TMPDIR": temporary},
-            allowance=allowance_with_default_limits(launch.allowance),
+            limits=allowance_with_default_limits(launch.limits),
             notes=launch.notes_without_host_list,
         )
 
     def _grants(self, launch: Launch, home: str, temporary: str) -> Iterator[PathGrant]:
         """Yield the grants in the order of bubblewrap's mounts: later ones override earlier ones."""
         found = self._finders.covered(
-            launch.root, launch.private, launch.read_only, launch.is_open, writes_apart=False
+            launch.root, launch.private_globs, launch.read_only_globs, launch.is_open, writes_apart=False
         )
         private = hidden.private_masks(launch.root, found.hidden)
         users = profile.toolchain_folders(launch.env.get("HOME", ""))

@@ -43,14 +43,16 @@ class PathGrant:
 
 def effective_grants(grants: Iterable[PathGrant]) -> list[PathGrant]:
     """Drop grants that a later one covers, so that an inner grant always comes after an outer one."""
-    kept: dict[str, PathGrant] = {}
+    path_grants: dict[str, PathGrant] = {}
     for grant in grants:
         above = grant.path.rstrip("/") + "/"
-        kept = {
-            path: each for path, each in kept.items() if path != grant.path and not path.startswith(above)
+        path_grants = {
+            path: each
+            for path, each in path_grants.items()
+            if path != grant.path and not path.startswith(above)
         }
-        kept[grant.path] = grant
-    return list(kept.values())
+        path_grants[grant.path] = grant
+    return list(path_grants.values())
 
 
 def seatbelt_profile(grants: Sequence[PathGrant], *, network: bool, terminal: bool) -> str:

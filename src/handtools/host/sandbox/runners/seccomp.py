@@ -215,7 +215,7 @@ def architecture_known() -> bool:
     return machine_architecture() in AUDIT_ARCHITECTURES
 
 
-def assemble_filter(denials: Iterable[SyscallRule], *, architecture: str) -> bytes:
+def assemble_filter(denying_rules: Iterable[SyscallRule], *, architecture: str) -> bytes:
     """Assemble the BPF program of a filter; system calls of another architecture kill the process."""
     numbers = SYSCALL_NUMBERS[architecture]
     program = [
@@ -227,7 +227,7 @@ def assemble_filter(denials: Iterable[SyscallRule], *, architecture: str) -> byt
         (_ABOVE, 0, 1, NEWEST_SYSCALL),
         (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
     ]
-    for rule in denials:
+    for rule in denying_rules:
         if rule.call in numbers:
             program += _rule_instructions(rule, numbers[rule.call])
     program.append((_RETURN, 0, 0, _ALLOW))

@@ -24,7 +24,7 @@ def run(tmp_path):
             env={"PATH": os.environ["PATH"]},
             cwd=str(tmp_path),
             root=str(tmp_path),
-            crew=PROCESS_GROUPS,
+            pool=PROCESS_GROUPS,
         )
         ended = anyio.run(run_process, replace(launch, **values), tmp_path / "output")
         head, tail = ended.output.ends()

@@ -35,7 +35,9 @@ class Rung:
 def test_the_first_that_works_is_taken_and_the_others_are_explained():
     choice = choose_runner([Rung("strong", "No namespaces here."), Rung("weak"), Rung("weaker")])
     assert choice.runner.name == "weak"
-    assert [(each.name, each.reason) for each in choice.passed] == [("strong", "No namespaces here.")]
+    assert [(each.name, each.reason) for each in choice.skipped_runners] == [
+        ("strong", "No namespaces here.")
+    ]
     assert "No namespaces here." in choice.reason
 
 

@@ -174,8 +174,8 @@ def launch(tmp_path):
         env=env,
         cwd=str(root),
         root=str(root),
-        private=(PathGlobs((".env",)),),
-        read_only=(PathGlobs((".git",)),),
+        private_globs=(PathGlobs((".env",)),),
+        read_only_globs=(PathGlobs((".git",)),),
     )
 
 
