@@ -4,8 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.editbench.cases import Case
-from handtools.text import encoding, patches
-from handtools.text.editing import AlreadyApplied, EditApplied, MatchHint, render_refusal, replace_text
+from handtools.text import encoding
+from handtools.text.patch_model import MalformedPatch
+from handtools.tools.editing.edit_outcome import AlreadyApplied, EditApplied, MatchHint
+from handtools.tools.editing.hunk_placement import HunkMisfit, apply_hunks
+from handtools.tools.editing.patch_parser import parse_patch
+from handtools.tools.editing.refusals import render_refusal
+from handtools.tools.editing.replacement import replace_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +46,11 @@ def ours(case: Case) -> Answer:
 def _patched(case: Case, source: encoding.DecodedText) -> Answer:
     """The hunks of the patch's one file on its text."""
     try:
-        (file,) = patches.parse_patch(case.patch)
-    except (patches.MalformedPatch, ValueError) as error:
+        (file,) = parse_patch(case.patch)
+    except (MalformedPatch, ValueError) as error:
         return Answer(None, str(error), "malformed")
-    outcome = patches.apply_hunks(source.body, file.hunks)
-    if isinstance(outcome, patches.HunkMisfit):
+    outcome = apply_hunks(source.body, file.hunks)
+    if isinstance(outcome, HunkMisfit):
         return Answer(None, f"hunk {outcome.hunk}: {render_refusal(outcome.refused)}", outcome.refused.code)
     return Answer(source.encode(outcome.text), how="; ".join(outcome.notes))
 

@@ -5,12 +5,12 @@
 
 from pathlib import Path
 
-from handtools.text.command_walls import WALLS
+from handtools.host.commands.restriction_notes import WALLS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "walls.md"
 HEAD = """# Walls that a command may meet
 
-<!-- Made from the code by `just docs`: change `text/command_walls.py`, not this page. -->
+<!-- Made from the code by `just docs`: change `host/commands/restriction_notes.py`, not this page. -->
 
 A command that met a wall of the sandbox says which, in one line, and what to send or whom to ask. Some walls we
 know ourselves: the proxy knows which host it refused, the layer which files did not land, the supervisor which

@@ -16,14 +16,14 @@ class Area:
 AREAS = {
     "matching": Area(
         (
-            "text.editing.replacement",
-            "text.editing.exact_replacement",
-            "text.editing.normalized_lines",
-            "text.editing.normalized_matches",
-            "text.editing.indentation",
-            "text.editing.already_applied",
-            "text.editing.omitted_code",
-            "text.editing.old_string_repair",
+            "tools.editing.replacement",
+            "tools.editing.exact_replacement",
+            "tools.editing.normalized_lines",
+            "tools.editing.normalized_lines",
+            "tools.editing.indentation",
+            "tools.editing.already_applied",
+            "tools.editing.omitted_code",
+            "tools.editing.old_string_repair",
         ),
         (
             f"{UNIT}/text/editing",
@@ -33,11 +33,11 @@ AREAS = {
         ),
     ),
     "patching": Area(
-        ("text.patches.patch_parser", "text.patches.patch_model"),
+        ("tools.editing.patch_parser", "text.patch_model"),
         (f"{UNIT}/text/patches", f"{UNIT}/tools/test_patch.py", "tests/property/test_patching.py"),
     ),
     "placing": Area(
-        ("text.patches.hunk_placement",),
+        ("tools.editing.hunk_placement",),
         (
             f"{UNIT}/text/patches",
             f"{UNIT}/tools/test_patch.py",

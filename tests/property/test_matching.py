@@ -7,7 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.editing import AlreadyApplied, EditApplied, EditRefused, render_refusal, replace_text
+from handtools.tools.editing.edit_outcome import AlreadyApplied, EditApplied, EditRefused
+from handtools.tools.editing.refusals import render_refusal
+from handtools.tools.editing.replacement import replace_text
 
 WORDS = [
     "alpha",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from handtools.text.editing import replace_text
+from handtools.tools.editing.replacement import replace_text
 
 Shape = Callable[[int], tuple[str, str, str]]
 SHAPES: dict[str, Shape] = {

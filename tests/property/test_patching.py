@@ -7,15 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text.diffs.unified_diff import unified_diff
-from handtools.text.patches import (
-    HunkMisfit,
-    MalformedPatch,
-    PatchedText,
-    apply_hunks,
-    invert_patch,
-    parse_patch,
-)
-from handtools.text.patches.patch_parser import parse_hunk_range
+from handtools.text.patch_model import MalformedPatch, invert_patch
+from handtools.tools.editing.hunk_placement import HunkMisfit, PatchedText, apply_hunks
+from handtools.tools.editing.patch_parser import parse_hunk_range, parse_patch
 
 LINE = st.sampled_from(
     ["a", "b", "", " ", "\tx", "-- c", "++ d", "@@ -1 +1 @@", "diff --git a/x b/x", "e\r", "é\u2028"]

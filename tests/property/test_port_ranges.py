@@ -5,7 +5,7 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.web.port_ranges import MAX_PORT, BadPort, parse_port_ranges
+from handtools.text.web.host_access import MAX_PORT, BadPort, parse_port_ranges
 
 PORTS = st.integers(1, MAX_PORT)
 

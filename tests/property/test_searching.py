@@ -19,13 +19,13 @@ from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.text.search.glob import GlobPrefilter, GlobSet, PathSelection
 from handtools.text.search.hit_rendering import RenderedHit, render_hits
-from handtools.text.search.result_pages import (
+from handtools.toolbox import READING, Toolbox, local_workspace
+from handtools.tools.search.result_pages import (
     RecencyCursor,
     cursor_after,
     find_result_page_start,
     parse_cursor,
 )
-from handtools.toolbox import READING, Toolbox, local_workspace
 
 NAMES = st.sampled_from(
     ["a", "b", "build", "x.py", "y.log", ".env", ".hidden", "keep.log", "id_rsa", "c d"]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from handtools.runtime.approval.gate import always_allow_prefix
 from handtools.text.shell import quote_words, read_script
-from handtools.text.shell.always_allow_prefix import always_allow_prefix
 from handtools.text.shell.hazards import find_hazards
 from handtools.text.shell.script_commands import parse_bash, plain_commands
 from handtools.text.shell.word_unquoting import OpaqueScript, unquote_word

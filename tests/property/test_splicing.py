@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text.diffs.unified_diff import KnownCommonEnds, first_changed_line, unified_diff
-from handtools.text.lazy_splice import SplicedText
+from handtools.text.lines import SplicedText
 
 TEXT = st.text("ab\r\né", max_size=30)
 

@@ -5,12 +5,12 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handtools.host.web.html_conversion import decode_page, html_title, looks_like_html, without_tags
+from handtools.runtime.guards.web import robots_allow
 from handtools.text.token_estimate import estimate_tokens
 from handtools.text.web.host_access import ip_literal
-from handtools.text.web.html_conversion import decode_page, html_title, looks_like_html, without_tags
-from handtools.text.web.page_sections import passages_mentioning, portion_that_fits, sections
-from handtools.text.web.robots_txt import robots_allow
 from handtools.text.web.url import DEFAULT_PORTS, BadUrl, parse_url
+from handtools.tools.web.page_sections import passages_mentioning, portion_that_fits, sections
 
 HOSTISH = st.text(st.sampled_from("0123456789abcxf.:[]%@/\\#?-_１。ⓛ\u00ad "), max_size=24)
 MARKDOWN = st.lists(

@@ -13,9 +13,9 @@ from handtools.core.approval import Reply
 from handtools.core.call import Call
 from handtools.core.errors import HandtoolsError
 from handtools.core.result import Result
+from handtools.record.session_feed import FeedCursor, SessionFeed
 from handtools.runtime.journal.running_calls import STALE_SECONDS
 from handtools.runtime.policy import Policy
-from handtools.session_feed import FeedCursor, SessionFeed
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 PATIENCE = 60.0

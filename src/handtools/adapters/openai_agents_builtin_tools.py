@@ -30,7 +30,7 @@ from handtools.core.call import Call
 from handtools.core.dialects.openai import PATCH_ACTIONS
 from handtools.core.errors import UsageError
 from handtools.core.result import Result, Text
-from handtools.text.patches.patch_model import patch_of_one_file
+from handtools.text.patch_model import patch_of_one_file
 from handtools.toolbox import Toolbox
 
 APPLY_PATCH, SHELL = "apply_patch", "shell"

@@ -8,7 +8,7 @@ from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import CliCommandError, print_diff, print_json, print_remark, stdout_console
 from handtools.core.errors import ToolError
-from handtools.recorded_changes import actions_by_path, file_changes_of_call, net_changes, net_diff
+from handtools.record.recorded_changes import actions_by_path, file_changes_of_call, net_changes, net_diff
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters

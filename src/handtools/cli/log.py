@@ -4,6 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console, table_cell
-from handtools.recorded_changes import (
+from handtools.record.recorded_changes import (
     actions_by_path,
     call_target_summary,
     file_changes_of_call,
@@ -130,8 +131,8 @@ def _print_followed(journal: WorkspaceJournal, logged: "LoggedCall", *, as_json:
     from rich.text import Text
 
     words: list[str | Text] = [
-        f"{format_log_time(logged.started)}  {table_cell(journal.calls.short(logged.id), 40)}  "
-        f"{logged.tool:<10}  ",
+        f"{format_log_time(logged.started)}  ",
+        f"{table_cell(journal.calls.short(logged.id), 40)}  {logged.tool:<10}  ",
         f"{table_cell(call_target_summary(logged, touches))}  ",
         _status_text(logged, touches),
         f"  {table_cell(' '.join(filter(None, (logged.session, logged.agent))), 40)}",
@@ -154,3 +155,38 @@ def _status_text(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> "T
     code = f" {logged.code}" if logged.code not in {"", logged.status} else ""
     back = UNDONE_TEXT[undone_state(touches)]
     return Text.assemble((logged.status, STATUS_STYLES.get(logged.status, "")), code, (back, "dim"))
+
+
+def sessions(
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Number of sessions to list.")] = 20,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
+) -> None:
+    """List sessions, most recently active first.
+
+    Example: handtools sessions --limit 5
+    """
+    with open_journal_at(workspace) as record:
+        found = record.calls.sessions(limit)
+        if as_json:
+            for session in found:
+                print_json(asdict(session))
+            return
+        if not found:
+            print_remark("No calls are recorded.")
+            return
+        rows = make_plain_table("SESSION", "CALLS", "CHANGED", "FIRST", "LAST", "AGENTS")
+        for session in found:
+            rows.add_row(
+                table_cell(session.name, 40),
+                f"{session.calls:,}",
+                f"{session.standing:,}" if session.standing else "",
+                format_log_time(session.started),
+                format_log_time(session.ended),
+                table_cell(session.agents, 40),
+            )
+        stdout_console().print(rows)
+        words = [
+            record.suggested_command(word, "--session", found[0].name) for word in ("log", "diff", "undo")
+        ]
+        print_remark("", f"Next: {'   '.join(words)}")

@@ -13,21 +13,18 @@ from handtools.cli.config import config
 from handtools.cli.diff import diff
 from handtools.cli.doctor import doctor
 from handtools.cli.fleet import fleet_group
-from handtools.cli.gc import gc
 from handtools.cli.init import init
 from handtools.cli.install import install, uninstall
-from handtools.cli.log import log
+from handtools.cli.log import log, sessions
 from handtools.cli.mcp_serve import mcp, serve
 from handtools.cli.report import report
 from handtools.cli.results import EXIT_FAILED
 from handtools.cli.review import review
-from handtools.cli.sessions import sessions
 from handtools.cli.show import show
 from handtools.cli.skills import skills
-from handtools.cli.stats import stats
+from handtools.cli.stats import gc, stats
 from handtools.cli.terminal import CliCommandError, print_failure, print_remark, print_text
-from handtools.cli.token_costs import tokens
-from handtools.cli.tools import tools
+from handtools.cli.tools import tokens, tools
 from handtools.cli.undo import redo, undo
 from handtools.cli.versions import forget, versions
 from handtools.cli.view import view

@@ -76,7 +76,7 @@ def open_journal_at(path: Path) -> Iterator[WorkspaceJournal]:
 
     Raises `CliCommandError` if nothing is recorded for the folder.
     """
-    from handtools.local_journal import open_local_journal
+    from handtools.toolbox import open_local_journal
 
     record = open_local_journal(path)
     if not Path(record.journal.path).exists():

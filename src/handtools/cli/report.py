@@ -14,7 +14,7 @@ from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.results import diff_in_details
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, with_progress_bar
 from handtools.core.undo_history import PERSON_AGENT_NAME
-from handtools.recorded_changes import (
+from handtools.record.recorded_changes import (
     call_target_summary,
     diff_of_changes,
     file_changes_of_call,
@@ -25,9 +25,9 @@ from handtools.text.plurals import number_with_noun
 from handtools.text.truncation import one_line
 
 if TYPE_CHECKING:
+    from handtools.cli.html_report import ReportedCall, ReportedFile, ReportedQuestion
     from handtools.core.changes import Change
     from handtools.runtime.journal import LoggedCall, RecordedTouch
-    from handtools.text.html_report import ReportedCall, ReportedFile, ReportedQuestion
 
 MAX_REPORTED_CALLS = 5_000
 MAX_COMMAND_CHARS = 80
@@ -61,7 +61,7 @@ def report(
 
     Example: handtools report -o session.html
     """
-    from handtools.text.html_report import html_report
+    from handtools.cli.html_report import html_report
 
     with open_journal_at(workspace) as record:
         name = session if session is not None else _last_session(record)
@@ -98,8 +98,8 @@ def _last_session(journal: WorkspaceJournal) -> str | None:
 
 def reported_call(journal: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
     """A recorded call with its diff, result and approval requests, for the report and the live view."""
+    from handtools.cli.html_report import ReportedCall
     from handtools.core.result import result_from_json
-    from handtools.text.html_report import ReportedCall
 
     touches = file_changes_of_call(journal, logged.id)
     recalled = journal.calls.recall(logged.id)
@@ -137,7 +137,7 @@ def reported_call(journal: WorkspaceJournal, logged: "LoggedCall") -> "ReportedC
 
 
 def _questions(journal: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[ReportedQuestion]":
-    from handtools.text.html_report import ReportedQuestion
+    from handtools.cli.html_report import ReportedQuestion
 
     for question in journal.calls.answered_questions(logged.id):
         reply = question.reply
@@ -170,7 +170,7 @@ def argument_lines(args: Iterable[tuple[str, Any]]) -> Iterable[str]:
 
 
 def _reported_files(changes: Iterable["Change"], gone: Iterable[str]) -> "tuple[ReportedFile, ...]":
-    from handtools.text.html_report import ReportedFile
+    from handtools.cli.html_report import ReportedFile
 
     found = [ReportedFile(change.path, *line_counts(change)) for change in changes]
     return (*found, *(ReportedFile(path, None, None) for path in gone))

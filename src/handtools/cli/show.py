@@ -17,7 +17,7 @@ from handtools.cli.terminal import (
     print_text,
     stdout_console,
 )
-from handtools.recorded_changes import file_changes_of_call, net_diff, undone_state
+from handtools.record.recorded_changes import file_changes_of_call, net_diff, undone_state
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from handtools.cli import options
+from handtools.cli.mcp_serve import PresetOption
 from handtools.cli.open_workspace import open_toolbox_at
 from handtools.cli.terminal import (
     make_plain_table,
@@ -16,6 +17,41 @@ from handtools.cli.terminal import (
     stdout_console,
     table_cell,
 )
+
+
+def tokens(
+    preset: PresetOption = None,
+    dialect: Annotated[str, typer.Option(help="Schema dialect: plain, strict or gemini.")] = "plain",
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
+) -> None:
+    """Estimate the tokens that the tool definitions cost.
+
+    Counts what is sent to the provider: names, descriptions and argument schemas. The estimate is high.
+
+    Example: handtools tokens --preset everything
+    """
+    from handtools.configuration import load_configuration
+    from handtools.mcp.served_toolbox import open_preset
+    from handtools.text.token_estimate import estimate_tokens
+
+    if dialect not in {"plain", "strict", "gemini"}:
+        raise typer.BadParameter("Must be plain, strict or gemini.", param_hint="--dialect")
+    chosen = preset or load_configuration(workspace).preset
+    costs: dict[str, int] = {}
+    for one in open_preset(workspace, preset=chosen).definitions(dialect):  # type: ignore[arg-type]
+        told = {"name": one.name, "description": one.description, "input_schema": one.input_schema}
+        costs[one.name] = estimate_tokens(json.dumps(told))
+    total = sum(costs.values())
+    if as_json:
+        print_json({"preset": chosen, "dialect": dialect, "tokens": costs, "total": total})
+        return
+    rows = make_plain_table("TOOL", "TOKENS")
+    for name, cost in costs.items():
+        rows.add_row(name, f"{cost:,}")
+    rows.add_row("all", f"{total:,}")
+    stdout_console().print(rows)
+    print_remark("", "A high estimate of the definitions only; tool results come on top.")
 
 
 def tools(

@@ -43,9 +43,9 @@ def view(
 
     from handtools.cli.open_workspace import WorkspaceJournal
     from handtools.cli.view_server import ViewServer
-    from handtools.local_journal import open_local_journal
     from handtools.mcp.http_access import new_token
-    from handtools.session_feed import SessionFeed
+    from handtools.record.session_feed import SessionFeed
+    from handtools.toolbox import open_local_journal
 
     refuse_agent_shell()
     listening = _listen(address, port)
@@ -134,7 +134,7 @@ def _page_with_link(folder: Path, link: str) -> Iterator[Path]:
 
     The link can't be passed to the browser as an argument, because every user can list process arguments.
     """
-    from handtools.text.html_live_view import forwarding_page
+    from handtools.cli.html_live_view import forwarding_page
 
     descriptor, name = tempfile.mkstemp(".html", "view-", folder)
     try:

@@ -12,6 +12,16 @@ from urllib.parse import parse_qs, urlencode
 import anyio
 from anyio import to_thread
 
+from handtools.cli.html_live_view import (
+    LiveCall,
+    LiveQuestion,
+    content_policy,
+    live_call_item,
+    live_question_item,
+    live_view_page,
+    outcome_page,
+)
+from handtools.cli.html_report import ReportedCall
 from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import WorkspaceJournal
 from handtools.cli.report import argument_lines, reported_call
@@ -39,17 +49,7 @@ from handtools.mcp.http_access import (
     single_headers,
     token_digest,
 )
-from handtools.session_feed import AnswerOutcome, FeedCursor, PendingApproval, SessionFeed, ShownCall
-from handtools.text.html_live_view import (
-    LiveCall,
-    LiveQuestion,
-    content_policy,
-    live_call_item,
-    live_question_item,
-    live_view_page,
-    outcome_page,
-)
-from handtools.text.html_report import ReportedCall
+from handtools.record.session_feed import AnswerOutcome, FeedCursor, PendingApproval, SessionFeed, ShownCall
 
 if TYPE_CHECKING:
     from handtools.runtime.journal import LoggedCall

@@ -32,7 +32,7 @@ def watch(
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CliCommandError("Not a terminal.", "`handtools log --follow` prints calls as they end.")
     refuse_agent_shell()
-    from handtools.session_feed import SessionFeed
+    from handtools.record.session_feed import SessionFeed
 
     feed = SessionFeed(workspace)
     try:

@@ -23,10 +23,8 @@ from handtools.runtime.policy import ToolSet
 from handtools.runtime.policy.rules import Rule, Verdict
 from handtools.text.paths import similar_names
 from handtools.text.search.glob import BadGlob, PathGlobs
-from handtools.text.toml_key_lines import KeyPath, toml_key_lines
-from handtools.text.toml_text import parse_toml
-from handtools.text.web.host_access import BadHostEntry, parse_host_list
-from handtools.text.web.port_ranges import BadPort, parse_port_ranges
+from handtools.text.toml_text import KeyPath, parse_toml, toml_key_lines
+from handtools.text.web.host_access import BadHostEntry, BadPort, parse_host_list, parse_port_ranges
 
 PresetLiteral = Literal["reading", "coding", "everything"]
 

@@ -10,7 +10,7 @@ from handtools.core.changes import ChangeSet, Node, paths_in_moved_folders
 from handtools.core.commands import Command, InheritedShellState, PublishedPort
 from handtools.core.web import Visit
 from handtools.text.shell import Script, quote_words, read_script
-from handtools.text.shell.inherited_names import (
+from handtools.text.shell.script_commands import (
     function_and_alias_names,
     is_secret_name,
     script_runs_any_named_command,

@@ -22,7 +22,7 @@ from handtools.fleet.batch_agent import AGENT_LOG_NAME, BatchAgent
 from handtools.fleet.batch_fleet import BatchFleet
 from handtools.fleet.batch_tasks import IMAGE_PREFIX, JOURNAL_NAME, BatchFolder, BatchTask, TaskResult
 from handtools.fleet.fleet_toolbox import FleetToolbox
-from handtools.local_journal import open_local_journal
+from handtools.toolbox import open_local_journal
 
 SETUP_SESSION, SCORE_SESSION = "setup", "score"
 MAX_CHANGED_PATHS = 1_000

@@ -395,7 +395,7 @@ def _size(path: Path) -> int:
 
 
 def _newest_entry(store: WorkspaceStore, name: str) -> int:
-    from handtools.local_journal import open_local_journal
+    from handtools.toolbox import open_local_journal
 
     journal = open_local_journal(store.root(name), store.state(name)).journal
     try:

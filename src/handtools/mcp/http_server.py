@@ -40,8 +40,7 @@ from handtools.mcp.http_access import (
     token_digest,
 )
 from handtools.mcp.idempotency import ReplicaCallLocks
-from handtools.mcp.presets import open_preset
-from handtools.mcp.served_toolbox import ServedToolbox
+from handtools.mcp.served_toolbox import ServedToolbox, open_preset
 from handtools.mcp.server import MethodRegistry, build_mcp_server
 from handtools.mcp.streamable_http import SessionHttp
 from handtools.mcp.tool_calls import ApprovalsAnsweredBy, CallMetrics, ConnectionTools

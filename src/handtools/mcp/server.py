@@ -5,20 +5,217 @@ half of the time to the first response on stdio. Instead, the SDK's modules are 
 they are needed.
 """
 
+import base64
 import copy
+import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel
+from anyio import to_thread
+from pydantic import BaseModel, Field
 
 from handtools import __version__
+from handtools.core.call import Call
+from handtools.core.context import Context
+from handtools.core.errors import TooLarge
+from handtools.core.result import Document, Result
+from handtools.core.tool import tool
 from handtools.mcp.handshake import SERVER_CAPABILITIES, SERVER_INFO, SERVER_INSTRUCTIONS, SERVER_NAME
+from handtools.mcp.tool_and_result_json import LIST_TTL_MS, Json, mark_result_complete
 from handtools.mcp.tool_calls import ConnectionTools
+from handtools.record.recorded_changes import call_target_summary, file_changes_of_call, undone_state
+from handtools.text.encoding import is_binary, without_surrogates
+from handtools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from mcp_types import GetPromptRequestParams, ReadResourceRequestParams
+
+
+URI_SCHEME = "handtools://"
+FILE_URI, OUTPUT_URI = f"{URI_SCHEME}file/", f"{URI_SCHEME}output/"
+JOURNAL_URI, PENDING_URI = f"{URI_SCHEME}journal", f"{URI_SCHEME}pending"
+RESOURCE_BYTES = 1 << 20
+LISTED_RESOURCES = 50
+RESOURCE_NOT_FOUND_CODE = -32002
+"""MCP's JSON-RPC error code for a resource that does not exist."""
+
+
+class ResourceParams(BaseModel):
+    """Parameters of the internal tool that reads a resource."""
+
+    path: str = Field(description="A path in the workspace, or the name of a stored output.")
+
+
+class ResourceDetails(BaseModel):
+    """Details of a resource that was read."""
+
+    bytes: int
+
+
+@tool(effects=("read",))
+async def resource(ctx: Context, params: ResourceParams) -> Result[ResourceDetails]:
+    """Return a file's content unchanged."""
+    data = await ctx.files.read(params.path, size=RESOURCE_BYTES + 1)
+    if len(data) > RESOURCE_BYTES:
+        raise TooLarge(f"{params.path} is over {RESOURCE_BYTES:,} bytes.", hint="`read` it in parts.")
+    kind = "application/octet-stream" if is_binary(data) else "text/plain"
+    return Result(Document(data, kind, params.path), ResourceDetails(bytes=len(data)))
+
+
+class ResourceMethods:
+    """Handlers of the MCP resource methods.
+
+    Files are read with a tool call, so the policy applies and the journal records it.
+    """
+
+    def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
+        self._desk = desk
+        workspace, policy = desk.toolbox.workspace, desk.toolbox.policy
+        self._outputs = workspace.output_store
+        self._calls = workspace.journal.calls
+        offered = replace(policy, allow=(resource.name,), block=(), unattended="deny")
+        self._reader = Toolbox([resource], workspace=workspace, policy=offered)
+
+    async def list(self, _ctx: object, _params: object) -> Json:
+        """Answer `resources/list`: the journal, the pending approvals and the newest stored outputs."""
+        kept = await to_thread.run_sync(self._outputs.names)
+        outputs = [
+            _resource_json(f"{OUTPUT_URI}{name}", name, "The full text of a truncated output.")
+            for name in kept
+        ]
+        own = [
+            _resource_json(
+                JOURNAL_URI, "journal", "The latest calls and how they ended.", "application/json"
+            ),
+            _resource_json(PENDING_URI, "pending", "Calls waiting for approval.", "application/json"),
+        ]
+        return mark_result_complete({"resources": own + outputs[-LISTED_RESOURCES:]}, keep_ms=0)
+
+    async def templates(self, _ctx: object, _params: object) -> Json:
+        """Answer `resources/templates/list`: the URI templates for files and stored outputs."""
+        templates = [
+            {
+                "uriTemplate": f"{FILE_URI}{{+path}}",
+                "name": "file",
+                "description": "A file in the workspace.",
+            },
+            {"uriTemplate": f"{OUTPUT_URI}{{name}}", "name": "output", "description": "A stored output."},
+        ]
+        return mark_result_complete({"resourceTemplates": templates}, keep_ms=LIST_TTL_MS)
+
+    async def read(self, _ctx: object, params: "ReadResourceRequestParams") -> Json:
+        """Answer `resources/read`: the content of a file, a stored output, the journal or the approvals."""
+        from urllib.parse import unquote
+
+        uri = str(params.uri)
+        if uri == JOURNAL_URI:
+            page = await to_thread.run_sync(lambda: self._calls.page(limit=LISTED_RESOURCES))
+            return _json_resource(uri, [asdict(call) for call in page])
+        if uri == PENDING_URI:
+            return _json_resource(
+                uri, [asdict(approval) for approval in await self._desk.attended_toolbox.waiting()]
+            )
+        if uri.startswith(OUTPUT_URI):
+            return await self._read_as_call(uri, f"output:{unquote(uri.removeprefix(OUTPUT_URI))}")
+        if uri.startswith(FILE_URI):
+            return await self._read_as_call(uri, unquote(uri.removeprefix(FILE_URI)))
+        raise _resource_missing(f"This server has no resource {uri}.")
+
+    async def _read_as_call(self, uri: str, path: str) -> Json:
+        call = Call(
+            tool=resource.name, args={"path": path}, session=self._desk.session, agent=self._desk.agent
+        )
+        result = await self._reader.call(call)
+        if not result.ok:
+            raise _resource_missing(result.text)
+        (document,) = result.content
+        assert isinstance(document, Document)
+        content: Json = {"uri": uri, "mimeType": document.media_type}
+        if document.media_type == "text/plain":
+            content["text"] = without_surrogates(document.data.decode("utf-8", "replace"))
+        else:
+            content["blob"] = base64.b64encode(document.data).decode()
+        return mark_result_complete({"contents": [content]}, keep_ms=0)
+
+
+def _resource_json(uri: str, name: str, description: str, kind: str = "text/plain") -> Json:
+    return {"uri": uri, "name": name, "description": description, "mimeType": kind}
+
+
+def _json_resource(uri: str, value: Any) -> Json:
+    content = {"uri": uri, "mimeType": "application/json", "text": json.dumps(value, indent=1)}
+    return mark_result_complete({"contents": [content]}, keep_ms=0)
+
+
+def _resource_missing(message: str) -> Exception:
+    from mcp.shared.exceptions import MCPError
+
+    return MCPError(code=RESOURCE_NOT_FOUND_CODE, message=without_surrogates(message))
+
+
+INVALID_PARAMS_CODE = -32602
+REVIEWED_CALLS = 40
+UNDONE_WORDS = {"no": "", "partly": ", partly undone", "yes": ", undone"}
+PROMPTS: dict[str, str] = {
+    "review": "Check the latest changes in this workspace and undo unwanted ones.",
+    "pending": "Explain the calls waiting for approval.",
+}
+
+
+class PromptMethods:
+    """Handlers of the MCP prompt methods. The prompts contain data from the workspace's journal."""
+
+    def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
+        self._desk = desk
+
+    async def list(self, _ctx: object, _params: object) -> Json:
+        """Answer `prompts/list`: the names and descriptions of the prompts."""
+        listed = [{"name": name, "description": told} for name, told in PROMPTS.items()]
+        return mark_result_complete({"prompts": listed}, keep_ms=LIST_TTL_MS)
+
+    async def get(self, _ctx: object, params: "GetPromptRequestParams") -> Json:
+        """Answer `prompts/get`: the text of a prompt, including recent or pending calls."""
+        if params.name == "review":
+            text = await to_thread.run_sync(self._review)
+        elif params.name == "pending":
+            text = await self._pending()
+        else:
+            from mcp.shared.exceptions import MCPError
+
+            raise MCPError(
+                code=INVALID_PARAMS_CODE,
+                message=f"Unknown prompt {params.name!r}. Use one of: {', '.join(PROMPTS)}.",
+            )
+        message = {"role": "user", "content": {"type": "text", "text": without_surrogates(text)}}
+        return mark_result_complete({"description": PROMPTS[params.name], "messages": [message]})
+
+    def _review(self) -> str:
+        journal = self._desk.toolbox.workspace.journal
+        lines = [
+            f"- {call.id[:8]} {call.tool} {call_target_summary(call, touches)} "
+            f"({call.status}{UNDONE_WORDS[undone_state(touches)]})"
+            for call in journal.calls.page(limit=REVIEWED_CALLS)
+            if (touches := file_changes_of_call(journal, call.id))
+        ]
+        listed = "\n".join(lines) or "(nothing was changed)"
+        return (
+            f"These calls changed this workspace, newest first:\n{listed}\n\n"
+            "Read the changed files, say in a few sentences what changed and whether it is right, "
+            "and `undo` unwanted changes after asking me."
+        )
+
+    async def _pending(self) -> str:
+        waiting = await self._desk.attended_toolbox.waiting()
+        parts = [f"## {a.title}\nReason: {a.rule}\n\n{a.preview}" for a in waiting]
+        shown = "\n\n".join(parts) or "(none)"
+        return f"These calls need my approval. Explain each one and its risk in a sentence:\n\n{shown}"
+
 
 if TYPE_CHECKING:
     from handtools.mcp.confinement_to_roots import ClientRootsEnforcer
@@ -169,7 +366,7 @@ def build_mcp_server(
     )
 
     from handtools.mcp.remote import RemoteMethods, RemoteParams
-    from handtools.mcp.resources_and_prompts import PromptMethods, ResourceMethods
+    from handtools.mcp.server import PromptMethods, ResourceMethods
 
     registry = MethodRegistry()
     registry.requests |= {

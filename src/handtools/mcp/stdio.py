@@ -370,7 +370,7 @@ def serve_folders_over_stdio(
         sys.exit(f"handtools: {problem}")
 
     def opening() -> "Toolbox":
-        from handtools.mcp.presets import open_preset
+        from handtools.mcp.served_toolbox import open_preset
 
         return open_preset(
             root,

@@ -27,7 +27,7 @@ from handtools.text.diffs.authored_hunks import (
 )
 from handtools.text.diffs.unified_diff import diff_without_carriage_returns
 from handtools.text.encoding import Unencodable, decode, is_binary
-from handtools.text.git_names import enclosing_git_folder
+from handtools.text.git_config import enclosing_git_folder
 from handtools.text.paths import folders_above
 
 MAX_REVIEWED_FILE_BYTES = 32 << 20

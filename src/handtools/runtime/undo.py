@@ -37,7 +37,7 @@ from handtools.runtime.transaction import node_at, node_bytes
 from handtools.runtime.workspace import Workspace
 from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
 from handtools.text.encoding import decode, is_binary
-from handtools.text.git_names import enclosing_git_folder
+from handtools.text.git_config import enclosing_git_folder
 from handtools.text.lines import convert_line_ends
 from handtools.text.paths import folders_above
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from handtools.text.git_names import enclosing_git_folder
+from handtools.text.git_config import enclosing_git_folder
 from handtools.text.paths import folders_above
 
 MAX_CHANGED_FILE_ROWS = 8

@@ -1,8 +1,44 @@
 """TOML parsing with Python's parser, limited so that the time is linear in the length of the text."""
 
+import json
 import re
 import tomllib
 from typing import Any
+
+PYPROJECT_NAME = "pyproject.toml"
+PYPROJECT_TABLE = ("tool", "handtools")
+"""The path of the table in the file."""
+MAX_PYPROJECT_BYTES = 1 << 20
+"""A larger file is not read, and counts as having no table."""
+BROKEN_TABLE = "broken"
+"""The value for a file that is not valid TOML but seems to have the table."""
+_NAMED = re.compile(r"handtools|\\[uU]")
+"""Text without the name, or an escape that may hide it, has no table and is not parsed."""
+_SEEMS_TO_HAVE_TABLE = re.compile(
+    r"""^\s*\[[^\n]*handtools | handtools["']?\s*(?:\.|=(?!=)) | \\[uU]""", re.MULTILINE | re.VERBOSE
+)
+
+
+def handtools_table(text: str) -> str:
+    """Return the table of a pyproject.toml as JSON with sorted keys; empty if there is no table.
+
+    A file that is not valid TOML counts as having no table, unless the name is in a header or before a dot
+    or a single equals sign.
+    """
+    if not _NAMED.search(text):
+        return ""
+    from handtools.text.toml_text import parse_toml
+
+    try:
+        found = parse_toml(text)
+        for name in PYPROJECT_TABLE:
+            if not isinstance(found, dict) or name not in found:
+                return ""
+            found = found[name]
+        return json.dumps(found, sort_keys=True, default=repr)
+    except (ValueError, RecursionError):
+        return BROKEN_TABLE if _SEEMS_TO_HAVE_TABLE.search(text) else ""
+
 
 MAX_TOML_CHARS = 1 << 20
 MAX_KEY_PARTS = 64
@@ -21,3 +57,64 @@ def parse_toml(text: str) -> dict[str, Any]:
         line = text.count("\n", 0, found.start()) + 1
         raise ValueError(f"a key on line {line} has more than {MAX_KEY_PARTS} parts")
     return tomllib.loads(text)
+
+
+KeyPath = tuple[str | int, ...]
+"""A key with its tables and its indexes in arrays of tables: `("rule", 0, "name")`."""
+
+MAX_PARSED_CHARS = 500_000
+"""Most characters that are parsed to find lines; later keys get no line."""
+
+
+def toml_key_lines(text: str) -> dict[KeyPath, int]:
+    """Map each key and each table header of a valid TOML text to its line, counted from 1.
+
+    A statement ends where its lines parse on their own, so the real parser handles multi-line strings and
+    arrays.
+    """
+    found: dict[KeyPath, int] = {}
+    tables: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    start, pending, parsed = 1, "", 0
+    for number, line in enumerate(text.split("\n"), 1):
+        pending += f"{line}\n"
+        parsed += len(pending)
+        if parsed > MAX_PARSED_CHARS:
+            break
+        try:
+            statement = parse_toml(pending)
+        except (ValueError, RecursionError):
+            continue
+        if pending.lstrip().startswith("["):
+            table = _table_path(statement, tables)
+            found.setdefault(table, start)
+        else:
+            for path in _key_paths(statement):
+                found.setdefault((*table, *path), start)
+        start, pending = number + 1, ""
+    return found
+
+
+def _table_path(header: dict[str, Any], tables: dict[KeyPath, int]) -> KeyPath:
+    """Return the path of the table that a header opens; `tables` has each table array's last index."""
+    path: KeyPath = ()
+    value: Any = header
+    while isinstance(value, dict) and value:
+        ((key, value),) = value.items()
+        path = (*path, key)
+        if isinstance(value, list):
+            tables[path] = tables.get(path, -1) + 1
+            return (*path, tables[path])
+        if path in tables:
+            path = (*path, tables[path])
+    return path
+
+
+def _key_paths(statement: dict[str, Any]) -> list[KeyPath]:
+    """List the paths of the keys in one statement; dotted keys and inline tables have several."""
+    paths: list[KeyPath] = []
+    for key, value in statement.items():
+        paths.append((key,))
+        if isinstance(value, dict):
+            paths += [(key, *below) for below in _key_paths(value)]
+    return paths

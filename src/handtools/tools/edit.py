@@ -7,13 +7,13 @@ from handtools.core.context import Context
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffs.unified_diff import dedent_diff_content
-from handtools.text.editing import AlreadyApplied, EditRefused, MatchTier
 from handtools.tools.editing.drafts import (
     Draft,
     already_applied_text,
     match_note,
     refusal_naming_removing_call,
 )
+from handtools.tools.editing.edit_outcome import AlreadyApplied, EditRefused, MatchTier
 
 
 class EditParams(BaseModel):

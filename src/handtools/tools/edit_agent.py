@@ -10,11 +10,11 @@ from handtools.core.errors import AlreadyExists, NotFound
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffs.unified_diff import dedent_diff_content
-from handtools.text.file_outline import render_outline
 from handtools.text.lines import count_lines, split_lines
 from handtools.text.numbered_page import ReadBudget
 from handtools.tools.editing.drafts import Draft
 from handtools.tools.editing.edit_agent_conversation import MAX_WHOLE_FILE_LINES, EditAgentSession
+from handtools.tools.reading.file_outline import render_outline
 from handtools.tools.reading.file_view import flatten_outline
 
 OUTLINE_BUDGET = ReadBudget(400, 24_000)

@@ -11,8 +11,9 @@ from handtools.core.tool import tool
 from handtools.core.web import PageForm, WebPage
 from handtools.text.paths import similar_names
 from handtools.text.token_estimate import estimate_tokens
-from handtools.text.web.page_sections import (
+from handtools.tools.web.page_sections import (
     estimate_page_tokens,
+    mark_untrusted,
     page_cursor,
     parse_page_cursor,
     passages_mentioning,
@@ -21,7 +22,6 @@ from handtools.text.web.page_sections import (
     sections,
     table_of_contents,
 )
-from handtools.text.web.untrusted_text import mark_untrusted
 
 PAGE_BYTES = web.MAX_WEB_PAGE_BYTES
 DEFAULT_FETCH_TOKENS = 8_000

@@ -17,8 +17,8 @@ from handtools.core.tool import tool
 from handtools.text.encoding import without_surrogates
 from handtools.text.plurals import inflect_for_number, number_with_noun
 from handtools.text.search.hit_rendering import path_on_one_line
-from handtools.text.search.result_pages import BadRecencyCursor, RecencyCursor
 from handtools.text.token_estimate import count_rows_that_fit, estimate_tokens
+from handtools.tools.search.result_pages import BadRecencyCursor, RecencyCursor
 
 FIND_PAGE_PATHS = 100
 MAX_FIND_PAGE_PATHS = 1_000

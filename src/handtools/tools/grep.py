@@ -16,10 +16,10 @@ from handtools.core.tool import tool
 from handtools.text.encoding import without_surrogates
 from handtools.text.plurals import number_with_noun
 from handtools.text.search.hit_rendering import LINE_CHARS, path_on_one_line
-from handtools.text.search.result_pages import BadCursor, SearchCursor, parse_cursor
 from handtools.text.token_estimate import count_rows_that_fit, estimate_tokens
 from handtools.text.truncation import clip_line
-from handtools.tools.search import hit_search, ranked_hits
+from handtools.tools.search import ranked_hits
+from handtools.tools.search.result_pages import BadCursor, SearchCursor, parse_cursor
 
 PAGE = 20
 MAX_GREP_PAGE_HITS = 200
@@ -128,7 +128,7 @@ async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     return Result(f"{text}\n{_footer(details, page, of)}", details)
 
 
-def _asked(params: GrepParams) -> hit_search.HitQuery:
+def _asked(params: GrepParams) -> ranked_hits.HitQuery:
     given = [params.pattern] if isinstance(params.pattern, str) else params.pattern
     ends = any("\n" in one or (params.syntax == "regex" and r"\n" in one) for one in given)
     patterns = SearchPatterns(
@@ -142,7 +142,7 @@ def _asked(params: GrepParams) -> hit_search.HitQuery:
     named = any(part.startswith(".") for glob in include for part in glob.split("/"))
     every = params.include_ignored
     scope = SearchScope(root=params.path or ".", include=include, hidden=every or named, ignored=every)
-    return hit_search.HitQuery(
+    return ranked_hits.HitQuery(
         patterns=patterns, scope=scope, shape=params.syntax == "structure", kind=params.kind
     )
 
@@ -186,7 +186,7 @@ def _footer(
 
 
 async def _nothing(ctx: Context, params: GrepParams, gaps: SearchGaps) -> Result[GrepDetails]:
-    reasons = [] if gaps.timed_out else await hit_search.why_no_hits(ctx.search, _asked(params))
+    reasons = [] if gaps.timed_out else await ranked_hits.why_no_hits(ctx.search, _asked(params))
     notes = ["No matches.", *gaps.notes, *reasons]
     return Result(" ".join(notes), GrepDetails(total=0, complete=gaps.complete, left_out=gaps.notes))
 

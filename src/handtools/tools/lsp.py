@@ -24,8 +24,8 @@ from handtools.core.syntax import Syntax, TextPosition, symbols_named
 from handtools.core.tool import tool
 from handtools.text.encoding import decode
 from handtools.text.lines import split_lines, without_line_ending
-from handtools.text.search.result_pages import BadCursor, parse_cursor
 from handtools.tools.search import ranked_hits
+from handtools.tools.search.result_pages import BadCursor, parse_cursor
 
 LINE_NUMBER_TOLERANCE = 3
 """Number of lines by which the model's line number may be off."""

@@ -10,8 +10,8 @@ from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text import lines
 from handtools.text.diffs.unified_diff import dedent_diff_content
-from handtools.text.editing import AlreadyApplied, EditRefused
 from handtools.tools.editing.drafts import Draft, DraftSet, match_note, refusal_error
+from handtools.tools.editing.edit_outcome import AlreadyApplied, EditRefused
 
 MAX_EDITS = 200
 

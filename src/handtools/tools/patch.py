@@ -9,16 +9,10 @@ from handtools.core.errors import InvalidInput, TooLarge, ToolError
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffs.unified_diff import count_changed_lines, dedent_diff_content
-from handtools.text.patches import (
-    MAX_HUNK_DRIFT,
-    FilePatch,
-    HunkMisfit,
-    MalformedPatch,
-    apply_hunks,
-    invert_patch,
-    parse_patch,
-)
+from handtools.text.patch_model import FilePatch, MalformedPatch, invert_patch
 from handtools.tools.editing.drafts import Draft, DraftSet, refusal_error
+from handtools.tools.editing.hunk_placement import MAX_HUNK_DRIFT, HunkMisfit, apply_hunks
+from handtools.tools.editing.patch_parser import parse_patch
 
 MAX_PATCH_CHARS = 4_000_000
 DRIFT_LINES = MAX_HUNK_DRIFT

@@ -14,10 +14,10 @@ from handtools.core.result import Result
 from handtools.core.tool import Tool, tool
 from handtools.text import lines
 from handtools.text.diffs.unified_diff import dedent_diff_content
-from handtools.text.editing import EditRefused
-from handtools.text.editing.non_fuzzy_edits import replace_verbatim
 from handtools.text.encoding import without_surrogates
 from handtools.tools.editing.drafts import Draft, refusal_error
+from handtools.tools.editing.edit_outcome import EditRefused
+from handtools.tools.editing.non_fuzzy_edits import replace_verbatim
 
 TextEditorEdition = Literal["text_editor_20250124", "text_editor_20250429", "text_editor_20250728"]
 

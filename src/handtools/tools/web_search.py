@@ -6,7 +6,7 @@ from handtools.core.context import Context
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.core.web import WebQuery
-from handtools.text.web.untrusted_text import mark_untrusted
+from handtools.tools.web.page_sections import mark_untrusted
 
 MAX_WEB_RESULTS = 20
 

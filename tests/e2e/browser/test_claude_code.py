@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from handtools.session_feed import SessionFeed
+from handtools.record.session_feed import SessionFeed
 from tests.e2e.clients.agents.claude_code import ClaudeCode
 from tests.e2e.clients.client import HANDTOOLS, Place
 from tests.e2e.clients.processes import wait

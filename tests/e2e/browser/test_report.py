@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.html_report import ReportedCall, ReportedFile, html_report
+from handtools.cli.html_report import ReportedCall, ReportedFile, html_report
 
 HOSTILE = (
     '</pre></script></style><img src="http://127.0.0.1:9/x" onerror=alert(1)><script>alert(2)</script>'

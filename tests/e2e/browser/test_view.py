@@ -14,8 +14,8 @@ from anyio import to_thread
 
 from handtools.cli.watch_screen.watch_app import WatchApp
 from handtools.core.call import Call
+from handtools.record.session_feed import SessionFeed
 from handtools.runtime.policy import Policy
-from handtools.session_feed import SessionFeed
 from handtools.toolbox import BlockingToolbox, coding
 from tests.e2e.cli.conftest import HANDTOOLS
 from tests.e2e.cli.test_watch_screen import until, until_shown

@@ -16,8 +16,8 @@ from handtools.cli.watch_screen.timeline import MAX_ROWS
 from handtools.cli.watch_screen.watch_app import WatchApp
 from handtools.core.call import Call
 from handtools.core.result import Result
+from handtools.record.session_feed import SessionFeed
 from handtools.runtime.policy import Policy
-from handtools.session_feed import SessionFeed
 from handtools.toolbox import CODING, Toolbox, local_workspace
 from tests.e2e.cli.conftest import HANDTOOLS
 

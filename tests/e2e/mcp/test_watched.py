@@ -9,7 +9,7 @@ import pytest
 from mcp_types import ElicitResult
 
 from handtools.core.approval import Reply
-from handtools.session_feed import FeedCursor, SessionFeed
+from handtools.record.session_feed import FeedCursor, SessionFeed
 from tests.e2e.cli.conftest import HANDTOOLS
 from tests.e2e.mcp.conftest import CURRENT, OLDER, text
 

@@ -7,7 +7,7 @@ import brotli
 import zstandard
 
 from handtools.core.errors import ToolError
-from handtools.host.web.content_encoding import decoded_body, zstd_end
+from handtools.host.web.http_client import decoded_body, zstd_end
 from tests.fuzz.drawn_values import DrawnValues
 
 PLAIN = b"hello " * 20
@@ -21,7 +21,7 @@ SEEDS = [
     b"\x00" + gzip.compress(bytes(300_000), mtime=0),
 ]
 WORDS = ["\x1f", "(\xb5/\xfd", "P*M\x18"]
-PARSERS = ["handtools.host.web.content_encoding"]
+PARSERS = ["handtools.host.web.http_client"]
 FOUND: dict[str, bytes] = {}
 
 

@@ -1,8 +1,9 @@
 """`old_string` and `new_string` in any text: an edit in a known place or a refusal, and merges of three texts."""
 
 from handtools.text.diffs.three_way_merge import three_way_merge
-from handtools.text.editing import AlreadyApplied, EditApplied, EditRefused, replace_text
 from handtools.text.lines import convert_line_ends
+from handtools.tools.editing.edit_outcome import AlreadyApplied, EditApplied, EditRefused
+from handtools.tools.editing.replacement import replace_text
 from tests.fuzz.drawn_values import texts_of
 
 SEEDS = [

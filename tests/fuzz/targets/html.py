@@ -1,7 +1,6 @@
 """Web pages as text: any page in any encoding is converted, titled and cut into sections, in bounded time."""
 
-from handtools.text.encoding import without_surrogates
-from handtools.text.web.html_conversion import (
+from handtools.host.web.html_conversion import (
     UnconvertiblePage,
     convert_html,
     decode_page,
@@ -9,7 +8,8 @@ from handtools.text.web.html_conversion import (
     looks_like_html,
     without_tags,
 )
-from handtools.text.web.page_sections import (
+from handtools.text.encoding import without_surrogates
+from handtools.tools.web.page_sections import (
     page_cursor,
     parse_page_cursor,
     passages_mentioning,

@@ -1,5 +1,6 @@
 """Headers of web answers: media type, charset, pause and target of a redirect, whatever a server writes there."""
 
+from handtools.host.web.html_conversion import decode_page
 from handtools.host.web.http_client import (
     RawHttpResponse,
     content_type_of,
@@ -7,7 +8,6 @@ from handtools.host.web.http_client import (
     redirect_location,
     retry_after_seconds,
 )
-from handtools.text.web.html_conversion import decode_page
 from tests.fuzz.drawn_values import DrawnValues
 
 SEEDS = [

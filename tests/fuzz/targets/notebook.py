@@ -4,8 +4,8 @@ import json
 
 from handtools.core.errors import ToolError
 from handtools.host.media import notebooks
-from handtools.text.editing.edit_outcome import EditApplied
-from handtools.text.editing.notebook_cells import is_notebook, replace_in_cells
+from handtools.tools.editing.edit_outcome import EditApplied
+from handtools.tools.editing.notebook_cells import is_notebook, replace_in_cells
 from tests.fuzz.drawn_values import DrawnValues, text_of
 
 CELL = {"cell_type": "code", "execution_count": 1, "metadata": {}, "source": ["x = 1\n", "y"], "outputs": [

@@ -1,13 +1,8 @@
 """Patches as models write them, parsed and laid on a text: a patch or a refusal with its line, and so back again."""
 
-from handtools.text.patches import (
-    HunkMisfit,
-    MalformedPatch,
-    PatchedText,
-    apply_hunks,
-    invert_patch,
-    parse_patch,
-)
+from handtools.text.patch_model import MalformedPatch, invert_patch
+from handtools.tools.editing.hunk_placement import HunkMisfit, PatchedText, apply_hunks
+from handtools.tools.editing.patch_parser import parse_patch
 from tests.fuzz.drawn_values import texts_of
 
 CODEX = "*** Begin Patch\n*** Update File: a.py\n@@ def f():\n-    x = 1\n+    x = 2\n*** End of File\n*** End Patch\n"

@@ -3,8 +3,8 @@
 import subprocess
 import zlib
 
+from handtools.runtime.approval.gate import always_allow_prefix
 from handtools.text.shell import quote_words, read_script
-from handtools.text.shell.always_allow_prefix import always_allow_prefix
 from handtools.text.shell.hazards import find_hazards
 from handtools.text.shell.wrapper_programs import as_rule_command
 from tests.fuzz.drawn_values import text_of

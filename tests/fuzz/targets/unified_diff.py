@@ -6,7 +6,9 @@ import zlib
 from pathlib import Path
 
 from handtools.text.diffs.unified_diff import unified_diff
-from handtools.text.patches import PatchedText, apply_hunks, invert_patch, parse_patch
+from handtools.text.patch_model import invert_patch
+from handtools.tools.editing.hunk_placement import PatchedText, apply_hunks
+from handtools.tools.editing.patch_parser import parse_patch
 from tests.fuzz.drawn_values import texts_of
 
 SEEDS = [

@@ -1,13 +1,14 @@
 """Addresses: a URL in its normal form, which reads as itself, or a refusal; hosts, ports and robots.txt, too."""
 
+from handtools.runtime.guards.web import robots_allow
 from handtools.text.web.host_access import (
     BadHostEntry,
+    BadPort,
     ip_address_refusal,
     parse_host_list,
+    parse_port_ranges,
     split_host_port,
 )
-from handtools.text.web.port_ranges import BadPort, parse_port_ranges
-from handtools.text.web.robots_txt import robots_allow
 from handtools.text.web.url import BadUrl, parse_url
 from tests.fuzz.drawn_values import texts_of
 

@@ -21,7 +21,7 @@ from handtools.core.effects import CommandRun, ReadEffect
 from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE
 from handtools.host.notifications import Notify
 from handtools.host.sandbox.processes.supervisor_client import default_memory_bytes
-from handtools.mcp.presets import open_preset
+from handtools.mcp.served_toolbox import open_preset
 
 MINE = Settings(runner="bubblewrap", limits=replace(UNLIMITED_ALLOWANCE, memory_bytes=1 << 30))
 WIDENING = {

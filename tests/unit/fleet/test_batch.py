@@ -10,15 +10,14 @@ import pytest
 from handtools.core.call import Call
 from handtools.core.errors import UsageError
 from handtools.core.events import Progressed
-from handtools.fleet.batch_agent import BatchAgent, load_agent
+from handtools.fleet.batch_agent import BatchAgent, WorkspaceRelay, load_agent
 from handtools.fleet.batch_fleet import open_local_fleet
 from handtools.fleet.batch_runner import BatchProgress, BatchRunner, BatchSettings, template_source
 from handtools.fleet.batch_tasks import RESULTS_NAME, BatchFolder, BatchTask, TaskResult, read_tasks
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host_client import HostClient
-from handtools.fleet.workspace_relay import WorkspaceRelay
-from handtools.local_journal import open_local_journal
 from handtools.runtime.policy import Policy
+from handtools.toolbox import open_local_journal
 from tests.unit.fleet.test_oci_image import FIRST, SECOND
 from tests.unit.fleet.test_oci_image import layout as image_layout
 

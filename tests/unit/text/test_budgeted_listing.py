@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.budgeted_listing import budgeted_listing
+from handtools.core.skills import budgeted_listing
 from handtools.text.token_estimate import estimate_tokens
 
 NAMES = st.text("abcdefgh-", min_size=1, max_size=30)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.command_walls import (
+from handtools.host.commands.restriction_notes import (
     MAX_WALLS,
     SUCCESS_LINES_CHECKED_FOR_WALLS,
     WALLS,

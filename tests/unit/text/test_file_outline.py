@@ -5,8 +5,13 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.file_outline import MIN_FOLDED_LINES, OutlineSymbol, fold_bodies, render_outline
 from handtools.text.numbered_page import ReadBudget
+from handtools.tools.reading.file_outline import (
+    MIN_FOLDED_LINES,
+    OutlineSymbol,
+    fold_bodies,
+    render_outline,
+)
 
 LINES = [f"line {n}\n" for n in range(1, 41)]
 

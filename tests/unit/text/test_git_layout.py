@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.git_layout import is_nested_git_folder, read_git_path
+from handtools.runtime.policy.git_layout import is_nested_git_folder, read_git_path
 
 ID = "ab" * 20
 

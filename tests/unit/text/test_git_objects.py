@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.git_objects import BadGitObject, loose_object_digest
+from handtools.runtime.policy.git_layout import BadGitObject, loose_object_digest
 
 
 def digest(*pieces, most=1 << 20):

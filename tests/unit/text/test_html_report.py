@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handtools.text.html_report import ReportedCall, ReportedFile, ReportedQuestion, html_report
+from handtools.cli.html_report import ReportedCall, ReportedFile, ReportedQuestion, html_report
 
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "table"),

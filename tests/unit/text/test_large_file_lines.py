@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.large_file_lines import (
+from handtools.tools.reading.file_outline import (
     LargeFileIndex,
     LargeTextEncoding,
     bytes_after_skipped_lines,

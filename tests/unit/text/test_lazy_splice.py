@@ -1,4 +1,4 @@
-from handtools.text.lazy_splice import SplicedText
+from handtools.text.lines import SplicedText
 
 
 def test_a_spliced_text_has_the_new_stretch_in_the_place_of_the_old():

@@ -8,14 +8,14 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.repository_map import (
+from handtools.text.token_estimate import estimate_tokens
+from handtools.tools.reading.repository_map import (
     MappedDefinition,
     map_that_fits,
     mentioned_names,
     rank_definitions_by_mentions,
     render_map,
 )
-from handtools.text.token_estimate import estimate_tokens
 
 
 def define(path, name, line=1):
@@ -96,7 +96,7 @@ def test_the_map_fits_its_tokens_and_one_more_would_not(every, tokens):
 
 PROGRAM = """
 from collections import Counter
-from handtools.text.repository_map import MappedDefinition, rank_definitions_by_mentions, mentioned_names
+from handtools.tools.reading.repository_map import MappedDefinition, rank_definitions_by_mentions, mentioned_names
 every = [MappedDefinition(f"f{n}", f"name_{n % 7}", 1, "") for n in range(30)]
 mentions = {f"f{n}": mentioned_names(" ".join(f"name_{k}()" for k in range(n % 5))) for n in range(30)}
 print(rank_definitions_by_mentions(every, mentions))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handtools.host.files.path_resolution import windows_workspace_relative
 from handtools.text.paths import BadPath
-from handtools.text.windows_paths import windows_workspace_relative
 
 ROOT = r"C:\Users\me\work"
 

@@ -11,10 +11,10 @@ from handtools.core.call import CancelToken
 from handtools.core.callbacks import Callbacks
 from handtools.core.events import Progressed
 from handtools.testing.memory_toolbox import memory_toolbox
-from handtools.text.editing.edit_agent_protocol import AnswerTags
 from handtools.toolbox import CODING
 from handtools.tools.edit_agent import edit_agent
 from handtools.tools.editing.edit_agent_conversation import MAX_EDIT_AGENT_ROUNDS
+from handtools.tools.editing.edit_agent_protocol import AnswerTags
 
 DONE = "<done_1/>"
 CODE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"

@@ -10,7 +10,7 @@ from handtools.text.search.hit_rendering import LINE_CHARS
 from handtools.text.token_estimate import estimate_tokens
 from handtools.toolbox import READING, Toolbox, local_workspace
 from handtools.tools.grep import MAX_GREP_PAGE_HITS, PAGE
-from handtools.tools.search import hit_search
+from handtools.tools.search import ranked_hits
 from handtools.tools.search.ranked_hits import RANKING_BLOCK
 
 CODE = b"""import os
@@ -159,7 +159,7 @@ async def test_an_empty_answer_explains_itself():
 
 
 async def test_a_second_search_that_had_no_time_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(hit_search, "EMPTY_RESULT_PROBE_SECONDS", 0.0)
+    monkeypatch.setattr(ranked_hits, "EMPTY_RESULT_PROBE_SECONDS", 0.0)
     (tmp_path / "a.txt").write_text("other\n")
     box = Toolbox(READING, workspace=local_workspace(tmp_path, state=tmp_path.parent / "state"))
     result = await box.call("grep", {"pattern": "needle"})
@@ -403,8 +403,8 @@ async def test_matches_of_another_kind_explain_an_empty_answer():
 
 
 async def test_what_was_not_parsed_is_said(monkeypatch):
-    monkeypatch.setattr("handtools.tools.search.hit_search.MAX_PARSED_HITS", 3)
-    monkeypatch.setattr("handtools.tools.search.hit_search.MAX_PARSED_FILES", 2)
+    monkeypatch.setattr("handtools.tools.search.ranked_hits.MAX_PARSED_HITS", 3)
+    monkeypatch.setattr("handtools.tools.search.ranked_hits.MAX_PARSED_FILES", 2)
     files = {f"{n}.py": b"open(1)\n" for n in range(5)}
     by_kind = await grep(files, pattern="open", kind="call")
     assert "Showing 3 of 3 matches. Only the first 3 matches were parsed." in by_kind.text

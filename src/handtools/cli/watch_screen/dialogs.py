@@ -11,7 +11,7 @@ from textual.widgets.option_list import Option
 
 from handtools.cli.watch_screen.text_pane import PaneLine, TextPane, approval_lines, harmless_lines
 from handtools.core.approval import RememberScope, Reply
-from handtools.session_feed import PendingApproval
+from handtools.record.session_feed import PendingApproval
 from handtools.text.visible_text import visible_line
 
 NAME_CHARS = 60

@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from handtools.cli.watch_screen.timeline import clock_text, seconds_text
 from handtools.core.approval import Approval
-from handtools.session_feed import CallDetails
+from handtools.record.session_feed import CallDetails
 from handtools.text.visible_text import visible_line, with_visible_characters
 
 MAX_LINES = 5_000

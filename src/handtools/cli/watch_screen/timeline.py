@@ -18,7 +18,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from handtools.session_feed import CallState, ShownCall
+from handtools.record.session_feed import CallState, ShownCall
 from handtools.text.visible_text import visible_line
 
 PAGE_ROWS = 100

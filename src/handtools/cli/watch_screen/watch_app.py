@@ -19,7 +19,7 @@ from handtools.cli.watch_screen.text_pane import PaneLine, TextPane, call_lines
 from handtools.cli.watch_screen.timeline import PAGE_ROWS, Timeline, header_text
 from handtools.core.approval import Reply
 from handtools.core.errors import HandtoolsError
-from handtools.session_feed import (
+from handtools.record.session_feed import (
     AnswerOutcome,
     FeedCursor,
     FeedNews,

@@ -27,7 +27,7 @@ from handtools.core.dialects.dialect_tool import (
 )
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
-from handtools.text.patches.patch_model import patch_of_one_file
+from handtools.text.patch_model import patch_of_one_file
 
 PATCH_GRAMMAR = """\
 start: opening section+ closing

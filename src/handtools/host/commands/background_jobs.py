@@ -22,12 +22,12 @@ from handtools.core.commands import (
     PublishedPort,
 )
 from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, Unavailable
-from handtools.host.commands.command_exit import (
+from handtools.host.commands.launch_pipeline import (
+    LaunchPipeline,
     command_exit_of,
     command_output_from_buffer,
     exit_notes,
 )
-from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.shell_session import ShellStateFile
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.policy_paths import UNSEARCHED_FOLDERS

@@ -33,8 +33,7 @@ from handtools.core.commands import (
 from handtools.core.errors import HostError, InvalidInput, UsageError
 from handtools.core.web import Visit
 from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs, refreshed_path_predicate
-from handtools.host.commands.command_exit import command_exit_of, exit_notes
-from handtools.host.commands.launch_pipeline import LaunchPipeline
+from handtools.host.commands.launch_pipeline import LaunchPipeline, command_exit_of, exit_notes
 from handtools.host.commands.session_scratch import ScratchQuota, SessionScratchFolders
 from handtools.host.commands.shell_session import (
     ShellSessions,

@@ -7,7 +7,7 @@ from pathlib import Path
 from handtools.core.errors import UsageError
 from handtools.host.home_folders import config_home
 from handtools.host.workspace_folders import is_in_workspace, workspace_folders
-from handtools.text.pyproject_table import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
+from handtools.text.toml_text import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
 
 CONFIG_VARIABLE = "HANDTOOLS_CONFIG"
 POLICY_VARIABLE = "HANDTOOLS_POLICY"
@@ -54,7 +54,7 @@ def project_files(root: str | Path) -> list[tuple[str, Path]]:
 
 def _has_table(pyproject: Path) -> bool:
     """Whether the file has a handtools table; files without one are ignored, even if they are invalid."""
-    from handtools.host.files.small_text_reader import read_small_text
+    from handtools.host.files.whole_reads_and_writes import read_small_text
 
     return bool(handtools_table(read_small_text(pyproject, MAX_PYPROJECT_BYTES)))
 
@@ -72,7 +72,7 @@ def read_project_file(path: Path) -> str:
 
     Raises `UsageError` for anything else.
     """
-    from handtools.host.files.small_text_reader import SMALL_FILE_BYTES, read_small_text
+    from handtools.host.files.whole_reads_and_writes import SMALL_FILE_BYTES, read_small_text
 
     most = MAX_PYPROJECT_BYTES if path.name == PYPROJECT_NAME else SMALL_FILE_BYTES
     try:

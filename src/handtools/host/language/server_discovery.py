@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.host import programs
-from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
+from handtools.host.files.whole_reads_and_writes import SETTINGS_BYTES, read_small_text
 from handtools.host.language.servers import LanguageServer, ServerRole, ServerTable
 from handtools.text.toml_text import parse_toml
 

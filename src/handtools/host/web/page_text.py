@@ -10,8 +10,7 @@ from anyio import to_thread
 from handtools.core.errors import TooLarge
 from handtools.core.web import PageForm, RenderedPage, WebResponse
 from handtools.host.confined_workers import TaskFailed, TaskResult, WorkerTask, workers_of_workspace
-from handtools.text.encoding import DecodedText, is_binary, without_surrogates
-from handtools.text.web.html_conversion import (
+from handtools.host.web.html_conversion import (
     UnconvertiblePage,
     WebPageFormat,
     convert_html,
@@ -19,6 +18,7 @@ from handtools.text.web.html_conversion import (
     html_title,
     looks_like_html,
 )
+from handtools.text.encoding import DecodedText, is_binary, without_surrogates
 
 MAX_CHARS_WITHOUT_WORKER = 32 << 10
 """Larger pages are converted in a worker, because the converter holds the GIL.

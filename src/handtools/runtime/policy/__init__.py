@@ -38,8 +38,14 @@ from handtools.runtime.policy.rules import (
     text_tuple,
 )
 from handtools.text.search.glob import GlobSet, PathGlobs
-from handtools.text.web.host_access import BadHostEntry, HostList, parse_host_list
-from handtools.text.web.port_ranges import BadPort, PortRanges, parse_port_ranges
+from handtools.text.web.host_access import (
+    BadHostEntry,
+    BadPort,
+    HostList,
+    PortRanges,
+    parse_host_list,
+    parse_port_ranges,
+)
 
 ToolSet = Literal["all", "coding", "read_only", "none"]
 

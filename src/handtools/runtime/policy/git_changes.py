@@ -15,17 +15,17 @@ from itertools import islice
 from handtools.core.changes import Change, Node, is_folder_moved_as_one, split_folder_change
 from handtools.core.commands import PathPredicate
 from handtools.core.files import GitNamedPath
-from handtools.runtime.policy.harmless_git_settings import git_config_keys_to_ask
-from handtools.text.git_config import BadGitConfig, GitConfig, parse_git_config
-from handtools.text.git_layout import (
+from handtools.runtime.policy.git_layout import (
     RESERVED_NAMES,
+    BadGitObject,
     GitPath,
     is_nested_git_folder,
     is_ref_name,
+    loose_object_digest,
     read_git_path,
 )
-from handtools.text.git_names import GIT_FOLDER
-from handtools.text.git_objects import BadGitObject, loose_object_digest
+from handtools.runtime.policy.harmless_git_settings import git_config_keys_to_ask
+from handtools.text.git_config import GIT_FOLDER, BadGitConfig, GitConfig, parse_git_config
 from handtools.text.paths import folders_above, inherited_value
 
 MAX_JUDGED_GIT_FILE_BYTES = 1 << 20

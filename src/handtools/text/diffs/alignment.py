@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
-from handtools.text.lazy_splice import SplicedText
+from handtools.text.lines import SplicedText
 
 _FIRST_STEP = 64
 # Pieces of this size stay in the processor's cache; comparing all at once does not.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from handtools.text import lines
 from handtools.text.diffs.alignment import LineEdit, align_lines, common_prefix_length, common_suffix_length
-from handtools.text.lazy_splice import SplicedText
+from handtools.text.lines import SplicedText
 
 _MAX_PLACES = 100
 # How many lines are searched for a non-blank one that shows the indentation of the following text.

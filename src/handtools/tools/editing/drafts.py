@@ -27,20 +27,19 @@ from handtools.text.diffs.unified_diff import (
     first_changed_line,
     unified_diff,
 )
-from handtools.text.editing import (
+from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary, without_surrogates
+from handtools.text.lines import SplicedText, convert_line_ends, number_lines
+from handtools.tools.editing.edit_outcome import (
     AlreadyApplied,
     EditApplied,
     EditOutcome,
     EditRefused,
     RefusalCode,
-    render_refusal,
-    replace_text,
 )
-from handtools.text.editing.non_fuzzy_edits import insert_lines
-from handtools.text.editing.notebook_cells import NOTEBOOK_SUFFIX, is_notebook, replace_in_cells
-from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary, without_surrogates
-from handtools.text.lazy_splice import SplicedText
-from handtools.text.lines import convert_line_ends, number_lines
+from handtools.tools.editing.non_fuzzy_edits import insert_lines
+from handtools.tools.editing.notebook_cells import NOTEBOOK_SUFFIX, is_notebook, replace_in_cells
+from handtools.tools.editing.refusals import render_refusal
+from handtools.tools.editing.replacement import replace_text
 
 MAX_EDIT_BYTES = 50_000_000
 """Largest file in bytes that is edited as text."""

@@ -7,8 +7,10 @@ from handtools.core.changes import ChangeSet
 from handtools.core.context import ProgressCallback
 from handtools.core.errors import InvalidInput, NoMatch, TooLarge
 from handtools.core.files import Files
-from handtools.text.editing import AlreadyApplied, EditRefused
-from handtools.text.editing.edit_agent_protocol import (
+from handtools.text.lines import LineRange, count_lines, line_number_at, merged_ranges, split_lines
+from handtools.text.token_estimate import estimate_tokens
+from handtools.tools.editing.drafts import Draft, refusal_error
+from handtools.tools.editing.edit_agent_protocol import (
     AnswerTags,
     EditAnswerEvent,
     EditDeclined,
@@ -21,10 +23,8 @@ from handtools.text.editing.edit_agent_protocol import (
     edit_prompt,
     lines_for_edit_prompt,
 )
-from handtools.text.editing.non_fuzzy_edits import old_string_with_line_end
-from handtools.text.lines import LineRange, count_lines, line_number_at, merged_ranges, split_lines
-from handtools.text.token_estimate import estimate_tokens
-from handtools.tools.editing.drafts import Draft, refusal_error
+from handtools.tools.editing.edit_outcome import AlreadyApplied, EditRefused
+from handtools.tools.editing.non_fuzzy_edits import old_string_with_line_end
 
 MAX_EDIT_AGENT_ROUNDS = 5
 MAX_WHOLE_FILE_LINES = 2_000

@@ -17,13 +17,6 @@ from handtools.core.result import Image
 from handtools.core.syntax import Outline, Symbol, qualified_name, symbol_chains, symbols_named
 from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import DecodedText, decode, is_binary
-from handtools.text.file_outline import OutlineSymbol, fold_bodies, render_outline
-from handtools.text.large_file_lines import (
-    LargeFileIndex,
-    LargeTextEncoding,
-    bytes_after_skipped_lines,
-    cut_at_character,
-)
 from handtools.text.lines import dominant_ending, number_lines, split_lines, without_line_ending
 from handtools.text.numbered_page import (
     SHOWN_LINES_NOTE_TOKENS,
@@ -35,8 +28,21 @@ from handtools.text.numbered_page import (
 )
 from handtools.text.paths import PathSpec, similar_names
 from handtools.text.plurals import number_with_noun
-from handtools.text.repository_map import map_that_fits, rank_definitions_by_mentions
-from handtools.tools.reading.repository_survey import MAX_MAPPED_FILES, survey_repository
+from handtools.tools.reading.file_outline import (
+    LargeFileIndex,
+    LargeTextEncoding,
+    OutlineSymbol,
+    bytes_after_skipped_lines,
+    cut_at_character,
+    fold_bodies,
+    render_outline,
+)
+from handtools.tools.reading.repository_map import (
+    MAX_MAPPED_FILES,
+    map_that_fits,
+    rank_definitions_by_mentions,
+    survey_repository,
+)
 
 LARGE_FILE_WINDOW_BYTES = 4 << 20
 FORMAT_SAMPLE_BYTES = 64 << 10

@@ -1,22 +1,114 @@
 """Ranks and pages search hits, and shows them with their enclosing symbols."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from handtools.core.errors import InvalidInput
-from handtools.core.search import Hit, Hits, MatchCount, MatchCounts, Search
-from handtools.core.syntax import Symbol, Syntax, enclosing_symbols
+from handtools.core.search import Hit, Hits, MatchCount, MatchCounts, Search, SearchPatterns, SearchScope
+from handtools.core.syntax import Symbol, Syntax, SyntaxRole, TextPosition, enclosing_symbols
 from handtools.text.encoding import decode
 from handtools.text.lines import split_lines, without_line_ending
 from handtools.text.plurals import inflect_for_number, number_with_noun
-from handtools.text.search import result_pages
-from handtools.text.search.file_ranking import file_category, has_definition, path_sort_key
 from handtools.text.search.hit_rendering import RenderedHit, render_hits
-from handtools.text.search.result_pages import SearchCursor
 from handtools.text.token_estimate import estimate_tokens
+from handtools.tools.search import result_pages
+from handtools.tools.search.result_pages import SearchCursor
+
+FileCategory = Literal[0, 1, 2, 3]
+"""Rank of a file in search results: 0 source, 1 tests, 2 documents, 3 vendored or generated."""
+MatchOffsets = Sequence[tuple[int, int]]
+MatchedLine = tuple[str, MatchOffsets]
+"""The text of a matched line, and the start and end of each match in it."""
+_TEST_FOLDERS = {"test", "tests", "spec", "specs", "__tests__", "__mocks__", "testdata", "fixtures", "e2e"}
+_TEST_NAMES = re.compile(r"test_.*|conftest\.py|.*[._-](?:test|tests|spec)\.\w+|.*Tests?\.\w+")
+
+
+_FOREIGN_FOLDERS = {
+    "vendor", "vendored", "_vendor", "third_party", "third-party", "node_modules", "bower_components",
+    "site-packages", "external", "dist", "build", "out", "target", "generated", "__generated__",
+}  # fmt: skip
+
+
+_FOREIGN_NAMES = re.compile(
+    r".*\.min\.(?:js|css)|.*\.(?:lock|map|svg|snap|ipynb)|.*_pb2(?:_grpc)?\.pyi?|.*\.pb\.\w+|.*\.g\.\w+|.*-lock\.\w+"
+)
+
+
+_DOCUMENTS = re.compile(r".*\.(?:md|mdx|rst|txt|adoc|log|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg)")
+
+
+_WORDS = (
+    "def|class|fn|func|function|fun|struct|enum|union|interface|type|typedef|trait|impl|mod|module|package|namespace"
+    "|const|let|var|val|static|object|record|protocol|extension|actor|macro_rules!|macro|sub|proc|template|define"
+)
+
+
+# Allows a receiver (Go), generics (Rust) or a type (C) between the keyword and the name.
+_INTRODUCES = re.compile(
+    rf"(?:^|[\s(#@;{{}}])(?:{_WORDS})(?:<[^>]*>)?\s+(?:\([^)]*\)\s*|<[^>]*>\s*|mut\s+|\w+[\s*&]+)?\Z"
+)
+
+
+_WORD_LIST = tuple(_WORDS.split("|"))
+_CLOSING = frozenset("*&)>")
+"""Characters other than white space that can come right before a defined name."""
+_BEGINS_WITH_WORD = re.compile(rf"\s*(?:\w+\s+)*(?:{_WORDS})\s")
+_ASSIGNS = re.compile(r"\s*(?::[^=]*)?(?::=|=(?!=))")
+
+
+@lru_cache(maxsize=4096)
+def file_category(path: str) -> FileCategory:
+    """Classify a file by its path, relative to the folder searched: source, test, document, or vendored."""
+    *folders, name = path.split("/")
+    if not _FOREIGN_FOLDERS.isdisjoint(folders) or _FOREIGN_NAMES.fullmatch(name):
+        return 3
+    if not _TEST_FOLDERS.isdisjoint(folders) or _TEST_NAMES.fullmatch(name):
+        return 1
+    return 2 if _DOCUMENTS.fullmatch(name) else 0
+
+
+def has_definition(lines: Sequence[MatchedLine]) -> bool:
+    """Whether one of a file's matched lines seems to define what matched, as `def name` does.
+
+    A heuristic for ranking, not a parser. Most matches are names after some other character, most files
+    contain few of the keywords, and most lines none of them, so cheap checks avoid most of the regex
+    matching.
+    """
+    open_ones = [
+        (text, start, end)
+        for text, spans in lines
+        for start, end in spans
+        if not start or _ends_introduction(text[start - 1]) or not text[start:end].isidentifier()
+    ]
+    if not open_ones:
+        return False
+    whole = "\n".join([text for text, _, _ in open_ones])
+    words = [word for word in _WORD_LIST if word in whole]
+    return any(_defines(text, start, end, words) for text, start, end in open_ones)
+
+
+def _ends_introduction(sign: str) -> bool:
+    return sign in _CLOSING or sign.isspace()
+
+
+def _defines(text: str, start: int, end: int, words: Sequence[str]) -> bool:
+    if not start and _ASSIGNS.match(text, end):
+        return True
+    if not text[start:end].isidentifier() and _BEGINS_WITH_WORD.match(text[start : min(end, start + 200)]):
+        return True
+    fits = start and _ends_introduction(text[start - 1]) and any(word in text for word in words)
+    return bool(fits and _INTRODUCES.search(text[max(start - 200, 0) : start]))
+
+
+def path_sort_key(path: str) -> tuple[str, ...]:
+    """Return a sort key that orders paths component by component, as a folder walk visits them."""
+    return tuple(path.split("/"))
+
 
 RANKING_BLOCK = 100
 """Hits are ranked in blocks of this size, so that the first page does not need a complete search."""
@@ -224,3 +316,140 @@ def sort_match_counts(counts: Sequence[MatchCount], *, by_count: bool) -> list[M
 
 def paths_of_hits(hits: Sequence[Hit]) -> list[str]:
     return list(dict.fromkeys(hit.path for hit in hits))
+
+
+MAX_PARSED_HITS = 1_000
+"""Most hits that are parsed to find those with a syntactic role."""
+EMPTY_RESULT_PROBE_SECONDS = 0.25
+"""Time limit in seconds of each search that explains an empty result; short, since it was not requested."""
+MAX_PARSED_FILES = 300
+"""Most files that are parsed for a structural pattern."""
+MAX_MATCH_LINES = 6
+"""Most lines shown of a long structural match."""
+_HOLE = re.compile(r"\$+\w*")
+_WORD = re.compile(r"[^\W\d]\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitQuery:
+    """Search request: patterns, scope, and a syntactic role or structural pattern."""
+
+    patterns: SearchPatterns
+    scope: SearchScope
+    shape: bool = False
+    """Whether the patterns are structural (ast-grep) instead of text."""
+    kind: SyntaxRole | None = None
+
+    async def hits(self, search: Search, syntax: Syntax, *, most: int) -> Hits:
+        """Search and return up to `most` hits sorted by path; syntax searches return all parsed hits."""
+        if self.shape:
+            return await _structural_hits(search, syntax, self.patterns.patterns, self.scope)
+        if self.kind is not None:
+            return await _hits_with_syntactic_role(search, syntax, self.patterns, self.scope, self.kind)
+        return await search.hits(self.patterns, self.scope, most=most)
+
+    async def tallies(self, search: Search, syntax: Syntax) -> MatchCounts:
+        """Search and return match counts by file."""
+        if not self.shape and self.kind is None:
+            return await search.tallies(self.patterns, self.scope, most=MAX_COUNTED_FILES)
+        found = await self.hits(search, syntax, most=MAX_PARSED_HITS)
+        counts = Counter(hit.path for hit in found.hits)
+        return MatchCounts(tuple(MatchCount(path, count) for path, count in counts.items()), found.gaps)
+
+
+async def why_no_hits(search: Search, query: HitQuery) -> list[str]:
+    """Explain an empty search result: sentences on hits that other options would have found."""
+    patterns, scope, kind = query.patterns, query.scope, query.kind
+    if query.shape:
+        return []
+    if kind is not None:
+        others = await _hits_elsewhere(
+            search, patterns, scope, f"that the parser does not classify as a {kind} (kind)"
+        )
+        if others:
+            return others
+    wider = {
+        "in hidden or ignored files (include_ignored)": (
+            patterns,
+            replace(scope, hidden=True, ignored=True),
+        ),
+        "when case is ignored (case_sensitive=false)": (replace(patterns, case_sensitive=False), scope),
+        "outside `include`": (patterns, replace(scope, include=())),
+    }
+    notes = []
+    for where, (other, there) in wider.items():
+        if (other, there) != (patterns, scope):
+            notes += await _hits_elsewhere(search, other, there, where)
+    return notes
+
+
+async def _hits_elsewhere(
+    search: Search, patterns: SearchPatterns, scope: SearchScope, where: str
+) -> list[str]:
+    found = await search.hits(
+        patterns, replace(scope, timeout=EMPTY_RESULT_PROBE_SECONDS), most=RANKING_BLOCK
+    )
+    if not found.hits:
+        return [f"There may be some {where}: that search timed out."] if found.gaps.timed_out else []
+    unsure = "more than " if found.gaps.capped else "at least " if found.gaps.timed_out else ""
+    return [f"There {inflect_for_number(len(found.hits), 'is')} {unsure}{len(found.hits)} {where}."]
+
+
+async def _hits_with_syntactic_role(
+    search: Search, syntax: Syntax, patterns: SearchPatterns, scope: SearchScope, kind: SyntaxRole
+) -> Hits:
+    """Search for hits whose text has the given syntactic role."""
+    found = await search.hits(patterns, scope, most=MAX_PARSED_HITS)
+    sources = await search.read(paths_of_hits(found.hits))
+    hits: list[Hit] = []
+    for path, group in groupby(found.hits, key=lambda hit: hit.path):
+        if path not in sources:
+            continue
+        spots = {TextPosition(hit.line, start): hit for hit in group for start, _ in hit.spans}
+        roles = await syntax.classify(path, sources[path], list(spots)) or {}
+        hits += dict.fromkeys(hit for spot, hit in spots.items() if kind in roles.get(spot, ()))
+    unparsed = len({hit.path for hit in found.hits} - sources.keys())
+    unseen = f"Only the first {MAX_PARSED_HITS:,} matches were parsed." if found.gaps.capped else ""
+    return Hits(tuple(hits), replace(found.gaps, capped=False, unparsed=unparsed, unseen=unseen))
+
+
+async def _structural_hits(
+    search: Search, syntax: Syntax, patterns: Sequence[str], scope: SearchScope
+) -> Hits:
+    """Find matches of structural patterns in files that contain each pattern's longest word."""
+    words = [max(_WORD.findall(_HOLE.sub(" ", one)), key=len, default="") for one in patterns]
+    if not all(words):
+        hint = "Write `open($FILE)`, not only `$CALL($FILE)`."
+        raise InvalidInput("A structural pattern needs a literal word.", hint=hint)
+    search_patterns = SearchPatterns(patterns=tuple(words), literal=True)
+    files = await search.tallies(search_patterns, scope, most=MAX_PARSED_FILES)
+    sources = await search.read([tally.path for tally in files.tallies])
+    hits: set[Hit] = set()
+    errors: dict[str, InvalidInput] = {}
+    read: set[str] = set()
+    for path, data in sources.items():
+        lines = source_lines(data)
+        for pattern in patterns:
+            try:
+                matches = await syntax.structural(path, data, pattern)
+            except InvalidInput as refusal:
+                # A pattern that is invalid in one language may be valid in another.
+                errors[pattern] = refusal
+                continue
+            if matches is not None:
+                read.add(pattern)
+            for match in matches or ():
+                text = "\n".join(lines[match.start.line - 1 : match.end.line][:MAX_MATCH_LINES])
+                hits.add(Hit(path, match.start.line, text, ((match.start.column, len(text)),)))
+    unread = [errors[pattern] for pattern in patterns if pattern in errors and pattern not in read]
+    if unread:
+        raise unread[0]
+    ordered = sorted(hits, key=lambda hit: (path_sort_key(hit.path), hit.line, hit.spans))
+    unparsed = len({tally.path for tally in files.tallies} - sources.keys())
+    words_there = " or ".join(f"`{word}`" for word in dict.fromkeys(words))
+    unseen = (
+        f"Only the first {MAX_PARSED_FILES} files with {words_there} were parsed."
+        if files.gaps.capped
+        else ""
+    )
+    return Hits(tuple(ordered), replace(files.gaps, capped=False, unparsed=unparsed, unseen=unseen))

@@ -12,7 +12,7 @@ from handtools.core.dialects.dialect_tool import DialectTool
 from handtools.core.dialects.openai import PATCH_GRAMMAR
 from handtools.core.errors import InvalidInput
 from handtools.runtime.dialect_calls import calls_of_ours
-from handtools.text.patches import parse_patch
+from handtools.tools.editing.patch_parser import parse_patch
 from tests.unit.core.dialects.published_shapes import grammar_structure, recorded, shape
 
 CLIENTS = ("claude_code", "codex", "gemini_cli", "openai_functions", "opencode", "pi")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.core.errors import TooLarge, Unreachable
-from handtools.host.web.content_encoding import accept_encoding, decoded_body, zstd_end
+from handtools.host.web.http_client import accept_encoding, decoded_body, zstd_end
 
 PACKERS = {
     "gzip": gzip.compress,

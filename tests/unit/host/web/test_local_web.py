@@ -14,9 +14,8 @@ from handtools.core.web import WebRequest, WebResponse
 from handtools.host.confined_workers import WorkerLimits, Workers
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.web import page_text
-from handtools.host.web.dns_lookup import vetted_addresses
 from handtools.host.web.http_client import ACCEPT_HEADERS, OutboundHttpRequest, send_request
-from handtools.host.web.local_web import LocalWeb
+from handtools.host.web.local_web import LocalWeb, vetted_addresses
 from handtools.host.web.page_cache import PageCache
 from handtools.host.web.request_limits import ResponseLimits
 from handtools.runtime.policy import Policy

@@ -18,7 +18,7 @@ from handtools.runtime.policy.rules import Rule
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.testing.stubs import CannedOutput, MemoryCommands
 from handtools.text.shell import read_script
-from handtools.text.shell.inherited_names import function_and_alias_names, script_runs_any_named_command
+from handtools.text.shell.script_commands import function_and_alias_names, script_runs_any_named_command
 
 pytestmark = pytest.mark.anyio
 PHONE = 40

@@ -11,10 +11,9 @@ from handtools.core.changes import BackupRef, Change, ChangeSet, FolderItem, Nod
 from handtools.runtime.policy import git_changes
 from handtools.runtime.policy.change_rules import apply_rules_to_changes, judge_reversal
 from handtools.runtime.policy.git_changes import WorkspaceView, judge_git_changes
+from handtools.runtime.policy.git_layout import RESERVED_NAMES
 from handtools.runtime.policy.harmless_git_settings import PLAIN_KEYS, git_config_keys_to_ask
-from handtools.text.git_config import parse_git_config
-from handtools.text.git_layout import RESERVED_NAMES
-from handtools.text.git_names import is_git_folder_lookalike
+from handtools.text.git_config import is_git_folder_lookalike, parse_git_config
 
 OBJECT = "ab" * 20
 

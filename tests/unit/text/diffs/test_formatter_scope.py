@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.diffs.formatter_scope import has_same_words, limit_formatting_to_edit
+from handtools.host.language.formatters import has_same_words, limit_formatting_to_edit
 
 texts = st.lists(st.sampled_from(["a\n", " a\n", "b\n", " b\n", "\n", "c\n"]), max_size=12).map("".join)
 

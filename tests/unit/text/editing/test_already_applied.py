@@ -1,6 +1,7 @@
 import pytest
 
-from handtools.text.editing import AlreadyApplied, EditApplied, EditRefused, replace_text
+from handtools.tools.editing.edit_outcome import AlreadyApplied, EditApplied, EditRefused
+from handtools.tools.editing.replacement import replace_text
 
 BODY = "def enter(guest):\n    if guest.is_late():\n        return None\n    seat(guest)\n    pour(guest)\n"
 

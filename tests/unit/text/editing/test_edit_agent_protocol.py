@@ -1,12 +1,12 @@
 """Which lines of a long file a model is shown, and how."""
 
-from handtools.text.editing.edit_agent_protocol import (
+from handtools.text.lines import LineRange
+from handtools.tools.editing.edit_agent_protocol import (
     AnswerTags,
     FileShownInPrompt,
     edit_prompt,
     lines_for_edit_prompt,
 )
-from handtools.text.lines import LineRange
 
 LONG = [f"value_{number} = {number}\n" for number in range(1, 20_001)]
 

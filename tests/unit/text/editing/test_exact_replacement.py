@@ -2,7 +2,8 @@
 
 import pytest
 
-from handtools.text.editing import CharSpan, EditApplied, EditRefused, MatchHint, replace_text
+from handtools.tools.editing.edit_outcome import CharSpan, EditApplied, EditRefused, MatchHint
+from handtools.tools.editing.replacement import replace_text
 
 
 @pytest.mark.parametrize("end", ["", "\n"])

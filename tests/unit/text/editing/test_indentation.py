@@ -1,8 +1,8 @@
 import pytest
 
-from handtools.text.editing import EditApplied, EditRefused, replace_text
-from handtools.text.editing.edit_outcome import UnclearEdit
-from handtools.text.editing.indentation import IndentationMap
+from handtools.tools.editing.edit_outcome import EditApplied, EditRefused, UnclearEdit
+from handtools.tools.editing.indentation import IndentationMap
+from handtools.tools.editing.replacement import replace_text
 
 
 def depth(

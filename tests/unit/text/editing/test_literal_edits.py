@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.editing import EditApplied, EditRefused
-from handtools.text.editing.non_fuzzy_edits import insert_lines, replace_verbatim
+from handtools.tools.editing.edit_outcome import EditApplied, EditRefused
+from handtools.tools.editing.non_fuzzy_edits import insert_lines, replace_verbatim
 
 BODIES = st.text("ab \r\n", max_size=40)
 

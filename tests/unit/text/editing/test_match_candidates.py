@@ -2,7 +2,8 @@
 
 import pytest
 
-from handtools.text.editing import EditApplied, EditRefused, MatchHint, replace_text
+from handtools.tools.editing.edit_outcome import EditApplied, EditRefused, MatchHint
+from handtools.tools.editing.replacement import replace_text
 
 BLOCK = 'send(user, "hello")\nclose(user)'
 DEEPER = '    send(user, "hello")\n    close(user)'

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from handtools.text.editing.normalized_lines import (
+from handtools.tools.editing.normalized_lines import (
     MatchLoss,
     all_line_match_losses,
     line_match_loss,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.testing.memory_toolbox import memory_toolbox
-from handtools.text.editing import EditApplied, EditRefused
-from handtools.text.editing.notebook_cells import is_notebook, replace_in_cells
+from handtools.tools.editing.edit_outcome import EditApplied, EditRefused
+from handtools.tools.editing.notebook_cells import is_notebook, replace_in_cells
 
 
 def book(*sources: str, indent: int | None = 1, **more) -> str:

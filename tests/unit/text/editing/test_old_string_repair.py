@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from handtools.text.editing import EditApplied, EditRefused, replace_text
+from handtools.tools.editing.edit_outcome import EditApplied, EditRefused
+from handtools.tools.editing.replacement import replace_text
 
 BODY = 'def greet(name):\n    text = "hello, " + name\n    print(text)\n    return text\n'
 OLD = '    text = "hello, " + name\n    print(text)'

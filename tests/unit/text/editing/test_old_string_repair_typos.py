@@ -1,8 +1,9 @@
 import pytest
 from rapidfuzz.distance import OSA
 
-from handtools.text.editing import EditApplied, EditRefused, replace_text
-from handtools.text.editing.old_string_repair import CONFUSABLE_WORDS, is_typo_of
+from handtools.tools.editing.edit_outcome import EditApplied, EditRefused
+from handtools.tools.editing.old_string_repair import CONFUSABLE_WORDS, is_typo_of
+from handtools.tools.editing.replacement import replace_text
 
 BODY = "def load(configuration):\n    settings = parse(configuration)\n    return settings\n"
 

@@ -1,6 +1,7 @@
 import pytest
 
-from handtools.text.editing import EditApplied, EditRefused, replace_text
+from handtools.tools.editing.edit_outcome import EditApplied, EditRefused
+from handtools.tools.editing.replacement import replace_text
 
 BODY = "def start(job):\n    first(job)\n    second(job)\n    finish(job)\n\ndef stop():\n    go()\n"
 

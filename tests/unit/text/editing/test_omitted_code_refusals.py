@@ -1,6 +1,7 @@
 import pytest
 
-from handtools.text.editing import EditApplied, EditRefused, replace_text
+from handtools.tools.editing.edit_outcome import EditApplied, EditRefused
+from handtools.tools.editing.replacement import replace_text
 
 BODY = "def f():\n    one()\n    two()\n    three()\n"
 

@@ -3,7 +3,8 @@
 import pytest
 
 from handtools.text import encoding
-from handtools.text.editing import EditApplied, EditRefused, replace_text
+from handtools.tools.editing.edit_outcome import EditApplied, EditRefused
+from handtools.tools.editing.replacement import replace_text
 
 
 def applied(body: str, old: str, new: str) -> str:

@@ -1,7 +1,8 @@
 import re
 
-from handtools.text.editing import EditRefused, render_refusal, replace_text
-from handtools.text.editing.refusals import with_visible_blanks
+from handtools.tools.editing.edit_outcome import EditRefused
+from handtools.tools.editing.refusals import render_refusal, with_visible_blanks
+from handtools.tools.editing.replacement import replace_text
 
 BODY = "".join(f"def step_{n}(job):\n    run(job, {n})\n    return job\n\n" for n in range(10, 20))
 

@@ -1,7 +1,9 @@
 import pytest
 
-from handtools.text.editing import CharSpan, EditApplied, EditRefused, MatchHint, omitted_code, replace_text
-from handtools.text.lazy_splice import SplicedText
+from handtools.text.lines import SplicedText
+from handtools.tools.editing import omitted_code
+from handtools.tools.editing.edit_outcome import CharSpan, EditApplied, EditRefused, MatchHint
+from handtools.tools.editing.replacement import replace_text
 
 BLOCK = "def area(width, height):\n    result = width * height\n    return result\n"
 

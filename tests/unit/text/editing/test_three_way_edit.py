@@ -1,6 +1,7 @@
 import pytest
 
-from handtools.text.editing import EditApplied, EditRefused, MatchHint, replace_text
+from handtools.tools.editing.edit_outcome import EditApplied, EditRefused, MatchHint
+from handtools.tools.editing.replacement import replace_text
 
 NAMES = [
     "oak",

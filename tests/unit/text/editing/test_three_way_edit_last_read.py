@@ -1,6 +1,7 @@
 """The text as the agent last read it, against the file as it is now."""
 
-from handtools.text.editing import AlreadyApplied, EditApplied, EditRefused, replace_text
+from handtools.tools.editing.edit_outcome import AlreadyApplied, EditApplied, EditRefused
+from handtools.tools.editing.replacement import replace_text
 
 SEEN = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 

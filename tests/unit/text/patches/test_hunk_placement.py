@@ -2,7 +2,8 @@
 
 import pytest
 
-from handtools.text.patches import HunkMisfit, PatchedText, apply_hunks, parse_patch
+from handtools.tools.editing.hunk_placement import HunkMisfit, PatchedText, apply_hunks
+from handtools.tools.editing.patch_parser import parse_patch
 
 
 def applied(body: str, hunks: str) -> PatchedText | HunkMisfit:

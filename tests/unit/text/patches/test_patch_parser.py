@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from handtools.text.patches import Hunk, HunkRow, MalformedPatch, invert_patch, parse_patch
-from handtools.text.patches.patch_model import patch_of_one_file
+from handtools.text.patch_model import Hunk, HunkRow, MalformedPatch, invert_patch, patch_of_one_file
+from handtools.tools.editing.patch_parser import parse_patch
 
 GIT = """\
 diff --git a/src/a.py b/src/a.py

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.search.file_ranking import file_category, has_definition, path_sort_key
+from handtools.tools.search.ranked_hits import file_category, has_definition, path_sort_key
 
 
 @pytest.mark.parametrize(

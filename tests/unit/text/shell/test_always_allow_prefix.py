@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.shell.always_allow_prefix import always_allow_prefix, remembered_options
+from handtools.runtime.approval.gate import always_allow_prefix, remembered_options
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
+from handtools.runtime.approval.named_files import words_that_may_name_programs
 from handtools.text.shell import read_script
-from handtools.text.shell.named_files import words_that_may_name_programs
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.web.html_conversion import decode_page
+from handtools.host.web.html_conversion import decode_page
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from handtools.text.token_estimate import estimate_tokens
-from handtools.text.web import page_sections
-from handtools.text.web.page_sections import (
+from handtools.tools.web import page_sections
+from handtools.tools.web.page_sections import (
     estimate_page_tokens,
     page_cursor,
     parse_page_cursor,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.web.untrusted_text import mark_untrusted
+from handtools.tools.web.page_sections import mark_untrusted
 
 
 @given(st.lists(st.text()), st.text())

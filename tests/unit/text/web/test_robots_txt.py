@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.web.robots_txt import robots_allow
+from handtools.runtime.guards.web import robots_allow
 
 RULES = """
 # everyone

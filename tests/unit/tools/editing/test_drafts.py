@@ -5,8 +5,8 @@ import pytest
 from handtools.core.errors import AlreadyExists, InvalidInput, NoMatch, NotFound, WrongKind
 from handtools.core.files import FileFacts
 from handtools.testing.memory_toolbox import memory_toolbox
-from handtools.text.editing import EditRefused
 from handtools.tools.editing.drafts import Draft, DraftSet, refusal_error
+from handtools.tools.editing.edit_outcome import EditRefused
 
 
 class Shelf:

@@ -34,7 +34,7 @@ from handtools.host.files.folder_handle import (
 from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import NodeReader
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
-from handtools.text.git_names import enclosing_git_folder
+from handtools.text.git_config import enclosing_git_folder
 from handtools.text.paths import folders_above
 
 _SETID_BITS = stat.S_ISUID | stat.S_ISGID

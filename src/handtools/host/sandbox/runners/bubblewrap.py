@@ -13,7 +13,6 @@ from handtools.core.errors import HostError
 from handtools.host import programs
 from handtools.host.files.git_repository import passed_on_git_config
 from handtools.host.sandbox.launch import Launch, Mount, SessionFolders
-from handtools.host.sandbox.overlay.mask_layer import with_mask_layer
 from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
@@ -24,6 +23,7 @@ from handtools.host.sandbox.runners.default_user_and_limits import (
     user_can_reach,
     workspace_owner,
 )
+from handtools.host.sandbox.runners.hidden_paths import with_mask_layer
 from handtools.host.workspace_folders import shown_folders, workspace_folders
 
 _MIN_VERSION = (0, 8)

@@ -2,12 +2,25 @@
 
 import errno
 import os
+import shutil
 import stat
+import tempfile
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
 from handtools.core.commands import CommandLimits
 from handtools.host.workspace_folders import workspace_folders
+
+
+def make_private_home(runner: object) -> str:
+    """Create a folder with `home` and `tmp` in it that exists as long as the runner."""
+    folder = tempfile.mkdtemp(prefix="handtools-")
+    weakref.finalize(runner, shutil.rmtree, folder, ignore_errors=True)
+    for name in ("home", "tmp"):
+        Path(folder, name).mkdir(0o700)
+    return folder
+
 
 _MAX_PROCESSES = 1024
 _MAX_FILE_BYTES = 8 << 30

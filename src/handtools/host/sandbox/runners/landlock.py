@@ -18,6 +18,7 @@ from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
 from handtools.host.sandbox.runners.default_user_and_limits import (
     allowance_with_default_limits,
+    make_private_home,
     user_can_reach,
     workspace_owner,
 )
@@ -30,7 +31,6 @@ from handtools.host.sandbox.runners.landlock_ruleset import (
     landlock_abi,
     landlock_syscall_filter,
 )
-from handtools.host.sandbox.runners.private_home import make_private_home
 from handtools.host.workspace_folders import workspace_folders
 
 _DEVICE_FILES = ("null", "zero", "full", "random", "urandom")

@@ -2,10 +2,11 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
@@ -13,10 +14,94 @@ from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
-from handtools.host.sandbox.runners.default_user_and_limits import allowance_with_default_limits
-from handtools.host.sandbox.runners.private_home import make_private_home
-from handtools.host.sandbox.runners.seatbelt_profile import PathAccess, PathGrant, seatbelt_profile
+from handtools.host.sandbox.runners.default_user_and_limits import (
+    allowance_with_default_limits,
+    make_private_home,
+)
 from handtools.host.workspace_folders import workspace_folders
+
+PathAccess = Literal["hidden", "read", "write"]
+_ALWAYS = (
+    "(allow process-fork)",
+    "(allow signal (target same-sandbox))",
+    "(allow process-info* (target same-sandbox))",
+    "(allow sysctl-read)",
+    "(allow ipc-posix-sem)",
+    '(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))',
+)
+"""Permissions that every program needs: fork, signals inside the sandbox, sysctl, user name lookup."""
+_TERMINAL = ("(allow pseudo-tty)", '(allow file-ioctl file-read* file-write* (regex #"^/dev/ttys[0-9]+$"))')
+_NETWORK = (
+    "(allow network*)",
+    "(allow system-socket)",
+    '(allow mach-lookup (global-name "com.apple.dnssd.service") (global-name "com.apple.trustd.agent"))',
+)
+_LINKED_FOLDERS = ("/etc", "/tmp", "/var")  # noqa: S108
+"""Symlinks into /private: rules match their targets, but programs also stat the symlinks themselves."""
+_DEVICES = ("null", "zero", "random", "urandom", "tty", "fd")
+
+
+@dataclass(frozen=True, slots=True)
+class PathGrant:
+    """A command's access to a path and everything below it."""
+
+    path: str
+    access: PathAccess
+
+
+def effective_grants(grants: Iterable[PathGrant]) -> list[PathGrant]:
+    """Drop grants that a later one covers, so that an inner grant always comes after an outer one."""
+    path_grants: dict[str, PathGrant] = {}
+    for grant in grants:
+        above = grant.path.rstrip("/") + "/"
+        path_grants = {
+            path: each
+            for path, each in path_grants.items()
+            if path != grant.path and not path.startswith(above)
+        }
+        path_grants[grant.path] = grant
+    return list(path_grants.values())
+
+
+def seatbelt_profile(grants: Sequence[PathGrant], *, network: bool, terminal: bool) -> str:
+    """Return the text of a profile that allows only what is granted."""
+    found = effective_grants(grants)
+    above = {str(parent) for grant in found for parent in PurePosixPath(grant.path).parents}
+    lines = [
+        "(version 1)",
+        "(deny default)",
+        *_ALWAYS,
+        _rule("allow", ("file-read-metadata",), "literal", sorted({*above, *_LINKED_FOLDERS})),
+        _rule("allow", ("file-read*", "file-write-data"), "literal", [f"/dev/{name}" for name in _DEVICES]),
+        *(_TERMINAL if terminal else ()),
+        *(_NETWORK if network else ()),
+        *(line for grant in found for line in _grant_rules(grant)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _grant_rules(grant: PathGrant) -> Iterator[str]:
+    reading, writing = ("file-read*", "process-exec"), ("file-write*",)
+    if grant.access == "hidden":
+        yield _rule("deny", (*reading, *writing), "subpath", [grant.path])
+        return
+    yield _rule("allow", reading, "subpath", [grant.path])
+    yield _rule("allow" if grant.access == "write" else "deny", writing, "subpath", [grant.path])
+
+
+def _rule(
+    decision: Literal["allow", "deny"], operations: Sequence[str], match: str, paths: Sequence[str]
+) -> str:
+    filters = " ".join(f"({match} {_quoted(path)})" for path in paths)
+    return f"({decision} {' '.join(operations)} {filters})"
+
+
+def _quoted(path: str) -> str:
+    if not path.startswith("/") or not path.isprintable():
+        raise HostError(f"{path!r} can't be used in a Seatbelt profile.")
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
 
 _PROGRAM = "/usr/bin/sandbox-exec"
 _SYSTEM_FOLDERS = (

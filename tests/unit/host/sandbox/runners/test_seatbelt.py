@@ -11,8 +11,7 @@ from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.runners import bubblewrap_args, runner_selection
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths
-from handtools.host.sandbox.runners.seatbelt import SeatbeltRunner
-from handtools.host.sandbox.runners.seatbelt_profile import PathGrant, seatbelt_profile
+from handtools.host.sandbox.runners.seatbelt import PathGrant, SeatbeltRunner, seatbelt_profile
 from handtools.text.search.glob import PathGlobs
 
 READ, WRITE, EXECUTE = "file-read-data", "file-write-data", "process-exec"

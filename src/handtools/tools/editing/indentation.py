@@ -1,0 +1,250 @@
+"""Indentation of lines that an edit adds: mapped from depths in the arguments to depths in the file.
+
+The matched lines show which depth in the arguments corresponds to which depth in the file.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+
+from handtools.text.lines import TAB_STOP, indent_columns, leading_blanks
+from handtools.tools.editing.edit_outcome import UnclearEdit
+from handtools.tools.editing.normalized_lines import is_blank
+
+TAB = "\t"
+_UNITS = (TAB, "  ", "   ", "    ", "        ")
+# Steps are counted near the match, since a file pasted together from several has more than one width.
+INDENT_SAMPLE_LINES = 60
+_WIDTHS = (2, 3, 4, 8)
+_WIDTH_RATIOS = (0.25, 0.5, 2, 4)
+
+
+class IndentationMap:
+    """Maps an indentation of an edit's arguments to the file's.
+
+    Raises `UnclearEdit` if that is ambiguous.
+    """
+
+    def __init__(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        argument_lines: list[str],
+        file_lines: list[str],
+        above: Iterable[str] = (),
+    ) -> None:
+        """Learn the mapping from `pairs` of indentations.
+
+        `above` has the file's lines above the match, from the last one up.
+        """
+        pairs = list(pairs)
+        self._above = above
+        self._known = _function(pairs)
+        # If the first line lost its indentation, other lines at the margin may have lost theirs too.
+        self._loses_margin = pairs[0][0] == "" != pairs[0][1] and "" not in self._known
+        self._step = indent_step(argument_lines)
+        self._shown_step = min(indent_step_frequencies(argument_lines), key=len, default=None)
+        self._steps = indent_step_frequencies(file_lines)
+        self._unit = _commonest(self._steps, file_lines)
+
+    def file_indentation(self, wanted: str) -> str:
+        """Return the file's indentation for an indentation of the arguments.
+
+        Raises `UnclearEdit` if it can't be determined.
+        """
+        if wanted in self._known:
+            return self._known[wanted]
+        if not wanted and self._loses_margin:
+            raise UnclearEdit(
+                "indent_conflict", "New lines at the margin may belong at the depth of the first old line."
+            )
+        if all(mine == theirs for mine, theirs in self._known.items()):
+            return wanted
+        found = self._from_one(wanted) if len(self._known) == 1 else self._from_many(wanted)
+        if found is None:
+            raise UnclearEdit(
+                "indent_conflict", "The indentation of the new lines can't be derived from the old ones."
+            )
+        return found
+
+    def _from_many(self, wanted: str) -> str | None:
+        """Map an indentation from two or more known pairs, which show start and width of a level."""
+        moved = _shifted(self._known, wanted)
+        if moved is not None:
+            return moved
+        scaled = {self._scaled(wanted, unit) for unit in _UNITS} - {None}
+        found = scaled.pop() if len(scaled) == 1 else _by_columns(self._known, wanted)
+        return found if found is None or self._keeps_width(found) else None
+
+    def _keeps_width(self, found: str) -> bool:
+        """Whether an indentation is a multiple of the file's indent width, or some known line's is not."""
+        width = len(self._unit or " ")
+        return not len(found) % width or any(len(theirs) % width for theirs in self._known.values())
+
+    def _from_one(self, wanted: str) -> str | None:
+        """Map an indentation from one known pair.
+
+        Returns None if the two texts don't determine the width of a level.
+        """
+        ((mine, theirs),) = self._known.items()
+        moved = _shifted(self._known, wanted)
+        if moved is None:
+            scaled = self._scaled(wanted, self._unit)
+            return scaled if scaled is not None else _by_columns(self._known, wanted)
+        if not mine or not theirs:
+            # No width to compare: use the model's own steps if they use the same characters as the file's.
+            return moved if self._unit is None or not set(wanted) - set(mine) - set(self._unit) else None
+        # If the block is nested with the same width in the arguments and the file, only its start differs.
+        same_width = self._shown_step == self._unit == _step_into(theirs, self._above)
+        return moved if same_width or not self._could_be_wider(mine, theirs, wanted, moved) else None
+
+    def _could_be_wider(self, mine: str, theirs: str, wanted: str, moved: str) -> bool:
+        """Whether the model may have used another width per level, which would mean another depth."""
+        unit = len(self._unit or " ")
+        width = len(wanted) * len(theirs) / len(mine)
+        if len(mine) % 2 or len(theirs) / len(mine) not in _WIDTH_RATIOS:
+            usual = unit * len(mine) / len(theirs) in _WIDTHS
+            return width % unit == 0 and (usual or len(theirs) % unit == 0 != len(moved) % unit)
+        # Another width is ruled out only if the file and the shifted line use this one, and the file no
+        # other.
+        kept = len(theirs) % unit == len(moved) % unit == 0
+        known = " " * round(abs(width - len(theirs))) in self._steps
+        return known or not (kept and width % unit)
+
+    def _scaled(self, wanted: str, unit: str | None) -> str | None:
+        """Map an indentation by counting levels: one level in the arguments is one level in the file."""
+        return _recounted(self._known, wanted, self._step, unit) if self._step and unit else None
+
+
+def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """Build the mapping from argument to file indentations; it must preserve the order of depths."""
+    # A model that starts copying at the first letter loses only the indentation of the first line.
+    if pairs[0][0] == "" != pairs[0][1] and not _agrees(pairs[0], pairs[1:]):
+        pairs = pairs[1:]
+    known: dict[str, str] = {}
+    for mine, theirs in pairs:
+        if known.setdefault(mine, theirs) != theirs:
+            raise UnclearEdit("indent_conflict", "These lines have other relative depths in the file.")
+    ordered = sorted(known, key=indent_columns)
+    if not _is_shift(known) and any(
+        _order(a, b) != _order(known[a], known[b]) for a, b in pairwise(ordered)
+    ):
+        raise UnclearEdit("indent_conflict", "These lines have other relative depths in the file.")
+    return known
+
+
+def _order(one: str, other: str) -> int:
+    """Compare two indentations by width: 1 if the first is deeper, -1 if the second is, otherwise 0."""
+    return (indent_columns(one) > indent_columns(other)) - (indent_columns(one) < indent_columns(other))
+
+
+def _agrees(pair: tuple[str, str], others: list[tuple[str, str]]) -> bool:
+    """Whether the first line's pair of indentations fits the other pairs as a plain shift."""
+    mine, theirs = pair
+    return all(
+        other_mine.startswith(mine) and other_theirs == theirs + other_mine[len(mine) :]
+        for other_mine, other_theirs in others
+    ) or any(other == pair for other in others)
+
+
+def _shifted(known: dict[str, str], wanted: str) -> str | None:
+    """Map an indentation by replacing one prefix with another.
+
+    Returns None if that does not explain all known pairs.
+    """
+    if not _is_shift(known):
+        return None
+    mine = min(known, key=len)
+    theirs = known[mine]
+    if wanted.startswith(mine):
+        rest = wanted[len(mine) :]
+        # Tabs after spaces, or the reverse, show that the two sides indent with different characters.
+        return theirs + rest if not theirs or not set(rest) - set(theirs) else None
+    if not mine.startswith(wanted):
+        return None
+    less = mine[len(wanted) :]
+    return theirs[: len(theirs) - len(less)] if theirs.endswith(less) else None
+
+
+def _is_shift(known: dict[str, str]) -> bool:
+    """Whether replacing one prefix with another explains all known pairs of indentations."""
+    mine = min(known, key=len)
+    return all(a.startswith(mine) and b == known[mine] + a[len(mine) :] for a, b in known.items())
+
+
+def _recounted(known: dict[str, str], wanted: str, step: str, unit: str) -> str | None:
+    """Map an indentation by its number of levels; None unless all known pairs differ by the same number."""
+    # A single space is a slip, not an indentation step.
+    if step in (unit, " "):
+        return None
+    extra: set[int] = set()
+    for mine, theirs in known.items():
+        a, b = _count(mine, step), _count(theirs, unit)
+        if a is None or b is None:
+            return None
+        extra.add(b - a)
+    depth = _count(wanted, step)
+    if len(extra) != 1 or depth is None:
+        return None
+    more = extra.pop()
+    if more and (step[0] == unit[0] or any(known)):
+        return None
+    return unit * (depth + more) if depth + more >= 0 else None
+
+
+def _by_columns(known: dict[str, str], wanted: str) -> str | None:
+    """Map an indentation by its width, with tabs of eight columns on one side or both.
+
+    Returns None if widths differ.
+    """
+    if any(indent_columns(theirs) != indent_columns(mine) for mine, theirs in known.items()):
+        return None
+    has_tabs = any("\t" in theirs for theirs in known.values())
+    if has_tabs and all(theirs == _filled_with_tabs(theirs) for theirs in known.values()):
+        return _filled_with_tabs(wanted)
+    return " " * indent_columns(wanted) if not has_tabs and any(known.values()) else None
+
+
+def _filled_with_tabs(indent: str) -> str:
+    width = indent_columns(indent)
+    return "\t" * (width // TAB_STOP) + " " * (width % TAB_STOP)
+
+
+def _step_into(depth: str, above: Iterable[str]) -> str | None:
+    """Return the indentation that a line adds to the line that opens its block.
+
+    Returns None if there is no such line.
+    """
+    depths = (leading_blanks(line) for line in above if not is_blank(line))
+    opener = next((outer for outer in depths if indent_columns(outer) < indent_columns(depth)), None)
+    return None if opener is None or not depth.startswith(opener) else depth[len(opener) :]
+
+
+def _count(text: str, unit: str) -> int | None:
+    count = len(text) // len(unit)
+    return count if unit * count == text else None
+
+
+def indent_step(lines: list[str]) -> str | None:
+    """Return the most frequent indentation step of these lines; None if they are not indented."""
+    return _commonest(indent_step_frequencies(lines), lines)
+
+
+def _commonest(found: Counter[str], lines: list[str]) -> str | None:
+    """Return the most frequent counted indentation step, or the smallest indentation of any line."""
+    if found:
+        step = min(found, key=lambda step: (-found[step], len(step)))
+    else:
+        depths = (leading_blanks(line) for line in lines if not is_blank(line))
+        step = min(filter(None, depths), key=len, default="")
+    return "\t" if step and not step.strip("\t") else step or None
+
+
+def indent_step_frequencies(lines: list[str]) -> Counter[str]:
+    """Count the indentation steps between neighbouring non-blank lines, by the text that they add."""
+    depths = [leading_blanks(line) for line in lines if not is_blank(line)]
+    found: Counter[str] = Counter()
+    for shallow, deep in pairwise(depths):
+        for one, other in ((shallow, deep), (deep, shallow)):
+            if len(other) > len(one) and other.startswith(one):
+                found[other[len(one) :]] += 1
+    return found
