@@ -26,7 +26,7 @@ AREAS = {
             "tools.editing.old_string_repair",
         ),
         (
-            f"{UNIT}/text/editing",
+            f"{UNIT}/tools/editing",
             f"{UNIT}/tools/test_edit.py",
             "tests/property/test_matching.py",
             "tests/scenario",
@@ -34,12 +34,12 @@ AREAS = {
     ),
     "patching": Area(
         ("tools.editing.patch_parser", "text.patch_model"),
-        (f"{UNIT}/text/patches", f"{UNIT}/tools/test_patch.py", "tests/property/test_patching.py"),
+        (f"{UNIT}/tools/editing", f"{UNIT}/tools/test_patch.py", "tests/property/test_patching.py"),
     ),
     "placing": Area(
         ("tools.editing.hunk_placement",),
         (
-            f"{UNIT}/text/patches",
+            f"{UNIT}/tools/editing",
             f"{UNIT}/tools/test_patch.py",
             "tests/property/test_patching.py",
             "tests/scenario",
