@@ -56,11 +56,11 @@ pictures:
     .ci/browser-packages
     {{bin}}/pytest tests/e2e/browser -q -k picture --update-pictures
 
-# The pages of docs/ as a site in site/, readable from disk; broken links fail (docs/adr/0220-a-site-read-from-disk.md).
+# The pages of docs/ as a site in site/, readable from disk; broken links fail (docs/decisions/36-documentation-site-and-requirements.md).
 site:
     .ci/site uv
 
-# Resolve dependencies anew and export the lock: hashes, no hosts (docs/adr/0003-slim-and-full.md).
+# Resolve dependencies anew and export the lock: hashes, no hosts (docs/decisions/02-distributions-lock-and-image.md).
 lock:
     uv lock --upgrade
     uv export -q --no-emit-workspace --all-extras --no-extra agent-client-protocol --no-extra agent-framework --no-extra anthropic --no-extra claude-agent-sdk --no-extra deepagents --no-extra fleet --no-extra google-adk --no-extra inspect-ai --no-extra langchain --no-extra openai-agents --no-extra pydantic-ai --no-extra strands --format requirements-txt > requirements/dev.txt

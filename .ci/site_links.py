@@ -1,7 +1,7 @@
 """Hooks of MkDocs: pages of the repository's root stand in the site too, and nothing is loaded from elsewhere.
 
 Sources keep the links that work where they lie; a link to anything else, such as an example, becomes its path.
-ADR 220.
+Decision 36.
 """  # noqa: INP001 - MkDocs loads it by its path
 
 import posixpath

@@ -1,4 +1,4 @@
-"""Every bench at the size of CI, one after another: goals met or missed, and what was not run. ADR 275."""
+"""Every bench at the size of CI, one after another: goals met or missed, and what was not run. decision 12."""
 
 import argparse
 import json

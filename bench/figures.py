@@ -15,6 +15,10 @@ Action = Callable[[], object]
 """Something to time; what it returns is awaited where it can be."""
 
 
+TIMING_UNITS = frozenset({"ms", "s", "/s", "GB/s", "x", "of the median"})
+"""Units of figures that depend on how busy the machine is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One measured number, with what it is held against."""
@@ -30,6 +34,11 @@ class Figure:
     def ratio(self) -> float | None:
         """Value over baseline, where there is one."""
         return None if not self.baseline else self.value / self.baseline
+
+    @property
+    def is_timing(self) -> bool:
+        """Whether the figure depends on how busy the machine is."""
+        return self.unit in TIMING_UNITS
 
     @property
     def ok(self) -> bool:

@@ -45,7 +45,7 @@ async def _figures(total: int, runner: str) -> AsyncIterator[Figure]:
             before, start = _peak(), time.perf_counter()
             command = Command(
                 script=f"yes 'a line of output, not very long' | head -c {total}",
-                allowance=CommandLimits(seconds=550),
+                limits=CommandLimits(seconds=550),
             )
             call = Call(tool="bash", args={})
             ran = await commands.run(

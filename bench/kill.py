@@ -162,7 +162,7 @@ async def one(commands: LocalCommands, tree: str, ending: Ending, token: str) ->
     script = tree.format(t=token, python=python, daemons=DAEMONS, chaser=CHASER)
     script += f"\necho {READY}\n" + ("exit 0" if ending == "exit" else f"sleep {token}")
     seconds = 0.4 if ending == "timeout" else 60.0
-    command = Command(script=script, allowance=CommandLimits(seconds=seconds))
+    command = Command(script=script, limits=CommandLimits(seconds=seconds))
     ready = anyio.Event()
     moment, trees = time.perf_counter(), 0
 

@@ -20,7 +20,7 @@ from handtools.text.token_estimate import estimate_tokens
 
 TOKEN = "bench-token-0123456789abcdef0123"
 LIST_TOKENS = 3_500
-"""What a client may have to tell its model about the coding tools (ADR 203)."""
+"""What a client may have to tell its model about the coding tools (decision 13)."""
 CURRENT, VERSION = "2026-07-28", "2025-11-25"
 """The protocol of today, which knows no session, and the last that began with a handshake."""
 OVER_BARE = {

@@ -222,13 +222,13 @@ class Round:
 
     async def landing(self) -> None:
         """What a command wrote into its layer, while the folder it goes to is swapped."""
-        vault = self.workspace.files.vault
-        assert isinstance(vault, FolderBackups)
+        backups = self.workspace.files.backups
+        assert isinstance(backups, FolderBackups)
         path = f"{('e', 'o', 'd')[self.number % 3]}/{self.name}"
         ref = f"{LAYER}/upper/{path}"
-        with FolderHandle.at(str(vault.folder.parent / "layer")) as folder:
+        with FolderHandle.at(str(backups.folder.parent / "layer")) as folder:
             Path(folder.path, "new").write_bytes(b"x")
-            vault.put_in(ref, folder, "new")
+            backups.put_in(ref, folder, "new")
         node = Node("file", b"x", 0o644, BackupRef(ref, sha256_hex(b"x"), 1))
         end = CommandExit(
             code=0, output=CommandOutput(head=b"", tail=b"", bytes=0, lines=0), seconds=0.0, cwd="."
@@ -238,7 +238,7 @@ class Round:
         try:
             await commands.landed(ran, review=False)
         finally:
-            vault.drop(ref)
+            backups.drop(ref)
 
 
 KINDS: dict[str, Callable[[Round], Awaitable[None]]] = {

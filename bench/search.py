@@ -38,7 +38,7 @@ FIND = bound(1.11)
 """Names by a glob, over rg and the stats: 2026-11-16."""
 SOME_HITS = bound(2.24)
 DENSE_HITS = {RANKING_BLOCK + 1: bound(2.43), PAGE: bound(2.62)}
-"""More hits than a block, over rg to so many hits: it is searched twice (ADR 205), 2026-11-16."""
+"""More hits than a block, over rg to so many hits: it is searched twice (decision 7), 2026-11-16."""
 LISTINGS = {
     ("look into", "the root"): bound(1.47),
     ("list of", "the root"): bound(3.47),

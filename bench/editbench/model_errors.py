@@ -1,7 +1,7 @@
 """A second generator: edits as models were seen to send them, resent, shortened, misremembered, invented.
 
 Written from the descriptions of real sessions alone, before its author had read a line of the matcher
-(docs/adr/0180-edits-as-models-send-them.md says what was known).
+(docs/decisions/05-edits-and-patches.md says what was known).
 """
 
 import random

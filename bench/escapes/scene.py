@@ -388,7 +388,7 @@ def _left(workspace: Path, before: Marks) -> Iterator[str]:
         if before.get(path) == mark:
             continue
         mode, entry = int(str(mark[0])), Path(path)
-        # One that a command makes is its own (ADR 164); one that was there is a person's.
+        # One that a command makes is its own (decision 24); one that was there is a person's.
         dotenv = path in before and any(part.lower().startswith(".env.") for part in entry.parts)
         named = dotenv or any(part.lower() in _NEVER for part in entry.parts)
         in_git = any(part.lower() == _GIT for part in entry.parts)

@@ -36,12 +36,12 @@ class ScriptDetails(BaseModel):
 @tool(effects=("run", "change"))
 async def script(ctx: Context, params: ScriptParams) -> Result[ScriptDetails]:
     """Run a script."""
-    allowance = CommandLimits(seconds=params.seconds)
+    limits = CommandLimits(seconds=params.seconds)
     if params.bounded:
-        allowance = CommandLimits(
+        limits = CommandLimits(
             seconds=params.seconds, memory_bytes=1 << 30, processes=256, written_bytes=1 << 30
         )
-    end = await ctx.commands.run(Command(script=params.text, env=params.env, allowance=allowance))
+    end = await ctx.commands.run(Command(script=params.text, env=params.env, limits=limits))
     output = end.output.head + end.output.tail + "\n".join(end.notes).encode()
     return Result("done", ScriptDetails(code=end.code, output=output))
 
@@ -79,13 +79,13 @@ async def _call(
     with tempfile.TemporaryDirectory(prefix="state-") as state:
         place = local_workspace(workspace, state=state)
         if runner is not None:
-            vault = FolderBackups(backups_folder(workspace, Path(state)))
+            backups = FolderBackups(backups_folder(workspace, Path(state)))
             commands = LocalCommands(
                 workspace,
                 state=Path(state),
                 output_blobs=FolderBlobStore(Path(state, "outputs")),
                 runner=runner,
-                capture=BestCapture(workspace, vault),
+                capture=BestCapture(workspace, backups),
             )
             place = local_workspace(workspace, state=state, commands=commands)
         toolbox = Toolbox([script], workspace=place, policy=policy)

@@ -2,7 +2,7 @@
 
 The child asks the kernel to hold each of its file calls until the parent has answered: go on, or fail with an
 errno, or write only a half. So it is the call itself that fails, whoever makes it: our code, Python or SQLite.
-Nothing is preloaded and nothing is traced. Needs Linux 5.7 on x86-64. ADR 269.
+Nothing is preloaded and nothing is traced. Needs Linux 5.7 on x86-64. decision 12.
 """
 
 import contextlib

@@ -21,7 +21,7 @@ Tree = dict[str, list[Any]]
 KEPT = "keep.txt"
 """A file that no operation touches."""
 DID_CHANGE = "did change"
-IN_DOUBT = ("could not be put back", "Look at", "stays.", "in doubt")
+IN_DOUBT = ("could not be restored", "Look at", "was kept.", "in doubt")
 """What an answer says when files are neither as before nor as wanted, or may be."""
 
 

@@ -1,7 +1,7 @@
 """What a call costs where few and where many workspaces are, and what an idle workspace takes.
 
 A host for each size, in a process of its own. Calls go round the hosts in turn, so that the machine's other work
-falls on all of them. ADR 248.
+falls on all of them. decision 12.
 """
 
 import contextlib

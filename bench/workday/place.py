@@ -151,6 +151,7 @@ class Place:
     def close(self) -> None:
         """Take everything away again."""
         if self._listener is not None:
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends the thread that waits in `accept`
             self._listener.close()
         remove(self.base)
 

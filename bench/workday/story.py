@@ -1,6 +1,6 @@
 """Stories: one folder each, with what a developer would be doing and how one sees from outside that it was done.
 
-`docs/how-to/workday.md` has the keys of `story.toml`. ADR 160.
+`docs/how-to/workday.md` has the keys of `story.toml`. decision 12.
 """
 
 import tomllib

@@ -41,12 +41,10 @@ from handtools.core.tool import (
 )
 from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.backups import FolderBackups
 from handtools.host.files.editor_files import EditorFiles
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.local_files import LocalFiles
 from handtools.host.files.named_blobs import FolderBlobStore
-from handtools.host.files.state_folders import backups_folder, state_folder
 from handtools.host.language.formatters import LocalFormatters
 from handtools.host.language.optional_language_servers import choose_language, confined_program_runner
 from handtools.host.media.local_media import LocalMedia
@@ -62,10 +60,10 @@ from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.host.web.local_web import LocalWeb
 from handtools.host.web.page_cache import PageCache
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
+from handtools.local_journal import open_local_journal
 from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls_of_ours
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.executor import Executor, decide_hypothetical_call
-from handtools.runtime.journal import Journal
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule, check_words
 from handtools.runtime.workspace import Workspace
@@ -90,25 +88,6 @@ from handtools.tools.think import think
 from handtools.tools.undo import undo
 from handtools.tools.web_search import web_search
 from handtools.tools.write import write
-
-
-@dataclass(frozen=True, slots=True)
-class LocalJournal:
-    """An open journal of a local folder, with its state folder, backups and files."""
-
-    state: Path
-    backups: FolderBackups
-    files: LocalFiles
-    journal: Journal
-
-
-def open_local_journal(root: str | Path, state: str | Path | None = None) -> LocalJournal:
-    """Open the journal of a folder, stored in `state` or in the user's state folder."""
-    folder = Path(state) if state is not None else state_folder(root)
-    backups = FolderBackups(backups_folder(root, folder))
-    journal = Journal(str(folder / "journal.sqlite"), FolderBlobStore(folder / "blobs"), backups)
-    return LocalJournal(folder, backups, LocalFiles(root, backups=backups), journal)
-
 
 logger = logging.getLogger("handtools")
 READING: tuple[AnyTool, ...] = (read, grep, find, list_, fetch, web_search, think, now)
@@ -184,7 +163,7 @@ class Toolbox:
         self._meant: dict[str, str] = {}
         """Our tool names by the names under which they are offered."""
         self._dialect: dict[str, DialectTool] = {}
-        """The vendor's tools by name, offered instead of ours."""
+        """The vendor's tools by name, offered instead of the built-in ones."""
 
     async def call(
         self,

@@ -57,10 +57,10 @@ class OneOfSeveral:
         self._files = files
         self._name = name
         self.is_fast_to_read = files.is_fast_to_read
-        self.vault = files.vault
+        self.backups = files.backups
 
-    def with_backups(self, vault: FolderBackups) -> "OneOfSeveral":
-        return OneOfSeveral(LocalFiles(self._files.root, backups=vault), self._name)
+    def with_backups(self, backups: FolderBackups) -> "OneOfSeveral":
+        return OneOfSeveral(LocalFiles(self._files.root, backups=backups), self._name)
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         return self._files.read(self._whole(path), start=start, size=size)
@@ -72,8 +72,8 @@ class OneOfSeveral:
     def names(self, path: str) -> list[FileFacts]:
         return [replace(each, path=self._part(each.path)) for each in self._files.names(self._whole(path))]
 
-    def node(self, path: str, *, like: Node | None = None) -> Node | None:
-        return self._files.node(self._whole(path), like_node=like)
+    def node(self, path: str, *, like_node: Node | None = None) -> Node | None:
+        return self._files.node(self._whole(path), like_node=like_node)
 
     def renamed_path(self, path: str) -> str | None:
         found = self._files.renamed_path(self._whole(path))
@@ -159,7 +159,7 @@ def make_files(request, tmp_path, monkeypatch) -> MakeFiles:
 
     def make(content):
         lay_out(root, content)
-        large: dict[str, Any] = {"vault": FolderBackups(tmp_path / "vault"), "large_bytes": 0}
+        large: dict[str, Any] = {"backups": FolderBackups(tmp_path / "vault"), "large_bytes": 0}
         if request.param in SEVERAL:
             monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
             whole = three_folders(root, tmp_path / "one", tmp_path / "two")

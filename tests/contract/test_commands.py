@@ -55,9 +55,9 @@ def commands(root, tmp_path, outputs, runner):
 
 
 async def run(commands, script, *, session="s", seconds=30.0, show=lambda _: None, **facts):
-    command = Command(script=script, allowance=CommandLimits(seconds=seconds), **facts)
+    command = Command(script=script, limits=CommandLimits(seconds=seconds), **facts)
     call = Call(tool="bash", args={}, session=session)
-    ran = await commands.run(command, call=call, show=show, private=(), read_only=())
+    ran = await commands.run(command, call=call, show=show, private_globs=(), read_only_globs=())
     ran.discard()
     return ran.exit
 
@@ -179,23 +179,23 @@ async def test_any_bytes_come_back(commands):
 @pytest.mark.linux("supervisors")
 async def test_a_limit_on_processes_holds(commands):
     command = Command(
-        script="seq 120 | xargs -P 120 -I@ sleep 0.5", allowance=CommandLimits(seconds=20, processes=40)
+        script="seq 120 | xargs -P 120 -I@ sleep 0.5", limits=CommandLimits(seconds=20, processes=40)
     )
     call = Call(tool="bash", args={})
-    ran = await commands.run(command, call=call, show=lambda _: None, private=(), read_only=())
+    ran = await commands.run(command, call=call, show=lambda _: None, private_globs=(), read_only_globs=())
     ran.discard()
     assert ran.exit.seconds > 1.2, "all at once would take half a second"
 
 
 async def start(commands, script, **facts):
-    command = Command(script=script, allowance=CommandLimits(seconds=60), **facts)
+    command = Command(script=script, limits=CommandLimits(seconds=60), **facts)
     call = Call(tool="bash", args={}, session="s")
     return await commands.start(
         command,
         call=call,
         description="",
-        private=(),
-        read_only=(),
+        private_globs=(),
+        read_only_globs=(),
         show=lambda _: None,
         settle=lambda ran: ran.exit,
     )

@@ -37,7 +37,7 @@ def files(make_files, tmp_path):
 
 def at(files, path, ref):
     """What is at a path, to be moved to a place in the vault."""
-    return files.node(path, like=Node("folder", held=BackupRef(ref, "", 0)))
+    return files.node(path, like_node=Node("folder", held=BackupRef(ref, "", 0)))
 
 
 def everything(files, path="."):
@@ -59,10 +59,10 @@ def test_a_thing_goes_to_the_vault_and_comes_back_as_it_was(files, path):
     change = Change(path, at(files, path, "0123456789abcdef/before/thing"), None)
     perform(files, change)
     assert files.node(path) is None
-    assert files.vault.has("0123456789abcdef/before/thing")
+    assert files.backups.has("0123456789abcdef/before/thing")
     perform(files, change.inverse)
     assert everything(files) == before
-    assert not files.vault.has("0123456789abcdef/before/thing")
+    assert not files.backups.has("0123456789abcdef/before/thing")
 
 
 @pytest.mark.parametrize("path", ["a", "d"])
@@ -117,8 +117,8 @@ def test_a_failure_leaves_all_as_it_was_in_the_workspace_and_in_the_vault(files)
             Change("beside", None, come),
             Change("a", wrong, Node("file", b"new")),
         )
-    assert files.vault.has("i/upper/b")
-    assert not files.vault.has("i/before/d")
+    assert files.backups.has("i/upper/b")
+    assert not files.backups.has("i/before/d")
     perform(files, Change("beside", None, come))
     assert everything(files) == before
 

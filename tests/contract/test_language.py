@@ -60,7 +60,7 @@ async def reviewed(language, root, path, before, after):
     with anyio.fail_after(60):
         while True:
             late = []
-            review = await language.review(change, private=(), timeout=30.0, late=late.append)
+            review = await language.review(change, private_globs=(), timeout=30.0, late=late.append)
             if not review.unknown:
                 return review
 
@@ -95,13 +95,13 @@ async def test_a_question_that_can_t_be_answered_is_an_error_for_the_model(langu
     made, root = language
     (root / "a.py").write_text("fine\n")
     with pytest.raises(ToolError):
-        await made.ask(LanguageQuestion(kind="implementations", path="a.py", line=1), private=())
+        await made.ask(LanguageQuestion(kind="implementations", path="a.py", line=1), private_globs=())
 
 
 async def test_warming_returns_at_once_and_closing_twice_is_fine(language):
     made, root = language
     (root / "a.py").write_text("fine\n")
-    made.warm("a.py", private=())
+    made.warm("a.py", private_globs=())
     made.close()
     made.close()
 

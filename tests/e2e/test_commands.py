@@ -57,10 +57,10 @@ def box(root, tmp_path):
     anyio.run(toolbox.aclose)
 
 
-async def run(commands, script, **allowance):
-    command = Command(script=script, allowance=CommandLimits(**{"seconds": 60.0} | allowance))
+async def run(commands, script, **limits):
+    command = Command(script=script, limits=CommandLimits(**{"seconds": 60.0} | limits))
     call = Call(tool="bash", args={})
-    ran = await commands.run(command, call=call, show=lambda _: None, private=(), read_only=())
+    ran = await commands.run(command, call=call, show=lambda _: None, private_globs=(), read_only_globs=())
     return ran.exit
 
 
@@ -104,7 +104,7 @@ commands = LocalCommands({str(root)!r}, state=state, outputs=outputs, runner=Unc
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"
 async def main():
     async with anyio.create_task_group() as group:
-        start = dict(call=Call(tool="bash", args={{}}), private=(), read_only=())
+        start = dict(call=Call(tool="bash", args={{}}), private_globs=(), read_only_globs=())
         start["show"] = print
         await commands.start(
             Command(script="sleep {token}4"), description="", settle=lambda ran: ran.exit, **start
@@ -175,7 +175,7 @@ async def test_a_slow_listener_does_not_slow_the_command(root, tmp_path, command
 
     command = Command(script="yes | head -c 50000000; echo; echo end")
     call = Call(tool="bash", args={})
-    ran = await commands.run(command, call=call, show=slow, private=(), read_only=())
+    ran = await commands.run(command, call=call, show=slow, private_globs=(), read_only_globs=())
     assert ran.exit.code == 0
     assert len(waiting) <= ran.exit.seconds / 0.1 + 2
 

@@ -85,10 +85,16 @@ def commands(make, runner):
     return make(runner)
 
 
-async def run(commands, script, *, private=(), read_only=(), **allowance):
-    command = Command(script=script, allowance=CommandLimits(**{"seconds": 60.0} | allowance))
+async def run(commands, script, *, private_globs=(), read_only_globs=(), **limits):
+    command = Command(script=script, limits=CommandLimits(**{"seconds": 60.0} | limits))
     call = Call(tool="bash", args={})
-    ran = await commands.run(command, call=call, show=lambda _: None, private=private, read_only=read_only)
+    ran = await commands.run(
+        command,
+        call=call,
+        show=lambda _: None,
+        private_globs=private_globs,
+        read_only_globs=read_only_globs,
+    )
     ran.discard()
     return ran.exit
 
@@ -201,10 +207,10 @@ async def test_private_files_can_not_be_read_and_protected_ones_not_be_written(c
 
 async def test_a_private_file_that_was_replaced_is_still_private(commands, root):
     (root / ".env").write_text("SECRET one")
-    assert "SECRET" not in await said(commands, "cat .env", private=(PathGlobs((".env",)),))
+    assert "SECRET" not in await said(commands, "cat .env", private_globs=(PathGlobs((".env",)),))
     (root / "new").write_text("SECRET two")
     os.replace(root / "new", root / ".env")  # as editors save: the kernel drops what was mounted there
-    assert "SECRET" not in await said(commands, "cat .env", private=(PathGlobs((".env",)),))
+    assert "SECRET" not in await said(commands, "cat .env", private_globs=(PathGlobs((".env",)),))
 
 
 async def test_commands_at_the_same_time_do_not_see_each_other(commands):
@@ -256,7 +262,7 @@ outputs = FolderBlobStore(state / "o")
 commands = LocalCommands({str(root)!r}, state=state, outputs=outputs, runner="container")
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"
 async def main():
-    start = dict(call=Call(tool="bash", args={{}}), show=print, private=(), read_only=())
+    start = dict(call=Call(tool="bash", args={{}}), show=print, private_globs=(), read_only_globs=())
     await commands.start(Command(script="sleep {token}4"), description="", settle=lambda ran: ran.exit, **start)
     await commands.run(Command(script=script), **start)
 anyio.run(main)

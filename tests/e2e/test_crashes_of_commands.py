@@ -136,8 +136,8 @@ def test_killed_while_a_command_runs_all_is_as_before(place, moment, after):
     place.nothing_is_left()
     place.said("settled")
     assert snapshot(place.work) == before
-    vault = place.base / "state" / "vault"
-    assert not [name for name in os.listdir(vault) if len(name) == 16]
+    backups = place.base / "state" / "vault"
+    assert not [name for name in os.listdir(backups) if len(name) == 16]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

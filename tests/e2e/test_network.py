@@ -91,7 +91,7 @@ class Confined:
 
     async def run(self, script: str, *hosts: str, seconds: float = 60.0) -> tuple[FinishedCommand, str]:
         command = Command(
-            script=script, network="listed", hosts=hosts, allowance=CommandLimits(seconds=seconds)
+            script=script, network="listed", hosts=hosts, limits=CommandLimits(seconds=seconds)
         )
         ran = await self.commands.run(
             command, call=Call(tool="bash", args={}), show=self._show, private_globs=(), read_only_globs=()
@@ -178,7 +178,7 @@ print(attempt(lambda: udp.sendto(b"x", ("198.51.100.1", 53))))
 async def test_a_command_without_a_list_has_no_proxy(confined):
     command = Command(script="grep -c ' 0A ' /proc/net/tcp /proc/net/tcp6; env | grep -ci proxy")
     ran = await confined.commands.run(
-        command, call=Call(tool="bash", args={}), show=lambda _: None, private=(), read_only=()
+        command, call=Call(tool="bash", args={}), show=lambda _: None, private_globs=(), read_only_globs=()
     )
     assert ran.exit.output.head == b"/proc/net/tcp:0\n/proc/net/tcp6:0\n0\n"
 
@@ -206,8 +206,8 @@ async def test_a_job_in_the_background_keeps_its_way_out_and_its_visits_are_told
         command,
         call=call,
         description="",
-        private=(),
-        read_only=(),
+        private_globs=(),
+        read_only_globs=(),
         show=visits.append,
         settle=lambda ran: ran.exit,
     )

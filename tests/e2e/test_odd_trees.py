@@ -135,8 +135,8 @@ async def test_the_work_for_nested_folders_grows_with_their_number_and_not_with_
 
 
 async def test_folders_nested_without_end_that_a_crash_left_stop_no_later_start(base):
-    vault = FolderBackups(base / "state" / "vault")
-    item = vault.create_item()
+    backups = FolderBackups(base / "state" / "vault")
+    item = backups.create_item()
     (item.path / "upper").mkdir()
     nest(item.path / "upper")
     item.release()
@@ -147,18 +147,18 @@ async def test_folders_nested_without_end_that_a_crash_left_stop_no_later_start(
 
 
 async def test_what_can_not_be_removed_is_set_aside_named_and_not_tried_again(base, monkeypatch, caplog):
-    vault = FolderBackups(base / "state" / "vault")
-    item = vault.create_item()
+    backups = FolderBackups(base / "state" / "vault")
+    item = backups.create_item()
     item.release()
 
     def fail(*_, **__):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("handtools.host.files.backups.remove_tree", fail)
-    (told,) = vault.delete_unwanted_items(())
+    (told,) = backups.delete_unwanted_items(())
     assert f"aside-{item.name}" in told
-    assert vault.delete_unwanted_items(()) == []
-    assert (vault.folder / f"aside-{item.name}").is_dir()
+    assert backups.delete_unwanted_items(()) == []
+    assert (backups.folder / f"aside-{item.name}").is_dir()
 
 
 def test_nested_folders_are_copied_and_removed_whatever_their_depth(tmp_path):

@@ -1,4 +1,4 @@
-"""What a command wrote to stdout and to stderr, apart for programs and together for the model (ADR 215)."""
+"""What a command wrote to stdout and to stderr, apart for programs and together for the model (decision 14)."""
 
 import json
 

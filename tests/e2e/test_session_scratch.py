@@ -44,8 +44,8 @@ class Session:
     def call(self):
         return Call(tool="bash", args={}, session=self.name, owner=self.owner)
 
-    async def run(self, script, allowance=None):
-        command = Command(script=script, allowance=allowance or CommandLimits())
+    async def run(self, script, limits=None):
+        command = Command(script=script, limits=limits or CommandLimits())
         ran = await self.commands.run(
             command, call=self.call(), show=lambda _: None, private_globs=(), read_only_globs=()
         )

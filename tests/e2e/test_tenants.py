@@ -23,7 +23,7 @@ def overlays(tmp_path):
 
 async def test_what_a_command_gets_that_is_not_confined_is_noticed():
     async with two_tenants(runner="plain") as both:
-        # The tree itself is not even mounted for it (ADR 246); what it is made of is there.
+        # The tree itself is not even mounted for it (decision 37); what it is made of is there.
         upper = await both.attempt(SCRIPTS["files/upper"])
         assert "read the secret FILE" in upper
         assert any(verdict.endswith("upper/out/written") for verdict in upper)

@@ -201,14 +201,14 @@ async def test_what_a_person_changed_while_the_command_ran_is_theirs(base):
         (root / "a").write_text("a person's\n")
         (root / "d" / "new").write_text("a person's\n")
 
-    vault = FolderBackups(backups_folder(root, base / "state"))
-    box = made(base, capture=Meddling(OverlayCapture(root, vault), act))
+    backups = FolderBackups(backups_folder(root, base / "state"))
+    box = made(base, capture=Meddling(OverlayCapture(root, backups), act))
     _, result = await run(box, "echo command > a; echo other > other; rm -r d")
     assert (root / "a").read_text() == "a person's\n"
     assert os.listdir(root / "d") == ["new"]
     assert (root / "other").exists()
     assert "`a`" in result.text
-    kept = list((vault.folder / "kept").rglob("a"))
+    kept = list((backups.folder / "kept").rglob("a"))
     assert [path.read_text() for path in kept] == ["command\n"]
 
 
@@ -229,8 +229,8 @@ async def test_no_privilege_no_device_and_no_foreign_owner_lands(base):
 
 async def test_a_layer_over_its_quota_does_not_land(base):
     root = base / "work"
-    vault = FolderBackups(backups_folder(root, base / "state"))
-    box = made(base, capture=OverlayCapture(root, vault, quota=LayerQuota(bytes=1 << 20, files=50)))
+    backups = FolderBackups(backups_folder(root, base / "state"))
+    box = made(base, capture=OverlayCapture(root, backups, quota=LayerQuota(bytes=1 << 20, files=50)))
     _, result = await run(box, "head -c 3000000 /dev/urandom > large")
     assert not (root / "large").exists()
     assert "MiB" in result.text
@@ -240,8 +240,8 @@ async def test_a_layer_over_its_quota_does_not_land(base):
 
 async def test_a_command_that_fills_its_layer_is_ended_while_it_runs(base):
     root = base / "work"
-    vault = FolderBackups(backups_folder(root, base / "state"))
-    box = made(base, capture=OverlayCapture(root, vault, quota=LayerQuota(bytes=8 << 20, files=50)))
+    backups = FolderBackups(backups_folder(root, base / "state"))
+    box = made(base, capture=OverlayCapture(root, backups, quota=LayerQuota(bytes=8 << 20, files=50)))
     _, result = await run(box, "while :; do head -c 1M /dev/zero >> large$((n++ % 40)); done", timeout=60)
     assert result.details.ended == "limit"
     assert "wrote more to the workspace than allowed" in result.text

@@ -44,18 +44,18 @@ class DyingVault(FolderBackups):
         self._count(after=True)
 
 
-def box(base: Path, vault: FolderBackups | None = None, policy: Policy | None = None) -> Toolbox:
+def box(base: Path, backups: FolderBackups | None = None, policy: Policy | None = None) -> Toolbox:
     workspace = local_workspace(base / "work", state=base / "state")
-    if vault is not None:
-        workspace = replace(workspace, files=LocalFiles(base / "work", backups=vault))
+    if backups is not None:
+        workspace = replace(workspace, files=LocalFiles(base / "work", backups=backups))
     return Toolbox(CODING, workspace=workspace, policy=policy or Policy(unattended="allow"))
 
 
 async def main(base: Path, moment: str, number: int) -> None:
-    vault = None
+    backups = None
     if moment in {"before", "after"}:
-        vault = DyingVault(base / "state" / "vault", number, after=moment == "after")
-    made = box(base, vault, Policy() if moment in {"holding", "yes"} else None)
+        backups = DyingVault(base / "state" / "vault", number, after=moment == "after")
+    made = box(base, backups, Policy() if moment in {"holding", "yes"} else None)
     lasting = f"echo begun >> a; echo ready; exec sleep {number}"
     script = lasting if moment in {"running", "job"} else SCRIPT
     made.listen(lambda event: print(type(event).__name__, flush=True))

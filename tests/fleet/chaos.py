@@ -1,7 +1,7 @@
 """Nodes and hosts are killed and the store fails while workspaces work: what was answered must be there, once.
 
 `python -m tests.fleet.chaos --nodes 4 --workspaces 500 --calls 20 --kills 20 --seed 1`, in the environment of
-`.ci/fleet`. ADR 244.
+`.ci/fleet`. decision 39.
 """
 
 import argparse

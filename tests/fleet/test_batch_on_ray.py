@@ -11,8 +11,8 @@ from handtools.fleet.batch_runner import BatchRunner, BatchSettings
 from handtools.fleet.batch_tasks import BatchFolder, BatchTask
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.ray_fleet import SLOT_RESOURCE, Fleet
+from handtools.local_journal import open_local_journal
 from handtools.runtime.policy import Policy
-from handtools.toolbox import open_local_journal
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Fuzz parsers: `python -m tests.fuzz patch --seconds 3600`, `python -m tests.fuzz --all --seconds 30`.
 
-Needs atheris: `.ci/fuzz UV` makes an environment that has it, and passes its options on. ADR 265.
+Needs atheris: `.ci/fuzz UV` makes an environment that has it, and passes its options on. decision 12.
 """
 
 import argparse

@@ -121,7 +121,7 @@ class LargeHistory(History):
         root = Path(self.folder.name) / "work"
         root.mkdir()
         workspace = local_workspace(root, state=Path(self.folder.name) / "state")
-        files = LocalFiles(root, backups=workspace.files.vault, large_bytes=4)
+        files = LocalFiles(root, backups=workspace.files.backups, large_bytes=4)
         return Toolbox(CODING, workspace=replace(workspace, files=files))
 
     def content(self, letters):

@@ -100,7 +100,7 @@ def demands(root: Path) -> list[str]:
 def _verdict(root: Path, verdict: str) -> list[str]:
     if verdict in {"yes", "not yet"}:
         return []
-    stated = re.fullmatch(r"decision: (?:(R-\w+-\d+)|\[ADR \d+\]\(([^)]+)\))", verdict)
+    stated = re.fullmatch(r"decision: (?:(R-\w+-\d+)|\[page \d+\]\(([^)]+)\))", verdict)
     if stated is None:
         return [f"{verdict!r} is no verdict"]
     page = stated[2] and (root / PAGE).parent / stated[2]

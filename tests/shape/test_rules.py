@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from handtools.text.token_estimate import estimate_tokens
-from tests.shape import record_rules, source_rules, tool_rules
+from tests.shape import prose_rules, record_rules, source_rules, tool_rules
 from tests.shape.reading import ROOT
 
 Rule = Callable[[Path], list[str]]
@@ -24,6 +24,8 @@ RULES: list[Rule] = [
     source_rules.git_door,
     source_rules.archive_door,
     source_rules.work_on_import,
+    prose_rules.plain_names,
+    prose_rules.plain_english,
     tool_rules.one_stem,
     tool_rules.prompt_tokens,
     tool_rules.claims,
@@ -328,6 +330,24 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
         "\n| claim | proven by |\n|---|---|\n| It flies | my word |\n",
         "It flies: names no test",
     ),
+    (
+        prose_rules.plain_names,
+        "src/handtools/core/result.py",
+        "\ndef f(desk: Result) -> None: ...\n",
+        "205 names share no word with their type, and 204 are the most",
+    ),
+    (
+        prose_rules.plain_names,
+        "src/handtools/core/result.py",
+        "\nMOST_LINES = 1\n",
+        "core/result.py: MOST_LINES is a limit: MAX_ or MIN_",
+    ),
+    (
+        prose_rules.plain_english,
+        "src/handtools/core/result.py",
+        "\n# Nobody is told.\n",
+        "11 odd phrases, and 10 are the most",
+    ),
     (record_rules.lock, "requirements/dev.txt", "thing==1.0\n", "dev.txt: thing==1.0 has no hash"),
     (
         record_rules.lock,
@@ -414,7 +434,10 @@ def test_a_built_requirement_can_not_go_back_to_planned(copy: Path) -> None:
             "| Ctrl+C | yes | => | Ctrl+C | decision: somewhere |",
             "004:32: 'decision: somewhere' is no verdict",
         ),
-        ("../adr/0031- => ../adr/9931-", "002:50: no page ../adr/9931-the-vendors-editor.md"),
+        (
+            "../decisions/06- => ../decisions/96-",
+            "002:50: no page ../decisions/96-edit-agent-and-vendor-editor.md",
+        ),
         ("### R-MS-01 => ### R-MS-91", "000:15: under no requirement"),
         (
             "`tests/e2e/test_several_folders.py::test_no_path_leads_into_a_folder_that_is_kept_apart` => none",

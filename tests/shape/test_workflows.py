@@ -15,7 +15,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 _PATH = re.compile(r"(?<![\w./$-])(?:\.ci|tests|requirements|packages|src|docs)/[\w./-]*\w")
-_PLUGIN_OPTIONS = {"-n": "pytest-xdist", "-raR": "pytest-rerunfailures", "--timeout": "pytest-timeout"}
+_PLUGIN_OPTIONS = {"-n": "pytest-xdist", "--timeout": "pytest-timeout"}
 
 
 def problems(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Claude Agent SDK: options with our tools instead of its own, `ClaudeSDKClient(options(coding(".")))`.
+"""Claude Agent SDK: options with our tools instead of the SDK's, `ClaudeSDKClient(options(coding(".")))`.
 
 A call that needs approval is deferred: the run ends, and its result names the call in `deferred_tool_use`;
 `question` returns the approval request. To continue, even in a new process, resume the session with

@@ -122,7 +122,7 @@ def _configuration_checks(root: Path) -> Iterator[DoctorCheckResult]:
 
 
 def _settings_in_words(configuration: "Configuration") -> str:
-    from handtools.configuration import COMMAND_LIMIT_KEYS, UNLIMITED_ALLOWANCE
+    from handtools.configuration import COMMAND_LIMIT_KEYS, UNLIMITED
 
     settings = configuration.settings
     said = [
@@ -134,7 +134,7 @@ def _settings_in_words(configuration: "Configuration") -> str:
     limits = [
         f"{key} {getattr(settings.limits, name):,}"
         for key, name in COMMAND_LIMIT_KEYS.items()
-        if getattr(settings.limits, name) != getattr(UNLIMITED_ALLOWANCE, name)
+        if getattr(settings.limits, name) != getattr(UNLIMITED, name)
     ]
     told = [*said, *([f"limits: {', '.join(limits)}"] if limits else [])]
     return "; ".join([_files_in_words(configuration, "no config.toml: defaults"), *told])

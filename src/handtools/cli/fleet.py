@@ -517,7 +517,7 @@ def write_report(folder: "BatchFolder", tasks: "list[BatchTask]") -> int:
 def _reported_calls(folder: "BatchFolder", result: "TaskResult", most: int) -> "list[ReportedCall]":
     from handtools.cli.open_workspace import WorkspaceJournal
     from handtools.cli.report import reported_call
-    from handtools.toolbox import open_local_journal
+    from handtools.local_journal import open_local_journal
 
     if not result.journal:
         return []

@@ -67,7 +67,7 @@ def live_view_page(
         [
             *_head(name),
             f"<header><h1>{name}</h1><p>{escaped(summary_line(shown))}</p>",
-            '<p id="status" role="status"></p><noscript><p>Reload the page to see new calls.</p></noscript>',
+            '<p id="status" role="status"></p><noscript><p>Reload this page for new calls.</p></noscript>',
             f'</header><main{feed}><section id="questions" aria-label="Pending approval requests">',
             *(live_question_item(question) for question in questions),
             "</section>",

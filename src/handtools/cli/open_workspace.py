@@ -64,9 +64,7 @@ class WorkspaceJournal:
             )
         if len(found) > 1 and found[0] != name:
             listed = ", ".join(self.calls.short(call_id) for call_id in found)
-            raise CliCommandError(
-                f"Several call ids start with `{name}`: {listed}.", "Give more of the id."
-            )
+            raise CliCommandError(f"Several calls match `{name}`: {listed}.", "Give more of the id.")
         return found[0]
 
 
@@ -76,7 +74,7 @@ def open_journal_at(path: Path) -> Iterator[WorkspaceJournal]:
 
     Raises `CliCommandError` if nothing is recorded for the folder.
     """
-    from handtools.toolbox import open_local_journal
+    from handtools.local_journal import open_local_journal
 
     record = open_local_journal(path)
     if not Path(record.journal.path).exists():

@@ -179,7 +179,7 @@ class _Chosen:
         logged = self.journal.calls.find(call_id)
         if logged is None:
             return f"call {call_id}"
-        by = f" by {logged.agent}" if logged.agent else ""
+        by = f" ({logged.agent})" if logged.agent else ""
         ran = f": {call_target_summary(logged, ())}" if logged.tool == "bash" else ""
         return table_cell(f"{logged.tool} {self.journal.calls.short(call_id)}{by}{ran}", AUTHOR_CHARS)
 

@@ -43,9 +43,9 @@ def view(
 
     from handtools.cli.open_workspace import WorkspaceJournal
     from handtools.cli.view_server import ViewServer
+    from handtools.local_journal import open_local_journal
     from handtools.mcp.http_access import new_token
     from handtools.record.session_feed import SessionFeed
-    from handtools.toolbox import open_local_journal
 
     refuse_agent_shell()
     listening = _listen(address, port)

@@ -23,7 +23,7 @@ from handtools.host.files.config_files import (
 )
 from handtools.host.notifications import Notify
 from handtools.host.sandbox.processes.supervisor_client import DEFAULT_OPEN_FILES, default_memory_bytes
-from handtools.host.sandbox.runners.default_user_and_limits import allowance_with_default_limits
+from handtools.host.sandbox.runners.default_user_and_limits import with_default_limits
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.project_policy import tightened_policy
@@ -33,7 +33,7 @@ from handtools.text.toml_text import PYPROJECT_NAME, PYPROJECT_TABLE
 if TYPE_CHECKING:
     from handtools.configuration.schema import ConfigFile, LimitsTable
 
-UNLIMITED_ALLOWANCE = CommandLimits(seconds=inf)
+UNLIMITED = CommandLimits(seconds=inf)
 NO_NOTIFICATIONS = Notify()
 
 
@@ -55,7 +55,7 @@ class Settings:
     """Names of the only formatters that run after a change; None for all that the project configures."""
     servers: tuple[str, ...] | None = None
     """Names of the only language servers that run; None for all that are installed."""
-    limits: CommandLimits = UNLIMITED_ALLOWANCE
+    limits: CommandLimits = UNLIMITED
     """Resource limits of one command: `seconds`, `memory`, `processes`, `open_files`, `written`."""
     notify: Notify = NO_NOTIFICATIONS
     """How the user is notified of calls that need approval."""
@@ -199,7 +199,7 @@ COMMAND_LIMIT_KEYS = {
 
 def _limits_of(table: "LimitsTable") -> CommandLimits:
     said = table.model_dump(exclude_none=True)
-    return replace(UNLIMITED_ALLOWANCE, **{COMMAND_LIMIT_KEYS[name]: value for name, value in said.items()})
+    return replace(UNLIMITED, **{COMMAND_LIMIT_KEYS[name]: value for name, value in said.items()})
 
 
 def tightened_configuration(
@@ -253,9 +253,9 @@ def _tightened_limits(
     limits: CommandLimits, project_limits: CommandLimits, ignored: dict[str, str]
 ) -> CommandLimits:
     """The limits, lowered to the project's limits that are below the user's or the defaults."""
-    usual = allowance_with_default_limits(
+    usual = with_default_limits(
         replace(
-            UNLIMITED_ALLOWANCE,
+            UNLIMITED,
             memory_bytes=default_memory_bytes(),
             processes=MAX_COMMAND_PROCESSES,
             open_files=DEFAULT_OPEN_FILES,

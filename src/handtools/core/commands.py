@@ -73,7 +73,7 @@ class Command:
     network: CommandNetwork = "off"
     hosts: tuple[str, ...] = ()
     """Hosts that the command may reach when `network` is "listed"."""
-    allowance: CommandLimits = CommandLimits()
+    limits: CommandLimits = CommandLimits()
     review: bool = False
     """Whether file changes are applied only after the user has approved them."""
     terminal: tuple[int, int] | None = None

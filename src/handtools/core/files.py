@@ -113,7 +113,7 @@ class HostFiles(Protocol):
         ...
 
     @property
-    def vault(self) -> Backups | None:
+    def backups(self) -> Backups | None:
         """The backup store for replaced files and folders, or None."""
         ...
 

@@ -134,21 +134,21 @@ class Result(Generic[D]):
         details: D,
         *,
         status: CallStatus = "ok",
-        failure: CallFailure | None = None,
+        fault: CallFailure | None = None,
         changes: RecordedChanges | None = None,
         spill: SpilledOutput | None = None,
         usage: CallUsage | None = None,
-        approval: Approval | None = None,
+        request: Approval | None = None,
     ) -> None:
         give = object.__setattr__
         give(self, "content", content_blocks(content))
         give(self, "details", details)
         give(self, "status", status)
-        give(self, "fault", failure)
+        give(self, "fault", fault)
         give(self, "changes", changes)
         give(self, "spill", spill)
         give(self, "usage", usage or _UNUSED)
-        give(self, "request", approval)
+        give(self, "request", request)
 
     @property
     def ok(self) -> bool:
@@ -237,11 +237,11 @@ def result_from_json(value: dict[str, Any], details: type[BaseModel] | None = No
         [block_from_json(block) for block in value["content"]],
         given,
         status=value["status"],
-        failure=CallFailure(**value["fault"]) if "fault" in value else None,
+        fault=CallFailure(**value["fault"]) if "fault" in value else None,
         changes=_changes_from_json(changes) if changes else None,
         spill=SpilledOutput(**value["spill"]) if "spill" in value else None,
         usage=CallUsage(**value["usage"]),
-        approval=Approval(**value["request"]) if "request" in value else None,
+        request=Approval(**value["request"]) if "request" in value else None,
     )
 
 

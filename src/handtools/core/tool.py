@@ -28,7 +28,7 @@ PROMPT_WITH_TOOL_MARK = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
 """Marks a prompt line that is included only if the named tool is offered too."""
 _QUOTED_NAME = re.compile(r"`(\w+)`")
 TESTED_CLAIM_COMMENT_PATTERN = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
-PROMPT_END_MARK = re.compile(r"^<!--\s*told by the answer\s*-->$", re.MULTILINE)
+PROMPT_END_MARK = re.compile(r"^<!--\s*told by the result\s*-->$", re.MULTILINE)
 """Ends the prompt. The text after it is documented and tested, but models learn it from tool results."""
 
 

@@ -22,13 +22,13 @@ from handtools.fleet.batch_agent import AGENT_LOG_NAME, BatchAgent
 from handtools.fleet.batch_fleet import BatchFleet
 from handtools.fleet.batch_tasks import IMAGE_PREFIX, JOURNAL_NAME, BatchFolder, BatchTask, TaskResult
 from handtools.fleet.fleet_toolbox import FleetToolbox
-from handtools.toolbox import open_local_journal
+from handtools.local_journal import open_local_journal
 
 SETUP_SESSION, SCORE_SESSION = "setup", "score"
 MAX_CHANGED_PATHS = 1_000
 _READ_CALLS = 1_000
 _EXIT_LINE = "Exit code 0 after "
-_ALL_OF_IT = re.compile(r"\([\d,]+ lines, .* in all\b.*\)")
+_ALL_OF_IT = re.compile(r"\([\d,]+ lines, .* in total\b.*\)")
 _BUSY_PAUSE_SECONDS = 0.2
 _MAX_BUSY_PAUSE_SECONDS = 5.0
 _BUSY_PATIENCE_SECONDS = 1800.0

@@ -365,10 +365,10 @@ def _newest_kept_states(state: Path, kept: Mapping[str, tuple[int, int]]) -> lis
 
 def _backups(state: Path) -> list[str]:
     """Everything in the vault, newest first."""
-    vault = state / VAULT_FOLDER
+    backups = state / VAULT_FOLDER
     return (
-        sorted(os.listdir(vault), key=lambda each: -(vault / each).lstat().st_mtime)
-        if vault.is_dir()
+        sorted(os.listdir(backups), key=lambda each: -(backups / each).lstat().st_mtime)
+        if backups.is_dir()
         else []
     )
 
@@ -395,7 +395,7 @@ def _size(path: Path) -> int:
 
 
 def _newest_entry(store: WorkspaceStore, name: str) -> int:
-    from handtools.toolbox import open_local_journal
+    from handtools.local_journal import open_local_journal
 
     journal = open_local_journal(store.root(name), store.state(name)).journal
     try:

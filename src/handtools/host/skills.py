@@ -156,7 +156,7 @@ SKILLS_ENTRY_POINT = "handtools.skills"
 MAX_CACHED_SKILL_FOLDERS = 10_000
 _NO_TIME = -1.0
 _SETTLED_SECONDS = 1.0
-"""A folder changed in the last few seconds is not cached: it may change again within a clock tick."""
+"""A folder changed more recently than this is not cached: it may change again within a clock tick."""
 _THIRD_PARTY_FOLDERS = {".git", ".venv", "venv", "node_modules", "site-packages", "vendor", "third_party"}
 """Folders with third-party files, whose AGENTS.md and skills are not used."""
 

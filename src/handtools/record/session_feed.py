@@ -17,12 +17,12 @@ from handtools.core.call import Call
 from handtools.core.changes import TouchedPath
 from handtools.core.errors import HandtoolsError, ToolError
 from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.local_journal import open_local_journal
 from handtools.record.recorded_changes import ACTION_SIGNS, net_diff
 from handtools.runtime.journal import Journal, LoggedCall
 from handtools.runtime.journal.running_calls import HEARTBEAT_SECONDS, RunningCall
 from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.visible_text import visible_line
-from handtools.toolbox import open_local_journal
 
 if TYPE_CHECKING:
     from handtools.core.result import Result

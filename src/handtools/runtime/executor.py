@@ -214,7 +214,7 @@ class Executor:
         if not answers_request(reply, kept.approval):
             # The reply is for an outdated approval request; return the current one.
             return Result(
-                _approval_pending_text(kept.approval), None, status="pending", approval=kept.approval
+                _approval_pending_text(kept.approval), None, status="pending", request=kept.approval
             )
         claim = await to_thread.run_sync(self.workspace.journal.answers.claim, call_id, reply)
         if claim.kind != "run":
@@ -242,7 +242,7 @@ class Executor:
         if asked is None and recorded is not None:
             return recorded
         approval = asked.approval if asked else pending.approval
-        return Result(_approval_pending_text(approval), None, status="pending", approval=approval)
+        return Result(_approval_pending_text(approval), None, status="pending", request=approval)
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool) -> Reply | None:
         """Wait until the user answers a pending call in another process; the caller then resumes it.
@@ -411,7 +411,7 @@ class Executor:
                 self.workspace.journal.calls.suspend, call, out.approval, files.gate.used
             )
             text = "\n".join(filter(None, (out.so_far, _approval_pending_text(out.approval))))
-            return Result(text, None, status="pending", approval=out.approval)
+            return Result(text, None, status="pending", request=out.approval)
         except ToolError as failure:
             return result_of_error(failure)
         except HostError as failure:
@@ -567,7 +567,7 @@ def result_of_error(error: ToolError) -> Result[Any]:
     """Return the result for a tool error."""
     status: Any = error.status
     call_failure = CallFailure(error.code, error.message, error.hint)
-    return Result(str(error), None, status=status, failure=call_failure)
+    return Result(str(error), None, status=status, fault=call_failure)
 
 
 def _runs_again(recorded_result: Result[Any]) -> bool:
@@ -584,7 +584,7 @@ def _approval_pending_text(approval: Approval) -> str:
 
 
 def _fault_result(code: str, message: str, hint: str) -> Result[Any]:
-    return Result(f"{message} {hint}", None, status="error", failure=CallFailure(code, message, hint))
+    return Result(f"{message} {hint}", None, status="error", fault=CallFailure(code, message, hint))
 
 
 def _bug_result(call: Call, bug: Exception) -> Result[Any]:

@@ -454,7 +454,7 @@ def _file_bytes(files: HostFiles, path: str, node: Node) -> bytes | None:
         return None
     if node.held is None or node.known:
         return node.data
-    data = None if files.vault is None else files.vault.read(node.held.ref, MAX_REVIEWED_FILE_BYTES)
+    data = None if files.backups is None else files.backups.read(node.held.ref, MAX_REVIEWED_FILE_BYTES)
     if data is None and node.same(_node_at(files, path, node)):
         return files.read(path)
     return data

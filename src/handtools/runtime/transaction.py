@@ -159,10 +159,10 @@ async def recover_transactions(
     An open entry whose paths can be locked was left by a crash, because a running call keeps its locks.
     """
     told, held_paths = [], frozenset(held)
-    if not only_held and workspace.files.vault is not None:
+    if not only_held and workspace.files.backups is not None:
         # Delete backups that no journal entry references: their call crashed before recording them.
         wanted = workspace.journal.refs.items() | workspace.journal.pending_commands.backup_items()
-        told += await to_thread.run_sync(workspace.files.vault.delete_unwanted_items, wanted)
+        told += await to_thread.run_sync(workspace.files.backups.delete_unwanted_items, wanted)
     for entry in workspace.journal.entries.open():
         if only_held and held_paths.isdisjoint(
             touch.path for touch in workspace.journal.entries.touches(entry.id)
@@ -245,8 +245,8 @@ def node_bytes(workspace: Workspace, path: str, node: Node, most: int) -> bytes 
     """Return a file's bytes from its node, the backups or the unchanged file; None beyond `most` bytes."""
     if node.held is None or node.known:
         return node.data
-    vault = workspace.files.vault
-    data = None if vault is None else vault.read(node.held.ref, most)
+    backups = workspace.files.backups
+    data = None if backups is None else backups.read(node.held.ref, most)
     if data is None and node.kind == "file" and node.bytes <= most:
         return workspace.files.read(path) if node.same(node_at(workspace, path, like_node=node)) else None
     return data
@@ -260,15 +260,15 @@ def node_pieces(workspace: Workspace, path: str, node: Node | None) -> Iterator[
     if node is not None and (node.held is None or node.known):
         yield node.data
         return
-    vault, start = workspace.files.vault, 0
+    backups, start = workspace.files.backups, 0
     ref = node.held.ref if node is not None and node.held is not None else ""
-    is_kept = bool(ref) and vault is not None and vault.has(ref)
+    is_kept = bool(ref) and backups is not None and backups.has(ref)
     try:
         if not is_kept and node is not None and not node.same(node_at(workspace, path, like_node=node)):
             return
         while True:
-            if is_kept and vault is not None:
-                piece = vault.part(ref, start, PIECE_BYTES)
+            if is_kept and backups is not None:
+                piece = backups.part(ref, start, PIECE_BYTES)
             else:
                 piece = workspace.files.read(path, start=start, size=PIECE_BYTES)
             if not piece:

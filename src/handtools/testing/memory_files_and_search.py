@@ -80,7 +80,7 @@ class MemoryFiles:
         self._lock = threading.RLock()
         self._nodes: dict[str, Node] = {"": Node("folder", mode=_MODES["folder"])}
         self._modified: dict[str, float] = {}
-        self.vault = MemoryBackups()
+        self.backups = MemoryBackups()
         for path, content in (nodes or {}).items():
             node = Node("file", content) if isinstance(content, bytes) else content
             parts = _exact(path).split("/")
@@ -177,12 +177,12 @@ class MemoryFiles:
         """Perform all steps or none; raises `Stale` if a path does not match `before`."""
         with self._lock:
             saved, modified = dict(self._nodes), dict(self._modified)
-            kept = dict(self.vault.things)
+            kept = dict(self.backups.things)
             try:
                 for step in writes:
                     self._do(step)
             except BaseException:
-                self._nodes, self._modified, self.vault.things = saved, modified, kept
+                self._nodes, self._modified, self.backups.things = saved, modified, kept
                 raise
 
     def sweep(self, write: PlannedWrite) -> str | None:
@@ -212,9 +212,9 @@ class MemoryFiles:
                 hint="Read it again and redo the change.",
             )
         if change.before and change.before.held:
-            self.vault.things[change.before.held.ref] = self._lift(real)
+            self.backups.things[change.before.held.ref] = self._lift(real)
         if change.after and change.after.held and change.after.is_moved_from_backups:
-            for below, node in self.vault.things.pop(change.after.held.ref).items():
+            for below, node in self.backups.things.pop(change.after.held.ref).items():
                 self._nodes[real + below] = node
         else:
             self._put(real, change.after)

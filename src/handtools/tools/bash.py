@@ -96,7 +96,7 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
     command = Command(
         script=params.command,
         cwd=params.cwd or "",
-        allowance=CommandLimits(seconds=_seconds(params)),
+        limits=CommandLimits(seconds=_seconds(params)),
         review=params.review,
         network="listed" if params.hosts else "off",
         hosts=tuple(params.hosts),

@@ -174,7 +174,7 @@ def test_approve_without_a_terminal_wants_an_id_or_yes(shell):
     shell.run("call", "write", "path=.envrc", "content=shown")
     refused = shell.run("approve")
     assert (refused.code, shell.text(".envrc")) == (1, None)
-    assert "no terminal" in refused.err
+    assert "No terminal" in refused.err
     assert "+shown" in refused.err
     assert shell.run("approve", "--yes").code == 0
     assert shell.text(".envrc") == "shown"
@@ -233,7 +233,7 @@ def test_approve_shows_what_it_approves_and_wants_an_id_where_several_wait(shell
     shell.run("call", "write", "path=mise.toml", "content=other")
     several = shell.run("approve")
     assert several.code == 1
-    assert "2 calls wait" in several.err
+    assert "2 calls are waiting" in several.err
     one = shell.run("pending", "--json").rows[0]["call_id"]
     done = shell.run("approve", one)
     assert (done.code, shell.text(".envrc")) == (0, "shown")

@@ -161,7 +161,7 @@ def test_formatters_and_servers_that_are_left_out_do_not_run(shell, file, monkey
     try:
         assert (within.formatters.formats("a.py"), without.formatters.formats("a.py")) == (False, True)
         assert within.language.known_servers() == []
-        assert "switched off" in within.language.missing_server_sentence("a.py")
+        assert "turned off" in within.language.missing_server_sentence("a.py")
     finally:
         within.journal.close()
         without.journal.close()
@@ -176,7 +176,7 @@ def test_gc_lets_go_of_what_is_above_the_limits_and_only_when_told(shell):
     assert tried["excess_bytes"] > 0
     untold = shell.run("gc", "--megabytes", "1")
     assert untold.code == 1
-    assert "above the limit. Nobody can be asked here" in " ".join(untold.err.split())
+    assert "above the limit. No terminal to confirm on" in " ".join(untold.err.split())
     assert untold.err.splitlines()[-1].startswith("  → ")
     assert len(shell.run("versions", "a.txt", "--json").rows) == 4
     done = shell.run("gc", "--megabytes", "1", "--yes", "--json").json

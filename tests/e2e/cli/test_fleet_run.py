@@ -152,7 +152,7 @@ def test_what_can_not_work_is_said_before_anything_runs(filled):
     for words, said in (
         (["--agent", "no-such-program"], "not found"),
         (["--agent", "no_such_module:run"], "Can't import"),
-        (["--agent", "true", "--local", "--address", "auto"], "exclude"),
+        (["--agent", "true", "--local", "--address", "auto"], "can't be combined"),
     ):
         ran, found = filled(*words, "--out", "out")
         assert (ran.code, found) == (1, {}), ran

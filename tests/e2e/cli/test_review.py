@@ -38,12 +38,12 @@ def test_keys_at_a_terminal_take_back_one_hunk_and_undo_returns_it(shell, agent)
     answers = [("(1/2)", "y\n"), ("(2/2)", "n\n")]
     code, seen = at_terminal(shell, "review", answers=answers, **SCREEN)
     assert (code, shell.text("a.txt")) == (0, both.replace("twentyfive", "line 25"))
-    assert "by edit first of ann" in seen
-    assert "by edit second of ann" in seen
+    assert "by edit first (ann)" in seen
+    assert "by edit second (ann)" in seen
     assert "mine" not in seen
     assert all(len(ESCAPES.sub("", row)) <= 80 for row in seen.split("\r\n"))
     # What was kept is not asked about again, what was taken back is gone.
-    assert "nothing" in shell.run("review", "--list").err
+    assert "No changes" in shell.run("review", "--list").err
     assert shell.run("undo").code == 0
     assert shell.text("a.txt") == both
     assert [row["accepted"] for row in shell.run("review", "--json", "--all").rows] == [True, False]
@@ -165,7 +165,9 @@ def test_what_a_held_command_changed_is_reviewed_before_it_lands(shell, agent, k
     assert all(line in shell.text("a.txt") for line in lines), ran
     assert shell.text("new.txt") == new
     told = agent("bash", "held", command=script, review=True)
-    assert "left out of what it changed: a.txt (in part)" in told.text if new else told.status == "denied"
+    assert (
+        "The user rejected these changes: a.txt (in part)" in told.text if new else told.status == "denied"
+    )
 
 
 @pytest.mark.linux("overlay")  # else what a command has changed can't be held back

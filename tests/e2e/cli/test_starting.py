@@ -101,7 +101,7 @@ def test_doctor_finds_nothing_broken_and_says_how_changes_are_captured(shell):
         "web",
     } <= set(rows)
     capture = rows["capture"]
-    assert capture["told"].startswith("layers: ") if capture["state"] == "ok" else capture["step"]
+    assert capture["told"].startswith("overlay: ") if capture["state"] == "ok" else capture["step"]
     assert rows["journal"]["told"].startswith("1 calls")
     assert "Nothing is broken." in shell.run("doctor").err
 
@@ -167,7 +167,7 @@ def test_a_state_folder_that_can_not_be_made_is_one_clear_line(shell, tmp_path):
 def test_the_state_inside_the_workspace_is_refused_in_one_clear_line(shell):
     ran = shell.run("log", HANDTOOLS_STATE=str(shell.folder / "state"))
     assert ran.code == 1
-    assert ran.err.startswith("✗ The record of ")
+    assert ran.err.startswith("✗ The log of ")
     assert "Traceback" not in ran.err
 
 

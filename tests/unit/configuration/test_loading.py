@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from handtools import Change, ChangeSet, Policy, UsageError, load_configuration
 from handtools.configuration import (
-    UNLIMITED_ALLOWANCE,
+    UNLIMITED,
     Configuration,
     Settings,
     tightened_configuration,
@@ -23,7 +23,7 @@ from handtools.host.notifications import Notify
 from handtools.host.sandbox.processes.supervisor_client import default_memory_bytes
 from handtools.mcp.served_toolbox import open_preset
 
-MINE = Settings(runner="bubblewrap", limits=replace(UNLIMITED_ALLOWANCE, memory_bytes=1 << 30))
+MINE = Settings(runner="bubblewrap", limits=replace(UNLIMITED, memory_bytes=1 << 30))
 WIDENING = {
     "runner": 'runner = "plain"',
     "readable": 'readable = ["/etc"]',
@@ -96,7 +96,7 @@ def test_a_project_tightens_what_the_person_allows():
     st.none() | st.integers(1, 1 << 40),
 )
 def test_no_limit_of_a_project_is_above_the_persons_or_the_usual_one(key, said, own):
-    mine = UNLIMITED_ALLOWANCE if own is None else replace(UNLIMITED_ALLOWANCE, **{key: own})
+    mine = UNLIMITED if own is None else replace(UNLIMITED, **{key: own})
     found = tighten(f"[limits]\n{key} = {said}", settings=Settings(limits=mine)).settings.limits
     assert getattr(found, key) <= min(said, own or said)
     assert found.processes is None or own or found.processes <= 4096

@@ -24,7 +24,7 @@ def test_what_the_answers_tell_is_promised_but_not_in_the_prompt():
     assert "edit.bytes" in edit.claims
     assert "byte for byte" in edit.told_by_answers
     assert "byte for byte" not in edit.prompt
-    assert "told by the answer" not in edit.prompt + edit.told_by_answers
+    assert "told by the result" not in edit.prompt + edit.told_by_answers
     assert f"{MAX_BYTES:,} bytes" in read.told_by_answers
 
 

@@ -16,8 +16,8 @@ from handtools.fleet.batch_runner import BatchProgress, BatchRunner, BatchSettin
 from handtools.fleet.batch_tasks import RESULTS_NAME, BatchFolder, BatchTask, TaskResult, read_tasks
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host_client import HostClient
+from handtools.local_journal import open_local_journal
 from handtools.runtime.policy import Policy
-from handtools.toolbox import open_local_journal
 from tests.unit.fleet.test_oci_image import FIRST, SECOND
 from tests.unit.fleet.test_oci_image import layout as image_layout
 
@@ -245,7 +245,7 @@ def test_a_folder_is_of_one_batch_and_one_run(tmp_path: Path) -> None:
     [
         ('{"prompt": "no id"}', "2 is not a valid task: id"),
         ('{"id": "a", "promt": "x"}', "2 is not a valid task: promt"),
-        ('{"id": "first"}', "twice"),
+        ('{"id": "first"}', "duplicate id"),
         ("{", "2 is not a valid task"),
     ],
 )

@@ -382,7 +382,7 @@ def test_an_object_that_is_not_what_its_name_says_is_refused(tmp_path: Path, sou
         before = place.read_bytes()
         place.chmod(0o644)
         place.write_bytes(zlib.compress(forged))
-        with pytest.raises(UsageError, match="can't be read"):
+        with pytest.raises(UsageError, match="Can't read the commit"):
             TemplateStore(tmp_path / "store").add_git_commit(source)
         place.write_bytes(before)
     TemplateStore(tmp_path / "store").add_git_commit(source)

@@ -109,7 +109,7 @@ def test_blocks_of_every_kind_have_a_shape():
 
 
 def test_a_failure_is_an_error_with_its_code_and_without_details():
-    result = Result("no", Part(name="x"), status="denied", failure=CallFailure("denied", "no"))
+    result = Result("no", Part(name="x"), status="denied", fault=CallFailure("denied", "no"))
     value = call_result(result, "id", details=True)
     assert value["isError"]
     assert value["_meta"] == {

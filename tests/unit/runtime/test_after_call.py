@@ -35,7 +35,7 @@ class Upper:
     def formats(self, path):
         return path.endswith(".py")
 
-    async def format(self, path, before, after, *, private):
+    async def format(self, path, before, after, *, private_globs):
         self.asked.append((path, before, after))
         if self.why:
             return FormattingOutcome("upper", None, self.why)
@@ -92,8 +92,8 @@ async def test_at_most_twenty_errors_of_a_file_are_shown():
 
 async def test_hidden_files_are_in_no_review():
     class Telling(MemoryLanguage):
-        async def review(self, changes, *, private, timeout, late):
-            self.private_globs.append(tuple(private))
+        async def review(self, changes, *, private_globs, timeout, late):
+            self.private_globs.append(tuple(private_globs))
             broken = (Diagnostic("secret/key.py", 1, 0, "a secret"),)
             review = DiagnosticReview(
                 elsewhere=(DiagnosticDelta("secret/key.py", broken),),
@@ -117,7 +117,7 @@ async def test_hidden_files_are_in_no_review():
 
 async def test_what_comes_late_is_announced():
     class Slow(MemoryLanguage):
-        async def review(self, changes, *, private, timeout, late):
+        async def review(self, changes, *, private_globs, timeout, late):
             late(DiagnosticReview(deltas=(DiagnosticDelta("a.py", (Diagnostic("a.py", 3, 0, "late"),)),)))
             return DiagnosticReview(verdicts=(DiagnosticReport("a.py", "memory", "unknown"),))
 

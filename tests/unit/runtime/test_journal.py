@@ -385,7 +385,7 @@ def test_forgetting_a_file_forgets_the_question_about_it():
         call_id="asked", title="t", preview=f"+{SECRET}", rule="r", fingerprint="f", remembered="x"
     )
     journal.calls.suspend(call, approval)
-    journal.calls.record(call, Result("waiting", None, status="pending", approval=approval), 0.0)
+    journal.calls.record(call, Result("waiting", None, status="pending", request=approval), 0.0)
     journal.calls.note_answer(approval, Reply(allow=True))
     assert [asked.title for asked in journal.calls.answered_questions("asked")] == ["t"]
     again = Call(tool="bash", args={"command": "y"}, id="asked again")

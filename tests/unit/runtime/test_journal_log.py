@@ -185,7 +185,7 @@ def test_a_question_waits_with_its_call_until_the_call_ends():
         (one, "first"),
         (two, "second"),
     ]
-    journal.calls.record(one, Result("not yet", None, status="pending", approval=asked(one)), 0.0)
+    journal.calls.record(one, Result("not yet", None, status="pending", request=asked(one)), 0.0)
     assert journal.calls.suspended("one") is not None
     journal.calls.record(one, Result("done", None), 0.0)
     assert journal.calls.suspended("one") is None

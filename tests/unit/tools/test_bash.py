@@ -64,13 +64,13 @@ async def test_notes_are_told():
 @pytest.mark.parametrize(("given", "seconds"), [(None, 120), (5, 5), (10_000, 590)])
 async def test_the_time_is_bounded(given, seconds):
     _, commands = await told(CannedOutput(), **({} if given is None else {"timeout": given}))
-    assert commands.commands[0].allowance.seconds == seconds
+    assert commands.commands[0].limits.seconds == seconds
 
 
 async def test_a_background_command_returns_its_job():
     result, commands = await told(CannedOutput(), background=True, description="a server")
     assert result.details.job == "job1"
-    assert commands.commands[0].allowance.seconds == 24 * 3600
+    assert commands.commands[0].limits.seconds == 24 * 3600
 
 
 async def test_a_terminal_without_background_is_refused():

@@ -29,9 +29,9 @@ class Asked(MemoryLanguage):
 
     questions: list[LanguageQuestion]
 
-    async def ask(self, question, *, private):
+    async def ask(self, question, *, private_globs):
         self.questions.append(question)
-        return await super().ask(question, private_globs=private)
+        return await super().ask(question, private_globs=private_globs)
 
 
 def box(answers=None, files=None, **options):
@@ -147,7 +147,7 @@ async def test_a_rename_is_previewed_before_anything_is_written():
 @pytest.mark.claim("lsp.actions")
 async def test_actions_are_listed_and_one_is_made_by_its_title():
     class Fixing(Asked):
-        async def ask(self, question, *, private):
+        async def ask(self, question, *, private_globs):
             if question.text:
                 return LanguageAnswer(server="memory", files=(RewrittenFile("a.py", SOURCE, b"fixed\n"),))
             return LanguageAnswer(server="memory", titles=("Remove it", "Keep it"))

@@ -171,7 +171,7 @@ async def test_a_file_that_is_gone_after_an_undo_is_said_to_be_removed():
     assert result.text.startswith("Removed new.")
     patch = "*** Begin Patch\n*** Delete File: old\n*** End Patch"
     assert (await box.call("patch", {"patch": patch})).ok
-    assert (await box.call("undo", {"name": "old"})).text.startswith("Brought back old.")
+    assert (await box.call("undo", {"name": "old"})).text.startswith("Recreated old.")
 
 
 async def test_the_log_tells_a_redo_and_an_undo_that_kept_every_file():

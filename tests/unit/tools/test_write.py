@@ -102,7 +102,7 @@ async def test_a_read_only_file_is_left_alone():
     box = memory_toolbox({"a": Node("file", b"x\n", 0o444)})
     refused = await box.call("write", {"path": "a", "content": "y\n", "mode": "overwrite"})
     assert refused.fault.code == "storage"
-    assert "read-only" in refused.text
+    assert "not writable" in refused.text
     assert box.workspace.files.files["a"] == b"x\n"
 
 

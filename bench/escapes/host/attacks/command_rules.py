@@ -13,7 +13,7 @@ async def _unseen(place: Place, denied: str, spellings: Sequence[str]) -> str | 
 
 
 async def _too_wide(place: Place, allowed: Sequence[str], commands: Sequence[str]) -> str | None:
-    """Commands that an allowance lets through unasked where nothing confines them."""
+    """Commands that an limits lets through unasked where nothing confines them."""
     rule = Rule("fine", "allow", "It only looks.", commands=tuple(allowed))
     return await _judged(place, rule, commands, wrong=("allow",), runner="plain")
 

@@ -321,7 +321,7 @@ class LocalCommands:
                 read_only_globs=read_only_globs,
                 is_open=is_open,
             )
-            seconds = replace(launch.limits, seconds=command.allowance.seconds)
+            seconds = replace(launch.limits, seconds=command.limits.seconds)
             shown = refreshed_path_predicate((*private_globs, *read_only_globs)) if apart else None
             launch = replace(launch, input_open=True, limits=seconds, refreshed=shown)
         except BaseException:
@@ -414,9 +414,9 @@ class LocalCommands:
         is_open: PathPredicate,
     ) -> Launch:
         self._tidy()
-        allowance = command.allowance.within(self._limits)
-        if allowance.processes is None:
-            allowance = replace(allowance, processes=MAX_COMMAND_PROCESSES)
+        limits = command.limits.within(self._limits)
+        if limits.processes is None:
+            limits = replace(limits, processes=MAX_COMMAND_PROCESSES)
         terminal = command.terminal is not None
         return Launch(
             argv=(BASH_PROGRAM, "--noprofile", "--norc", "-c", state_file.bootstrap_code, "bash"),
@@ -432,7 +432,7 @@ class LocalCommands:
             read_only_globs=tuple(read_only_globs),
             is_open=is_open,
             readable=(*self._path_folders(), *filter(os.path.exists, self._readable)),
-            limits=allowance,
+            limits=limits,
             mounts_left=self.mounts_left,
         )
 

@@ -133,7 +133,7 @@ WALLS: tuple[CommandWall, ...] = (
     CommandWall(
         "no network",
         "curl, wget, git, ssh, pip, uv, npm, node, python, cargo, go, psql",
-        'Commands have no network unless they list hosts. Send `hosts=["{what}"]` with every host it needs.',
+        'Commands have no network unless they list hosts. Send `hosts=["{what}"]` with every host needed.',
         (
             *_UNRESOLVED,
             r"WARNING: Retrying \(.*(?:NewConnectionError|ConnectTimeoutError|ProxyError)",

@@ -211,7 +211,7 @@ class FolderBackups:
 
     def _path(self, ref: str) -> Path:
         if not ref or not {"", ".", ".."}.isdisjoint(ref.split("/")):
-            raise UsageError(f"{ref[:80]!r} is not a valid name in the vault.")
+            raise UsageError(f"{ref[:80]!r} is not a valid name in the backup folder.")
         return self._folder / ref
 
     @contextmanager

@@ -211,8 +211,8 @@ class EditorFiles:
         return self._local_files.names(path)
 
     @property
-    def vault(self) -> FolderBackups | None:
-        return self._local_files.vault
+    def backups(self) -> FolderBackups | None:
+        return self._local_files.backups
 
     def renamed_path(self, path: str) -> str | None:
         return self._local_files.renamed_path(path)

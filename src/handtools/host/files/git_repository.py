@@ -401,7 +401,7 @@ def _check_commit_size(own: Path, commit: str) -> None:
     sizes = [size for row in rows if (size := row.partition(b"\t")[0].rpartition(b" ")[2]).isdigit()]
     if not rows or sum(map(int, sizes)) > MAX_COMMIT_BYTES:
         raise TooLarge(
-            f"The commit exceeds {MAX_COMMIT_BYTES >> 30} GiB of data or {_LISTING_BYTES >> 20} MiB of names.",
+            f"The commit exceeds {MAX_COMMIT_BYTES >> 30} GiB or {_LISTING_BYTES >> 20} MiB of names.",
             hint="Use a smaller commit.",
         )
 

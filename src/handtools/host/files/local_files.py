@@ -102,7 +102,7 @@ class LocalFiles:
         return Path(self._root.real)
 
     @property
-    def vault(self) -> FolderBackups | None:
+    def backups(self) -> FolderBackups | None:
         """The backups for files moved out of the workspace; None if there are none."""
         return self._backups
 

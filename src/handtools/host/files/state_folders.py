@@ -22,7 +22,7 @@ def state_folder(root: str | Path) -> Path:
     folder = state_root() / workspace_id(real)
     if is_in_workspace(folder, real):
         raise HostError(
-            f"The log of {real} would be inside that folder. Set {STATE_VARIABLE} to another folder."
+            f"The log of {real} would be inside the workspace. Set {STATE_VARIABLE} to another folder."
         )
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)

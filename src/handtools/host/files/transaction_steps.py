@@ -108,10 +108,10 @@ class StepTarget:
         return self._open_folders.folder(self.parent), self.name, self.temporary
 
     @property
-    def vault(self) -> FolderBackups:
+    def backups(self) -> FolderBackups:
         """The backups; raises `UsageError` if there are none."""
         if self._backups is None:
-            raise UsageError("These files have no vault, so no file can be moved to the backups.")
+            raise UsageError("There is no backup folder, so no file can be moved to the backups.")
         return self._backups
 
     def forget(self, *, tree: bool = False) -> None:
@@ -124,27 +124,27 @@ class StepTarget:
         if (
             node.kind == "file"
             and is_stat_mark(node.held.mark)
-            and not self.vault.is_expected_backup(node.held)
+            and not self.backups.is_expected_backup(node.held)
         ):
             raise StorageFault(
                 f"Another program changed the backup of `{self.path}`; nothing was changed.",
                 hint="Write the file again, or restore another version of it.",
             )
-        self.vault.take_out(node.held.ref, self.folder, self.temporary)
+        self.backups.take_out(node.held.ref, self.folder, self.temporary)
 
     def put_away(self, node: Node) -> None:
         """Move the file at the temporary name into the backups."""
         assert node.held is not None
-        self.vault.put_in(node.held.ref, self.folder, self.temporary)
+        self.backups.put_in(node.held.ref, self.folder, self.temporary)
 
     def return_to_backups(self, node: Node) -> None:
         """Undo `fetch`: move the file at the temporary name back into the backups."""
         assert node.held is not None
-        self.vault.return_to_backups(node.held.ref, self.folder, self.temporary)
+        self.backups.return_to_backups(node.held.ref, self.folder, self.temporary)
 
     def is_temporary_copy(self, node: Node | None) -> bool:
         """Whether the temporary file is only a copy, maybe incomplete, of a file in the backups."""
-        return node is not None and node.held is not None and self.vault.has(node.held.ref)
+        return node is not None and node.held is not None and self.backups.has(node.held.ref)
 
     def remove_temporary(self) -> None:
         """Delete the file or folder tree at the temporary name."""
@@ -442,7 +442,7 @@ class PlaceFile(TransactionStep):
         if self._displaced:
             store_displaced(self.target, self._before)
         if self._after is not None and self._after.held and self._after.is_moved_from_backups:
-            self.target.vault.drop(self._after.held.ref)  # still there only if it had to be copied
+            self.target.backups.drop(self._after.held.ref)  # still there only if it had to be copied
         if self._old is not None:
             self._mode = stat.S_IMODE(self._old.found.st_mode)
         self._state, self._displaced = "settled", False

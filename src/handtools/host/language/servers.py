@@ -185,7 +185,7 @@ class ServerTable:
         for server in self.servers:
             for suffix in server.languages:
                 servers[suffix] = (*servers.get(suffix, ()), server)
-        object.__setattr__(self, "by_suffix", servers)
+        object.__setattr__(self, "servers_by_suffix", servers)
 
     def servers_for_path(self, path: str) -> tuple[LanguageServer, ...]:
         """The servers that support a file's language, preferred first."""

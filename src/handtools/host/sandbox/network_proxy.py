@@ -502,7 +502,7 @@ def with_network_proxy(
 
 
 def proxy_environment(port: int, password: str) -> dict[str, str]:
-    """Return environment variables that point programs to the proxy; others have no network."""
+    """Return variables that point programs to the proxy; programs that ignore them have no network."""
     address = f"http://{PROXY_USER}:{password}@127.0.0.1:{port}"
     near = "localhost,127.0.0.1,::1"
     both = {"http_proxy": address, "https_proxy": address, "all_proxy": address, "no_proxy": near}

@@ -50,7 +50,7 @@ def folders_needed_by_path_programs(path: str, root: str, state: str) -> tuple[s
 
 
 def validate_readable_path(path: str | Path, *, root: str, state: str) -> str:
-    """Return the absolute path of a folder to make readable; raises `UsageError` if it exposes too much."""
+    """Return the absolute form of a path to make readable; raises `UsageError` if it exposes too much."""
     given = os.path.abspath(os.path.expanduser(path))
     if is_too_broad_to_show(given):
         raise UsageError(f"Commands can't be allowed to read all of {given}. Name folders inside it.")
@@ -62,7 +62,7 @@ def validate_readable_path(path: str | Path, *, root: str, state: str) -> str:
 
 
 def is_too_broad_to_show(path: str) -> bool:
-    """Whether a folder contains far more than programs: a system folder, the home folder or its parent."""
+    """Whether a folder contains far more than programs: a system folder, or the home folder or above."""
     return os.path.realpath(path) in _BROAD or contains_home_folder(path)
 
 

@@ -322,8 +322,8 @@ def held_command(workspace: Workspace, call: Call) -> FinishedCommand | None:
 def drop_held_command(workspace: Workspace, call_id: str) -> None:
     """Delete the stored command of a call and its captured changes; applied changes remain."""
     for item in workspace.journal.pending_commands.drop(call_id):
-        if workspace.files.vault is not None:
-            workspace.files.vault.delete_item_leftovers(item)
+        if workspace.files.backups is not None:
+            workspace.files.backups.delete_item_leftovers(item)
 
 
 def _job_with_output_path(job: Job) -> Job:

@@ -113,7 +113,7 @@ class GuardedFiles:
     """Located paths that the call has locked from its start."""
     recorded_changes: list[RecordedChanges] = field(default_factory=list)
     transactions: list[Transaction] = field(default_factory=list)
-    """The transactions of `landed`, with the bytes, for the after-change steps."""
+    """The transactions of `recorded_changes`, with the bytes, for the after-change steps."""
     linked: dict[str, int] = field(default_factory=dict)
     """Number of other hard links to each replaced file; they keep the old content."""
     read_nodes: dict[str, Node] = field(default_factory=dict)

@@ -196,7 +196,7 @@ class GitPath(NamedTuple):
     """A path below a `.git` folder, or below a bare repository, as git interprets it."""
 
     folder: str
-    """The innermost git folder around it, relative to the outermost; empty or for example `modules/NAME`."""
+    """The innermost git folder around it, relative to the outermost; empty, or like `modules/NAME`."""
     path: str
     """The path in that folder."""
     kind: GitFileKind | None

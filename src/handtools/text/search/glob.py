@@ -462,8 +462,8 @@ class PathGlobs:
     exceptions: tuple[str, ...] = ()
     """A glob with a slash exempts what it matches and everything below it.
 
-    A bare name exempts only the path with that name: paths inside such a folder are judged as if the folder had
-    another name.
+    A bare name exempts only the path with that name: paths inside such a folder are judged as if the folder
+    had another name.
     """
 
     def __reduce__(self) -> tuple[type["PathGlobs"], tuple[tuple[str, ...], tuple[str, ...]]]:

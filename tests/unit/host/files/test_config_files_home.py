@@ -23,7 +23,7 @@ def test_a_home_that_is_no_folder_is_none(monkeypatch, tmp_path, given):
     assert (user_home(), config_home(), state_home()) == (None, None, None)
     assert user_skill_folders() == []
     assert policy_file(tmp_path) is None
-    with pytest.raises(HostError, match="set HANDTOOLS_STATE to a folder"):
+    with pytest.raises(HostError, match="Set HANDTOOLS_STATE to a folder"):
         state_folder(tmp_path)
     with pytest.raises(HostError, match="Set HOME"):
         required_home("settings")

@@ -22,7 +22,7 @@ def test_a_file_that_is_named_goes_first_and_must_be_there(home, monkeypatch):
     monkeypatch.setenv(POLICY_VARIABLE, str(home / "other.toml"))
     assert policy_file(home / "work") == home / "other.toml"
     assert policy_file(home / "work", home / "given.toml") == home / "given.toml"
-    with pytest.raises(UsageError, match="can't be read"):
+    with pytest.raises(UsageError, match="Can't read"):
         read_config_file(home / "given.toml")
 
 

@@ -118,7 +118,7 @@ def test_a_mode_that_changes_while_the_new_file_is_made_is_not_lost(file, monkey
         return real(self, name, mode)
 
     monkeypatch.setattr(FolderHandle, "create_file", create_file)
-    with pytest.raises(Exception, match="no longer"):
+    with pytest.raises(Exception, match="has changed since"):
         edit(file.parent)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert os.listdir(file.parent) == ["a"]

@@ -177,7 +177,7 @@ def test_a_link_in_the_way_of_a_located_path_is_refused(root, tmp_path):
     os.symlink("d/f", tmp_path / "file")
     assert root.stat("d/f").st_size == 2
     for name in ("link/f", "file"):
-        with pytest.raises(SymlinkInPath, match="A link has come into the way"):
+        with pytest.raises(SymlinkInPath, match="A symlink has appeared in the path"):
             root.stat(name)
-        with pytest.raises(SymlinkInPath, match="A link has come into the way"):
+        with pytest.raises(SymlinkInPath, match="A symlink has appeared in the path"):
             root.stat_and_open_path(name)

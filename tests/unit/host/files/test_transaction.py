@@ -274,7 +274,7 @@ def test_a_large_file_that_was_displaced_is_kept(tmp_path):
     written(root / "a", step)
     assert files.sweep(recorded(step)) is None
     assert {path.name: path.read_bytes() for path in root.iterdir()} == {"a": b"brand new"}
-    assert files.vault.read(step.change.before.held.ref, 10) == b"old"
+    assert files.backups.read(step.change.before.held.ref, 10) == b"old"
 
 
 def test_what_another_program_put_in_the_place_of_a_large_file_gets_its_name_back(tmp_path):

@@ -196,7 +196,7 @@ def test_bytes_written_into_our_new_file_before_it_is_taken_back_are_kept(files,
         renames_over(tmp_path / "b", b"editor")()
 
     interloper("exchange", build_on_ours_and_save_the_other, turn=2)
-    with pytest.raises(Stale, match="stays as it is"):
+    with pytest.raises(Stale, match="was left as it is"):
         perform(files, EDIT, Change.of("b", before=b"changed", after=b"new"))
     assert contents(tmp_path) == {"a": b"new+theirs", "b": b"editor"}
 
@@ -307,7 +307,7 @@ def test_a_folder_that_someone_filled_is_not_removed(files, tmp_path, interloper
 
 def test_a_made_folder_that_someone_uses_stays(files, tmp_path, interloper):
     interloper("create_folder", lambda: (tmp_path / "d" / "x").write_bytes(b"theirs"), when="after")
-    with pytest.raises(Stale, match="stays"):
+    with pytest.raises(Stale, match="was kept"):
         perform(files, Change("d", None, Node("folder")), DELETE)
     assert (tmp_path / "d" / "x").read_bytes() == b"theirs"
 

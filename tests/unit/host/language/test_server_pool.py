@@ -23,7 +23,7 @@ class Process:
 class Running:
     """What the pool sees of a server."""
 
-    child: Process = field(default_factory=Process)
+    process: Process = field(default_factory=Process)
     alive: bool = True
     fault: str = ""
 

@@ -27,6 +27,16 @@ from handtools.text.web.host_access import parse_host_list
 SHORT = 0.2
 
 
+def stop_listening(server: socket.socket) -> None:
+    """Close a socket in whose `accept` a thread waits.
+
+    Without the shutdown the thread goes on waiting. A later `seteuid` interrupts it, and the kernel restarts
+    `accept` with the number of the descriptor, which may belong to another test's socket by then.
+    """
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+
+
 class Server:
     """Answers every connection once, after its first bytes or those that a test waits for."""
 
@@ -57,7 +67,7 @@ class Server:
 def server() -> Iterator[Server]:
     made = Server()
     yield made
-    made.socket.close()
+    stop_listening(made.socket)
 
 
 class Through:
@@ -425,7 +435,7 @@ class Parent:
 def parent() -> Iterator[Parent]:
     made = Parent()
     yield made
-    made.socket.close()
+    stop_listening(made.socket)
 
 
 def test_a_listed_host_is_reached_through_the_proxy_above_also_if_only_that_knows_its_name(parent):
@@ -447,7 +457,7 @@ def test_what_the_proxy_above_says_is_told_and_its_password_is_not():
     above = Parent(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
     with Through("only-there.invalid:443", outgoing=f"http://me:secret@{above.address}") as through:
         heard = through.says(TUNNEL)
-    above.socket.close()
+    stop_listening(above.socket)
     assert b"502 Bad Gateway" in heard
     assert b"407 Proxy Authentication Required" in heard
     assert b"secret" not in heard

@@ -445,7 +445,7 @@ async def test_no_character_is_cut_in_two(tmp_path):
 
 async def test_a_program_that_cannot_be_run_is_a_matter_for_a_person(tmp_path):
     (tmp_path / "rg").write_text("not a program")
-    with pytest.raises(SearchFailed, match="could not be run"):
+    with pytest.raises(SearchFailed, match="Can't run ripgrep"):
         await hits(RipgrepSearch(tmp_path, program=tmp_path / "rg"), "needle")
 
 

@@ -48,7 +48,7 @@ async def test_a_host_that_wants_us_to_wait_is_left_alone_so_long(clock):
     pace.hold("a.example", 20)
     with pytest.raises(RateLimited) as said:
         await pace.turn("a.example")
-    assert said.value.hint == "Try in 20 s."
+    assert said.value.hint == "Try again in 20 s."
     await pace.turn("b.example")
     clock.now += 21
     await pace.turn("a.example")

@@ -177,7 +177,7 @@ async def test_not_now_is_not_nothing(name, stub):
     stub.status, stub.headers = BUSY[name], {"Retry-After": "9"}
     result = await searched(name, stub, b"")
     assert result.fault.code == "throttled"
-    assert "Try in 9 s." in result.text
+    assert "Try again in 9 s." in result.text
 
 
 async def test_a_puzzle_for_people_is_not_nothing(stub):

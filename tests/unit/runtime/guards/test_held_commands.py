@@ -222,7 +222,7 @@ class NotedBackups(MemoryBackups):
 
 async def test_after_a_no_the_backups_keep_nothing_of_a_command_that_was_held():
     box, commands = made()
-    backups = box.workspace.files.vault = NotedBackups()
+    backups = box.workspace.files.backups = NotedBackups()
     commands.delta = (Change("made", None, Node("file", mode=0o644, held=BackupRef("item/up", "mark", 4))),)
     assert (await held(box)).status == "pending"
     assert backups.deleted == []

@@ -222,7 +222,7 @@ def _same_state(one: os.stat_result, other: os.stat_result) -> bool:
 
 def _layer_entry(folder: FolderHandle, name: str) -> LayerEntry | None:
     found = folder.find(name)
-    assert folder.fd is not None, "overlays exist only where directory fds do"
+    assert folder.fd is not None, "layers exist only on systems with directory fds"
     return None if found is None else LayerEntry(folder.fd, name, found)
 
 

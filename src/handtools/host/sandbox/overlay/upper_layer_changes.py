@@ -386,5 +386,5 @@ def _entry_named(folder: FolderHandle | None, name: str) -> LayerEntry | None:
 
 def _open_fd(folder: FolderHandle | None) -> int:
     assert folder is not None, "a folder exists in the layer, in the workspace or in both"
-    assert folder.fd is not None, "overlays exist only where directory fds do"
+    assert folder.fd is not None, "layers exist only on systems with directory fds"
     return folder.fd

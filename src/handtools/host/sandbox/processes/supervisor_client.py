@@ -175,10 +175,13 @@ def default_memory_bytes() -> int:
 
 def start_order(launch: Launch, mark: str) -> StartOrder:
     """Return the order for a supervisor; three standard fds are sent with it, then the extra ones."""
-    allowance = launch.limits
-    limits: dict[str, int] = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": allowance.open_files or DEFAULT_OPEN_FILES}
-    if allowance.written_bytes is not None:
-        limits["RLIMIT_FSIZE"] = allowance.written_bytes
+    command_limits = launch.limits
+    limits: dict[str, int] = {
+        "RLIMIT_CORE": 0,
+        "RLIMIT_NOFILE": command_limits.open_files or DEFAULT_OPEN_FILES,
+    }
+    if command_limits.written_bytes is not None:
+        limits["RLIMIT_FSIZE"] = command_limits.written_bytes
     return StartOrder(
         order="start",
         argv=list(launch.argv),
@@ -188,9 +191,9 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
         terminal=launch.terminal,
         controls_terminal=launch.controls_terminal,
         limits=limits,
-        memory=allowance.memory_bytes,
+        memory=command_limits.memory_bytes,
         usual_memory=default_memory_bytes(),
-        processes=allowance.processes,
+        processes=command_limits.processes,
         unshare=launch.unshare,
         identity=launch.identity,
         namespaces=launch.namespaces,

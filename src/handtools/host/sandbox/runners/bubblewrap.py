@@ -19,8 +19,8 @@ from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths, TmpfsSizes
 from handtools.host.sandbox.runners.default_user_and_limits import (
-    allowance_with_default_limits,
     user_can_reach,
+    with_default_limits,
     workspace_owner,
 )
 from handtools.host.sandbox.runners.hidden_paths import with_mask_layer
@@ -143,7 +143,7 @@ class BubblewrapRunner:
             pass_fds=(*launch.pass_fds, *made),
             controls_terminal=False,
             user=user,
-            limits=allowance_with_default_limits(launch.limits),
+            limits=with_default_limits(launch.limits),
             alone=True,
             places=profile.tmpfs_folders(home, scratch),
             private_file_alarm=covered.alarm,

@@ -27,7 +27,7 @@ from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths
 from handtools.host.sandbox.runners.default_user_and_limits import (
-    allowance_with_default_limits,
+    with_default_limits,
     workspace_owner,
 )
 from handtools.host.workspace_folders import workspace_folders
@@ -102,7 +102,7 @@ class ContainerRunner:
             argv=(os.path.basename(launch.argv[0]), *launch.argv[1:]) if _is_bash(launch) else launch.argv,
             env=_container_environment(launch.env, as_root=shape.user[0] == 0),
             pool=ContainerExecThreads(self._containers, shape),
-            limits=allowance_with_default_limits(launch.limits),
+            limits=with_default_limits(launch.limits),
             private_file_alarm=covered.alarm,
             notes=(*launch.notes_without_host_list, *notes),
         )
@@ -121,7 +121,7 @@ class ContainerRunner:
         return MaskedPaths(files, private.folders), tuple(notes)
 
     def _shape(self, launch: Launch, masks: MaskedPaths, kept: tuple[str, ...]) -> ContainerSpec:
-        limits = allowance_with_default_limits(launch.limits)
+        limits = with_default_limits(launch.limits)
         return ContainerSpec(
             image=self.image,
             root=launch.root,

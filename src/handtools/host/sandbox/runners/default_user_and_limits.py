@@ -26,8 +26,8 @@ _MAX_PROCESSES = 1024
 _MAX_FILE_BYTES = 8 << 30
 
 
-def allowance_with_default_limits(limits: CommandLimits) -> CommandLimits:
-    """Return the allowance with default limits where the caller set none.
+def with_default_limits(limits: CommandLimits) -> CommandLimits:
+    """Return the limits with default limits where the caller set none.
 
     Not for memory: without a cgroup, a per-process limit would break programs that reserve much and use
     little.

@@ -1,4 +1,4 @@
-"""The Landlock runner, for machines without namespaces: file access rules and a seccomp filter."""
+"""The Landlock runner, for machines without namespaces: file access rules, and seccomp to deny sockets."""
 
 import contextlib
 import os
@@ -17,9 +17,9 @@ from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
 from handtools.host.sandbox.runners.default_user_and_limits import (
-    allowance_with_default_limits,
     make_private_home,
     user_can_reach,
+    with_default_limits,
     workspace_owner,
 )
 from handtools.host.sandbox.runners.landlock_ruleset import (
@@ -119,7 +119,7 @@ class LandlockRunner:
             user=user,
             landlock=self._ruleset(launch),
             seccomp=landlock_syscall_filter(sockets),
-            limits=allowance_with_default_limits(launch.limits),
+            limits=with_default_limits(launch.limits),
             notes=launch.notes_without_host_list,
         )
 

@@ -15,8 +15,8 @@ from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners.default_user_and_limits import (
-    allowance_with_default_limits,
     make_private_home,
+    with_default_limits,
 )
 from handtools.host.workspace_folders import workspace_folders
 
@@ -156,7 +156,7 @@ class SeatbeltRunner:
             launch,
             argv=(_PROGRAM, "-p", text, *launch.argv),
             env=env | {"TMPDIR": temporary},
-            limits=allowance_with_default_limits(launch.limits),
+            limits=with_default_limits(launch.limits),
             notes=launch.notes_without_host_list,
         )
 

@@ -84,13 +84,13 @@ def test_what_a_command_left_running_ends_with_it(run):
 
 @pytest.mark.linux("supervisors")
 def test_a_command_that_takes_too_long_ends_with_all_it_started(run):
-    ended, text = run("sleep 600 & echo $!; wait", allowance=CommandLimits(seconds=1))
+    ended, text = run("sleep 600 & echo $!; wait", limits=CommandLimits(seconds=1))
     assert ended.how == "timeout"
     assert ends_soon(int(text))
 
 
 def test_a_command_that_ignores_the_first_signal_is_killed(run):
-    ended, _ = run("trap '' TERM; while :; do sleep 600; done", allowance=CommandLimits(seconds=1))
+    ended, _ = run("trap '' TERM; while :; do sleep 600; done", limits=CommandLimits(seconds=1))
     assert (ended.how, ended.code) == ("timeout", None)
 
 
@@ -110,7 +110,7 @@ def test_a_descriptor_is_passed_under_its_number(run, tmp_path):
 
 
 def test_a_file_that_grows_too_large_ends_the_command_that_writes_it(run, tmp_path):
-    run("head -c 100000 /dev/zero > big", allowance=CommandLimits(written_bytes=8192))
+    run("head -c 100000 /dev/zero > big", limits=CommandLimits(written_bytes=8192))
     assert (tmp_path / "big").stat().st_size <= 8192
 
 

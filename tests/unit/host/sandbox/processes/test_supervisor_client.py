@@ -114,8 +114,8 @@ async def test_a_limit_on_memory_holds(tmp_path, limit, code):
     from handtools.core.commands import CommandLimits
 
     script = "python3 -c 'bytearray(300 << 20)' 2>/dev/null || exit 1"
-    allowance = CommandLimits(memory_bytes=limit)
-    ended = await run_process(launch(tmp_path, script, allowance=allowance), tmp_path / "kept")
+    limits = CommandLimits(memory_bytes=limit)
+    ended = await run_process(launch(tmp_path, script, limits=limits), tmp_path / "kept")
     assert ended.code == code
 
 
@@ -123,8 +123,8 @@ async def test_a_limit_on_file_size_holds(tmp_path):
     from handtools.core.commands import CommandLimits
 
     script = "exec head -c 9000000 /dev/zero > big"
-    allowance = CommandLimits(written_bytes=1_000_000)
-    ended = await run_process(launch(tmp_path, script, allowance=allowance), tmp_path / "kept")
+    limits = CommandLimits(written_bytes=1_000_000)
+    ended = await run_process(launch(tmp_path, script, limits=limits), tmp_path / "kept")
     assert ended.how == "limit"
     # Without supervisors the shell sets it, in whole blocks.
     assert 1_000_000 - 512 < (tmp_path / "big").stat().st_size <= 1_000_000
