@@ -100,7 +100,7 @@ from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.host.files.named_blobs import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
 outputs = FolderBlobStore(state / "o")
-commands = LocalCommands({str(root)!r}, state=state, outputs=outputs, runner=UnconfinedRunner())
+commands = LocalCommands({str(root)!r}, state=state, output_blobs=outputs, runner=UnconfinedRunner())
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"
 async def main():
     async with anyio.create_task_group() as group:

@@ -259,7 +259,7 @@ from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.named_blobs import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
 outputs = FolderBlobStore(state / "o")
-commands = LocalCommands({str(root)!r}, state=state, outputs=outputs, runner="container")
+commands = LocalCommands({str(root)!r}, state=state, output_blobs=outputs, runner="container")
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"
 async def main():
     start = dict(call=Call(tool="bash", args={{}}), show=print, private_globs=(), read_only_globs=())

@@ -150,7 +150,7 @@ async def test_a_large_folder_is_asked_about_in_part_and_the_answer_says_so(root
     editor, box = opened(root, {"0.py": "unsaved\n"})
     box.workspace.search._max_asked_files = 2
     result = await box.call("grep", {"pattern": "unsaved"})
-    assert "looked for in 2 of 5 files" in result.text
+    assert "Only 2 of 5 files were checked" in result.text
     assert "0.py" in (await box.call("grep", {"pattern": "unsaved", "path": "0.py"})).text
     # What had unsaved text once is asked about in every later search.
     assert "0.py" in (await box.call("grep", {"pattern": "unsaved"})).text

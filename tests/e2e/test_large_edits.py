@@ -172,7 +172,7 @@ async def test_what_a_person_changed_since_is_kept(box, root, same_size):
         file.write(theirs)
     result = await undo(box, call)
     assert [conflict.path for conflict in result.details.conflicts] == ["a.txt"]
-    assert "too large to be merged" in result.text
+    assert "too large to merge" in result.text
     assert (root / "a.txt").read_text() == theirs
 
 

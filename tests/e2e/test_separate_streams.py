@@ -54,7 +54,7 @@ async def test_much_on_both_streams_fills_no_pipe_and_is_cut_in_each(tmp_path):
     stdout, stderr = result.details.stdout, result.details.stderr
     assert stdout.startswith("1\n2\n") and stdout.endswith("\n399999\n400000\n")
     assert stderr.startswith("e1\ne2\n") and stderr.endswith("\ne299999\ne300000\n")
-    assert "[… 300,000 lines, 2,288,895 bytes in all …]" in stderr
+    assert "[… 300,000 lines, 2,288,895 bytes in total …]" in stderr
     assert max(len(stdout), len(stderr)) < MAX_SHOWN_OUTPUT_BYTES + 100
     assert result.details.output_lines == 700_000
 

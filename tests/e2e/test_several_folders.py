@@ -183,14 +183,14 @@ PATHS = [
 def lay_links(folders, view):
     for name, target in LINKS.items():
         place = folders["api"] / name.partition("/")[0]
-        place.symlink_to(target.format(backups=folders["vault"], view=view))
+        place.symlink_to(target.format(vault=folders["vault"], view=view))
 
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_no_path_leads_into_a_folder_that_is_kept_apart(apart, folders, path):
     view = apart.workspace.files.root
     lay_links(folders, view)
-    given = path.format(backups=folders["vault"], view=view)
+    given = path.format(vault=folders["vault"], view=view)
     read = await apart.call("read", {"path": given})
     assert SECRET not in read.text
     assert not read.ok
@@ -297,7 +297,7 @@ async def test_a_linked_worktree_alone_says_which_folder_is_missing(worktree):
     repository, linked = worktree
     async with coding(linked, policy=Policy(unattended="allow")) as box:
         refused = await text(box, "bash", command=COMMIT.removeprefix("cd fix && "))
-    assert f"the repository of this worktree, `{repository}`, which is not in the workspace" in refused
+    assert f"worktree's repository, `{repository}`, which is not in the workspace" in refused
     assert commits(linked) == ["one"]
 
 

@@ -97,7 +97,7 @@ def test_a_question_is_answered_as_the_story_says_and_counted(folder):
         'does = "Reach."\nfamily = "x"\ncheck = "test -e a.txt"\n%s\n'
         '[[step]]\nbash = "touch a.txt"\nhosts = ["example.org"]\n'
     )
-    agreed = try_story(folder(text % 'answers = [{ about = "reach", allow = true }]'))
+    agreed = try_story(folder(text % 'answers = [{ about = "hosts", allow = true }]'))
     assert (agreed.why, len(agreed.questions)) == ("", 1)
     refused = try_story(folder(text % ""))
     assert refused.why
