@@ -79,7 +79,7 @@ class SupervisorPoolPort(Protocol):
         """Take an idle supervisor or start one."""
         ...
 
-    def give_back(self, hired: Any) -> None:
+    def give_back(self, supervisor: Any, /) -> None:
         """Return the supervisor to the pool after the launch has exited."""
         ...
 
