@@ -103,7 +103,7 @@ def bounded(client: Client, session: Session) -> str:
     much, more = session.returned["much"], session.returned["read on"]
     assert len(raw_text(much)) <= MAX_CHARS
     seen = client.unframed(much)
-    assert "300,000 lines, 1,988,895 bytes in all; `read` or `grep` `output:" in seen
+    assert "300,000 lines, 1,988,895 bytes in total; `read` or `grep` `output:" in seen
     assert seen.startswith("1\n2\n3\n")
     assert "\n300000\n" in seen
     assert "150000\t150000\n150001\t150001\n" in client.unframed(more)
