@@ -197,7 +197,7 @@ async def test_what_it_makes_belongs_to_the_workspaces_owner(commands, root, tmp
 async def test_private_files_can_not_be_read_and_protected_ones_not_be_written(commands, root):
     (root / ".env").write_text("SECRET")
     (root / ".git").mkdir()
-    rules = {"private": (PathGlobs((".env",)),), "read_only": (PathGlobs((".git",)),)}
+    rules = {"private_globs": (PathGlobs((".env",)),), "read_only_globs": (PathGlobs((".git",)),)}
     script = "cat .env; mv .env other; cat other; echo x > .git/config; mv .git git; ls .git"
     text = await said(commands, script, **rules)
     assert "SECRET" not in text

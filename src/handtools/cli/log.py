@@ -1,4 +1,4 @@
-"""CLI command `handtools log`: list recorded tool calls, newest first."""
+"""CLI commands `handtools log` and `sessions`: list recorded tool calls, or sessions, newest first."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""CLI command `handtools stats`: show a workspace's call counts by tool and its log's size on disk."""
+"""CLI commands `handtools stats` and `gc`: show a log's call counts and size, and delete what is above limits."""
 
 import os
 from dataclasses import asdict

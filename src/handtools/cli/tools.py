@@ -1,4 +1,4 @@
-"""CLI command `handtools tools`: list the available tools, optionally with their argument schemas."""
+"""CLI command `handtools tools`: list the available tools, with their argument schemas or token costs."""
 
 import json
 from dataclasses import asdict

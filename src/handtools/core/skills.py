@@ -1,4 +1,4 @@
-"""Agent skills: folders with instructions in a SKILL.md; frontmatter parsing, and the skill ports."""
+"""Agent skills: folders with instructions in a SKILL.md; frontmatter, a list within a budget, and the ports."""
 
 import re
 from bisect import bisect_right

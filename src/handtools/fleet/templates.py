@@ -1,4 +1,4 @@
-"""Templates: read-only folders, stored by content digest, from which workspaces are created."""
+"""Templates: read-only folders, stored by content digest, made of folders, archives, commits or OCI images."""
 
 import contextlib
 import hashlib

@@ -1,4 +1,4 @@
-"""The part of a toolbox's interface that an MCP server needs, for a local or a remote workspace."""
+"""The part of a toolbox's interface that an MCP server needs, local or remote, and the presets of tools."""
 
 import logging
 from collections.abc import Sequence

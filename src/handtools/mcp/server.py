@@ -1,4 +1,4 @@
-"""The MCP server's methods by name, for the SDK's runner, and lazy import of the SDK.
+"""The MCP server's methods by name, resources and prompts, and lazy import of the SDK.
 
 We avoid the SDK's `Server`: importing it loads the web framework, OAuth and the entire client, which takes
 half of the time to the first response on stdio. Instead, the SDK's modules are imported one by one when

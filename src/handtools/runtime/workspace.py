@@ -1,4 +1,4 @@
-"""The `Workspace`: the ports of one machine, its journal, and a cache of recent files."""
+"""The `Workspace`: the ports of one machine, its journal, its stored outputs, and a cache of recent files."""
 
 import threading
 from collections import OrderedDict

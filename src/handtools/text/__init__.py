@@ -1,1 +1,1 @@
-"""Pure functions on strings and bytes, without I/O: edits, diffs, patches, globs, shell, web pages."""
+"""Pure functions on strings and bytes, without I/O: encodings, lines, diffs, globs, shell, URLs."""

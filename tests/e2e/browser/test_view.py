@@ -99,7 +99,7 @@ def test_a_question_is_allowed_in_the_browser(agent, watch, shell):
     assert "+export A=1" in page.innerText("article pre")
     assert page.title().startswith("(1) ")
     page.click("text=Allow once")
-    page.waitForSelector("#status:has-text('You allowed it')")
+    page.waitForSelector("#status:has-text('You allowed the call')")
     page.waitForSelector("article", {"state": "detached"})
     assert (shell.folder / ".envrc").read_text() == "export A=1\n"
     page.click(f"[id='call-{call_id}'] summary")
@@ -118,7 +118,7 @@ async def test_a_question_says_when_the_agent_begins_to_wait_and_what_was_typed_
         page.fill("article input[name=message]", "typed")
 
     def shown():
-        page.waitForSelector("article:has-text('the agent waits')")
+        page.waitForSelector("article:has-text('the agent is waiting')")
         return page.evaluate("document.querySelector('article input[name=message]').value")
 
     await to_thread.run_sync(typed)
@@ -188,7 +188,7 @@ def test_it_works_without_scripts(agent, watch, shell):
     ask(agent)
     page = watch(scripts=False)
     page.click("text=Allow once")
-    assert "You allowed it" in page.innerText("main")
+    assert "You allowed the call" in page.innerText("main")
     page.click("text=Back to the calls")
     page.click("#calls>li:has-text('tea.txt') summary")
     page.click("#calls>li:has-text('tea.txt') button:text('Undo')")

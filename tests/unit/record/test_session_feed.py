@@ -142,11 +142,11 @@ async def test_a_running_command_is_seen_with_its_output_and_cancelled_from_else
         group.start_soon(run)
         await until(lambda: (found := feed.details("run")) and "first" in found.answer)
         news = feed.news(before)
-        assert [(call.id, call.state) for call in news.running] == [("run", "running")]
+        assert [(call.id, call.state) for call in news.running_calls] == [("run", "running")]
         assert feed.cancel("run")
     assert results[0].status == "cancelled"
     after = feed.news(news.cursor)
-    assert after.running == ()
+    assert after.running_calls == ()
     assert [(call.id, call.state) for call in after.calls] == [("run", "cancelled")]
     assert not feed.cancel("nobody")
 

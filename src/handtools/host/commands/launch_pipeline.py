@@ -1,4 +1,4 @@
-"""The stages around one command's launch: change capture, network, proxy, sandbox."""
+"""The stages around one command's launch: change capture, network, proxy, sandbox, and how it exited."""
 
 import os
 from collections.abc import Iterator, Sequence

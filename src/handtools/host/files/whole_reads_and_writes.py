@@ -1,4 +1,4 @@
-"""Read or write all requested bytes, looping over short reads and writes."""
+"""Read or write all requested bytes, looping over short reads and writes; read small text files."""
 
 import os
 import stat

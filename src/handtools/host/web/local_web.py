@@ -1,4 +1,4 @@
-"""The Web port: fetch pages and search the web from this machine. `NoWeb` refuses both."""
+"""The Web port: fetch pages and search the web from this machine, and look up names. `NoWeb` refuses both."""
 
 import os
 import socket

@@ -1,1 +1,1 @@
-"""Web access without I/O: URLs, allowed hosts, robots.txt and the content of pages. Start with `url`."""
+"""Web access without I/O: URLs and allowed hosts. Start with `url`."""

@@ -1,4 +1,4 @@
-"""Views of a source file: an outline of its symbols, or all lines with function bodies folded."""
+"""Views of a source file: an outline of its symbols, folded bodies, or lines of a large file."""
 
 from collections import Counter
 from collections.abc import Sequence

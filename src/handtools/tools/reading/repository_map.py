@@ -1,4 +1,4 @@
-"""Repository map: the most important definitions in a code base, ranked by mentions (PageRank)."""
+"""Repository map: surveys a code base and shows its most important definitions, ranked by mentions (PageRank)."""
 
 import math
 import re

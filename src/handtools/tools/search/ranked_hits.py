@@ -1,4 +1,4 @@
-"""Ranks and pages search hits, and shows them with their enclosing symbols."""
+"""Search hits: runs a query, ranks files and hits, and shows pages of them with their enclosing symbols."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Sections of a page's text, its table of contents, and portions that fit a budget."""
+"""Sections of a page's text, its table of contents, portions within a budget, and a note on trust."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""The Seatbelt runner, for macOS: `sandbox-exec` with a profile. We have not run it on macOS."""
+"""The Seatbelt runner, for macOS: `sandbox-exec` with a profile built here. We have not run it on macOS."""
 
 import os
 import sys
