@@ -21,7 +21,13 @@ Tree = dict[str, list[Any]]
 KEPT = "keep.txt"
 """A file that no operation touches."""
 DID_CHANGE = "did change"
-IN_DOUBT = ("could not be restored", "Look at", "was kept.", "in doubt")
+IN_DOUBT = (
+    "could not be restored",
+    "check whether the call already changed something",
+    "Read the files to see their state",
+    "was kept.",
+    "in doubt",
+)
 """What an answer says when files are neither as before nor as wanted, or may be."""
 
 
