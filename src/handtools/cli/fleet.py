@@ -26,7 +26,17 @@ from handtools.cli.terminal import (
 from handtools.text.plurals import number_with_noun
 
 if TYPE_CHECKING:
+    from handtools.cli.html_report import ReportedCall
+    from handtools.fleet.batch_agent import WorkspaceRelay
+    from handtools.fleet.batch_fleet import BatchFleet
+    from handtools.fleet.batch_runner import BatchProgress, BatchRunner
+    from handtools.fleet.batch_tasks import BatchFolder, BatchTask, TaskResult
+    from handtools.fleet.drain import WorkspaceMove
+    from handtools.fleet.fleet_status import FleetHostStatus
+    from handtools.fleet.fleet_toolbox import FleetToolbox
     from handtools.fleet.ray_fleet import Fleet
+    from handtools.runtime.policy import Policy
+
 
 FleetArgument = Annotated[str, typer.Argument(metavar="FLEET", help="Fleet name.")]
 AddressOption = Annotated[
@@ -62,10 +72,6 @@ async def connected_fleet(address: str, name: str) -> "AsyncIterator[Fleet]":
             ray.shutdown()
 
 
-if TYPE_CHECKING:
-    from handtools.fleet.fleet_toolbox import FleetToolbox
-
-
 def mcp(
     fleet: FleetArgument,
     workspace: Annotated[str, typer.Argument(metavar="WORKSPACE", help="Workspace, such as h0-5d0c….")],
@@ -89,9 +95,6 @@ async def _opened(address: str, name: str, workspace: str) -> "AsyncIterator[Fle
     async with connected_fleet(address, name) as fleet, fleet.toolbox(workspace) as toolbox:
         yield toolbox
 
-
-if TYPE_CHECKING:
-    from handtools.fleet.drain import WorkspaceMove
 
 EXIT_LEFT = 1
 
@@ -199,10 +202,6 @@ def _print_calls(rows: list[dict[str, Any]]) -> None:
     stdout_console().print(shown)
 
 
-if TYPE_CHECKING:
-    from handtools.fleet.fleet_status import FleetHostStatus
-
-
 def status(
     fleet: FleetArgument, *, address: AddressOption = "auto", as_json: options.JsonOption = False
 ) -> None:
@@ -267,14 +266,6 @@ def _print_hosts(hosts: "Sequence[FleetHostStatus]") -> None:
         )
     stdout_console().print(shown)
 
-
-if TYPE_CHECKING:
-    from handtools.cli.html_report import ReportedCall
-    from handtools.fleet.batch_agent import WorkspaceRelay
-    from handtools.fleet.batch_fleet import BatchFleet
-    from handtools.fleet.batch_runner import BatchProgress, BatchRunner
-    from handtools.fleet.batch_tasks import BatchFolder, BatchTask, TaskResult
-    from handtools.runtime.policy import Policy
 
 REPORT_NAME = "report.html"
 LOCAL_STORE_NAME = "workspaces"

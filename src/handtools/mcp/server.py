@@ -36,6 +36,8 @@ from handtools.toolbox import Toolbox
 if TYPE_CHECKING:
     from mcp_types import GetPromptRequestParams, ReadResourceRequestParams
 
+    from handtools.mcp.confinement_to_roots import ClientRootsEnforcer
+
 
 URI_SCHEME = "handtools://"
 FILE_URI, OUTPUT_URI = f"{URI_SCHEME}file/", f"{URI_SCHEME}output/"
@@ -216,9 +218,6 @@ class PromptMethods:
         shown = "\n\n".join(parts) or "(none)"
         return f"These calls need my approval. Explain each one and its risk in a sentence:\n\n{shown}"
 
-
-if TYPE_CHECKING:
-    from handtools.mcp.confinement_to_roots import ClientRootsEnforcer
 
 LAZY_PACKAGES = ("mcp", "mcp.server", "mcp.client")
 """SDK packages whose slow `__init__` is skipped until a name in it is used."""

@@ -23,6 +23,9 @@ from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary
 from handtools.text.lines import split_lines
 from handtools.text.search.glob import PathGlobs
 
+if TYPE_CHECKING:
+    from handtools.host.sandbox.launch import Runner
+
 _WORD = re.compile(r"\w+")
 _SPARE_WORDS = 4
 _SPARE_SHARE = 0.02
@@ -59,10 +62,6 @@ def has_same_words(before: str, after: str) -> bool:
     different = (one - two).total() + (two - one).total()
     # In a very short file most words must stay: emptying a file is not formatting.
     return different <= min(_SPARE_WORDS, one.total() // 2) + _SPARE_SHARE * one.total()
-
-
-if TYPE_CHECKING:
-    from handtools.host.sandbox.launch import Runner
 
 
 @dataclass(frozen=True, slots=True)

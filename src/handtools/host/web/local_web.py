@@ -27,6 +27,11 @@ from handtools.host.web.request_limits import RateLimiter, ResponseLimits
 from handtools.text.web.host_access import ip_address_refusal, ip_literal
 from handtools.text.web.url import Url
 
+if TYPE_CHECKING:
+    import ssl
+
+    from handtools.host.web.search_engines import ConfiguredEngine
+
 LookUpHost = Callable[[str, int], Sequence[str]]
 """A function that looks up the IP addresses of a host and port; raises `OSError`."""
 _LOOPBACK_REASON = "leads to this machine."
@@ -66,11 +71,6 @@ def _refusal_reason(address: str, url: Url, opens: HostIsListed) -> str:
     own = url.host == "localhost" or url.host.endswith(".localhost")
     return "" if own and reason.endswith(_LOOPBACK_REASON) and opens(url.host, url.port) else reason
 
-
-if TYPE_CHECKING:
-    import ssl
-
-    from handtools.host.web.search_engines import ConfiguredEngine
 
 REQUIRED_WEB_LIBRARIES = ("httpcore2", "html_to_markdown")
 WEB_NOT_INSTALLED = "The web tools are not installed: `pip install handtools-slim[web]`."
