@@ -73,7 +73,9 @@ def is_documented(value: Any) -> bool:
 
 
 def signature(found: Any, *, bound: bool = False) -> str:
-    """A signature without the modules of its types."""
+    """A signature without the modules of its types; empty for a protocol, which nobody calls."""
+    if getattr(found, "_is_protocol", False):
+        return ""
     try:
         seen = inspect.signature(found)
     except ValueError:

@@ -14,7 +14,7 @@ Rule = Callable[[Path], list[str]]
 
 RULES: list[Rule] = [
     source_rules.public_names,
-    source_rules.context_fields,
+    source_rules.context_members,
     source_rules.broad_excepts,
     source_rules.next_steps,
     source_rules.posix_outside_host,
@@ -384,10 +384,16 @@ def test_too_many_public_names_are_reported(copy: Path) -> None:
     assert "31 public names, at most 30" in source_rules.public_names(copy)
 
 
-def test_a_context_of_many_fields_is_reported(copy: Path) -> None:
-    fields = "".join(f"    field{number}: int\n" for number in range(14))
-    (copy / "src/handtools/core/context.py").write_text(f"class Context:\n{fields}", "utf-8")
-    assert source_rules.context_fields(copy) == ["14 fields, at most 13"]
+def test_a_context_of_many_members_is_reported(copy: Path) -> None:
+    ports = "".join(f"    def port{number}(self) -> int: ...\n" for number in range(14))
+    (copy / "src/handtools/core/context.py").write_text(f"class Context:\n{ports}", "utf-8")
+    assert source_rules.context_members(copy) == ["14 members, at most 13"]
+
+
+def test_a_context_without_a_port_for_some_tools_is_reported(copy: Path) -> None:
+    port = "    def web(self) -> Web | None: ...\n"
+    (copy / "src/handtools/core/context.py").write_text(f"class Context:\n{port}", "utf-8")
+    assert source_rules.context_members(copy) == ["web may be None"]
 
 
 def test_prompts_that_cost_too_much_are_reported(copy: Path) -> None:

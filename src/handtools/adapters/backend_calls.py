@@ -6,6 +6,7 @@ They have our tools' names, so that policy rules and the journal apply: `read`, 
 import shlex
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -153,8 +154,9 @@ class BackendCalls:
             return Result(f"Wrote {path} ({len(after):,} bytes).", details)
 
         async def run(ctx: Context, params: BashParams) -> Result[BashDetails]:
-            commands = _HeardCommands(ctx.commands)
-            result = await bash(replace(ctx, commands=commands), params)
+            heard, commands = copy(ctx), _HeardCommands(ctx.commands)
+            vars(heard)["commands"] = commands
+            result = await bash(heard, params)
             if (end := commands.end) is not None:
                 output = end.output
                 whole = output.head if not output.tail else await ctx.files.read(output.kept)

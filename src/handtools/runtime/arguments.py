@@ -89,7 +89,12 @@ def resolve_aliases(tool: str, model: type[BaseModel], args: Mapping[str, Any]) 
         meant = _parameter_meant(tool, model, name)
         taken = meant in renamed and renamed[meant] != value
         renamed[name if taken else meant] = value
-    return {name: _resolve_in_list(tool, own.get(name), value) for name, value in renamed.items()}
+    for name, item in _item_models(model).items():
+        if isinstance(renamed.get(name), list):
+            renamed[name] = [
+                resolve_aliases(tool, item, one) if isinstance(one, dict) else one for one in renamed[name]
+            ]
+    return renamed
 
 
 @lru_cache(maxsize=256)
@@ -109,33 +114,27 @@ def _parameter_meant(tool: str, model: type[BaseModel], name: str) -> str:
 
 def without_nulls(model: type[BaseModel], args: Mapping[str, Any]) -> dict[str, Any]:
     """Remove nulls of optional parameters: the strict dialect has models send null for omitted ones."""
-    optional = {field.alias or name: field for name, field in model.model_fields.items()}
-    return {
-        name: _list_without_nulls(optional[name].annotation, value) if name in optional else value
-        for name, value in args.items()
-        if value is not None or name not in optional or optional[name].is_required()
+    optional = {
+        field.alias or name for name, field in model.model_fields.items() if not field.is_required()
     }
+    kept = {name: value for name, value in args.items() if value is not None or name not in optional}
+    for name, item in _item_models(model).items():
+        if isinstance(kept.get(name), list):
+            kept[name] = [without_nulls(item, one) if isinstance(one, dict) else one for one in kept[name]]
+    return kept
 
 
-def _list_without_nulls(annotation: Any, value: Any) -> Any:
-    item = _item_model(annotation)
-    if item is None or not isinstance(value, list):
-        return value
-    return [without_nulls(item, one) if isinstance(one, dict) else one for one in value]
-
-
-def _item_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the model of a list's items, or None for any other annotation."""
-    item = next(iter(get_args(annotation)), None) if get_origin(annotation) is list else None
-    return item if isinstance(item, type) and issubclass(item, BaseModel) else None
-
-
-def _resolve_in_list(tool: str, annotation: Any, value: Any) -> Any:
-    """Rename aliases inside a list of objects."""
-    item = _item_model(annotation)
-    if item is None or not isinstance(value, list):
-        return value
-    return [resolve_aliases(tool, item, one) if isinstance(one, dict) else one for one in value]
+@lru_cache(maxsize=256)
+def _item_models(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """Return the models of list items, by the name of the list parameter."""
+    items = {
+        name: next(iter(get_args(annotation)), None)
+        for name, annotation in parameters_of(model).items()
+        if get_origin(annotation) is list
+    }
+    return {
+        name: item for name, item in items.items() if isinstance(item, type) and issubclass(item, BaseModel)
+    }
 
 
 def _snake(name: str) -> str:

@@ -22,7 +22,6 @@ from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call, CancelToken, caller_cancelled_error
 from handtools.core.callbacks import Callbacks
 from handtools.core.changes import merge_recorded_changes
-from handtools.core.context import Context
 from handtools.core.effects import Effect
 from handtools.core.errors import (
     Cancelled,
@@ -36,7 +35,7 @@ from handtools.core.errors import (
     UnknownTool,
     UsageError,
 )
-from handtools.core.events import Event, Progressed, Settled, Started
+from handtools.core.events import Settled, Started
 from handtools.core.result import CallFailure, CallUsage, Result, Text, result_from_json
 from handtools.core.tool import AnyTool
 from handtools.runtime.after_call import (
@@ -48,26 +47,20 @@ from handtools.runtime.after_call import (
 from handtools.runtime.approval.gate import ApprovalGate, ApprovalPending, answers_request, settle_reply
 from handtools.runtime.arguments import validate_arguments
 from handtools.runtime.call_locks import CallLocks
+from handtools.runtime.call_run import CallRun
 from handtools.runtime.call_tracing import traced_call
 from handtools.runtime.event_delivery import EventAnnouncer
-from handtools.runtime.guards.callbacks import guarded_callbacks, only_own_cancellation
-from handtools.runtime.guards.commands import GuardedCommands, drop_held_command
+from handtools.runtime.guards.callbacks import only_own_cancellation
+from handtools.runtime.guards.commands import drop_held_command
 from handtools.runtime.guards.files import (
     LOCK_TIMEOUT_SECONDS,
-    OUTPUT_SCHEME,
-    GuardedFiles,
-    GuardedSkills,
 )
-from handtools.runtime.guards.language import GuardedLanguage
-from handtools.runtime.guards.search import GuardedSearch
-from handtools.runtime.guards.web import GuardedWeb
 from handtools.runtime.journal import CallRecord
 from handtools.runtime.journal.calls import PendingCall
 from handtools.runtime.journal.running_calls import HEARTBEAT_SECONDS
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
 from handtools.runtime.transaction import recover_transactions, settle_unfinished
-from handtools.runtime.undo import GuardedHistory
 from handtools.runtime.workspace import Workspace
 from handtools.text.paths import similar_names
 from handtools.text.token_estimate import estimate_tokens
@@ -289,16 +282,27 @@ class Executor:
     async def _dropped(self, call: Call, error: ToolError) -> Result[Any]:
         """End a pending call without running it."""
         await to_thread.run_sync(drop_held_command, self.workspace, call.id)
-        return await self._settle(call, result_of_error(error), None, time.time(), 0.0)
+        return await self._settle(self._new_run(call), result_of_error(error), at_once=True)
 
-    async def run_until_effect(self, call: Call, files: GuardedFiles) -> Decision:
-        """Run a call whose `files` raise at the first effect other than an allowed read.
+    async def dry_run(self, call: Call) -> Decision:
+        """Run a call until its first effect other than an allowed read, which raises `DryRunStopped`.
 
         If the tool completes, the decision is "allow".
         """
+        gate = DryRunGate(call, self.policy, None, self.workspace.journal, lambda _: None)
         tool = self._tool(call.tool)
         params = validate_arguments(tool, call.args)
-        await tool.run(self._context(call, files), params)
+        await tool.run(
+            CallRun(
+                call,
+                self.workspace,
+                gate,
+                callbacks=self.callbacks,
+                announce=lambda _: None,
+                clock=self.clock,
+            ),
+            params,
+        )
         return Decision("allow", "no effect", "The call only reads what is allowed.")
 
     async def _first(
@@ -345,48 +349,40 @@ class Executor:
             return False
         return (logged.tool, logged.args) != (call.tool, json.loads(json.dumps(dict(call.args))))
 
+    def _new_run(
+        self, call: Call, granted: frozenset[str] = frozenset(), reply: Reply | None = None
+    ) -> CallRun:
+        announce, journal = self.announcer.announce, self.workspace.journal
+        gate = ApprovalGate(call, self.policy, self.approver, journal, announce, granted, reply=reply)
+        return CallRun(
+            call, self.workspace, gate, callbacks=self.callbacks, announce=announce, clock=self.clock
+        )
+
     async def _run(
         self, call: Call, cancel: CancelToken, granted: frozenset[str], reply: Reply | None
     ) -> Result[Any]:
-        started, clock = time.time(), time.perf_counter()
         self.announcer.announce(Started(call))
-        gate = ApprovalGate(
-            call,
-            self.policy,
-            self.approver,
-            self.workspace.journal,
-            self.announcer.announce,
-            granted,
-            reply=reply,
-        )
-        files = GuardedFiles(call, self.workspace, gate, self.announcer.announce)
+        run = self._new_run(call, granted, reply)
         self.workspace.journal.own_running.begin(call, cancel.cancel)
         try:
             with traced_call(call) as span:
                 try:
-                    result = await self._guarded(call, files, cancel)
+                    result = await self._guarded(run, cancel)
                 except anyio.get_cancelled_exc_class():
                     with anyio.CancelScope(shield=True):
-                        result = result_of_error(caller_cancelled_error())
-                        await self._settle(call, result, files, started, clock)
+                        await self._settle(run, result_of_error(caller_cancelled_error()))
                     raise
                 # Shielded: record completed work even if the call is cancelled now.
                 with anyio.CancelScope(shield=True):
-                    result = await self._settle(call, result, files, started, clock)
+                    result = await self._settle(run, result)
                 span.settle(result)
         finally:
             self.workspace.journal.own_running.end(call.id)
         return result
 
-    def _announce(self, event: Event) -> None:
-        """Announce an event to listeners, and record progress for processes that watch."""
-        if isinstance(event, Progressed):
-            kept = event.path.removeprefix(OUTPUT_SCHEME)
-            self.workspace.journal.own_running.progress(event.call_id, event.text, event.bytes, kept)
-        self.announcer.announce(event)
-
-    async def _guarded(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Result[Any]:
+    async def _guarded(self, run: CallRun, cancel: CancelToken) -> Result[Any]:
         """Run the tool with timeout and cancellation; errors become results."""
+        call = run.call
         try:
             cancel.check()
             if not self._recovered or self.workspace.journal.entries.unsettled:
@@ -400,7 +396,7 @@ class Executor:
                 unlink = _cancel_scope_on(cancel, scope)
                 try:
                     with only_own_cancellation():
-                        return await self._in_turn(tool, params, files, end)
+                        return await self._in_turn(run, tool, params, end)
                 finally:
                     unlink()
             cancel.check()
@@ -408,7 +404,7 @@ class Executor:
             raise TimedOut(said, hint="Do less in one call.")
         except ApprovalPending as out:
             await to_thread.run_sync(
-                self.workspace.journal.calls.suspend, call, out.approval, files.gate.used
+                self.workspace.journal.calls.suspend, call, out.approval, run.gate.used
             )
             text = "\n".join(filter(None, (out.so_far, _approval_pending_text(out.approval))))
             return Result(text, None, status="pending", request=out.approval)
@@ -457,28 +453,26 @@ class Executor:
         hint = f"Did you mean {', '.join(close)}?" if close else f"Tools: {', '.join(offered) or 'none'}."
         raise UnknownTool(f"There is no tool `{name}`.", hint=hint)
 
-    async def _in_turn(
-        self, tool: AnyTool, params: BaseModel, files: GuardedFiles, end: float
-    ) -> Result[Any]:
+    async def _in_turn(self, run: CallRun, tool: AnyTool, params: BaseModel, end: float) -> Result[Any]:
         """Run the tool with its paths locked: shared for reads, exclusive across processes for changes."""
         named = list(tool.paths(params))
         if not named:
-            return await self._work(tool, params, files, end)
+            return await self._work(run, tool, params, end)
         if tool.reads_only:
             async with self._call_locks.turn(named, exclusive=False):
-                return await self._work(tool, params, files, end)
+                return await self._work(run, tool, params, end)
         located = await self._located(named)
         locks = self.workspace.locks.hold(sorted(located), timeout=LOCK_TIMEOUT_SECONDS)
         async with self._call_locks.turn(located.union(named), exclusive=True), locks:
-            files.held = frozenset(located)
-            return await self._work(tool, params, files, end)
+            run.files.held = frozenset(located)
+            return await self._work(run, tool, params, end)
 
-    async def _work(self, tool: AnyTool, params: BaseModel, files: GuardedFiles, end: float) -> Result[Any]:
+    async def _work(self, run: CallRun, tool: AnyTool, params: BaseModel, end: float) -> Result[Any]:
         try:
-            result = await tool.run(self._context(files.call, files), params)
+            result = await tool.run(run, params)
         except NotFound as missing:
-            raise await files.with_near_names(missing, tool.paths(params)) from None
-        return await with_guidance(await after_change(result, files, end), files)
+            raise await run.files.with_near_names(missing, tool.paths(params)) from None
+        return await with_guidance(await after_change(result, run.files, end), run.files)
 
     async def _located(self, paths: list[str]) -> set[str]:
         locate = self.workspace.files.locate
@@ -487,78 +481,48 @@ class Executor:
             return {locate(path) for path in paths}
         return await to_thread.run_sync(lambda: {locate(path) for path in paths})
 
-    def _context(self, call: Call, files: GuardedFiles) -> Context:
-        def progress(text: str) -> None:
-            self._announce(Progressed(call.id, text, len(text.encode())))
-
-        history = GuardedHistory(self.workspace, files)
-        return Context(
-            call=call,
-            files=files,
-            commands=GuardedCommands(call, self.workspace, files, self._announce),
-            history=history,
-            search=GuardedSearch(self.workspace, files.gate),
-            syntax=self.workspace.syntax,
-            media=self.workspace.media,
-            language=GuardedLanguage(self.workspace, files.gate),
-            skills=GuardedSkills(self.workspace, files.gate),
-            web=GuardedWeb(call, self.workspace.web, files.gate, self.announcer.announce),
-            callbacks=guarded_callbacks(self.callbacks, files),
-            progress=progress,
-            clock=self.clock,
-        )
-
-    async def _settle(
-        self, call: Call, result: Result[Any], files: GuardedFiles | None, started: float, clock: float
-    ) -> Result[Any]:
+    async def _settle(self, run: CallRun, result: Result[Any], *, at_once: bool = False) -> Result[Any]:
+        """Limit the result's text, record it and announce it; `at_once` never records it write-behind."""
         if result.status != "pending":
-            note = self._repeats.settle(call, ok=result.ok)
+            note = self._repeats.settle(run.call, ok=result.ok)
             if note:
                 result = result.with_fields(content=(*result.content, Text(note)))
-        if files and files.recorded_changes:
-            result = result.with_fields(changes=merge_recorded_changes(files.recorded_changes))
-        seconds = time.perf_counter() - clock if clock else 0.0
-        record = partial(self._record, call, result, files, started, seconds)
+        if run.files.recorded_changes:
+            result = result.with_fields(changes=merge_recorded_changes(run.files.recorded_changes))
+        later = not at_once and self._may_record_later(run, result)
         # A write-behind record is only queued, so no thread is needed.
-        at_once = self._may_wait(call, result, files) and len(result.text) <= MAX_RESULT_TEXT_BYTES
-        settled = record() if at_once else await to_thread.run_sync(record)
-        self.announcer.announce(Settled(call, settled))
+        if later and len(result.text) <= MAX_RESULT_TEXT_BYTES:
+            settled = self._record(run, result, later=True)
+        else:
+            settled = await to_thread.run_sync(partial(self._record, run, result, later=later))
+        self.announcer.announce(Settled(run.call, settled))
         return settled
 
-    def _record(
-        self,
-        call: Call,
-        result: Result[Any],
-        files: GuardedFiles | None,
-        started: float,
-        seconds: float,
-    ) -> Result[Any]:
+    def _record(self, run: CallRun, result: Result[Any], *, later: bool) -> Result[Any]:
         """Limit the result's text and record it, now or write-behind."""
+        call, journal = run.call, self.workspace.journal
         bounded = limit_output_text(result, call, self.workspace.output_store)
         text = bounded.text
-        settled = bounded.with_fields(usage=CallUsage(seconds, estimate_tokens(text), len(text)))
-        journal = self.workspace.journal
-        strictest = files.gate.strictest if files else None
+        settled = bounded.with_fields(usage=CallUsage(run.seconds, estimate_tokens(text), len(text)))
+        strictest = run.gate.strictest
         verdict, rule = (strictest.verdict, strictest.rule) if strictest else ("", "")
-        if files and self._may_wait(call, settled, files):
-            journal.later(CallRecord(call, settled, started, time.time(), files.read_nodes, verdict, rule))
+        record = CallRecord(call, settled, run.started, time.time(), run.files.read_nodes, verdict, rule)
+        if later:
+            journal.record_later(record)
             return settled
         try:
-            with journal.together():
-                journal.calls.record(call, settled, started, verdict=verdict, rule=rule)
-                if files:
-                    files.remember()
+            journal.record(record)
         except HostError as failure:
             logger.warning("Call %s is not in the log: %s", call.id, failure)
         return settled
 
-    def _may_wait(self, call: Call, result: Result[Any], files: GuardedFiles | None) -> bool:
+    def _may_record_later(self, run: CallRun, result: Result[Any]) -> bool:
         """Whether the call may be recorded write-behind: losing its record only costs a repeated read.
 
         False for calls with changes, approvals or web visits.
         """
-        tool = self.tools.get(call.tool)
-        if files is None or tool is None or files.recorded_changes or files.gate.granted:
+        tool = self.tools.get(run.call.tool)
+        if tool is None or run.files.recorded_changes or run.gate.granted:
             return False
         return tool.effects <= {"read"} and result.status != "pending"
 
@@ -657,10 +621,8 @@ class DryRunGate(ApprovalGate):
 async def decide_hypothetical_call(executor: Executor, call: Call) -> Decision:
     """Return the policy's decision on a hypothetical call; changes, asks, records and raises nothing."""
     call = executor.workspace.journal.owned(call)
-    gate = DryRunGate(call, executor.policy, None, executor.workspace.journal, lambda _: None)
-    files = GuardedFiles(call, executor.workspace, gate, lambda _: None)
     try:
-        return await executor.run_until_effect(call, files)
+        return await executor.dry_run(call)
     except DryRunStopped as found:
         return found.decision
     except Denied as no:

@@ -126,7 +126,7 @@ async def test_what_an_agent_saw_is_its_own():
 
 def noted(journal, name, *, read_nodes=None, session="default"):
     call = Call(tool="read", args={"path": name}, id=name, session=session)
-    journal.later(CallRecord(call, Result(f"result {name}", None), 1.0, 2.0, read_nodes or {}))
+    journal.record_later(CallRecord(call, Result(f"result {name}", None), 1.0, 2.0, read_nodes or {}))
 
 
 def test_a_record_that_waits_is_found_by_its_id_and_in_the_log():
@@ -259,7 +259,7 @@ def test_a_process_that_ends_in_order_has_written_what_waits(tmp_path):
         "from handtools.runtime.journal import Journal, CallRecord\n"
         "from handtools.testing.memory_toolbox import MemoryStore\n"
         "note = CallRecord(Call(tool='read', args={}, id='a'), Result('x', None), 1.0, 2.0, {})\n"
-        "Journal(sys.argv[1], MemoryStore()).later(note)\n"
+        "Journal(sys.argv[1], MemoryStore()).record_later(note)\n"
     )
     path = str(tmp_path / "j.sqlite")
     subprocess.run([sys.executable, "-c", script, path], check=True)
@@ -1131,11 +1131,19 @@ def test_what_could_not_be_read_once_is_read_again_at_the_next_use(tmp_path):
 def test_a_mistake_of_ours_is_not_called_damage_and_records_nothing():
     journal = Journal(":memory:", MemoryStore())
     call, change = Call(tool="write", args={}, id="x"), Change("f", None, Node("file", b"one"))
-    again = (call, Transaction(ChangeSet.of(change)), [PlannedWrite(change, "")])
-    journal.entries.intend(*again, ordinal=1)
     with pytest.raises(sqlite3.IntegrityError):
-        journal.entries.intend(*again, ordinal=1)
-    assert len(journal.entries.of_call("x")) == 1
+        journal.entries.intend(call, Transaction(ChangeSet.of(change)), [PlannedWrite(change, None)])
+    assert journal.entries.of_call("x") == []
+
+
+def test_a_rerun_does_not_repeat_a_recorded_entry():
+    journal = Journal(":memory:", MemoryStore())
+    call, change = Call(tool="write", args={}, id="x"), Change("f", None, Node("file", b"one"))
+    again = (call, Transaction(ChangeSet.of(change)), [PlannedWrite(change, "")])
+    assert journal.entries.intend(*again, ordinal=0) == 1
+    assert journal.entries.intend(*again, ordinal=0) is None
+    assert journal.entries.intend(*again, ordinal=1) == 2
+    assert [entry.id for entry in journal.entries.of_call("x")] == [1, 2]
 
 
 def test_a_journal_that_was_closed_has_the_digests_of_large_files(tmp_path):

@@ -162,7 +162,7 @@ def test_of_a_call_that_was_never_made_there_is_no_result():
 def test_a_call_that_waits_to_be_written_is_there_by_its_id():
     journal = new_journal()
     call = Call(tool="read", args={}, id="a")
-    journal.later(CallRecord(call, Result("x", None), 1.0, 2.0, {}))
+    journal.record_later(CallRecord(call, Result("x", None), 1.0, 2.0, {}))
     assert journal.calls.has("a")
 
 
@@ -439,10 +439,10 @@ def test_a_file_that_is_too_large_to_keep_is_not_remembered_as_read():
     whole, larger = bytes(1 << 20), bytes((1 << 20) + 1)
     journal.entries.record_reads(call, {"f": Node("file", whole)})
     assert journal.entries.seen_bytes(call, "f") == whole
-    journal.later(CallRecord(call, Result("x", None), 1.0, 2.0, {"f": Node("file", whole)}))
+    journal.record_later(CallRecord(call, Result("x", None), 1.0, 2.0, {"f": Node("file", whole)}))
     assert journal.entries.seen_bytes(call, "f") == whole
     journal.calls.page()
-    journal.later(CallRecord(call, Result("x", None), 1.0, 2.0, {"f": Node("file", larger)}))
+    journal.record_later(CallRecord(call, Result("x", None), 1.0, 2.0, {"f": Node("file", larger)}))
     assert journal.entries.seen_bytes(call, "f") is None
     journal.calls.page()
     assert journal.entries.seen_bytes(call, "f") is None

@@ -394,10 +394,6 @@ class GuardedFiles:
         seen = self.read_nodes[located] = self.workspace.recent.node(located, data)
         return seen.data
 
-    def remember(self) -> None:
-        """Record in the journal which file contents the agent has read."""
-        self.workspace.journal.entries.record_reads(self.call, self.read_nodes)
-
     def _seen(self, path: str) -> bytes | None:
         entries = self.workspace.journal.entries
         return entries.seen_bytes(self.call, self.workspace.files.locate(path))

@@ -39,7 +39,7 @@ class Journal:
     """Owner whose records are visible; empty for the local user, to whom all records are visible."""
 
     def __init__(self, path: str, store: Store, backups: Backups | None = None) -> None:
-        self._database = Database(path, self._record)
+        self._database = Database(path, self._write_queued)
         blobs = Blobs(store)
         self.refs = BackupRefs(self._database, backups)
         self.calls = Calls(self._database)
@@ -118,23 +118,28 @@ class Journal:
         """Copy what was recorded since a position, to store it elsewhere."""
         return self._database.copied_since(position)
 
-    def later(self, record: CallRecord) -> None:
+    def record(self, record: CallRecord) -> None:
+        """Record a finished call, its result and the files that the agent read in it, in one transaction."""
+        with self._database.writing():
+            self.calls.record(
+                record.call,
+                record.result,
+                record.started,
+                record.ended,
+                verdict=record.verdict,
+                rule=record.rule,
+            )
+            self.entries.record_reads(record.call, record.read_nodes)
+
+    def record_later(self, record: CallRecord) -> None:
         """Queue the record of a call without changes, to be written soon; lookups find it at once."""
         self._database.behind.add(record)
 
-    def _record(self, records: Sequence[CallRecord]) -> None:
+    def _write_queued(self, records: Sequence[CallRecord]) -> None:
         try:
             with self._database.writing():
-                for note in records:
-                    self.calls.record(
-                        note.call,
-                        note.result,
-                        note.started,
-                        note.ended,
-                        verdict=note.verdict,
-                        rule=note.rule,
-                    )
-                    self.entries.record_reads(note.call, note.read_nodes)
+                for record in records:
+                    self.record(record)
         except HostError as failure:
             logger.warning("%d calls could not be logged: %s", len(records), failure)
 

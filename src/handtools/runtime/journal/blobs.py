@@ -98,17 +98,20 @@ class Blobs:
         waiting = list(digests)
         while waiting:
             digest = waiting.pop()
-            connection.execute("UPDATE blobs SET uses = uses - 1 WHERE digest = ?", (digest,))
             row = connection.execute(
-                f"DELETE FROM blobs WHERE digest = ? AND uses <= 0 RETURNING kept, data IS NULL, {_HEADER_COLUMN}",
+                "UPDATE blobs SET uses = uses - 1 WHERE digest = ? "
+                f"RETURNING uses, kept, data IS NULL, {_HEADER_COLUMN}",
                 (digest,),
             ).fetchone()
-            if row:
-                freed += row[0]
-                if row[1]:
-                    self._store.drop(str(digest))
-                elif splice := BlobDelta.read(row[2]):
-                    waiting.append(splice.base)
+            if row is None or row[0] > 0:
+                continue
+            _, kept, is_in_store, header = row
+            connection.execute("DELETE FROM blobs WHERE digest = ?", (digest,))
+            freed += kept
+            if is_in_store:
+                self._store.drop(str(digest))
+            elif splice := BlobDelta.read(header):
+                waiting.append(splice.base)
         return freed
 
     def make_whole(self, connection: sqlite3.Connection, bases: Collection[str | None]) -> None:

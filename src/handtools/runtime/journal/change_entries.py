@@ -31,10 +31,6 @@ TOUCH_COLUMNS = (
     "t.after_kind, t.after_digest, t.after_mode, t.after_ref, t.after_bytes, t.reverted_by, e.kind"
 )
 
-_CONSEQUENCES = (
-    "SELECT EXISTS (SELECT 1 FROM touches WHERE entry = ?1 AND coalesce(before_ref, after_ref) IS NOT NULL), "
-    "EXISTS (SELECT 1 FROM reversals WHERE entry = ?1)"
-)
 _BACKUP_ONLY_MARK = "~"
 """Prefix of a digest whose bytes are only in the backup store, not in the blob table."""
 MAX_SEEN_BYTES = 1 << 20
@@ -137,27 +133,27 @@ class ChangeEntries:
     ) -> int | None:
         """Record changes as an intent before they are made, with the content to finish or revert them.
 
-        Returns the id of the entry, or None if the call has recorded more than `ordinal` entries, so that a rerun
-        does not repeat them. `before_mtimes` has the modification times of what is replaced, by path.
+        Returns the id of the entry, or None if the call has already recorded an entry with this `ordinal`, so that
+        a rerun does not repeat it. `before_mtimes` has the modification times of what is replaced, by path.
         """
         mark = effect_fingerprint(ChangeSet(tuple(step.change for step in writes)))
         with self._database.writing() as connection:
-            counted = connection.execute("SELECT count(*) FROM entries WHERE call_id = ?", (call.id,))
-            if counted.fetchone()[0] > ordinal:
+            facts = (call.id, ordinal, call.session, call.turn, transaction.kind)
+            row = connection.execute(
+                "INSERT INTO entries "
+                "(call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at, owner) "
+                "VALUES (?, ?, ?, ?, ?, 'intent', ?, ?, ?, ?, ?) "
+                "ON CONFLICT (call_id, ordinal) DO NOTHING RETURNING id",
+                (*facts, transaction.coverage, mark, transaction.changes.note, time.time(), call.owner),
+            ).fetchone()
+            if row is None:
                 return None
+            entry: int = row[0]
             nodes = [node for step in writes for node in (step.change.before, step.change.after) if node]
             for step in writes:
                 self._blobs.put_change(connection, step.change)
             if held := [node.held for node in nodes if node.held]:
                 self._refs.put(connection, held)
-            facts = (call.id, ordinal, call.session, call.turn, transaction.kind)
-            row = (*facts, "intent", transaction.coverage, mark, transaction.changes.note)
-            entry: int = connection.execute(
-                "INSERT INTO entries "
-                "(call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at, owner) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-                (*row, time.time(), call.owner),
-            ).fetchone()[0]
             connection.executemany(
                 "INSERT INTO touches (entry, path, temporary, before_mtime, "
                 "before_kind, before_digest, before_mode, before_ref, before_bytes, "
@@ -175,8 +171,12 @@ class ChangeEntries:
         Touches that a reverted entry had itself reverted are in effect again.
         """
         with self._database.writing() as connection:
-            connection.execute("UPDATE entries SET state = 'done' WHERE id = ?", (entry,))
-            moved, reverts = connection.execute(_CONSEQUENCES, (entry,)).fetchone()
+            moved, reverts = connection.execute(
+                "UPDATE entries SET state = 'done' WHERE id = ?1 RETURNING EXISTS "
+                "(SELECT 1 FROM touches WHERE entry = ?1 AND coalesce(before_ref, after_ref) IS NOT NULL), "
+                "EXISTS (SELECT 1 FROM reversals WHERE entry = ?1)",
+                (entry,),
+            ).fetchone()
             if moved:
                 self._refs.landed(connection, entry)
             if not reverts:

@@ -1,0 +1,108 @@
+"""One run of a call: the `Context` of its tool, with ports that are made on first use."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from functools import cached_property
+
+from handtools.core.call import Call
+from handtools.core.callbacks import Callbacks
+from handtools.core.commands import Commands
+from handtools.core.events import Event, Progressed
+from handtools.core.language import Language
+from handtools.core.media import Media
+from handtools.core.search import Search
+from handtools.core.skills import Skills
+from handtools.core.syntax import Syntax
+from handtools.core.undo_history import History
+from handtools.core.web import Web
+from handtools.runtime.approval.gate import ApprovalGate
+from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles
+from handtools.runtime.workspace import Workspace
+
+
+class CallRun:
+    """Everything that belongs to one run of a call: gate, ports, start time and, in `files`, what it changed.
+
+    The guards of commands, web and so on are imported by the first call that uses them.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        workspace: Workspace,
+        gate: ApprovalGate,
+        *,
+        callbacks: Callbacks,
+        announce: Callable[[Event], None],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.call = call
+        self.workspace = workspace
+        self.gate = gate
+        self.files = GuardedFiles(call, workspace, gate, announce)
+        self.syntax: Syntax = workspace.syntax
+        self.media: Media = workspace.media
+        self.clock = clock
+        self.started = time.time()
+        self._timer = time.perf_counter()
+        self._callbacks = callbacks
+        self._announce = announce
+
+    @cached_property
+    def commands(self) -> Commands:
+        from handtools.runtime.guards.commands import GuardedCommands
+
+        return GuardedCommands(self.call, self.workspace, self.files, self.announce)
+
+    @cached_property
+    def history(self) -> History:
+        from handtools.runtime.undo import GuardedHistory
+
+        return GuardedHistory(self.workspace, self.files)
+
+    @cached_property
+    def search(self) -> Search:
+        from handtools.runtime.guards.search import GuardedSearch
+
+        return GuardedSearch(self.workspace, self.gate)
+
+    @cached_property
+    def language(self) -> Language:
+        from handtools.runtime.guards.language import GuardedLanguage
+
+        return GuardedLanguage(self.workspace, self.gate)
+
+    @cached_property
+    def skills(self) -> Skills:
+        from handtools.runtime.guards.files import GuardedSkills
+
+        return GuardedSkills(self.workspace, self.gate)
+
+    @cached_property
+    def web(self) -> Web:
+        from handtools.runtime.guards.web import GuardedWeb
+
+        return GuardedWeb(self.call, self.workspace.web, self.gate, self._announce)
+
+    @cached_property
+    def callbacks(self) -> Callbacks:
+        from handtools.runtime.guards.callbacks import guarded_callbacks
+
+        return guarded_callbacks(self._callbacks, self.files)
+
+    def progress(self, text: str) -> None:
+        """Announce text for the user about how far the call is."""
+        self.announce(Progressed(self.call.id, text, len(text.encode())))
+
+    def announce(self, event: Event) -> None:
+        """Announce an event to listeners, and record progress for processes that watch."""
+        if isinstance(event, Progressed):
+            kept = event.path.removeprefix(OUTPUT_SCHEME)
+            self.workspace.journal.own_running.progress(event.call_id, event.text, event.bytes, kept)
+        self._announce(event)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return time.perf_counter() - self._timer
