@@ -9,8 +9,7 @@ from typing import Any
 
 from bench.language.projects import SEARCH_PATH
 from handtools.host.language.lsp_client import initialize_params
-from handtools.host.language.server_discovery import ServerFinder
-from handtools.host.language.servers import LANGUAGE_SERVERS, ServerTable
+from handtools.host.language.servers import LANGUAGE_SERVERS, ServerFinder
 from handtools.host.sandbox.program_dependencies import node_modules_folder
 
 
@@ -20,7 +19,7 @@ class BareClient:
     def __init__(self, name: str, root: Path, path: str, text: str) -> None:
         self.server = next(each for each in LANGUAGE_SERVERS if each.name == name)
         program = ServerFinder(
-            str(root), ServerTable((self.server,)), confined=lambda: True, search_path=SEARCH_PATH
+            str(root), [self.server], confined=lambda: True, search_path=SEARCH_PATH
         ).program(self.server, str(root))
         self.process = subprocess.Popen(
             [program, *self.server.command[1:]],

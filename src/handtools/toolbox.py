@@ -46,7 +46,7 @@ from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.local_files import LocalFiles
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.language.formatters import LocalFormatters
-from handtools.host.language.optional_language_servers import choose_language, confined_program_runner
+from handtools.host.language.local_language import choose_language, confined_program_runner
 from handtools.host.media.local_media import LocalMedia
 from handtools.host.notifications import ApprovalNotifier
 from handtools.host.programs import installation_folders_in_workspace

@@ -9,8 +9,7 @@ import pytest
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.errors import ToolError
 from handtools.core.language import DiagnosticReport, LanguageQuestion
-from handtools.host.language.local_language import LocalLanguage
-from handtools.host.language.optional_language_servers import NoLanguage
+from handtools.host.language.local_language import LocalLanguage, NoLanguage
 from handtools.host.language.servers import LanguageServer
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.testing.stubs import MemoryLanguage

@@ -493,9 +493,8 @@ def language_checks(root: Path) -> Iterator[DoctorCheckResult]:
 
     Installed servers come first; none is started.
     """
-    from handtools.host.language.local_language import LocalLanguage
-    from handtools.host.language.optional_language_servers import LANGUAGE_SWITCH_VARIABLE
-    from handtools.host.language.server_discovery import UNCONFINED_SERVERS_NOTE
+    from handtools.host.language.local_language import LANGUAGE_SWITCH_VARIABLE, LocalLanguage
+    from handtools.host.language.servers import UNCONFINED_SERVERS_NOTE
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
     runner = choose_runner(root=root).runner

@@ -14,7 +14,7 @@ from handtools.core.result import Result, result_from_json, result_to_json
 from handtools.core.tool import AnyTool, json_schema
 from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import NoCommands
-from handtools.host.language.optional_language_servers import NoLanguage
+from handtools.host.language.local_language import NoLanguage
 from handtools.host.web.local_web import NoWeb
 from handtools.runtime.after_call import MAX_RESULT_TEXT_BYTES
 from handtools.runtime.policy import Policy

@@ -11,7 +11,7 @@ from handtools.core.language import Formatters, HostLanguage, NoFormatters
 from handtools.core.tool import AnyTool
 from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import NoCommands
-from handtools.host.language.optional_language_servers import NoLanguage
+from handtools.host.language.local_language import NoLanguage
 from handtools.host.media.local_media import LocalMedia
 from handtools.host.skills import SkillFolders
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax

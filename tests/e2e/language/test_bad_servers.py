@@ -125,7 +125,7 @@ async def test_after_many_rounds_of_bad_servers_there_is_no_orphan(tmp_path):
                         await edit(box, "fine", "ERROR broken")
                     group.cancel_scope.cancel()
     assert [mark for mark in marks if processes(mark)] == []
-    assert not [seat for seat in LANGUAGE_THREAD.pool.seats.values() if "bad" in seat.name]
+    assert not [slot for slot in LANGUAGE_THREAD.pool.slots.values() if "bad" in slot.name]
 
 
 def test_servers_die_with_us_even_when_we_are_killed(tmp_path):

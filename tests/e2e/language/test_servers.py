@@ -145,14 +145,14 @@ async def test_ten_workspaces_of_one_folder_share_a_server_and_the_last_one_ends
     box = real_box(tmp_path, "ty", PYTHON)
     first = box.workspace.language
     await known(box, "core/__init__.py")
-    seats = len(LANGUAGE_THREAD.pool.seats)
+    slots = len(LANGUAGE_THREAD.pool.slots)
     others = []
     for number in range(9):
         language = type(first)(
             tmp_path / "work",
             cache=tmp_path / "cache",
             runner=lambda: first._runner,
-            servers=first._table.servers,
+            servers=first._finder.servers,
             search_path=SEARCH_PATH,
         )
         workspace = local_workspace(tmp_path / "work", state=tmp_path / f"s{number}", language=language)
@@ -160,12 +160,12 @@ async def test_ten_workspaces_of_one_folder_share_a_server_and_the_last_one_ends
         assert "(ty)" in await edit(other, "core/__init__.py", "return 1", "return  1")
         await edit(other, "core/__init__.py", "return  1", "return 1")
         others.append(other)
-    assert len(LANGUAGE_THREAD.pool.seats) == seats
+    assert len(LANGUAGE_THREAD.pool.slots) == slots
     await box.aclose()
-    assert len(LANGUAGE_THREAD.pool.seats) == seats
+    assert len(LANGUAGE_THREAD.pool.slots) == slots
     for other in others:
         await other.aclose()
-    assert len(LANGUAGE_THREAD.pool.seats) == seats - 1
+    assert len(LANGUAGE_THREAD.pool.slots) == slots - 1
 
 
 async def test_a_fifth_server_takes_the_place_of_the_one_that_was_used_longest_ago(tmp_path):
@@ -177,9 +177,9 @@ async def test_a_fifth_server_takes_the_place_of_the_one_that_was_used_longest_a
         await known(box, "a.py")
         boxes.append(box)
     running = [
-        seat
-        for seat in LANGUAGE_THREAD.pool.seats.values()
-        if seat.client is not None and seat.client.alive
+        slot
+        for slot in LANGUAGE_THREAD.pool.slots.values()
+        if slot.client is not None and slot.client.alive
     ]
     assert len(running) <= 4
     assert "No errors" in await edit(boxes[0], "a.py", "x = 1", "x = 2")

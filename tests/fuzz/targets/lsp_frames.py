@@ -2,7 +2,7 @@
 
 import asyncio
 
-from handtools.host.language.lsp_client import InvalidMessage, encode_message, read_message
+from handtools.host.language.server_process import InvalidMessage, encode_message, read_message
 from tests.fuzz.drawn_values import DrawnValues
 
 SEEDS = [
@@ -23,7 +23,7 @@ WORDS = [
     "uri",
     "range",
 ]
-PARSERS = ["handtools.host.language.lsp_client"]
+PARSERS = ["handtools.host.language.server_process"]
 FOUND = {
     "deep arrays ended in RecursionError": b"\x00Content-Length: 3000\r\n\r\n" + b"[" * 3000,
 }

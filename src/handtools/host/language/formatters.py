@@ -26,9 +26,9 @@ from handtools.text.search.glob import PathGlobs
 if TYPE_CHECKING:
     from handtools.host.sandbox.launch import Runner
 
-_WORD = re.compile(r"\w+")
-_SPARE_WORDS = 4
-_SPARE_SHARE = 0.02
+_FORMATTED_WORD = re.compile(r"\w+")
+_CHANGED_WORDS = 4
+_CHANGED_WORDS_SHARE = 0.02
 
 
 def limit_formatting_to_edit(before: str, after: str, formatted: str) -> str:
@@ -39,13 +39,13 @@ def limit_formatting_to_edit(before: str, after: str, formatted: str) -> str:
     at = 0
     for edit in align_lines(now, tidy):
         lines += now[at : edit.start_a]
-        near = any(_near(now, edit, start, end) for start, end in touched)
+        near = any(_is_near_edit(now, edit, start, end) for start, end in touched)
         lines += tidy[edit.start_b : edit.end_b] if near else now[edit.start_a : edit.end_a]
         at = edit.end_a
     return "".join([*lines, *now[at:]])
 
 
-def _near(lines: list[str], edit: LineEdit, start: int, end: int) -> bool:
+def _is_near_edit(lines: list[str], edit: LineEdit, start: int, end: int) -> bool:
     """Whether a formatter's change touches the edited lines, or the blank lines next to them."""
     if edit.start_a <= end and start <= edit.end_a:
         return True
@@ -58,10 +58,10 @@ def _near(lines: list[str], edit: LineEdit, start: int, end: int) -> bool:
 
 def has_same_words(before: str, after: str) -> bool:
     """Whether two texts have nearly the same words; true for a formatter's output, not for a rewrite."""
-    one, two = (Counter(word.lower() for word in _WORD.findall(text)) for text in (before, after))
+    one, two = (Counter(word.lower() for word in _FORMATTED_WORD.findall(text)) for text in (before, after))
     different = (one - two).total() + (two - one).total()
     # In a very short file most words must stay: emptying a file is not formatting.
-    return different <= min(_SPARE_WORDS, one.total() // 2) + _SPARE_SHARE * one.total()
+    return different <= min(_CHANGED_WORDS, one.total() // 2) + _CHANGED_WORDS_SHARE * one.total()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,11 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from handtools.core.language import Diagnostic, DiagnosticCertainty, DiagnosticReport, Severity
-from handtools.host.language.lsp_client import (
-    LspClient,
-    LspMessage,
-    OpenDocument,
-    ResponseError,
-    ResponseTimeout,
-    ServerLost,
-)
+from handtools.host.language.lsp_client import LspClient, OpenDocument, ResponseError, ResponseTimeout
+from handtools.host.language.server_process import LspMessage, ServerLost
 from handtools.host.language.servers import FreshnessProof
 from handtools.text.lines import column_of_utf16, split_lines, without_line_ending
 
@@ -118,7 +113,7 @@ async def _prove_by_tsserver(client: LspClient, document: OpenDocument, deadline
     found: list[LspMessage] = []
     path = document.uri.removeprefix("file://")
     for command in ("syntacticDiagnosticsSync", "semanticDiagnosticsSync"):
-        arguments = [command, {"file": _unquoted(path)}]
+        arguments = [command, {"file": unquote(path)}]
         question = {"command": "typescript.tsserverRequest", "arguments": arguments}
         while True:
             answer = await client.request("workspace/executeCommand", question, deadline - time.monotonic())
@@ -137,8 +132,8 @@ async def _prove_by_flycheck(client: LspClient, document: OpenDocument, deadline
     """Proof 4: the end of the compiler run (flycheck) after our save, plus the server's diagnostics."""
 
     def checked() -> bool:
-        ends = (number for token, number in client.progress.ended.items() if "flycheck" in token)
-        running = any("flycheck" in token for token in client.progress.running)
+        ends = (number for token, number in client.ended_progress.items() if "flycheck" in token)
+        running = any("flycheck" in token for token in client.running_progress)
         return not running and any(number > document.changed for number in ends)
 
     await _wait_until(client, deadline, lambda: client.quiescent is not False and checked())
@@ -196,7 +191,7 @@ async def _wait_until(
 
 
 def _is_loaded(client: LspClient) -> bool:
-    return client.quiescent is not False and not client.progress.running
+    return client.quiescent is not False and not client.running_progress
 
 
 def _can_pull(client: LspClient) -> bool:
@@ -213,9 +208,3 @@ def _from_tsserver(item: LspMessage) -> LspMessage:
         "code": item.get("code"),
         "source": "typescript",
     }
-
-
-def _unquoted(path: str) -> str:
-    from urllib.parse import unquote
-
-    return unquote(path)

@@ -1,32 +1,72 @@
-"""The HostLanguage port, implemented with language servers on this machine."""
+"""The HostLanguage port: language servers on this machine, or `NoLanguage` with the reason there are none."""
+
+# ruff: noqa: ARG002 — `NoLanguage` ignores its arguments
 
 import os
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anyio.from_thread import start_blocking_portal
-
 from handtools.core.changes import ChangeSet
+from handtools.core.commands import HostCommands
+from handtools.core.errors import Unavailable
 from handtools.core.language import (
+    NO_SERVER_HINT,
     DiagnosticReview,
+    HostLanguage,
     KnownServer,
     LanguageAnswer,
     LanguageQuestion,
     LateReviewListener,
 )
 from handtools.host import programs
-from handtools.host.language.server_discovery import ServerFinder, servers_with_programs
-from handtools.host.language.servers import LANGUAGE_SERVERS, LanguageServer, ServerTable
-from handtools.host.sandbox.launch import Runner
+from handtools.host.commands.local_commands import LocalCommands
+from handtools.host.language.servers import LANGUAGE_SERVERS, LanguageServer, ServerFinder
+from handtools.host.sandbox.launch import PersistentRunner, Runner
 from handtools.host.sandbox.program_dependencies import folders_needed_by_program
+from handtools.host.workspace_folders import workspace_folders
 from handtools.text.search.glob import PathGlobs
 
 if TYPE_CHECKING:
     from handtools.host.language.workspace_session import WorkspaceLanguageServers
 
 SERVER_VERSION_SECONDS = 10.0
+LANGUAGE_SWITCH_VARIABLE = "HANDTOOLS_LANGUAGE"
+"""Environment variable that turns language servers off with the value `off`."""
+
+
+def choose_language(
+    root: str | Path | None, state: Path, commands: HostCommands, *, only: Collection[str] | None = None
+) -> HostLanguage:
+    """The language servers on this machine for a workspace folder, confined like commands; or `NoLanguage`.
+
+    `only` lists the names of the servers that may run; None allows all.
+    """
+    if root is None:
+        return NoLanguage()
+    if os.environ.get(LANGUAGE_SWITCH_VARIABLE, "").lower() in {"off", "0", "no"}:
+        return NoLanguage(f"Language servers are turned off ({LANGUAGE_SWITCH_VARIABLE}).")
+    if "" not in workspace_folders(root):
+        return NoLanguage("Language servers need a workspace with a single folder; this one has several.")
+    chosen = [server for server in LANGUAGE_SERVERS if only is None or server.name in only]
+    if not chosen:
+        return NoLanguage("Language servers are turned off (`servers` in the configuration).")
+    return LocalLanguage(
+        root,
+        cache=state / "language",
+        runner=partial(confined_program_runner, commands, root),
+        servers=chosen,
+    )
+
+
+def confined_program_runner(commands: HostCommands, root: str | Path) -> Runner:
+    """The runner for language servers and formatters: the commands' runner, unless that is a container."""
+    from handtools.host.sandbox.runners.runner_selection import choose_runner
+
+    if isinstance(commands, LocalCommands) and not isinstance(commands.runner, PersistentRunner):
+        return commands.runner
+    return choose_runner(root=root).runner
 
 
 class LocalLanguage:
@@ -44,10 +84,9 @@ class LocalLanguage:
         self._workspace = os.path.realpath(root)
         self._cache = cache
         self._choose = runner
-        self._table = ServerTable(tuple(servers))
         self._finder = ServerFinder(
             self._workspace,
-            self._table,
+            servers,
             confined=lambda: self._runner.confined,
             search_path=search_path,
         )
@@ -57,7 +96,7 @@ class LocalLanguage:
         return self._choose()
 
     @cached_property
-    def _desk(self) -> "WorkspaceLanguageServers":
+    def _servers(self) -> "WorkspaceLanguageServers":
         from handtools.host.language.workspace_session import WorkspaceLanguageServers
 
         return WorkspaceLanguageServers(self._workspace, self._finder, self._cache, lambda: self._runner)
@@ -70,7 +109,7 @@ class LocalLanguage:
 
     def warm(self, path: str, *, private_globs: Sequence[PathGlobs]) -> None:
         if self._finder.servers_of_file(path):
-            self._desk.warm(path, tuple(private_globs))
+            self._servers.warm(path, tuple(private_globs))
 
     async def review(
         self,
@@ -82,24 +121,25 @@ class LocalLanguage:
     ) -> DiagnosticReview:
         if not any(self._finder.servers_of_file(change.path) for change in changes):
             return DiagnosticReview()
-        return await self._desk.review(changes, tuple(private_globs), timeout, late)
+        return await self._servers.review(changes, tuple(private_globs), timeout, late)
 
     async def ask(
         self, question: LanguageQuestion, *, private_globs: Sequence[PathGlobs]
     ) -> LanguageAnswer:
-        return await self._desk.ask(question, tuple(private_globs))
+        return await self._servers.ask(question, tuple(private_globs))
 
     def known_servers(self) -> list[KnownServer]:
         found = []
-        for server, program in servers_with_programs(self._table, self._finder):
+        for server in self._finder.servers:
+            program = self._finder.program(server, self._workspace)
             names = tuple(dict.fromkeys(server.languages.values()))
             version = self._version(server, program) if program else ""
             found.append(KnownServer(server.name, names, program, version, server.install))
         return found
 
     def close(self) -> None:
-        if "_desk" in self.__dict__:
-            self._desk.close()
+        if "_servers" in self.__dict__:
+            self._servers.close()
 
     def _version(self, server: LanguageServer, program: str) -> str:
         """The first line of a server's version output; empty if it can't be run."""
@@ -115,6 +155,8 @@ class LocalLanguage:
         """The output of a command, confined like the language server."""
         if not self._runner.confined:
             return _unconfined_output(command, self._workspace)
+        from anyio.from_thread import start_blocking_portal
+
         from handtools.host.sandbox.confined_filter import StdinFilterProgram, run_stdin_filter
 
         readable = folders_needed_by_program(command[0], self._workspace)
@@ -139,3 +181,40 @@ def _unconfined_output(command: list[str], workspace: str) -> str:
     except (OSError, programs.ProgramTimeout):
         return ""
     return done.output.decode(errors="replace") if done.code == 0 else ""
+
+
+class NoLanguage:
+    """The language port without servers: supports no file and refuses every question with the reason."""
+
+    def __init__(self, reason: str = "There are no language servers in this workspace.") -> None:
+        self._reason = reason
+
+    def speaks(self, path: str) -> bool:
+        return False
+
+    def missing_server_sentence(self, path: str) -> str:
+        return self._reason
+
+    def warm(self, path: str, *, private_globs: Sequence[PathGlobs]) -> None:
+        """Do nothing: there is no server to start."""
+
+    async def review(
+        self,
+        changes: ChangeSet,
+        *,
+        private_globs: Sequence[PathGlobs],
+        timeout: float,  # noqa: ASYNC109
+        late: LateReviewListener,
+    ) -> DiagnosticReview:
+        return DiagnosticReview()
+
+    async def ask(
+        self, question: LanguageQuestion, *, private_globs: Sequence[PathGlobs]
+    ) -> LanguageAnswer:
+        raise Unavailable(self._reason, hint=NO_SERVER_HINT)
+
+    def known_servers(self) -> list[KnownServer]:
+        return []
+
+    def close(self) -> None:
+        """Do nothing: there is no server to stop."""

@@ -1,77 +1,31 @@
-"""A Language Server Protocol client: message framing, `initialize`, open documents, requests."""
+"""A Language Server Protocol client: `initialize`, requests, open documents and their files."""
 
 import asyncio
 import contextlib
 import itertools
-import json
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from pydantic_core import PydanticSerializationError, to_json
-
-from handtools.host.language.server_process import ServerProcess
+from handtools.core.errors import SymlinkInPath
+from handtools.host.files.path_resolution import WorkspaceRoot
+from handtools.host.language.server_process import (
+    InvalidMessage,
+    LspMessage,
+    ServerFailure,
+    ServerLost,
+    ServerProcess,
+    encode_message,
+    read_message,
+)
 from handtools.host.language.servers import LanguageServer, file_suffix
-
-LSP_HEADER_BYTES = 4 << 10
-LSP_BODY_BYTES = 64 << 20
-"""The largest message body accepted from a server, in bytes."""
-
-LspMessage = dict[str, Any]
-
-
-class InvalidMessage(Exception):
-    """Raised when bytes from a server are not a valid LSP message."""
-
-
-def encode_message(message: LspMessage) -> bytes:
-    """Encode an LSP message with its Content-Length header."""
-    whole = {"jsonrpc": "2.0", **message}
-    try:
-        data = to_json(whole)
-    except PydanticSerializationError:
-        # Text may contain lone surrogates, which only the slower encoder can replace.
-        data = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-    return b"Content-Length: %d\r\n\r\n" % len(data) + data
-
-
-async def read_message(stream: asyncio.StreamReader) -> LspMessage | None:
-    """Read the next LSP message from a stream; None at its end; raises `InvalidMessage`."""
-    try:
-        header = await stream.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError as end:
-        if end.partial.strip():
-            raise InvalidMessage(f"its output ended inside a header: {end.partial[:80]!r}") from end
-        return None
-    except asyncio.LimitOverrunError as error:
-        raise InvalidMessage("its output has no header") from error
-    if len(header) > LSP_HEADER_BYTES:
-        raise InvalidMessage("its header is too long")
-    size = _content_length(header)
-    try:
-        body = json.loads(await stream.readexactly(size))
-    except asyncio.IncompleteReadError as end:
-        raise InvalidMessage("its output ended inside a message") from end
-    except (ValueError, RecursionError) as error:
-        raise InvalidMessage(f"not JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise InvalidMessage("not a JSON object")
-    return body
-
-
-def _content_length(header: bytes) -> int:
-    for line in header.split(b"\r\n"):
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length" and value.strip().isdigit():
-            size = int(value)
-            if size > LSP_BODY_BYTES:
-                raise InvalidMessage(f"message too large ({size} bytes)")
-            return size
-    raise InvalidMessage(f"no Content-Length: {header[:80]!r}")
-
+from handtools.text.encoding import decode
 
 _SYMBOL_KIND_SET = {"valueSet": list(range(1, 27))}
 _CODE_ACTION_KINDS = [
@@ -150,6 +104,8 @@ LSP_REQUEST_SECONDS = 10.0
 INITIALIZE_SECONDS = 45.0
 LSP_SHUTDOWN_SECONDS = 2.0
 MAX_OPEN_DOCUMENTS = 64
+MAX_DOCUMENT_BYTES = 1 << 20
+"""Larger files are not sent to a language server: they are data or generated."""
 MAX_PUBLISHED = 4096
 """Most files whose published diagnostics are kept; the oldest are dropped."""
 MAX_MESSAGES_PER_SECOND = 20_000
@@ -157,15 +113,11 @@ MAX_MESSAGES_PER_SECOND = 20_000
 _REQUEST_FAILED, _CONTENT_MODIFIED, _SERVER_CANCELLED = -32803, -32801, -32802
 
 
-class ResponseTimeout(Exception):
+class ResponseTimeout(ServerFailure):
     """Raised when a language server did not answer in time."""
 
 
-class ServerLost(Exception):
-    """Raised when a language server has exited or sends invalid messages."""
-
-
-class ResponseError(Exception):
+class ResponseError(ServerFailure):
     """Raised when a language server answered a request with an error."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -199,15 +151,6 @@ class PublishedDiagnostics:
     at: float
 
 
-@dataclass(slots=True)
-class _Progress:
-    """The work-done progress reported by a server: running and ended tokens."""
-
-    running: set[str] = field(default_factory=set)
-    ended: dict[str, int] = field(default_factory=dict)
-    """For each progress token, the number of the message that ended it."""
-
-
 class LspClient:
     """A connection to one language server; all methods must be called on its event loop."""
 
@@ -219,7 +162,10 @@ class LspClient:
         self._registered: dict[str, tuple[str, LspMessage]] = {}
         self.documents: OrderedDict[str, OpenDocument] = OrderedDict()
         self.pushes: OrderedDict[str, PublishedDiagnostics] = OrderedDict()
-        self.progress = _Progress()
+        self.running_progress: set[str] = set()
+        """Tokens of the work-done progress that the server has begun and not ended."""
+        self.ended_progress: dict[str, int] = {}
+        """For each ended progress token, the number of the message that ended it."""
         self.quiescent: bool | None = None
         """Whether the server reported that it has finished loading; None if it never did."""
         self.proved = False
@@ -235,16 +181,18 @@ class LspClient:
         self._listening: set[asyncio.Future[bool]] = set()
         self._reading = asyncio.create_task(self._read())
 
-    async def start(self, folder: str, settings: Mapping[str, Any]) -> None:
-        """Send `initialize` and `initialized` with the settings; requests can be sent afterwards."""
-        self._settings = settings
+    async def start(self, folder: str) -> None:
+        """Send `initialize`, `initialized` and the settings; requests can be sent afterwards.
+
+        `folder` contains the server's own packages.
+        """
         answer = await self.request(
             "initialize", initialize_params(self.server, self.root, folder), INITIALIZE_SECONDS
         )
         self.capabilities = (answer or {}).get("capabilities") or {}
         self.notify("initialized", {})
-        if settings:
-            self.notify("workspace/didChangeConfiguration", {"settings": settings})
+        if self.server.settings:
+            self.notify("workspace/didChangeConfiguration", {"settings": self.server.settings})
 
     @property
     def alive(self) -> bool:
@@ -339,7 +287,7 @@ class LspClient:
     async def stop(self, why: str = "it was stopped") -> None:
         """Send `shutdown` and `exit`, then kill the process if it is still running."""
         if self.alive and not self.process.clogged:
-            with contextlib.suppress(ResponseTimeout, ServerLost, ResponseError):
+            with contextlib.suppress(ServerFailure):
                 await self.request("shutdown", None, LSP_SHUTDOWN_SECONDS)
                 self.notify("exit", None)
         self._fail(why)
@@ -430,10 +378,10 @@ class LspClient:
 
     def _setting(self, section: str) -> Any:
         if not section:
-            return dict(self._settings)
-        if section in self._settings:
-            return self._settings[section]
-        found: Any = self._settings
+            return dict(self.server.settings)
+        if section in self.server.settings:
+            return self.server.settings[section]
+        found: Any = self.server.settings
         for part in section.split("."):
             found = found.get(part, {}) if isinstance(found, Mapping) else {}
         return found
@@ -455,10 +403,10 @@ class LspClient:
 
     def _work(self, token: str, kind: Any) -> None:
         if kind == "begin":
-            self.progress.running.add(token)
+            self.running_progress.add(token)
         elif kind == "end":
-            self.progress.running.discard(token)
-            self.progress.ended[token] = self.number
+            self.running_progress.discard(token)
+            self.ended_progress[token] = self.number
 
 
 def _fail_future(answer: "asyncio.Future[Any]", failure: ResponseTimeout | ServerLost) -> None:
@@ -469,3 +417,61 @@ def _fail_future(answer: "asyncio.Future[Any]", failure: ResponseTimeout | Serve
 def _release_waiter(waiter: "asyncio.Future[bool]", came: bool) -> None:  # noqa: FBT001
     if not waiter.done():
         waiter.set_result(came)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFiles:
+    """Converts between workspace paths and file URIs, and reads the files from disk."""
+
+    workspace: str
+
+    def uri(self, path: str) -> str:
+        return _file_uri(self.workspace, path)
+
+    def path(self, uri: str) -> str | None:
+        """The workspace path of a file URI; None if it is outside the workspace."""
+        parts = urlsplit(uri)
+        if parts.scheme != "file":
+            return None
+        name = os.path.normpath(unquote(parts.path))
+        inside = name.startswith(f"{self.workspace.rstrip('/')}/")
+        return os.path.relpath(name, self.workspace) if inside else None
+
+    def read(self, path: str) -> bytes | None:
+        """A file's bytes on disk; None unless it is a small regular file without symlinks in its path.
+
+        The path comes from a server, and policy rules match paths, so they can't check a symlink's target.
+        """
+        try:
+            status, fd = _workspace_root(self.workspace).stat_and_open_path(path)
+        except (OSError, SymlinkInPath):
+            return None
+        if fd is None:
+            return None
+        with open(fd, "rb", 0) as file:
+            return file.read() if status.st_size <= MAX_DOCUMENT_BYTES else None
+
+    def stamp(self, path: str) -> tuple[int, int] | None:
+        """A file's modification time and size, to detect later writes; None if it is missing."""
+        try:
+            status = os.stat(os.path.join(self.workspace, path))
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=64)
+def _workspace_root(workspace: str) -> WorkspaceRoot:
+    return WorkspaceRoot(Path(workspace), kernel=True)
+
+
+@lru_cache(maxsize=1024)
+def _file_uri(workspace: str, path: str) -> str:
+    return Path(workspace, path).as_uri()
+
+
+def document_text(data: bytes | None) -> str | None:
+    """Decode bytes as text; None if the data is binary or too large."""
+    if data is None or len(data) > MAX_DOCUMENT_BYTES or b"\0" in data[:8192]:
+        return None
+    return decode(data).body

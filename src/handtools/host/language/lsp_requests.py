@@ -14,27 +14,25 @@ from handtools.core.language import (
     LanguageQuestion,
     RewrittenFile,
 )
-from handtools.host.language.dependent_files import dependent_files
-from handtools.host.language.file_uris import DocumentFiles, document_text
+from handtools.host.language.change_diagnostics import dependent_files
 from handtools.host.language.fresh_diagnostics import proved_diagnostics
 from handtools.host.language.lsp_client import (
+    DocumentFiles,
     LspClient,
-    LspMessage,
     OpenDocument,
     ResponseError,
     ResponseTimeout,
-    ServerLost,
+    document_text,
 )
-from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotReady, ServerPool, ServerSlot
+from handtools.host.language.server_pool import (
+    LANGUAGE_THREAD,
+    DiagnosticsBaseline,
+    ServerNotReady,
+    ServerSlot,
+)
+from handtools.host.language.server_process import LspMessage, ServerLost
 from handtools.text.encoding import Unencodable, decode
 from handtools.text.lines import column_of_utf16, split_lines, utf16_column, without_line_ending
-
-
-@dataclass(frozen=True, slots=True)
-class _TextEdit:
-    start: int
-    end: int
-    text: str
 
 
 def files_of_workspace_edit(
@@ -102,15 +100,13 @@ def _applied(path: str, data: bytes, edits: Iterable[LspMessage]) -> bytes:
     starts = [0]
     for row in rows:
         starts.append(starts[-1] + len(row))
-    pieces = sorted(
-        (_text_edit(each, rows, starts) for each in edits), key=lambda piece: (piece.start, piece.end)
-    )
+    replacements = sorted((_replacement(each, rows, starts) for each in edits), key=lambda each: each[:2])
     parts, at = [], 0
-    for piece in pieces:
-        if piece.start < at:
+    for start, end, text in replacements:
+        if start < at:
             raise Stale(f"The server's edits of `{path}` overlap.", hint="Call again.")
-        parts += [source.body[at : piece.start], piece.text]
-        at = piece.end
+        parts += [source.body[at:start], text]
+        at = end
     parts.append(source.body[at:])
     try:
         return source.encode("".join(parts))
@@ -119,12 +115,13 @@ def _applied(path: str, data: bytes, edits: Iterable[LspMessage]) -> bytes:
         raise Stale(message, hint="Save it as UTF-8 first.") from failure
 
 
-def _text_edit(edit: LspMessage, rows: list[str], starts: list[int]) -> _TextEdit:
+def _replacement(edit: LspMessage, rows: list[str], starts: list[int]) -> tuple[int, int, str]:
+    """The start and end offset of a text edit, and its new text."""
     span = edit["range"]
     text = edit.get("newText")
     if text is None:
         text = (edit.get("snippet") or {}).get("value", "")
-    return _TextEdit(_offset(span["start"], rows, starts), _offset(span["end"], rows, starts), text)
+    return _offset(span["start"], rows, starts), _offset(span["end"], rows, starts), text
 
 
 def _offset(at: LspMessage, rows: list[str], starts: list[int]) -> int:
@@ -164,7 +161,6 @@ class ServerQuery:
     """Asks one language server one question and converts the LSP response."""
 
     slot: ServerSlot
-    pool: ServerPool
     document_files: DocumentFiles
     deadline: float
 
@@ -175,7 +171,7 @@ class ServerQuery:
         """
         try:
             async with self.slot.lock:
-                client = await self.pool.client(self.slot, self.deadline)
+                client = await LANGUAGE_THREAD.pool.client(self.slot, self.deadline)
                 return await self._answer(client, question)
         except ServerNotReady as failure:
             raise Unavailable(
@@ -200,7 +196,7 @@ class ServerQuery:
             return None
         if question.kind == "workspace_symbols":
             found = await self._request(client, method, {"query": question.text})
-            cold = not client.proved or bool(client.progress.running)
+            cold = not client.proved or bool(client.running_progress)
             return LanguageAnswer(server=name, places=tuple(self._symbols(found or ())), partial=cold)
         document = self._told(client, question.path)
         at = self._at(document, question)
@@ -230,7 +226,7 @@ class ServerQuery:
         if not client.proved:
             until = min(self.deadline, time.monotonic() + COLD_SECONDS)
             await proved_diagnostics(client, document, path, until)
-        return not client.proved or bool(client.progress.running)
+        return not client.proved or bool(client.running_progress)
 
     async def _request(self, client: LspClient, method: str, params: Any) -> Any:
         """Send a request; retry as long as the server reports a temporary error such as ContentModified."""

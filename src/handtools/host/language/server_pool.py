@@ -20,9 +20,8 @@ import anyio.lowlevel
 
 from handtools.core.errors import HostError
 from handtools.core.language import Diagnostic
-from handtools.host.language.dependent_files import ChangedDefinitions
-from handtools.host.language.lsp_client import LspClient, ResponseError, ResponseTimeout, ServerLost
-from handtools.host.language.server_process import ServerNotStarted
+from handtools.host.language.lsp_client import LspClient
+from handtools.host.language.server_process import ServerFailure
 
 RESTART_DELAYS = (0.0, 1.0, 4.0)
 """Seconds to wait before restarting a crashed server, by number of crashes; then it stays off."""
@@ -57,7 +56,6 @@ class ServerSlot:
 
     name: str
     start: StartServer
-    definitions: ChangedDefinitions
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     owners: set[object] = field(default_factory=set)
     baselines: OrderedDict[str, DiagnosticsBaseline] = field(default_factory=OrderedDict)
@@ -90,28 +88,21 @@ class ServerPool:
         memory_bytes: int = MAX_SERVER_MEMORY_BYTES,
         idle_seconds: float = IDLE_SERVER_SECONDS,
     ) -> None:
-        self.seats: dict[ServerKey, ServerSlot] = {}
+        self.slots: dict[ServerKey, ServerSlot] = {}
         self._most = most
         self._memory = memory_bytes
         self._idle = idle_seconds
         self._keeper: asyncio.Task[None] | None = None
         self._closed = False
 
-    def seat(
-        self,
-        key: ServerKey,
-        name: str,
-        start: StartServer,
-        owner: object,
-        workspace: str | os.PathLike[str] = "",
-    ) -> ServerSlot:
+    def slot(self, key: ServerKey, name: str, start: StartServer, owner: object) -> ServerSlot:
         """The slot of a server and project, created if needed; shared by all owners with the same key."""
-        seat = self.seats.get(key)
-        if seat is None:
-            seat = self.seats[key] = ServerSlot(name, start, ChangedDefinitions(workspace))
-        seat.owners.add(owner)
-        seat.used = time.monotonic()
-        return seat
+        slot = self.slots.get(key)
+        if slot is None:
+            slot = self.slots[key] = ServerSlot(name, start)
+        slot.owners.add(owner)
+        slot.used = time.monotonic()
+        return slot
 
     async def client(self, slot: ServerSlot, deadline: float) -> LspClient:
         """A running client for a slot, started if necessary.
@@ -141,43 +132,43 @@ class ServerPool:
             raise ServerNotReady("it was stopped")
         try:
             return starting.result()
-        except (ServerNotStarted, HostError, ServerLost, ResponseError, ResponseTimeout) as failure:
+        except (ServerFailure, HostError) as failure:
             raise ServerNotReady(slot.fault or str(failure)) from failure
 
     async def release_owner(self, owner: object) -> None:
         """Remove an owner from all slots and stop the servers that have no other owner."""
-        for key, seat in list(self.seats.items()):
-            seat.owners.discard(owner)
-            if not seat.owners:
-                self.seats.pop(key, None)
-                await self._stop(seat)
+        for key, slot in list(self.slots.items()):
+            slot.owners.discard(owner)
+            if not slot.owners:
+                self.slots.pop(key, None)
+                await self._stop(slot)
 
     async def close(self) -> None:
         """Stop all language servers and refuse to start new ones."""
         self._closed = True
         if self._keeper is not None:
             self._keeper.cancel()
-        seats = list(self.seats.values())
-        self.seats.clear()
-        await asyncio.gather(*(self._stop(seat) for seat in seats))
+        slots = list(self.slots.values())
+        self.slots.clear()
+        await asyncio.gather(*(self._stop(slot) for slot in slots))
 
     async def tidy(self) -> None:
         """Stop idle servers, then the least recently used until the rest is within the memory limit."""
         now = time.monotonic()
-        for seat in self._running():
-            if now - seat.used > self._idle:
-                await self._stop(seat)
-        running = sorted(self._running(), key=lambda seat: seat.used)
-        sizes = {id(seat): seat.client.process.memory_bytes() for seat in running if seat.client}
+        for slot in self._running():
+            if now - slot.used > self._idle:
+                await self._stop(slot)
+        running = sorted(self._running(), key=lambda slot: slot.used)
+        sizes = {id(slot): slot.client.process.memory_bytes() for slot in running if slot.client}
         total = sum(sizes.values())
-        for seat in running:
+        for slot in running:
             if total <= self._memory:
                 return
-            total -= sizes.get(id(seat), 0)
-            await self._stop(seat)
+            total -= sizes.get(id(slot), 0)
+            await self._stop(slot)
 
     def _running(self) -> list[ServerSlot]:
-        return [seat for seat in self.seats.values() if seat.client is not None and seat.client.alive]
+        return [slot for slot in self.slots.values() if slot.client is not None and slot.client.alive]
 
     async def _start(self, slot: ServerSlot, pause: float) -> LspClient:
         try:
@@ -189,7 +180,7 @@ class ServerPool:
             if self._keeper is None:
                 self._keeper = asyncio.create_task(self._keep())
             return slot.client
-        except (ServerNotStarted, HostError, ServerLost, ResponseError, ResponseTimeout) as failure:
+        except (ServerFailure, HostError) as failure:
             slot.fault = str(failure) or type(failure).__name__
             self._push_back(slot)
             raise
@@ -210,22 +201,15 @@ class ServerPool:
         slot.ends = min(slot.ends + 1, len(RESTART_DELAYS))
 
     async def _make_room(self, slot: ServerSlot) -> None:
-        others = sorted((each for each in self._running() if each is not slot), key=lambda seat: seat.used)
-        for seat in others[: max(len(others) + 1 - self._most, 0)]:
-            await self._stop(seat)
+        others = sorted((each for each in self._running() if each is not slot), key=lambda each: each.used)
+        for other in others[: max(len(others) + 1 - self._most, 0)]:
+            await self._stop(other)
 
     async def _stop(self, slot: ServerSlot) -> None:
         if slot.starting is not None:
             starting = slot.starting
             starting.cancel()
-            with contextlib.suppress(
-                asyncio.CancelledError,
-                ServerNotStarted,
-                HostError,
-                ServerLost,
-                ResponseError,
-                ResponseTimeout,
-            ):
+            with contextlib.suppress(asyncio.CancelledError, ServerFailure, HostError):
                 await starting
         client, slot.client = slot.client, None
         if client is not None:

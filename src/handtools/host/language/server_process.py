@@ -1,13 +1,24 @@
-"""A language server's process and its streams, under a supervisor that kills it when this process exits."""
+"""A language server's process in its sandbox, and the messages on its streams.
+
+A supervisor kills the server when this process exits.
+"""
 
 import asyncio
 import contextlib
+import json
 import os
 import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
+from handtools.core.commands import CommandLimits
 from handtools.core.errors import HostError
+from handtools.host.language.servers import FoundServer
+from handtools.host.sandbox.environment_variables import command_environment
 from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds
@@ -20,17 +31,38 @@ from handtools.host.sandbox.processes.supervisor_client import (
     extra_fds,
     start_order,
 )
+from handtools.host.sandbox.program_dependencies import (
+    contains_home_folder,
+    folders_needed_by_program,
+    interpreter_folders,
+)
+from handtools.host.sandbox.runners.default_user_and_limits import workspace_owner
 from handtools.host.sandbox.runners.runner_selection import confined_launch
 from handtools.host.sandbox.supervisor_messages import CommandStarted, RefusalAnswer
+from handtools.text.search.glob import PathGlobs
 
 STREAM_BUFFER_BYTES = 1 << 20
 STDERR_TAIL_CHARS = 300
 SERVER_END_SECONDS = 8.0
 """Seconds after which an unresponsive supervisor is killed."""
+LSP_HEADER_BYTES = 4 << 10
+LSP_BODY_BYTES = 64 << 20
+"""The largest message body accepted from a server, in bytes."""
+SERVER_LIFETIME_SECONDS = 10 * 365 * 86400.0
+"""Time limit of a server process in seconds: practically none, because idle servers are stopped."""
+_PACKAGE_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "GOROOT", "GOPATH", "JAVA_HOME")
+"""Environment variables that name package folders outside the project."""
+_ALWAYS_READABLE = ("/usr", "/etc", "/opt", "/bin", "/lib")
+
+LspMessage = dict[str, Any]
 
 
-class ServerNotStarted(Exception):
-    """Raised when a language server could not be started; the message is the reason."""
+class ServerFailure(Exception):
+    """Raised when a language server gives no result; the message is the reason."""
+
+
+class ServerLost(ServerFailure):
+    """Raised when a language server did not start, has exited, or sends invalid messages."""
 
 
 class ServerProcess:
@@ -57,7 +89,7 @@ class ServerProcess:
             child = cls(*await asyncio.shield(beginning))
         except asyncio.CancelledError:
             # The thread can't be cancelled: wait for it and dismiss the supervisor it started.
-            with contextlib.suppress(ServerNotStarted):
+            with contextlib.suppress(ServerLost):
                 hired, _, fds = await beginning
                 _close_fds(fds)
                 await loop.run_in_executor(None, hired.dismiss)
@@ -193,10 +225,109 @@ def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str
     if "refused" in answer:
         if hired.process.poll() is None:
             SUPERVISORS.give_back(hired)
-        raise ServerNotStarted(str(answer["refused"]))
+        raise ServerLost(str(answer["refused"]))
     return hired, mark, ours
 
 
 def _close_fds(fds: tuple[int, ...]) -> None:
     for fd in fds:
         os.close(fd)
+
+
+def server_launch(
+    found_server: FoundServer, workspace: str, cache: Path, private_globs: Sequence[PathGlobs]
+) -> Launch:
+    """The launch of a language server: writes only to its cache folder, no network."""
+    folder = cache / found_server.server.name
+    folder.mkdir(0o700, parents=True, exist_ok=True)
+    if (owner := workspace_owner(workspace)) is not None:
+        os.chown(folder, *owner)
+    own = {
+        name: value.replace("{cache}", str(folder))
+        for name, value in found_server.server.environment.items()
+    }
+    layers = [os.environ[name] for name in _PACKAGE_VARIABLES if os.environ.get(name)]
+    home = Path(os.environ.get("HOME", "/"))
+    outside = [
+        *folders_needed_by_program(found_server.program, workspace),
+        *(place for place in os.environ.get("PATH", "").split(os.pathsep) if place),
+        *layers,
+        *(str(home / each) for each in found_server.server.readable),
+        *(
+            folder
+            for name in (".venv", "venv")
+            for folder in interpreter_folders(os.path.join(found_server.root, name, "bin", "python"))
+        ),
+    ]
+    path = os.pathsep.join([os.path.dirname(found_server.program), os.environ.get("PATH", os.defpath)])
+    more = {name: os.environ[name] for name in _PACKAGE_VARIABLES if os.environ.get(name)}
+    return Launch(
+        argv=(found_server.program, *found_server.server.command[1:]),
+        env=command_environment(
+            {**more, "PATH": path, "XDG_CACHE_HOME": str(folder), **own}, frozenset(), terminal=False
+        ),
+        cwd=found_server.root,
+        root=workspace,
+        private_globs=tuple(private_globs),
+        frozen=True,
+        readable=tuple(
+            each
+            for each in dict.fromkeys(outside)
+            if os.path.isdir(each)
+            and not each.startswith(_ALWAYS_READABLE)
+            and not contains_home_folder(each)
+            and not Path(workspace).is_relative_to(os.path.realpath(each))
+        ),
+        writable=(str(folder),),
+        limits=CommandLimits(seconds=SERVER_LIFETIME_SECONDS, processes=4096),
+    )
+
+
+class InvalidMessage(Exception):
+    """Raised when bytes from a server are not a valid LSP message."""
+
+
+def encode_message(message: LspMessage) -> bytes:
+    """Encode an LSP message with its Content-Length header."""
+    whole = {"jsonrpc": "2.0", **message}
+    try:
+        data = to_json(whole)
+    except PydanticSerializationError:
+        # Text may contain lone surrogates, which only the slower encoder can replace.
+        data = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return b"Content-Length: %d\r\n\r\n" % len(data) + data
+
+
+async def read_message(stream: asyncio.StreamReader) -> LspMessage | None:
+    """Read the next LSP message from a stream; None at its end; raises `InvalidMessage`."""
+    try:
+        header = await stream.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError as end:
+        if end.partial.strip():
+            raise InvalidMessage(f"its output ended inside a header: {end.partial[:80]!r}") from end
+        return None
+    except asyncio.LimitOverrunError as error:
+        raise InvalidMessage("its output has no header") from error
+    if len(header) > LSP_HEADER_BYTES:
+        raise InvalidMessage("its header is too long")
+    size = _content_length(header)
+    try:
+        body = json.loads(await stream.readexactly(size))
+    except asyncio.IncompleteReadError as end:
+        raise InvalidMessage("its output ended inside a message") from end
+    except (ValueError, RecursionError) as error:
+        raise InvalidMessage(f"not JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise InvalidMessage("not a JSON object")
+    return body
+
+
+def _content_length(header: bytes) -> int:
+    for line in header.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length" and value.strip().isdigit():
+            size = int(value)
+            if size > LSP_BODY_BYTES:
+                raise InvalidMessage(f"message too large ({size} bytes)")
+            return size
+    raise InvalidMessage(f"no Content-Length: {header[:80]!r}")

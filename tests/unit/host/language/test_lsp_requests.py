@@ -3,7 +3,7 @@
 import pytest
 
 from handtools.core.errors import OutsideWorkspace, Stale
-from handtools.host.language.file_uris import DocumentFiles
+from handtools.host.language.lsp_client import DocumentFiles
 from handtools.host.language.lsp_requests import files_of_workspace_edit
 
 

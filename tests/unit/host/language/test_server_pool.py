@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from handtools.host.language.server_pool import RESTART_DELAYS, ServerNotReady, ServerPool
-from handtools.host.language.server_process import ServerNotStarted
+from handtools.host.language.server_process import ServerLost
 
 pytestmark = pytest.mark.anyio
 
@@ -35,13 +35,13 @@ async def started(pool, name, *, owner="me"):
     async def start():
         return Running()
 
-    seat = pool.seat((name,), name, start, owner)
-    await pool.client(seat, time.monotonic() + 60)
-    return seat
+    slot = pool.slot((name,), name, start, owner)
+    await pool.client(slot, time.monotonic() + 60)
+    return slot
 
 
 def running(pool):
-    return [seat.name for seat in pool.seats.values() if seat.client is not None and seat.client.alive]
+    return [slot.name for slot in pool.slots.values() if slot.client is not None and slot.client.alive]
 
 
 async def test_there_are_never_more_than_so_many_and_the_oldest_goes():
@@ -55,11 +55,11 @@ async def test_there_are_never_more_than_so_many_and_the_oldest_goes():
 
 async def test_what_is_lost_to_the_end_is_not_started_again():
     pool = ServerPool()
-    seat = await started(pool, "a")
+    slot = await started(pool, "a")
     await pool.close()
     with pytest.raises(ServerNotReady, match="it was stopped"):
-        await pool.client(seat, time.monotonic() + 60)
-    assert seat.client is None
+        await pool.client(slot, time.monotonic() + 60)
+    assert slot.client is None
 
 
 async def test_what_is_idle_is_ended():
@@ -88,7 +88,7 @@ async def test_a_server_is_kept_until_its_last_owner_lets_go():
     assert running(pool) == ["a"]
     await pool.release_owner("you")
     assert running(pool) == []
-    assert pool.seats == {}
+    assert pool.slots == {}
     await pool.close()
 
 
@@ -98,27 +98,27 @@ async def test_one_that_does_not_start_is_tried_again_later_each_time_and_then_p
 
     async def start():
         tries.append(1)
-        raise ServerNotStarted("no such program")
+        raise ServerLost("no such program")
 
-    seat = pool.seat(("bad",), "bad", start, "me")
+    slot = pool.slot(("bad",), "bad", start, "me")
     pauses = []
     for _ in range(len(RESTART_DELAYS) + 1):
-        seat.again_at = 0.0
+        slot.again_at = 0.0
         with pytest.raises(ServerNotReady, match="no such program"):
-            await pool.client(seat, time.monotonic() + 60)
-        pauses.append(round(seat.again_at - time.monotonic()))
+            await pool.client(slot, time.monotonic() + 60)
+        pauses.append(round(slot.again_at - time.monotonic()))
     assert pauses == [0, 1, 4, 300]
     assert len(tries) == 4
     with pytest.raises(ServerNotReady, match="disabled for some minutes"):
-        await pool.client(seat, time.monotonic() + 60)
+        await pool.client(slot, time.monotonic() + 60)
     assert len(tries) == 4
     await pool.close()
 
 
 async def test_one_that_ended_is_started_again_at_once():
     pool = ServerPool()
-    seat = await started(pool, "a")
-    seat.client.alive, seat.client.fault = False, "it exited"
-    again = await pool.client(seat, time.monotonic() + 60)
+    slot = await started(pool, "a")
+    slot.client.alive, slot.client.fault = False, "it exited"
+    again = await pool.client(slot, time.monotonic() + 60)
     assert again.alive
     await pool.close()

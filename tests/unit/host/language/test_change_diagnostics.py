@@ -2,8 +2,8 @@
 
 import pytest
 
-from handtools.host.language.dependent_files import ChangedDefinitions, dependent_files
-from handtools.host.language.file_uris import DocumentFiles
+from handtools.host.language.change_diagnostics import ChangedDefinitions, dependent_files
+from handtools.host.language.lsp_client import DocumentFiles
 
 pytestmark = pytest.mark.anyio
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from handtools.host.language.server_discovery import ServerFinder
-from handtools.host.language.servers import LANGUAGE_SERVERS, ServerTable, file_suffix
+from handtools.host.language.servers import LANGUAGE_SERVERS, ServerFinder, file_suffix
 
 
 @pytest.fixture
@@ -20,9 +19,7 @@ def place(tmp_path):
 
 def finder(place):
     root, programs = place
-    return ServerFinder(
-        str(root), ServerTable(LANGUAGE_SERVERS), confined=lambda: True, search_path=programs
-    )
+    return ServerFinder(str(root), LANGUAGE_SERVERS, confined=lambda: True, search_path=programs)
 
 
 def names(place, path):
@@ -80,7 +77,7 @@ def test_an_old_compiler_is_no_server(place, tmp_path):
         (package / "bin" / "tsc").chmod(0o755)
         looked = ServerFinder(
             str(root),
-            ServerTable(LANGUAGE_SERVERS),
+            LANGUAGE_SERVERS,
             confined=lambda: True,
             search_path=str(package / "bin"),
         )
@@ -107,7 +104,5 @@ def test_settings_that_are_deep_or_a_device_choose_nothing(tmp_path, settings):
         (root / "pyproject.toml").symlink_to("/dev/zero")
     else:
         (root / "pyproject.toml").write_text(settings)
-    finder = ServerFinder(
-        str(root), ServerTable(LANGUAGE_SERVERS), confined=lambda: True, search_path=str(programs)
-    )
+    finder = ServerFinder(str(root), LANGUAGE_SERVERS, confined=lambda: True, search_path=str(programs))
     assert [each.server.name for each in finder.servers_of_file("a.py")] == ["pyright"]
