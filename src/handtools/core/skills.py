@@ -49,14 +49,14 @@ def budgeted_listing(entries: Sequence[tuple[str, str]], tokens: int, *, foot: s
     if below and below <= tokens // 4:
         return replace(budgeted_listing(entries, tokens - below), foot=foot)
     longest = max((len(description) for _, description in entries), default=0)
-    width = _largest(longest, tokens, lambda width: _shared(entries, len(entries), width))
+    width = _largest_fitting(longest, tokens, lambda width: _cut_listing(entries, len(entries), width))
     if width >= 0:
-        return _shared(entries, len(entries), width)
-    count = _largest(len(entries), tokens, lambda count: _shared(entries, count, 0))
-    return _shared(entries, max(count, 0), 0)
+        return _cut_listing(entries, len(entries), width)
+    count = _largest_fitting(len(entries), tokens, lambda count: _cut_listing(entries, count, 0))
+    return _cut_listing(entries, max(count, 0), 0)
 
 
-def _largest(most: int, tokens: int, made: Callable[[int], BudgetedListing]) -> int:
+def _largest_fitting(most: int, tokens: int, made: Callable[[int], BudgetedListing]) -> int:
     """Find by bisection the largest number for which the listing fits the tokens; -1 if none does."""
 
     def cost(number: int) -> int:
@@ -71,14 +71,14 @@ def _largest(most: int, tokens: int, made: Callable[[int], BudgetedListing]) -> 
     return found
 
 
-def _shared(entries: Sequence[tuple[str, str]], count: int, width: int) -> BudgetedListing:
-    cut = [(name, _cut(description, width)) for name, description in entries[:count]]
+def _cut_listing(entries: Sequence[tuple[str, str]], count: int, width: int) -> BudgetedListing:
+    cut = [(name, _cut_description(description, width)) for name, description in entries[:count]]
     shortened = sum(short != whole for (_, short), (_, whole) in zip(cut, entries, strict=False))
     rows = tuple(f"- {name}: {short}" if short else f"- {name}" for name, short in cut)
     return BudgetedListing(rows, shortened, len(entries) - count)
 
 
-def _cut(text: str, width: int) -> str:
+def _cut_description(text: str, width: int) -> str:
     if len(text) <= width:
         return text
     return f"{text[: width - 1].rstrip()}…" if width > 1 else ""

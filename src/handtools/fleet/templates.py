@@ -31,178 +31,6 @@ from handtools.host.files.folder_handle import FolderHandle, open_inner_folder, 
 from handtools.host.files.git_repository import head_commit, write_commit
 from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 
-_MAX_DOCUMENT_BYTES = 16 << 20
-_MAX_INDEX_DEPTH = 4
-_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-_HINT = "Save it again: `docker save IMAGE -o image.tar`, or `skopeo copy … oci:FOLDER`."
-
-
-class _ImageFiles(Protocol):
-    """The files that an image is stored as."""
-
-    def open(self, name: str) -> IO[bytes] | None: ...
-
-
-class _FolderFiles:
-    def __init__(self, folder: FolderHandle) -> None:
-        self._folder = folder
-
-    def open(self, name: str) -> IO[bytes] | None:
-        above, _, last = name.rpartition("/")
-        try:
-            with open_inner_folder(self._folder, above) as folder:
-                return open(folder.open_file(last), "rb")
-        except (OSError, ValueError, WrongKind):
-            return None
-
-
-def unpack_image(source: str | Path, tree: Path, scratch: Path, *, folder: str = "") -> str:
-    """Write an image's file system, or one folder of it, to the new folder `tree`. Returns its digest.
-
-    Devices, pipes, setuid bits and owners are omitted. Raises `UsageError` if it is not an image for a
-    single platform, is damaged, or contains paths outside itself.
-    """
-    budget = ArchiveBudget()
-    with (
-        unpacking("image"),
-        _opened(Path(source), scratch, budget) as files,
-        contextlib.ExitStack() as layers,
-    ):
-        digest, found = _merged(files, scratch, budget, layers)
-        write_tree(found.folder(folder), tree)
-        return digest
-
-
-@contextmanager
-def _opened(source: Path, scratch: Path, budget: ArchiveBudget) -> Iterator[_ImageFiles]:
-    if source.is_dir():
-        with FolderHandle.at(os.path.realpath(source)) as folder:
-            yield _FolderFiles(folder)
-        return
-    with source.open("rb") as packed, opened_archive(packed, scratch, budget) as archive:
-        archive.check_size(budget)
-        yield archive
-
-
-def _merged(
-    files: _ImageFiles, scratch: Path, budget: ArchiveBudget, opened: contextlib.ExitStack
-) -> tuple[str, ImageTree]:
-    digest, config, names = _described(files)
-    diffs = _table(config.get("rootfs")).get("diff_ids")
-    if not isinstance(diffs, list) or len(diffs) != len(names):
-        raise UsageError(f"The image's configuration does not list its layers. {_HINT}")
-    tree = ImageTree()
-    for number, (name, diff) in enumerate(zip(names, diffs, strict=True)):
-        plain = scratch / f"layer-{number}"
-        packed = files.open(name)
-        if packed is None:
-            raise UsageError(f"The image's layer {name} is missing. {_HINT}")
-        with packed:
-            if f"sha256:{decompress(packed, plain, budget)}" != diff:
-                raise UsageError(f"The layer {name} is damaged: its digest does not match. {_HINT}")
-        layer = opened.enter_context(plain.open("rb"))
-        plain.unlink()  # the open fd keeps the data
-        tree.apply(TarArchive(layer).entries(budget))
-    return digest, tree
-
-
-def _described(files: _ImageFiles) -> tuple[str, dict[str, Any], list[str]]:
-    """An image's digest, its configuration, and the files of its layers, lowest first."""
-    if (index := _document(files, "index.json")) is not None:
-        digest, manifest = _manifest(files, _parsed(index))
-        layers = manifest.get("layers")
-        if not isinstance(layers, list):
-            raise UsageError(f"The image's manifest has no layers. {_HINT}")
-        return (
-            digest,
-            _blob(files, _table(manifest.get("config")).get("digest")),
-            [_blob_name(_table(each).get("digest")) for each in layers],
-        )
-    listed = _document(files, "manifest.json")
-    if listed is None:
-        raise UsageError(f"This is not an image: it has no index.json or manifest.json. {_HINT}")
-    images = _parsed(listed)
-    if not isinstance(images, list) or len(images) != 1:
-        raise UsageError("The archive does not contain exactly one image. Save only the one you need.")
-    image = _table(images[0])
-    body = _document(files, str(image.get("Config")))
-    if body is None:
-        raise UsageError(f"The image's configuration is missing. {_HINT}")
-    named = str(image["Config"]).rpartition("/")[2].removesuffix(".json")
-    digest = hashlib.sha256(body).hexdigest()
-    if named != digest:
-        raise UsageError(f"The image's configuration is damaged: its digest does not match. {_HINT}")
-    names = image.get("Layers")
-    if not isinstance(names, list):
-        raise UsageError(f"The image's manifest has no layers. {_HINT}")
-    return f"sha256:{digest}", _table(_parsed(body)), [str(each) for each in names]
-
-
-def _manifest(files: _ImageFiles, index: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
-    """The digest and content of the manifest for this machine, resolved through nested indexes."""
-    listed = index.get("manifests") if isinstance(index, dict) else None
-    if not isinstance(listed, list) or depth > _MAX_INDEX_DEPTH:
-        raise UsageError(f"The image's index lists no manifests. {_HINT}")
-    wanted = {str(each.get("digest")) for each in map(_table, listed) if _runs_here(each)}
-    if len(wanted) != 1:
-        raise UsageError(
-            f"The index has {len(wanted)} images for this machine instead of one. Save only one."
-        )
-    (digest,) = wanted
-    found = _blob(files, digest)
-    return _manifest(files, found, depth + 1) if "manifests" in found else (digest, found)
-
-
-def _runs_here(described: dict[str, Any]) -> bool:
-    if not described.get("platform"):
-        return True
-    given = _table(described["platform"])
-    here = _ARCHITECTURES.get(platform.machine(), platform.machine())
-    return (given.get("os"), given.get("architecture")) == ("linux", here)
-
-
-def _table(value: Any) -> dict[str, Any]:
-    """Check that a part of a document is an object. Raises `UsageError` otherwise."""
-    if not isinstance(value, dict):
-        raise UsageError(
-            f"The image's metadata has {str(value)[:80]!r} where an object is expected. {_HINT}"
-        )
-    return value
-
-
-def _blob_name(digest: Any) -> str:
-    matched = _DIGEST.fullmatch(str(digest))
-    if matched is None:
-        raise UsageError(f"{str(digest)[:100]!r} is not a SHA-256 digest. Other digests are not supported.")
-    return f"blobs/sha256/{matched[1]}"
-
-
-def _blob(files: _ImageFiles, digest: Any) -> dict[str, Any]:
-    name = _blob_name(digest)
-    body = _document(files, name)
-    if body is None:
-        raise UsageError(f"The image's file {name} is missing. {_HINT}")
-    if hashlib.sha256(body).hexdigest() != name.rpartition("/")[2]:
-        raise UsageError(f"{name} is damaged: its digest does not match. {_HINT}")
-    return _table(_parsed(body))
-
-
-def _document(files: _ImageFiles, name: str) -> bytes | None:
-    file = files.open(name)
-    if file is None:
-        return None
-    with file:
-        return file.read(_MAX_DOCUMENT_BYTES)
-
-
-def _parsed(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as problem:
-        raise UsageError(f"Part of the image's metadata is not valid JSON: {problem}.") from problem
-
-
 TEMPLATE_TREE_NAME = "tree"
 TEMPLATE_FACTS_NAME = "facts.json"
 TEMPLATE_DIGEST = re.compile("[0-9a-f]{64}")
@@ -449,3 +277,179 @@ def _digest_of(file: IO[bytes]) -> str:
     while chunk := file.read(_HASHED_CHUNK_BYTES):
         digest.update(chunk)
     return digest.hexdigest()
+
+
+_MAX_IMAGE_DOCUMENT_BYTES = 16 << 20
+_MAX_IMAGE_INDEX_DEPTH = 4
+_IMAGE_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_IMAGE_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+_SAVE_IMAGE_HINT = "Save it again: `docker save IMAGE -o image.tar`, or `skopeo copy … oci:FOLDER`."
+
+
+class _ImageFiles(Protocol):
+    """The files that an image is stored as."""
+
+    def open(self, name: str) -> IO[bytes] | None: ...
+
+
+class _FolderFiles:
+    def __init__(self, folder: FolderHandle) -> None:
+        self._folder = folder
+
+    def open(self, name: str) -> IO[bytes] | None:
+        above, _, last = name.rpartition("/")
+        try:
+            with open_inner_folder(self._folder, above) as folder:
+                return open(folder.open_file(last), "rb")
+        except (OSError, ValueError, WrongKind):
+            return None
+
+
+def unpack_image(source: str | Path, tree: Path, scratch: Path, *, folder: str = "") -> str:
+    """Write an image's file system, or one folder of it, to the new folder `tree`. Returns its digest.
+
+    Devices, pipes, setuid bits and owners are omitted. Raises `UsageError` if it is not an image for a
+    single platform, is damaged, or contains paths outside itself.
+    """
+    budget = ArchiveBudget()
+    with (
+        unpacking("image"),
+        _opened_image(Path(source), scratch, budget) as files,
+        contextlib.ExitStack() as layers,
+    ):
+        digest, found = _merged_image_layers(files, scratch, budget, layers)
+        write_tree(found.folder(folder), tree)
+        return digest
+
+
+@contextmanager
+def _opened_image(source: Path, scratch: Path, budget: ArchiveBudget) -> Iterator[_ImageFiles]:
+    if source.is_dir():
+        with FolderHandle.at(os.path.realpath(source)) as folder:
+            yield _FolderFiles(folder)
+        return
+    with source.open("rb") as packed, opened_archive(packed, scratch, budget) as archive:
+        archive.check_size(budget)
+        yield archive
+
+
+def _merged_image_layers(
+    files: _ImageFiles, scratch: Path, budget: ArchiveBudget, opened: contextlib.ExitStack
+) -> tuple[str, ImageTree]:
+    digest, config, names = _image_description(files)
+    diffs = _image_object(config.get("rootfs")).get("diff_ids")
+    if not isinstance(diffs, list) or len(diffs) != len(names):
+        raise UsageError(f"The image's configuration does not list its layers. {_SAVE_IMAGE_HINT}")
+    tree = ImageTree()
+    for number, (name, diff) in enumerate(zip(names, diffs, strict=True)):
+        plain = scratch / f"layer-{number}"
+        packed = files.open(name)
+        if packed is None:
+            raise UsageError(f"The image's layer {name} is missing. {_SAVE_IMAGE_HINT}")
+        with packed:
+            if f"sha256:{decompress(packed, plain, budget)}" != diff:
+                raise UsageError(
+                    f"The layer {name} is damaged: its digest does not match. {_SAVE_IMAGE_HINT}"
+                )
+        layer = opened.enter_context(plain.open("rb"))
+        plain.unlink()  # the open fd keeps the data
+        tree.apply(TarArchive(layer).entries(budget))
+    return digest, tree
+
+
+def _image_description(files: _ImageFiles) -> tuple[str, dict[str, Any], list[str]]:
+    """An image's digest, its configuration, and the files of its layers, lowest first."""
+    if (index := _image_document(files, "index.json")) is not None:
+        digest, manifest = _image_manifest(files, _parsed_image_document(index))
+        layers = manifest.get("layers")
+        if not isinstance(layers, list):
+            raise UsageError(f"The image's manifest has no layers. {_SAVE_IMAGE_HINT}")
+        return (
+            digest,
+            _image_blob(files, _image_object(manifest.get("config")).get("digest")),
+            [_image_blob_name(_image_object(each).get("digest")) for each in layers],
+        )
+    listed = _image_document(files, "manifest.json")
+    if listed is None:
+        raise UsageError(f"This is not an image: it has no index.json or manifest.json. {_SAVE_IMAGE_HINT}")
+    images = _parsed_image_document(listed)
+    if not isinstance(images, list) or len(images) != 1:
+        raise UsageError("The archive does not contain exactly one image. Save only the one you need.")
+    image = _image_object(images[0])
+    body = _image_document(files, str(image.get("Config")))
+    if body is None:
+        raise UsageError(f"The image's configuration is missing. {_SAVE_IMAGE_HINT}")
+    named = str(image["Config"]).rpartition("/")[2].removesuffix(".json")
+    digest = hashlib.sha256(body).hexdigest()
+    if named != digest:
+        raise UsageError(
+            f"The image's configuration is damaged: its digest does not match. {_SAVE_IMAGE_HINT}"
+        )
+    names = image.get("Layers")
+    if not isinstance(names, list):
+        raise UsageError(f"The image's manifest has no layers. {_SAVE_IMAGE_HINT}")
+    return f"sha256:{digest}", _image_object(_parsed_image_document(body)), [str(each) for each in names]
+
+
+def _image_manifest(files: _ImageFiles, index: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
+    """The digest and content of the manifest for this machine, resolved through nested indexes."""
+    listed = index.get("manifests") if isinstance(index, dict) else None
+    if not isinstance(listed, list) or depth > _MAX_IMAGE_INDEX_DEPTH:
+        raise UsageError(f"The image's index lists no manifests. {_SAVE_IMAGE_HINT}")
+    wanted = {str(each.get("digest")) for each in map(_image_object, listed) if _image_runs_here(each)}
+    if len(wanted) != 1:
+        raise UsageError(
+            f"The index has {len(wanted)} images for this machine instead of one. Save only one."
+        )
+    (digest,) = wanted
+    found = _image_blob(files, digest)
+    return _image_manifest(files, found, depth + 1) if "manifests" in found else (digest, found)
+
+
+def _image_runs_here(described: dict[str, Any]) -> bool:
+    if not described.get("platform"):
+        return True
+    given = _image_object(described["platform"])
+    here = _IMAGE_ARCHITECTURES.get(platform.machine(), platform.machine())
+    return (given.get("os"), given.get("architecture")) == ("linux", here)
+
+
+def _image_object(value: Any) -> dict[str, Any]:
+    """Check that a part of a document is an object. Raises `UsageError` otherwise."""
+    if not isinstance(value, dict):
+        raise UsageError(
+            f"The image's metadata has {str(value)[:80]!r} where an object is expected. {_SAVE_IMAGE_HINT}"
+        )
+    return value
+
+
+def _image_blob_name(digest: Any) -> str:
+    matched = _IMAGE_DIGEST.fullmatch(str(digest))
+    if matched is None:
+        raise UsageError(f"{str(digest)[:100]!r} is not a SHA-256 digest. Other digests are not supported.")
+    return f"blobs/sha256/{matched[1]}"
+
+
+def _image_blob(files: _ImageFiles, digest: Any) -> dict[str, Any]:
+    name = _image_blob_name(digest)
+    body = _image_document(files, name)
+    if body is None:
+        raise UsageError(f"The image's file {name} is missing. {_SAVE_IMAGE_HINT}")
+    if hashlib.sha256(body).hexdigest() != name.rpartition("/")[2]:
+        raise UsageError(f"{name} is damaged: its digest does not match. {_SAVE_IMAGE_HINT}")
+    return _image_object(_parsed_image_document(body))
+
+
+def _image_document(files: _ImageFiles, name: str) -> bytes | None:
+    file = files.open(name)
+    if file is None:
+        return None
+    with file:
+        return file.read(_MAX_IMAGE_DOCUMENT_BYTES)
+
+
+def _parsed_image_document(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as problem:
+        raise UsageError(f"Part of the image's metadata is not valid JSON: {problem}.") from problem

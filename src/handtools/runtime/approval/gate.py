@@ -23,131 +23,6 @@ from handtools.text.shell.script_commands import script_runs_any_named_command
 from handtools.text.shell.word_unquoting import CommandWords
 from handtools.text.visible_text import visible_line, with_visible_characters
 
-_TWO = """
-git npm pnpm yarn bun cargo go docker podman kubectl helm pip pip3 pipx uv poetry pdm hatch conda mamba
-gem bundle composer mvn gradle dotnet swift rustup apt apt-get dnf yum pacman brew systemctl journalctl
-terraform tofu pulumi ansible nix make just task tox nox pre-commit ruff mypy alembic django-admin flask
-rails rake mix stack cabal zig deno svn hg jj gh glab aws gcloud az heroku fly vercel netlify wrangler
-firebase redis-cli sqlite3 tmux
-"""
-_THREE = """
-npm run, pnpm run, yarn run, bun run, docker compose, podman compose, git remote, git stash, git worktree,
-git submodule, git bisect, git flow, uv pip, uv tool, cargo +nightly, kubectl config, kubectl rollout,
-helm repo, go mod, go tool, gh pr, gh issue, gh repo, gh run, gh release, gh workflow, gh auth, aws s3,
-aws ec2, aws iam, gcloud compute, gcloud auth, az vm, dotnet tool, rustup toolchain, conda env, nix flake,
-terraform state, npm config, pip config, deno task, composer run
-"""
-_RUNS_ANYTHING = """
-npm exec, npm x, pnpm exec, pnpm dlx, yarn dlx, yarn exec, bun x, uv run, uvx, pipx run, poetry run,
-pdm run, hatch run, cargo run, go run, go generate, docker run, docker exec, podman run, podman exec,
-kubectl exec, kubectl run, conda run, bundle exec, nix shell, nix run, nix develop, deno run, deno eval,
-rails runner, mix run, gh api, git config, git bisect, git submodule, swift run, dotnet run,
-composer exec, tmux new, sqlite3, docker compose exec, docker compose run, podman compose exec,
-podman compose run
-"""
-_NEVER = """
-python python2 python3 pypy node nodejs deno bun ruby perl php lua luajit R Rscript julia irb ghci scala
-groovy java javac osascript pwsh powershell awk gawk mawk nawk sed ed ex vi vim nvim emacs nano m4 gdb
-lldb npx uvx bunx pnpx bash sh dash zsh ksh fish env sudo doas su pkexec xargs parallel time timeout nice
-nohup exec eval source . find fd rm rmdir unlink shred mv dd mkfs fdisk parted chmod chown chgrp kill
-pkill killall truncate install ln curl wget http https nc ncat netcat socat ssh scp sftp rsync ftp telnet
-crontab at mount umount reboot shutdown tee cp tar zip unzip 7z tmux screen psql mysql sqlite3 redis-cli
-mongosh
-"""
-MAX_REMEMBERED_OPTIONS = 8
-"""A command with more options is only remembered exactly as written."""
-_OPTION = re.compile(r"-(?!-\Z).*|@.+|/[A-Za-z]+[:=].*|[A-Za-z_][\w.-]*[:+?!]?=(?!=).*", re.DOTALL)
-"""An option (`-x`, `/p:x`), a file with options (`@file`) or a setting (`CC=x`), but not a bare `--`."""
-_COUNT = re.compile(r"(-[nABCj]?)[0-9]+")
-"""A number of lines, results or jobs, as in `tail -20` and `make -j8`."""
-_AT_IS_NO_FILE = frozenset({"git", "npm", "pnpm", "yarn", "bun"})
-"""Programs for which `@name` is a revision or a package."""
-
-
-def _listed(text: str) -> list[str]:
-    return [" ".join(each.split()) for each in text.split(",")]
-
-
-_ARITY: Mapping[str, int] = dict.fromkeys(_TWO.split(), 2) | dict.fromkeys(_listed(_THREE), 3)
-_BANNED = frozenset(_NEVER.split()) | frozenset(_listed(_RUNS_ANYTHING))
-
-
-def always_allow_prefix(words: CommandWords) -> CommandWords | None:
-    """Return the prefix by which similar commands are allowed.
-
-    Returns None if only this exact command may be allowed.
-    """
-    name, two = words[0], " ".join(words[:2])
-    length = _ARITY.get(two, _ARITY.get(name, 1))
-    taken = words[:length]
-    short = len(taken) < length
-    odd = "/" in name or any(word.startswith("-") or "/" in word for word in taken[1:])
-    if short or odd or {name, two, " ".join(taken)} & _BANNED or find_hazards(words):
-        return None
-    if len(remembered_options(words)) > MAX_REMEMBERED_OPTIONS:
-        return None
-    return taken
-
-
-def remembered_options(words: CommandWords) -> tuple[str, ...]:
-    """Return the distinct options and settings in the words of a command, with counts replaced by `N`."""
-    found = (
-        _COUNT.sub(r"\1N", word) if _COUNT.fullmatch(word) else word
-        for word in words[1:]
-        if _OPTION.fullmatch(word) and not (word.startswith("@") and words[0] in _AT_IS_NO_FILE)
-    )
-    return tuple(dict.fromkeys(found))
-
-
-SHOWN_COMMAND_CHARS = 60
-
-
-def approval_grant_lines(effect: Effect, decisions: Iterable[Decision]) -> list[str]:
-    """Return a grant line for each target that needs approval; the request is skipped if all are stored."""
-    asked = [decision for decision in decisions if decision.verdict == "ask"]
-    lines = (
-        f"{effect.kind} {granted} ({each.rule})"
-        for each in asked
-        for granted in _grant_targets(effect, each.target)
-    )
-    return list(dict.fromkeys(lines))
-
-
-def _grant_targets(effect: Effect, target: str) -> list[str]:
-    if not isinstance(effect, CommandRun):
-        return [_name_with_digest(target, target)]
-    live = "live " if effect.command.live else ""
-    return [f"{live}{granted}" for granted in _grant_command(effect, target)]
-
-
-def _grant_command(run: CommandRun, target: str) -> list[str]:
-    """Describe a command for a grant: its prefix and each option, or exactly this command by its digest.
-
-    A later command is covered if its prefix and options were all granted.
-    """
-    parts = read_script(target).parts
-    short = always_allow_prefix(parts[0]) if parts else None
-    as_named = not run.steering and not script_runs_any_named_command(run.script, run.defined)
-    if short is not None and as_named:
-        prefix = f"{_name_with_digest(quote_words(short), quote_words(short))} …"
-        options = map(quote_words, ((option,) for option in remembered_options(parts[0])))
-        return [prefix, *(f"{prefix} with {_name_with_digest(each, each)}" for each in options)]
-    first = with_visible_characters(target.strip().partition("\n")[0])[:SHOWN_COMMAND_CHARS]
-    # A lasting grant covers the words only, not the content of files: agents edit the programs they run,
-    # and the user chose not to be asked again.
-    words_alone = replace(run, files=(), home_files=())
-    return [f"exactly `{first}` [{_digest(effect_fingerprint(words_alone) + target)}]"]
-
-
-def _name_with_digest(name: str, target: str) -> str:
-    """Return a printable form of a name, with a digest if characters had to be escaped."""
-    flat = with_visible_characters(name.replace("\n", "\\n"))
-    return flat if flat == target else f"{flat} [{_digest(target)}]"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
 
 class ApprovalPending(HandtoolsError):
     """Raised when an approval request is unanswered; the call ends as pending and reruns on the answer."""
@@ -283,3 +158,136 @@ def settle_reply(journal: Journal, call: Call, approval: Approval, reply: Reply)
 def _grant_lines(approval: Approval) -> list[str]:
     r"""Split the remembered text into grant lines at "\n" only: paths may contain other line separators."""
     return [line for line in approval.remembered.split("\n") if line]
+
+
+SHOWN_COMMAND_CHARS = 60
+
+
+def approval_grant_lines(effect: Effect, decisions: Iterable[Decision]) -> list[str]:
+    """Return a grant line for each target that needs approval; the request is skipped if all are stored."""
+    asked = [decision for decision in decisions if decision.verdict == "ask"]
+    lines = (
+        f"{effect.kind} {granted} ({each.rule})"
+        for each in asked
+        for granted in _grant_targets(effect, each.target)
+    )
+    return list(dict.fromkeys(lines))
+
+
+def _grant_targets(effect: Effect, target: str) -> list[str]:
+    if not isinstance(effect, CommandRun):
+        return [_name_with_digest(target, target)]
+    live = "live " if effect.command.live else ""
+    return [f"{live}{granted}" for granted in _grant_command(effect, target)]
+
+
+def _grant_command(run: CommandRun, target: str) -> list[str]:
+    """Describe a command for a grant: its prefix and each option, or exactly this command by its digest.
+
+    A later command is covered if its prefix and options were all granted.
+    """
+    parts = read_script(target).parts
+    short = always_allow_prefix(parts[0]) if parts else None
+    as_named = not run.steering and not script_runs_any_named_command(run.script, run.defined)
+    if short is not None and as_named:
+        prefix = f"{_name_with_digest(quote_words(short), quote_words(short))} …"
+        options = map(quote_words, ((option,) for option in remembered_options(parts[0])))
+        return [prefix, *(f"{prefix} with {_name_with_digest(each, each)}" for each in options)]
+    first = with_visible_characters(target.strip().partition("\n")[0])[:SHOWN_COMMAND_CHARS]
+    # A lasting grant covers the words only, not the content of files: agents edit the programs they run,
+    # and the user chose not to be asked again.
+    words_alone = replace(run, files=(), home_files=())
+    return [f"exactly `{first}` [{_digest(effect_fingerprint(words_alone) + target)}]"]
+
+
+def _name_with_digest(name: str, target: str) -> str:
+    """Return a printable form of a name, with a digest if characters had to be escaped."""
+    flat = with_visible_characters(name.replace("\n", "\\n"))
+    return flat if flat == target else f"{flat} [{_digest(target)}]"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+_TWO_WORD_PREFIXES = """
+git npm pnpm yarn bun cargo go docker podman kubectl helm pip pip3 pipx uv poetry pdm hatch conda mamba
+gem bundle composer mvn gradle dotnet swift rustup apt apt-get dnf yum pacman brew systemctl journalctl
+terraform tofu pulumi ansible nix make just task tox nox pre-commit ruff mypy alembic django-admin flask
+rails rake mix stack cabal zig deno svn hg jj gh glab aws gcloud az heroku fly vercel netlify wrangler
+firebase redis-cli sqlite3 tmux
+"""
+_THREE_WORD_PREFIXES = """
+npm run, pnpm run, yarn run, bun run, docker compose, podman compose, git remote, git stash, git worktree,
+git submodule, git bisect, git flow, uv pip, uv tool, cargo +nightly, kubectl config, kubectl rollout,
+helm repo, go mod, go tool, gh pr, gh issue, gh repo, gh run, gh release, gh workflow, gh auth, aws s3,
+aws ec2, aws iam, gcloud compute, gcloud auth, az vm, dotnet tool, rustup toolchain, conda env, nix flake,
+terraform state, npm config, pip config, deno task, composer run
+"""
+_SUBCOMMANDS_THAT_RUN_ANYTHING = """
+npm exec, npm x, pnpm exec, pnpm dlx, yarn dlx, yarn exec, bun x, uv run, uvx, pipx run, poetry run,
+pdm run, hatch run, cargo run, go run, go generate, docker run, docker exec, podman run, podman exec,
+kubectl exec, kubectl run, conda run, bundle exec, nix shell, nix run, nix develop, deno run, deno eval,
+rails runner, mix run, gh api, git config, git bisect, git submodule, swift run, dotnet run,
+composer exec, tmux new, sqlite3, docker compose exec, docker compose run, podman compose exec,
+podman compose run
+"""
+_PROGRAMS_WITHOUT_PREFIX = """
+python python2 python3 pypy node nodejs deno bun ruby perl php lua luajit R Rscript julia irb ghci scala
+groovy java javac osascript pwsh powershell awk gawk mawk nawk sed ed ex vi vim nvim emacs nano m4 gdb
+lldb npx uvx bunx pnpx bash sh dash zsh ksh fish env sudo doas su pkexec xargs parallel time timeout nice
+nohup exec eval source . find fd rm rmdir unlink shred mv dd mkfs fdisk parted chmod chown chgrp kill
+pkill killall truncate install ln curl wget http https nc ncat netcat socat ssh scp sftp rsync ftp telnet
+crontab at mount umount reboot shutdown tee cp tar zip unzip 7z tmux screen psql mysql sqlite3 redis-cli
+mongosh
+"""
+MAX_REMEMBERED_OPTIONS = 8
+"""A command with more options is only remembered exactly as written."""
+_REMEMBERED_OPTION = re.compile(
+    r"-(?!-\Z).*|@.+|/[A-Za-z]+[:=].*|[A-Za-z_][\w.-]*[:+?!]?=(?!=).*", re.DOTALL
+)
+"""An option (`-x`, `/p:x`), a file with options (`@file`) or a setting (`CC=x`), but not a bare `--`."""
+_COUNT_OPTION = re.compile(r"(-[nABCj]?)[0-9]+")
+"""A number of lines, results or jobs, as in `tail -20` and `make -j8`."""
+_PROGRAMS_WITH_AT_NAMES = frozenset({"git", "npm", "pnpm", "yarn", "bun"})
+"""Programs for which `@name` is a revision or a package."""
+
+
+def _split_prefixes(text: str) -> list[str]:
+    return [" ".join(each.split()) for each in text.split(",")]
+
+
+_PREFIX_WORDS: Mapping[str, int] = dict.fromkeys(_TWO_WORD_PREFIXES.split(), 2) | dict.fromkeys(
+    _split_prefixes(_THREE_WORD_PREFIXES), 3
+)
+_COMMANDS_WITHOUT_PREFIX = frozenset(_PROGRAMS_WITHOUT_PREFIX.split()) | frozenset(
+    _split_prefixes(_SUBCOMMANDS_THAT_RUN_ANYTHING)
+)
+
+
+def always_allow_prefix(words: CommandWords) -> CommandWords | None:
+    """Return the prefix by which similar commands are allowed.
+
+    Returns None if only this exact command may be allowed.
+    """
+    name, two = words[0], " ".join(words[:2])
+    length = _PREFIX_WORDS.get(two, _PREFIX_WORDS.get(name, 1))
+    taken = words[:length]
+    short = len(taken) < length
+    odd = "/" in name or any(word.startswith("-") or "/" in word for word in taken[1:])
+    if short or odd or {name, two, " ".join(taken)} & _COMMANDS_WITHOUT_PREFIX or find_hazards(words):
+        return None
+    if len(remembered_options(words)) > MAX_REMEMBERED_OPTIONS:
+        return None
+    return taken
+
+
+def remembered_options(words: CommandWords) -> tuple[str, ...]:
+    """Return the distinct options and settings in the words of a command, with counts replaced by `N`."""
+    found = (
+        _COUNT_OPTION.sub(r"\1N", word) if _COUNT_OPTION.fullmatch(word) else word
+        for word in words[1:]
+        if _REMEMBERED_OPTION.fullmatch(word)
+        and not (word.startswith("@") and words[0] in _PROGRAMS_WITH_AT_NAMES)
+    )
+    return tuple(dict.fromkeys(found))

@@ -22,65 +22,6 @@ from handtools.runtime.approval.gate import ApprovalGate
 from handtools.text.web.host_access import WEB_PORTS, ip_address_refusal, ip_literal
 from handtools.text.web.url import BadUrl, Url, parse_url
 
-MAX_ROBOTS_CHARS = 500_000
-_LINE = re.compile(r"[ \t]*([A-Za-z-]+)[ \t]*:[ \t]*([^#\r\n]*)")
-
-
-def robots_allow(text: str, agent: str, path: str) -> bool:
-    """Whether robots.txt allows an agent to fetch a path; the longest rule decides, on a tie `allow`."""
-    rules = [(len(rule), allowed) for rule, allowed in _rules(text, agent) if _matches(rule, path)]
-    return max(rules, default=(0, True))[1]
-
-
-def _rules(text: str, agent: str) -> list[tuple[str, bool]]:
-    """Return the rules of all groups that name the agent; if none does, the rules of the groups for `*`."""
-    groups = list(_groups(text[:MAX_ROBOTS_CHARS]))
-    ours = [rule for names, rules in groups if agent.lower() in names for rule in rules]
-    named = any(agent.lower() in names for names, _ in groups)
-    return ours if named else [rule for names, rules in groups if "*" in names for rule in rules]
-
-
-def _groups(text: str) -> Iterator[tuple[set[str], list[tuple[str, bool]]]]:
-    names, rules, naming = set[str](), list[tuple[str, bool]](), False
-    for line in text.splitlines():
-        found = _LINE.match(line)
-        if found is None:
-            continue
-        field, value = found[1].lower(), found[2].strip()
-        if field == "user-agent":
-            if not naming:
-                yield names, rules
-                names, rules = set(), []
-            names.add(value.lower().partition("/")[0])
-            naming = True
-        elif field in {"allow", "disallow"}:
-            naming = False
-            if value:
-                rules.append((value, field == "allow"))
-    yield names, rules
-
-
-def _matches(rule: str, path: str) -> bool:
-    """Whether a path matches a rule: by prefix, with `*` for anything and `$` for the end.
-
-    Takes time linear in the path per star.
-    """
-    ends = rule.endswith("$")
-    first, *others = rule.removesuffix("$").split("*")
-    if not path.startswith(first):
-        return False
-    at = len(first)
-    last = others.pop() if ends and others else None
-    for part in others:
-        at = path.find(part, at)
-        if at < 0:
-            return False
-        at += len(part)
-    if last is not None:
-        return path.endswith(last) and len(path) - len(last) >= at
-    return not ends or at == len(path)
-
-
 MAX_WEB_REDIRECTS = 10
 ROBOTS_USER_AGENT = "handtools"
 """User agent name to look for in robots.txt."""
@@ -225,3 +166,66 @@ def _refuse_failed_response(response: WebResponse) -> None:
         raise NotFound(f"{url} returned {response.status}: page not found.", hint=hint)
     if response.status >= 300 or response.status < 200:
         raise Unreachable(f"{url} returned {response.status}.", hint=_OTHER_SOURCE_HINT)
+
+
+MAX_ROBOTS_CHARS = 500_000
+_ROBOTS_LINE = re.compile(r"[ \t]*([A-Za-z-]+)[ \t]*:[ \t]*([^#\r\n]*)")
+
+
+def robots_allow(text: str, agent: str, path: str) -> bool:
+    """Whether robots.txt allows an agent to fetch a path; the longest rule decides, on a tie `allow`."""
+    rules = [
+        (len(rule), allowed)
+        for rule, allowed in _robots_rules(text, agent)
+        if _robots_rule_matches(rule, path)
+    ]
+    return max(rules, default=(0, True))[1]
+
+
+def _robots_rules(text: str, agent: str) -> list[tuple[str, bool]]:
+    """Return the rules of all groups that name the agent; if none does, the rules of the groups for `*`."""
+    groups = list(_robots_groups(text[:MAX_ROBOTS_CHARS]))
+    ours = [rule for names, rules in groups if agent.lower() in names for rule in rules]
+    named = any(agent.lower() in names for names, _ in groups)
+    return ours if named else [rule for names, rules in groups if "*" in names for rule in rules]
+
+
+def _robots_groups(text: str) -> Iterator[tuple[set[str], list[tuple[str, bool]]]]:
+    names, rules, naming = set[str](), list[tuple[str, bool]](), False
+    for line in text.splitlines():
+        found = _ROBOTS_LINE.match(line)
+        if found is None:
+            continue
+        field, value = found[1].lower(), found[2].strip()
+        if field == "user-agent":
+            if not naming:
+                yield names, rules
+                names, rules = set(), []
+            names.add(value.lower().partition("/")[0])
+            naming = True
+        elif field in {"allow", "disallow"}:
+            naming = False
+            if value:
+                rules.append((value, field == "allow"))
+    yield names, rules
+
+
+def _robots_rule_matches(rule: str, path: str) -> bool:
+    """Whether a path matches a rule: by prefix, with `*` for anything and `$` for the end.
+
+    Takes time linear in the path per star.
+    """
+    ends = rule.endswith("$")
+    first, *others = rule.removesuffix("$").split("*")
+    if not path.startswith(first):
+        return False
+    at = len(first)
+    last = others.pop() if ends and others else None
+    for part in others:
+        at = path.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    if last is not None:
+        return path.endswith(last) and len(path) - len(last) >= at
+    return not ends or at == len(path)

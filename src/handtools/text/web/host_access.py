@@ -7,7 +7,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 MAX_PORT = 65535
-_RANGE = re.compile(r"([1-9]\d{0,4})(?:-([1-9]\d{0,4}))?", re.ASCII)
+_PORT_RANGE = re.compile(r"([1-9]\d{0,4})(?:-([1-9]\d{0,4}))?", re.ASCII)
 
 
 class BadPort(Exception):
@@ -27,11 +27,11 @@ class PortRanges:
 
 def parse_port_ranges(written: Iterable[str]) -> PortRanges:
     """Parse a list of ports; raises `BadPort`, which names the entry."""
-    return PortRanges(tuple(map(_range, written)))
+    return PortRanges(tuple(map(_port_range, written)))
 
 
-def _range(entry: str) -> tuple[int, int]:
-    match = _RANGE.fullmatch(entry)
+def _port_range(entry: str) -> tuple[int, int]:
+    match = _PORT_RANGE.fullmatch(entry)
     first = int(match[1]) if match else 0
     last = int(match[2] or first) if match else 0
     if not 0 < first <= last <= MAX_PORT:
@@ -54,7 +54,7 @@ METADATA_ADDRESSES = (
 
 # Documentation networks are not listed: no machine legitimately has such an address, except in labs that
 # route them.
-_LOCAL = (
+_LOCAL_NETWORKS = (
     ("0.0.0.0/8", "this machine"),
     ("127.0.0.0/8", "this machine"),
     ("10.0.0.0/8", "a private network"),
@@ -75,7 +75,7 @@ _LOCAL = (
     ("fec0::/10", "a private network"),
     ("ff00::/8", "a multicast group"),
 )
-_WRAPPED = (
+_WRAPPING_NETWORKS = (
     ("::ffff:0:0/96", 0),
     ("::ffff:0:0:0/96", 0),
     ("::/96", 0),
@@ -84,11 +84,11 @@ _WRAPPED = (
     ("2002::/16", 80),
 )
 """IPv6 networks that embed an IPv4 address, and how many bits follow it."""
-_REFUSED = tuple((ip_network(network), words) for network, words in _LOCAL)
-_CARRIERS = tuple((IPv6Network(network), shift) for network, shift in _WRAPPED)
+_REFUSED_NETWORKS = tuple((ip_network(network), words) for network, words in _LOCAL_NETWORKS)
+_IPV4_CARRIERS = tuple((IPv6Network(network), shift) for network, shift in _WRAPPING_NETWORKS)
 _TEREDO = IPv6Network("2001::/32")
-_PARTS = 4
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
+_ADDRESS_PARTS = 4
+_ADDRESS_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 
 
 def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] = ()) -> str:
@@ -96,10 +96,10 @@ def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] =
 
     `but` has the networks that the user has allowed.
     """
-    found = _read(address)
+    found = _parsed_address(address)
     if found is None:
         return "It is not an address."
-    inner = _carried(found)
+    inner = _carried_addresses(found)
     if any(
         each in network for each in (found, *inner) for network in but if each.version == network.version
     ):
@@ -107,7 +107,7 @@ def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] =
     for each in (*inner, found):
         if str(each) in METADATA_ADDRESSES:
             return f"{address} is a cloud metadata address that serves machine credentials."
-        for network, words in _REFUSED:
+        for network, words in _REFUSED_NETWORKS:
             if each.version == network.version and each in network:
                 return f"{address} leads to {words}."
     return ""
@@ -116,54 +116,54 @@ def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] =
 def ip_literal(host: str) -> IpAddress | None:
     """Parse a host as an IP address, in any spelling that a resolver accepts; None if it is a name."""
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    found = _read(bare)
-    return found if found is not None else _old_spelling(bare.removesuffix("."))
+    found = _parsed_address(bare)
+    return found if found is not None else _address_in_old_spelling(bare.removesuffix("."))
 
 
-def _read(address: str | IpAddress) -> IpAddress | None:
+def _parsed_address(address: str | IpAddress) -> IpAddress | None:
     if isinstance(address, IPv4Address | IPv6Address):
-        return _unscoped(address)
+        return _unscoped_address(address)
     try:
-        return _unscoped(ip_address(address))
+        return _unscoped_address(ip_address(address))
     except ValueError:
         return None
 
 
-def _unscoped(address: IpAddress) -> IpAddress:
+def _unscoped_address(address: IpAddress) -> IpAddress:
     """Drop the interface of an IPv6 address: `fe80::1%eth0` becomes `fe80::1`."""
     return IPv6Address(int(address)) if isinstance(address, IPv6Address) else address
 
 
-def _carried(address: IpAddress) -> tuple[IPv4Address, ...]:
+def _carried_addresses(address: IpAddress) -> tuple[IPv4Address, ...]:
     """Return the IPv4 addresses that are embedded in an IPv6 address."""
     if isinstance(address, IPv4Address):
         return ()
     if address in _TEREDO:
         server, client = (int(address) >> 64) & 0xFFFFFFFF, ~int(address) & 0xFFFFFFFF
         return (IPv4Address(server), IPv4Address(client))
-    for network, shift in _CARRIERS:
+    for network, shift in _IPV4_CARRIERS:
         if address in network and int(address) > 1:
             return (IPv4Address((int(address) >> shift) & 0xFFFFFFFF),)
     return ()
 
 
-def _old_spelling(host: str) -> IPv4Address | None:
+def _address_in_old_spelling(host: str) -> IPv4Address | None:
     """Parse old spellings of IPv4 addresses: `0x7f.1`, `017700000001`, `2130706433` are all 127.0.0.1."""
     parts = host.split(".")
-    if len(parts) > _PARTS or not all(_NUMBER.fullmatch(part) for part in parts):
+    if len(parts) > _ADDRESS_PARTS or not all(_ADDRESS_NUMBER.fullmatch(part) for part in parts):
         return None
     try:
-        numbers = [_number(part) for part in parts]
+        numbers = [_address_number(part) for part in parts]
     except ValueError:
         return None
     *first, last = numbers
-    if any(number > 0xFF for number in first) or last >= 1 << 8 * (_PARTS - len(first)):
+    if any(number > 0xFF for number in first) or last >= 1 << 8 * (_ADDRESS_PARTS - len(first)):
         return None
     high = sum(number << 8 * (3 - place) for place, number in enumerate(first))
     return IPv4Address(high + last)
 
 
-def _number(text: str) -> int:
+def _address_number(text: str) -> int:
     if text[:2] in {"0x", "0X"}:
         return int(text[2:] or "0", 16)
     return int(text, 8 if text.startswith("0") else 10)
@@ -171,12 +171,13 @@ def _number(text: str) -> int:
 
 WEB_PORTS = frozenset({80, 443})
 """The ports that an entry of a host list allows if it names none."""
-_ENTRY = re.compile(
+_HOST_ENTRY = re.compile(
     r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:]+|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:/\d+)?)"
     r"(?::(?P<port>\d{1,5}|\*))?"
 )
-_NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
-_MAX_PORT = 65535
+_HOST_NAME = re.compile(
+    r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*"
+)
 _MAX_PORT_DIGITS = 5
 
 
@@ -225,7 +226,7 @@ class HostList:
 
 def parse_host_list(listed: tuple[str, ...]) -> HostList:
     """Parse the entries of a host list; raises `BadHostEntry`."""
-    return HostList(tuple(_entry(each) for each in listed))
+    return HostList(tuple(_host_entry(each) for each in listed))
 
 
 def split_host_port(written: str) -> tuple[str, int]:
@@ -252,27 +253,27 @@ def normalized_host(host: str) -> str:
         return bare
 
 
-def _entry(written: str) -> HostEntry:
-    found = _ENTRY.fullmatch(written.strip())
+def _host_entry(written: str) -> HostEntry:
+    found = _HOST_ENTRY.fullmatch(written.strip())
     if found is None:
         raise BadHostEntry(f"`{written}` is not a host.")
-    ports = _ports(written, found["port"])
+    ports = _entry_ports(written, found["port"])
     bare = found["host"].removeprefix("[").removesuffix("]")
     try:
         return HostEntry(network=ip_network(bare, strict=False), ports=ports)
     except ValueError:
         pass
     name = normalized_host(bare)
-    if ip_literal(name) is not None or not _NAME.fullmatch(name):
+    if ip_literal(name) is not None or not _HOST_NAME.fullmatch(name):
         raise BadHostEntry(f"`{written}` is not a host. Use a name, `*.name`, an IP address or a network.")
     return HostEntry(name=name, ports=ports)
 
 
-def _ports(written: str, port: str | None) -> frozenset[int] | None:
+def _entry_ports(written: str, port: str | None) -> frozenset[int] | None:
     if port is None:
         return WEB_PORTS
     if port == "*":
         return None
-    if not 0 < int(port) <= _MAX_PORT:
+    if not 0 < int(port) <= MAX_PORT:
         raise BadHostEntry(f"`{written}` has an invalid port. Use 1 to 65535, or `*`.")
     return frozenset({int(port)})
