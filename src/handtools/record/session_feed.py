@@ -16,6 +16,7 @@ from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
 from handtools.core.changes import TouchedPath
 from handtools.core.errors import HandtoolsError, ToolError
+from handtools.core.undo_history import PERSON_AGENT_NAME
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.local_journal import open_local_journal
 from handtools.record.recorded_changes import ACTION_SIGNS, net_diff
@@ -46,7 +47,6 @@ MAX_DIFFED_PATHS = 200
 """Most changed paths of a call that the diff shows."""
 SUBJECT_CHARS = 200
 SHOWN_OUTPUT_BYTES = 64 << 10
-PERSON_AGENT_NAME = "person"
 PLANNED_VERBS = {"created": "recreate", "changed": "restore", "deleted": "remove"}
 
 
