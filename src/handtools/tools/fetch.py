@@ -144,7 +144,7 @@ def _start(body: str, params: FetchParams) -> tuple[int, bool]:
     try:
         return parse_page_cursor(body, params.cursor)
     except ValueError as problem:
-        raise InvalidInput(f"`page_cursor`: {problem}.", hint="Leave it out to start again.") from None
+        raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to start again.") from None
 
 
 def _marked(ctx: Context, details: FetchDetails, text: str, listing: str) -> str:

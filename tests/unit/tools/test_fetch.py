@@ -110,6 +110,7 @@ async def test_a_page_that_changed_under_a_cursor_is_said_to_have():
 async def test_a_cursor_of_another_kind_is_refused():
     result = await got(PAGE, cursor="7")
     assert result.fault.code == "invalid_input"
+    assert result.fault.message.startswith("`cursor`: ")
 
 
 @pytest.mark.claim("fetch.section")
