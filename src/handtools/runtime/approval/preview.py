@@ -9,6 +9,7 @@ from handtools.core.web import Visit
 from handtools.text.diffs.unified_diff import diff_without_carriage_returns, unified_diff
 from handtools.text.encoding import decode, is_binary
 from handtools.text.lines import count_lines
+from handtools.text.plurals import number_with_noun
 from handtools.text.truncation import ClippedText, clip_text
 from handtools.text.visible_text import visible_line, with_visible_characters, without_long_blanks
 
@@ -167,7 +168,8 @@ def node_in_words(node: Node | None) -> str:
     if node.kind == "link":
         return f"a symlink to {node.data.decode(errors='replace')}"
     if is_folder_moved_as_one(node):
-        return f"a folder with {len(unpack_folder(node.data)):,} entries, {node.bytes:,} bytes"
+        entries = number_with_noun(len(unpack_folder(node.data)), "entry")
+        return f"a folder with {entries}, {node.bytes:,} bytes"
     if node.kind == "folder":
         return "a folder"
     shown = node.known and not is_binary(node.data)

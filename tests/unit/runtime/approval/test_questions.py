@@ -421,7 +421,7 @@ def test_the_title_counts_what_it_does_not_name(count, end):
                     ),
                 )
             ),
-            "d: a folder with 1 entries, 1,200 bytes -> nothing\n",
+            "d: a folder with 1 entry, 1,200 bytes -> nothing\n",
         ),
     ],
 )
