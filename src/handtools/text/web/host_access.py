@@ -52,11 +52,12 @@ METADATA_ADDRESSES = (
 )
 """Addresses at which cloud providers serve a machine's credentials."""
 
+_THIS_MACHINE = "this machine"
 # Documentation networks are not listed: no machine legitimately has such an address, except in labs that
 # route them.
 _LOCAL_NETWORKS = (
-    ("0.0.0.0/8", "this machine"),
-    ("127.0.0.0/8", "this machine"),
+    ("0.0.0.0/8", _THIS_MACHINE),
+    ("127.0.0.0/8", _THIS_MACHINE),
     ("10.0.0.0/8", "a private network"),
     ("172.16.0.0/12", "a private network"),
     ("192.168.0.0/16", "a private network"),
@@ -67,8 +68,8 @@ _LOCAL_NETWORKS = (
     ("198.18.0.0/15", "a benchmark network"),
     ("224.0.0.0/4", "a multicast group"),
     ("240.0.0.0/4", "a reserved network"),
-    ("::/128", "this machine"),
-    ("::1/128", "this machine"),
+    ("::/128", _THIS_MACHINE),
+    ("::1/128", _THIS_MACHINE),
     ("100::/64", "a discard-only network"),
     ("fc00::/7", "a private network"),
     ("fe80::/10", "the local link"),
@@ -107,10 +108,29 @@ def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] =
     for each in (*inner, found):
         if str(each) in METADATA_ADDRESSES:
             return f"{address} is a cloud metadata address that serves machine credentials."
-        for network, words in _REFUSED_NETWORKS:
-            if each.version == network.version and each in network:
-                return f"{address} leads to {words}."
+        if network := _local_network(each):
+            return f"{address} leads to {network}."
     return ""
+
+
+def is_this_machine(address: str) -> bool:
+    """Whether an IP address, or each IPv4 address that it carries, is this machine's own."""
+    found = _parsed_address(address)
+    return found is not None and all(
+        _local_network(each) == _THIS_MACHINE for each in _carried_addresses(found) or (found,)
+    )
+
+
+def _local_network(address: IpAddress) -> str:
+    """Return what a local network leads to; empty if the address is in none."""
+    return next(
+        (
+            words
+            for network, words in _REFUSED_NETWORKS
+            if address.version == network.version and address in network
+        ),
+        "",
+    )
 
 
 def ip_literal(host: str) -> IpAddress | None:

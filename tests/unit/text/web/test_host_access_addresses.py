@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.web.host_access import METADATA_ADDRESSES, ip_address_refusal, ip_literal
+from handtools.text.web.host_access import (
+    METADATA_ADDRESSES,
+    ip_address_refusal,
+    ip_literal,
+    is_this_machine,
+)
 
 LOCAL = [
     "127.0.0.1", "127.255.255.254", "0.0.0.0", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1",
@@ -34,6 +39,20 @@ def wrapped(address: str) -> list[str]:
 @pytest.mark.parametrize("address", [*LOCAL, *LOCAL_6, *METADATA_ADDRESSES])
 def test_what_is_near_is_refused_with_a_reason(address):
     assert address in ip_address_refusal(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1", "2002:7f00:1::1"]
+)
+def test_addresses_of_this_machine_are_known_as_such(address):
+    assert is_this_machine(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["10.0.0.1", "::ffff:10.0.0.1", "fe80::1", *METADATA_ADDRESSES, *OPEN, "x"]
+)
+def test_other_addresses_are_not_this_machine(address):
+    assert not is_this_machine(address)
 
 
 @pytest.mark.parametrize("address", OPEN)
