@@ -7,7 +7,7 @@ from bench.figures import Figure, gathered, paired
 from bench.web.documents import Code, Document, Table, document
 from bench.web.judging import lost
 from bench.web.styles import STYLES, page
-from handtools.host.web.html_conversion import convert_html
+from handtools.host.web.page_text import convert_html
 
 PAGES = 30
 ADDRESS = "https://docs.example/guide/page.html"

@@ -5,7 +5,7 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.host.web.html_conversion import decode_page, html_title, looks_like_html, without_tags
+from handtools.host.web.page_text import decode_page, html_title, looks_like_html, without_tags
 from handtools.runtime.guards.web import robots_allow
 from handtools.text.token_estimate import estimate_tokens
 from handtools.text.web.host_access import ip_literal

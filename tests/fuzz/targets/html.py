@@ -1,6 +1,6 @@
 """Web pages as text: any page in any encoding is converted, titled and cut into sections, in bounded time."""
 
-from handtools.host.web.html_conversion import (
+from handtools.host.web.page_text import (
     UnconvertiblePage,
     convert_html,
     decode_page,

@@ -1,6 +1,5 @@
 """Headers of web answers: media type, charset, pause and target of a redirect, whatever a server writes there."""
 
-from handtools.host.web.html_conversion import decode_page
 from handtools.host.web.http_client import (
     RawHttpResponse,
     content_type_of,
@@ -8,6 +7,7 @@ from handtools.host.web.http_client import (
     redirect_location,
     retry_after_seconds,
 )
+from handtools.host.web.page_text import decode_page
 from tests.fuzz.drawn_values import DrawnValues
 
 SEEDS = [

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from handtools.core.errors import HostError, RateLimited, Unreachable
 from handtools.core.web import WebQuery, WebSearchHit, WebSearchHits
-from handtools.host.web.html_conversion import without_tags
+from handtools.host.web.page_text import without_tags
 from handtools.text.truncation import sanitized_line
 from handtools.text.web.url import BadUrl, Url, parse_url
 

@@ -7,7 +7,7 @@ import pytest
 from bench.web import ADDRESS, corpus
 from bench.web.judging import lost
 from bench.web.styles import STYLES
-from handtools.host.web.html_conversion import convert_html, html_title, looks_like_html, without_tags
+from handtools.host.web.page_text import convert_html, html_title, looks_like_html, without_tags
 
 PAGES = corpus()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.host.web.html_conversion import decode_page
+from handtools.host.web.page_text import decode_page
 
 
 @pytest.mark.parametrize(
