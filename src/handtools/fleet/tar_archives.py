@@ -263,21 +263,21 @@ def pack_folder(
     linked: dict[tuple[int, int], str] = {}
     with FolderHandle.at(os.fspath(folder)) as top, tarfile.open(fileobj=target, mode="w|") as archive:
         archive.addfile(_member(".", top.own_stat()))
-        for found in _below(top, names) if names else walk_tree(top):
-            member = _member(found.path, found.facts)
-            if stat.S_ISLNK(found.facts.st_mode):
+        for entry in _below(top, names) if names else walk_tree(top):
+            found, member = entry.found, _member(entry.path, entry.found)
+            if entry.kind == "link":
                 member.type = tarfile.SYMTYPE
-                member.linkname = os.fsdecode(found.folder.link_target(found.name))
-            elif stat.S_ISREG(found.facts.st_mode):
-                first = linked.setdefault((found.facts.st_dev, found.facts.st_ino), found.path)
-                if found.facts.st_nlink > 1 and first != found.path:
+                member.linkname = os.fsdecode(entry.folder.link_target(entry.name))
+            elif entry.kind == "file":
+                first = linked.setdefault((found.st_dev, found.st_ino), entry.path)
+                if found.st_nlink > 1 and first != entry.path:
                     member.type, member.linkname = tarfile.LNKTYPE, first
                 else:
-                    with open(found.folder.open_file(found.name), "rb") as file:
+                    with open(entry.folder.open_file(entry.name), "rb") as file:
                         member.size = os.fstat(file.fileno()).st_size
                         archive.addfile(member, file)
                     continue
-            elif not stat.S_ISDIR(found.facts.st_mode):
+            elif entry.kind is None:
                 continue
             archive.addfile(member)
 
@@ -285,18 +285,18 @@ def pack_folder(
 def _below(top_handle: FolderHandle, names: Collection[str]) -> Iterator[TreeEntry]:
     """Those of the names that exist in a folder, and everything below them."""
     for name in names:
-        facts = top_handle.find(name)
-        if facts is None:
+        found = top_handle.find(name)
+        if found is None:
             continue
-        yield TreeEntry(name, top_handle, name, facts)
-        if stat.S_ISDIR(facts.st_mode):
+        yield TreeEntry(name, top_handle, name, found)
+        if stat.S_ISDIR(found.st_mode):
             with top_handle.child(name) as inside:
-                for found in walk_tree(inside):
-                    yield found._replace(path=join_path(name, found.path))
+                for entry in walk_tree(inside):
+                    yield entry._replace(path=join_path(name, entry.path))
 
 
-def _member(path: str, facts: os.stat_result) -> tarfile.TarInfo:
+def _member(path: str, found: os.stat_result) -> tarfile.TarInfo:
     member = tarfile.TarInfo(path)
-    member.type = tarfile.DIRTYPE if stat.S_ISDIR(facts.st_mode) else tarfile.REGTYPE
-    member.mode, member.mtime = stat.S_IMODE(facts.st_mode), facts.st_mtime
+    member.type = tarfile.DIRTYPE if stat.S_ISDIR(found.st_mode) else tarfile.REGTYPE
+    member.mode, member.mtime = stat.S_IMODE(found.st_mode), found.st_mtime
     return member

@@ -227,16 +227,9 @@ def _damaged(digest: str, problem: str) -> StorageFault:
 
 
 def _set_template_modes(tree_handle: FolderHandle) -> None:
-    for found in walk_tree(tree_handle):
-        mode, is_folder = stat.S_IMODE(found.facts.st_mode), stat.S_ISDIR(found.facts.st_mode)
-        wanted = template_mode(mode, is_folder=is_folder)
-        if wanted == mode or stat.S_ISLNK(found.facts.st_mode):
-            continue
-        if is_folder:
-            found.folder.set_mode(found.name, wanted)
-        else:
-            with open(found.folder.open_file(found.name), "rb") as file:
-                os.fchmod(file.fileno(), wanted)
+    for entry in walk_tree(tree_handle):
+        if entry.kind != "link":
+            entry.set_mode(template_mode(entry.mode, is_folder=entry.is_folder))
 
 
 def content_digest(tree: str | Path) -> str:
@@ -253,20 +246,18 @@ def _content_digest(tree: Path, commit: str) -> tuple[str, int, int]:
     total = hashlib.sha256()
     files = size = 0
     with FolderHandle.at(os.fspath(tree)) as top:
-        for found in walk_tree(top):
-            if commit and found.path.split("/", 1)[0] == _REPOSITORY_NAME:
+        for entry in walk_tree(top):
+            if commit and entry.path.split("/", 1)[0] == _REPOSITORY_NAME:
                 continue
-            mode = found.facts.st_mode
-            if stat.S_ISREG(mode):
-                fd = found.folder.open_file(found.name)
-                with open(fd, "rb") as file:
+            if entry.kind == "file":
+                with open(entry.folder.open_file(entry.name), "rb") as file:
                     content = _digest_of(file)
-                files, size = files + 1, size + found.facts.st_size
+                files, size = files + 1, size + entry.found.st_size
             else:
-                content = found.folder.link_target(found.name).hex() if stat.S_ISLNK(mode) else ""
+                content = entry.folder.link_target(entry.name).hex() if entry.kind == "link" else ""
             # Symlinks have no meaningful mode; times and owners vary by machine, so ignore them.
-            shown = 0 if stat.S_ISLNK(mode) else stat.S_IMODE(mode)
-            line = [os.fsencode(found.path).hex(), stat.S_IFMT(mode), shown, content]
+            mode = 0 if entry.kind == "link" else entry.mode
+            line = [os.fsencode(entry.path).hex(), stat.S_IFMT(entry.found.st_mode), mode, content]
             total.update(json.dumps(line).encode() + b"\n")
     total.update(commit.encode())
     return total.hexdigest(), files, size

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
+from handtools.host.files.folder_handle import FolderHandle, TreeEntry, join_path, open_inner_folder
 from handtools.host.files.syscalls import is_root
 from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
-from handtools.host.sandbox.overlay.whiteouts import LayerEntry, entry_meaning
+from handtools.host.sandbox.overlay.whiteouts import entry_meaning
 
 _COMPARED_CHUNK_BYTES = 1 << 20
 _NOT_THERE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
@@ -79,8 +79,7 @@ def _replaces_folder(top_handle: FolderHandle, path: str) -> bool:
     above, _, name = path.rpartition("/")
     with open_inner_folder(top_handle, above) as parent:
         found = parent.find(name)
-        assert parent.fd is not None, "layers exist only on systems with directory fds"
-        return found is not None and entry_meaning(LayerEntry(parent.fd, name, found)) == "opaque"
+        return found is not None and entry_meaning(TreeEntry(path, parent, name, found)) == "opaque"
 
 
 def _blocks(layer: str, path: str) -> bool:

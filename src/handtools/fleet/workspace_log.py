@@ -558,7 +558,7 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
                     states.append(PathState(path, "tree", stat.S_IMODE(facts.st_mode)))
                     with folder.child(name) as inside:
                         for each in walk_tree(inside):
-                            states += _states(each.folder, each.name, f"{path}/{each.path}", each.facts)
+                            states += _states(each.folder, each.name, f"{path}/{each.path}", each.found)
             except OSError as error:
                 if error.errno not in _NOT_THERE_ERRNOS:
                     raise

@@ -390,7 +390,7 @@ def _size(path: Path) -> int:
     """The size of a file, or of all files in a folder; 0 if the path does not exist."""
     if path.is_dir() and not path.is_symlink():
         with FolderHandle.at(os.fspath(path)) as top:
-            return sum(each.facts.st_size for each in walk_tree(top))
+            return sum(entry.found.st_size for entry in walk_tree(top))
     return path.lstat().st_size if os.path.lexists(path) else 0
 
 

@@ -280,9 +280,9 @@ class WorkspaceStore:
         top = self._place(name) / ("upper" if record.kind == "overlay" else "root")
         files = size = 0
         with FolderHandle.at(os.fspath(top)) as handle:
-            for found in walk_tree(handle):
+            for entry in walk_tree(handle):
                 files += 1
-                size += 0 if stat.S_ISDIR(found.facts.st_mode) else found.facts.st_blocks * 512
+                size += 0 if entry.is_folder else entry.found.st_blocks * 512
         if record.kind == "copy":
             template = self.templates.get(record.template)
             files, size = max(0, files - template.files), max(0, size - template.bytes)

@@ -369,14 +369,14 @@ class _LastingFolder:
         files = size = 0
         for part in self.parts:
             with FolderHandle.at(os.fspath(self.path / part)) as top:
-                for found in walk_tree(top):
-                    files += 1 if len(found.path) < _MAX_PATH_CHARS else quota.files + 1
-                    size += found.facts.st_blocks * _BLOCK_BYTES
+                for entry in walk_tree(top):
+                    files += 1 if len(entry.path) < _MAX_PATH_CHARS else quota.files + 1
+                    size += entry.found.st_blocks * _BLOCK_BYTES
                     if files > quota.files or size > quota.bytes:
                         break
-                    if stat.S_ISDIR(found.facts.st_mode) and found.facts.st_mode & 0o500 != 0o500:
+                    if entry.is_folder and entry.mode & 0o500 != 0o500:
                         with contextlib.suppress(OSError):  # an unreadable folder would not be counted
-                            found.folder.set_mode(found.name, 0o700)
+                            entry.folder.set_mode(entry.name, 0o700)
         free = os.statvfs(self.path)
         took = time.monotonic() - began
         usage = _Usage(size, files, free.f_bavail * free.f_frsize, free.f_ffree, time.time(), took)

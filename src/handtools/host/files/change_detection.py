@@ -116,31 +116,31 @@ def _may_be_alike(backup: BackupRef, backup_ref: BackupRef) -> bool:
 def list_tree_items(folder: FolderHandle, name: str, marks: Mapping[str, str]) -> Iterator[FolderItem]:
     """List everything below a folder, with marks of the same kind as in `marks` (stat for new files)."""
     with folder.child(name) as top:
-        for found in walk_tree(top):
-            yield tree_item(found, like=marks.get(found.path, _STAT_PREFIX))
+        for entry in walk_tree(top):
+            yield tree_item(entry, like=marks.get(entry.path, _STAT_PREFIX))
 
 
 def tree_item(entry: TreeEntry, *, like: str = _STAT_PREFIX) -> FolderItem:
     """Return the item for an entry found by a walk; a file's mark is of the same kind as `like`."""
-    path, inside, name, facts = entry
-    kind, mode = kind_of_mode(facts.st_mode), stat.S_IMODE(facts.st_mode)
+    kind, mode = entry.kind, entry.mode
     if kind == "file":
-        return FolderItem(path, "file", mode, _leaf_mark(inside, name, facts, like), facts.st_size)
+        return FolderItem(entry.path, "file", mode, _leaf_mark(entry, like), entry.found.st_size)
     if kind == "folder":
-        return FolderItem(path, "folder", mode, "", 0)
+        return FolderItem(entry.path, "folder", mode, "", 0)
     if kind == "link":
-        return FolderItem(path, "link", 0, os.fsdecode(inside.link_target(name)), 0)
-    return FolderItem(path, "file", mode, "special", 0)
+        target = os.fsdecode(entry.folder.link_target(entry.name))
+        return FolderItem(entry.path, "link", 0, target, 0)
+    return FolderItem(entry.path, "file", mode, "special", 0)
 
 
-def _leaf_mark(folder: FolderHandle, name: str, found: os.stat_result, like: str) -> str:
+def _leaf_mark(entry: TreeEntry, like: str) -> str:
     if like.startswith(_STAT_PREFIX):
-        return stat_mark(found)
+        return stat_mark(entry.found)
     with contextlib.suppress(OSError):
         flags = os.O_RDONLY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
-        fd = os.open(folder.name_for_os(name), flags, dir_fd=folder.fd)
+        fd = os.open(entry.folder.name_for_os(entry.name), flags, dir_fd=entry.folder.fd)
         try:
-            return file_mark(fd, found, like=like)
+            return file_mark(fd, entry.found, like=like)
         finally:
             os.close(fd)
     return "unreadable"

@@ -337,7 +337,37 @@ class TreeEntry(NamedTuple):
     path: str
     folder: FolderHandle
     name: str
-    facts: os.stat_result
+    found: os.stat_result
+
+    @property
+    def kind(self) -> NodeKind | None:
+        """The entry's kind; None for pipes, sockets and devices."""
+        return kind_of_mode(self.found.st_mode)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the entry is a folder, not a symlink to one."""
+        return stat.S_ISDIR(self.found.st_mode)
+
+    @property
+    def mode(self) -> int:
+        """The entry's permission bits."""
+        return stat.S_IMODE(self.found.st_mode)
+
+    @property
+    def proc_fd_path(self) -> str:
+        """A path to the entry through `/proc/self/fd`, for calls that don't accept a directory fd."""
+        return f"/proc/self/fd/{self.folder.fd}/{self.name}"
+
+    def set_mode(self, mode: int) -> None:
+        """Set the permission bits of a file or folder if they differ."""
+        if mode == self.mode:
+            return
+        if self.is_folder:
+            self.folder.set_mode(self.name, mode)
+            return
+        with open(self.folder.open_file(self.name), "rb") as file:
+            os.fchmod(file.fileno(), mode)
 
 
 class SubfolderCache:
@@ -402,11 +432,11 @@ def walk_tree(top_handle: FolderHandle, *, skipped: list[str] | None = None) -> 
                     skipped.append(above)
                 continue
             for name in sorted(folder.names() if folder.fd is None else os.listdir(folder.fd)):
-                facts = folder.find(name)
-                if facts is not None:
+                found = folder.find(name)
+                if found is not None:
                     path = join_path(above, name)
-                    yield TreeEntry(path, folder, name, facts)
-                    if stat.S_ISDIR(facts.st_mode):
+                    yield TreeEntry(path, folder, name, found)
+                    if stat.S_ISDIR(found.st_mode):
                         waiting.append(path)
 
 

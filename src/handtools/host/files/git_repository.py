@@ -409,16 +409,10 @@ def _check_commit_size(own: Path, commit: str) -> None:
 def _set_checkout_modes(tree: Path) -> None:
     """Set files and folders to the modes they have in git, regardless of our umask."""
     with FolderHandle.at(os.fspath(tree)) as top:
-        for found in walk_tree(top):
-            mode, is_folder = stat.S_IMODE(found.facts.st_mode), stat.S_ISDIR(found.facts.st_mode)
-            wanted = 0o755 if mode & 0o100 else 0o644
-            if wanted == mode or stat.S_ISLNK(found.facts.st_mode) or found.path.startswith(".git/"):
-                continue
-            if is_folder:
-                found.folder.set_mode(found.name, wanted)
-            else:
-                with open(found.folder.open_file(found.name), "rb") as file:
-                    os.fchmod(file.fileno(), wanted)
+        for entry in walk_tree(top):
+            wanted = 0o755 if entry.mode & 0o100 else 0o644
+            if entry.kind != "link" and not entry.path.startswith(".git/"):
+                entry.set_mode(wanted)
 
 
 def _find_repository(root: str) -> _Repository | None:

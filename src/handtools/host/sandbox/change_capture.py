@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import stat
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +13,7 @@ from handtools.host.files.change_detection import (
     file_mark,
     stat_mark,
 )
-from handtools.host.files.folder_handle import kind_of_mode
+from handtools.host.files.folder_handle import TreeEntry
 from handtools.host.files.whole_reads_and_writes import read_bytes_at
 from handtools.host.sandbox.launch import Launch
 
@@ -102,33 +101,27 @@ class NodeReader:
     hashed_files: int = 10_000
     known_bytes: int = 8 << 20
 
-    def node(
-        self, folder: int | None, name: str, found: os.stat_result, *, ref: str, mode: int | None = None
-    ) -> Node:
-        """Return the `Node` of a file, symlink or folder; `ref` identifies its backup.
-
-        If `folder`, the directory fd, is None, `name` is a full path.
-        """
-        kind = kind_of_mode(found.st_mode)
-        mode = stat.S_IMODE(found.st_mode) if mode is None else mode
-        if kind == "folder":
+    def node(self, entry: TreeEntry, *, ref: str, mode: int | None = None) -> Node:
+        """Return the `Node` of a file, symlink or folder; `ref` identifies its backup."""
+        mode = entry.mode if mode is None else mode
+        if entry.kind == "folder":
             return Node("folder", mode=mode)
-        if kind == "link":
+        if entry.kind == "link":
             target = b""
             # If it is no longer a symlink, use an empty target: it matches no file, so it shows up as a
             # conflict.
             with contextlib.suppress(OSError):
-                target = os.fsencode(os.readlink(name, dir_fd=folder))
+                target = entry.folder.link_target(entry.name)
             return Node("link", target, None, BackupRef(ref, sha256_hex(target), 0))
-        mark, known = self._looked(folder, name, found)
-        return Node("file", known, mode, BackupRef(ref, mark, found.st_size))
+        mark, known = self._looked(entry)
+        return Node("file", known, mode, BackupRef(ref, mark, entry.found.st_size))
 
-    def _looked(self, folder: int | None, name: str, found: os.stat_result) -> tuple[str, bytes]:
-        size = found.st_size
+    def _looked(self, entry: TreeEntry) -> tuple[str, bytes]:
+        folder, found, size = entry.folder, entry.found, entry.found.st_size
         if size > MAX_HASHED_FILE_BYTES or size > self.hashed_bytes or not self.hashed_files:
             return stat_mark(found), b""
         with contextlib.suppress(OSError):
-            fd = os.open(name, _READ_FLAGS, dir_fd=folder)
+            fd = os.open(folder.name_for_os(entry.name), _READ_FLAGS, dir_fd=folder.fd)
             try:
                 return self._read(fd, found)
             finally:

@@ -16,6 +16,7 @@ from handtools.host.files.change_detection import stat_mark
 from handtools.host.files.folder_handle import (
     FolderHandle,
     SubfolderCache,
+    TreeEntry,
     join_path,
     kind_of_mode,
     open_inner_folder,
@@ -183,7 +184,7 @@ class ScanCommandCapture:
             contextlib.suppress(OSError),
             FolderHandle.at(os.fspath(self.item.path / REPLACED_FILES_NAME)) as top,
         ):
-            folders = [found.path for found in walk_tree(top) if stat.S_ISDIR(found.facts.st_mode)]
+            folders = [entry.path for entry in walk_tree(top) if entry.is_folder]
             with SubfolderCache(top) as subtree:
                 for path in reversed(folders):
                     above, _, name = path.rpartition("/")
@@ -205,8 +206,8 @@ def _scanned_node(scanned: ScannedPath, ref: str, root: str, path: str) -> Node:
         FolderHandle.at(root) as top,
         open_inner_folder(top, above) as folder,
     ):
-        found = folder.stat(name)
-        return NodeReader().node(folder.fd, folder.name_for_os(name), found, ref=ref, mode=mode)
+        entry = TreeEntry(path, folder, name, folder.stat(name))
+        return NodeReader().node(entry, ref=ref, mode=mode)
     return Node("file", b"", mode, BackupRef(ref, stat_mark(scanned.found), scanned.found.st_size))
 
 

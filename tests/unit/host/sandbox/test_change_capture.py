@@ -3,6 +3,7 @@
 import os
 
 from handtools.core.changes import Node
+from handtools.host.files.folder_handle import FolderHandle, TreeEntry
 from handtools.host.sandbox.change_capture import NodeReader
 
 
@@ -11,11 +12,8 @@ def test_a_link_that_became_a_folder_meanwhile_is_like_nothing_that_can_be_there
     found = os.lstat(tmp_path / "spot")
     (tmp_path / "spot").unlink()
     (tmp_path / "spot").mkdir()
-    top = os.open(tmp_path, os.O_RDONLY)
-    try:
-        node = NodeReader().node(top, "spot", found, ref="old")
-    finally:
-        os.close(top)
+    with FolderHandle.at(os.fspath(tmp_path)) as folder:
+        node = NodeReader().node(TreeEntry("spot", folder, "spot", found), ref="old")
     assert node.kind == "link"
     assert not node.same(Node("link", b"target"))
     assert not node.same(Node("folder", mode=0o755))

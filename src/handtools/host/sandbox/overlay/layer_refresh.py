@@ -14,11 +14,11 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
+from handtools.host.files.folder_handle import FolderHandle, TreeEntry, join_path, open_inner_folder
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.host.files.tree_watch import TreeWatch
 from handtools.host.files.whole_reads_and_writes import write_all
-from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
+from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, entry_meaning
 
 MAX_REFRESHED_FILE_BYTES = 32 << 20
 """The maximum size of a file copied for a job; a larger one stays as the job first saw it."""
@@ -208,7 +208,7 @@ class _PathRefresh:
                 self.refresh.made[self.path] = _mark_of(entry)
 
 
-def _mark_of(entry: LayerEntry) -> LayerEntryStamp:
+def _mark_of(entry: TreeEntry) -> LayerEntryStamp:
     # All whiteouts in a layer are hard links to one file, so its ctime is meaningless.
     if entry_meaning(entry) == "gone":
         return _GONE_MARK
@@ -220,13 +220,12 @@ def _same_state(one: os.stat_result, other: os.stat_result) -> bool:
     return (one.st_mtime_ns, one.st_size, one.st_mode) == (other.st_mtime_ns, other.st_size, other.st_mode)
 
 
-def _layer_entry(folder: FolderHandle, name: str) -> LayerEntry | None:
+def _layer_entry(folder: FolderHandle, name: str) -> TreeEntry | None:
     found = folder.find(name)
-    assert folder.fd is not None, "layers exist only on systems with directory fds"
-    return None if found is None else LayerEntry(folder.fd, name, found)
+    return None if found is None else TreeEntry(name, folder, name, found)
 
 
-def _remove_opaque_mark(entry: LayerEntry) -> None:
+def _remove_opaque_mark(entry: TreeEntry) -> None:
     """Remove the opaque mark, which overlayfs sets on a folder that we created over a workspace folder."""
     for prefix in OVERLAY_XATTR_PREFIXES:
         with contextlib.suppress(OSError):

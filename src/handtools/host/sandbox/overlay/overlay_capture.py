@@ -221,9 +221,9 @@ class OverlayCommandCapture:
     def _over_quota(self) -> str:
         files = size = 0
         with FolderHandle.at(self.overlay.upper) as upper:
-            for found in walk_tree(upper):
+            for entry in walk_tree(upper):
                 files += 1
-                size += 0 if stat.S_ISDIR(found.facts.st_mode) else found.facts.st_blocks * 512
+                size += 0 if entry.is_folder else entry.found.st_blocks * 512
                 limit = self.overlay.most_bytes
                 if size > limit:
                     return (

@@ -27,13 +27,12 @@ from handtools.host.files.folder_handle import (
     SubfolderCache,
     TreeEntry,
     join_path,
-    kind_of_mode,
     open_child,
     walk_tree,
 )
 from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import NodeReader
-from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
+from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, entry_meaning
 from handtools.text.git_config import enclosing_git_folder
 from handtools.text.paths import folders_above
 
@@ -58,46 +57,46 @@ class UpperLayerSanitizer:
     stripped: list[str] = field(default_factory=list)
     """Paths that lost setuid or setgid bits or file capabilities."""
 
-    def refuses(self, path: str, entry: LayerEntry) -> bool:
+    def refuses(self, entry: TreeEntry) -> bool:
         """Whether an entry is of a kind that is never applied, such as a device; records it if so."""
         kind = _SPECIAL_FILES.get(stat.S_IFMT(entry.found.st_mode))
         if is_temporary_name(entry.name):
             kind = "a name reserved for handtools"  # listings omit it, so it could not be checked
         if kind:
-            self.refused[path] = kind
+            self.refused[entry.path] = kind
         return kind is not None
 
-    def clean(self, path: str, entry: LayerEntry, lower_entry: LayerEntry | None) -> int:
+    def clean(self, entry: TreeEntry, lower_entry: TreeEntry | None) -> int:
         """Remove privileges from an entry and set its owner; returns its permission bits."""
         self._own(entry, lower_entry)
-        self._unmark(path, entry)
-        if stat.S_ISLNK(entry.found.st_mode):
+        self._unmark(entry)
+        if entry.kind == "link":
             return entry.mode
         wanted = entry.mode & ~_SETID_BITS
         if entry.is_folder:
             # On a folder setgid grants no privilege: files inherit its group. Keep it if the parent has it
             # too.
-            above = lower_entry.found if lower_entry else os.fstat(entry.folder)
+            above = lower_entry.found if lower_entry else entry.folder.own_stat()
             wanted |= entry.mode & above.st_mode & stat.S_ISGID
         if wanted != entry.mode:
-            self.stripped.append(path)
+            self.stripped.append(entry.path)
             os.chmod(entry.proc_fd_path, wanted)
         return wanted
 
-    def _own(self, entry: LayerEntry, lower_entry: LayerEntry | None) -> None:
+    def _own(self, entry: TreeEntry, lower_entry: TreeEntry | None) -> None:
         if self.owner is None:
             return
         owner = (lower_entry.found.st_uid, lower_entry.found.st_gid) if lower_entry else self.owner
         if (entry.found.st_uid, entry.found.st_gid) != owner:
-            os.chown(entry.name, *owner, dir_fd=entry.folder, follow_symlinks=False)
+            os.chown(entry.name, *owner, dir_fd=entry.folder.fd, follow_symlinks=False)
 
-    def _unmark(self, path: str, entry: LayerEntry) -> None:
+    def _unmark(self, entry: TreeEntry) -> None:
         with contextlib.suppress(OSError):
             for attribute in os.listxattr(entry.proc_fd_path, follow_symlinks=False):
                 if attribute.startswith(OVERLAY_XATTR_PREFIXES) or attribute == _CAPABILITY_XATTR:
                     os.removexattr(entry.proc_fd_path, attribute, follow_symlinks=False)
                     if attribute == _CAPABILITY_XATTR:
-                        self.stripped.append(path)
+                        self.stripped.append(entry.path)
 
 
 RefForPath = Callable[[str], str]
@@ -191,30 +190,27 @@ class UpperLayerDiff:
         is_gone = way in {"gone", "gone as one"}
         upper = None if is_gone else self._layer.folder(path)
         lower = None if way == "new" else self._workspace.folder(path)
-        for spot in _entries(upper or lower):
-            inside = join_path(path, spot.name)
+        for entry in _entries(path, upper or lower):
             if upper:
-                tasks += self._entry(inside, spot, _entry_named(lower, spot.name))
-            elif not is_temporary_name(spot.name):  # another call's temporary file
-                tasks += self._leave(inside, spot, None, within=way)
+                tasks += self._entry(entry, _in_folder(lower, entry))
+            elif not is_temporary_name(entry.name):  # another call's temporary file
+                tasks += self._leave(entry, None, within=way)
         return tasks
 
-    def _entry(
-        self, path: str, upper_entry: LayerEntry, lower_entry: LayerEntry | None
-    ) -> list[_FolderToVisit]:
+    def _entry(self, upper_entry: TreeEntry, lower_entry: TreeEntry | None) -> list[_FolderToVisit]:
         """Collect the change of one layer entry; returns the subfolders to visit next."""
-        what = entry_meaning(upper_entry)
+        path, what = upper_entry.path, entry_meaning(upper_entry)
         if what == "gone":
             return (
                 []
                 if lower_entry is None or is_temporary_name(upper_entry.name)
-                else self._leave(path, lower_entry, None)
+                else self._leave(lower_entry, None)
             )
-        if self.sanitizer.refuses(path, upper_entry):
+        if self.sanitizer.refuses(upper_entry):
             return []
-        mode = self.sanitizer.clean(path, upper_entry, lower_entry)
+        mode = self.sanitizer.clean(upper_entry, lower_entry)
         if not upper_entry.is_folder:
-            return self._thing(path, upper_entry, lower_entry, mode)
+            return self._thing(upper_entry, lower_entry, mode)
         if mode & stat.S_IRWXU != stat.S_IRWXU:
             os.chmod(upper_entry.proc_fd_path, mode | stat.S_IRWXU)  # its entries will be moved out
         if lower_entry is None or not lower_entry.is_folder:
@@ -222,49 +218,44 @@ class UpperLayerDiff:
                 self._opened.append((path, mode))
             return [*self._arrive(path, lower_entry, Node("folder", mode=mode)), (path, "new")]
         if what == "opaque":
-            self._replaced(path, lower_entry, mode)
+            self._replaced(lower_entry, mode)
             return []
-        self._permitted(path, lower_entry, mode)
+        self._permitted(lower_entry, mode)
         return [(path, "merged")]
 
     def _thing(
-        self, path: str, upper_entry: LayerEntry, lower_entry: LayerEntry | None, mode: int
+        self, upper_entry: TreeEntry, lower_entry: TreeEntry | None, mode: int
     ) -> list[_FolderToVisit]:
         """Collect the change of a file or a symlink."""
-        after = self.node_reader.node(
-            upper_entry.folder, upper_entry.name, upper_entry.found, ref=self.new(path), mode=mode
-        )
+        path = upper_entry.path
+        after = self.node_reader.node(upper_entry, ref=self.new(path), mode=mode)
         if lower_entry is None or lower_entry.is_folder:
             return self._arrive(path, lower_entry, after)
-        if kind_of_mode(lower_entry.found.st_mode) is None:
+        if lower_entry.kind is None:
             self.stuck.append(path)
             return []
-        before = self._old(path, lower_entry)
+        before = self._old(lower_entry)
         # Opening a file for writing copies it to the layer even if it was not changed.
         if not (after.same(before) and upper_entry.found.st_mtime_ns == lower_entry.found.st_mtime_ns):
-            self._changed(path, lower_entry, before, after)
+            self._changed(lower_entry, before, after)
         return []
 
-    def _arrive(self, path: str, lower_entry: LayerEntry | None, after: Node) -> list[_FolderToVisit]:
+    def _arrive(self, path: str, lower_entry: TreeEntry | None, after: Node) -> list[_FolderToVisit]:
         """Collect the change of a path that is new or had another kind."""
         if lower_entry is not None:
-            return self._leave(path, lower_entry, after)
+            return self._leave(lower_entry, after)
         self.changes.append(Change(path, None, after))
         return []
 
     def _leave(
-        self,
-        path: str,
-        lower_entry: LayerEntry,
-        after: Node | None,
-        *,
-        within: FolderPresence | None = None,
+        self, lower_entry: TreeEntry, after: Node | None, *, within: FolderPresence | None = None
     ) -> list[_FolderToVisit]:
         """Collect the removal of a workspace entry, or its replacement by `after`.
 
         `within` is the presence of its parent folder if that was deleted too.
         """
-        if kind_of_mode(lower_entry.found.st_mode) is None:
+        path = lower_entry.path
+        if lower_entry.kind is None:
             self.stuck.append(path)
             return []
         unread = within == "gone as one"
@@ -277,8 +268,8 @@ class UpperLayerDiff:
                 )
                 return []
         reader = _UNREAD if unread else self.node_reader
-        before = reader.node(lower_entry.folder, lower_entry.name, lower_entry.found, ref=self.old(path))
-        self._changed(path, lower_entry, before, after)
+        before = reader.node(lower_entry, ref=self.old(path))
+        self._changed(lower_entry, before, after)
         return [(path, "gone as one" if unread else "gone")] if lower_entry.is_folder else []
 
     def _tree_items(self, path: str) -> tuple[list[FolderItem], bool]:
@@ -292,9 +283,9 @@ class UpperLayerDiff:
             contextlib.suppress(OSError),
             open_child(self._workspace.folder(above), name, OPEN_FOLDER_TO_LIST_FLAGS) as top,
         ):
-            for found in walk_tree(top, skipped=closed):
-                items.append(tree_item(found))
-                kept = kept or self._must_stay(f"{path}/{found.path}", found)
+            for entry in walk_tree(top, skipped=closed):
+                items.append(tree_item(entry))
+                kept = kept or self._must_stay(f"{path}/{entry.path}", entry)
             self._count_items(path, items)
             return items, not kept and not closed
         self._count_items(path, items)
@@ -311,23 +302,24 @@ class UpperLayerDiff:
         self._item_counts |= {f"{path}/{folder}": count for folder, count in counts.items()}
 
     def _must_stay(self, path: str, entry: TreeEntry) -> bool:
-        kind = kind_of_mode(entry.facts.st_mode)
         return (
-            kind is None
-            or (kind != "folder" and self._is_newer(path, entry.facts))
+            entry.kind is None
+            or (not entry.is_folder and self._is_newer(path, entry.found))
             or is_temporary_name(entry.name)
         )
 
-    def _is_newer(self, path: str, facts: os.stat_result) -> bool:
+    def _is_newer(self, path: str, found: os.stat_result) -> bool:
         """Whether another program changed a workspace file since the command started or last saw it."""
-        return facts.st_ctime_ns > self.shown.get(path, self.since)
+        return found.st_ctime_ns > self.shown.get(path, self.since)
 
-    def _permitted(self, path: str, lower_entry: LayerEntry, mode: int) -> None:
+    def _permitted(self, lower_entry: TreeEntry, mode: int) -> None:
         if mode != lower_entry.mode:
-            self.changes.append(Change(path, self._old(path, lower_entry), Node("folder", mode=mode)))
+            after = Node("folder", mode=mode)
+            self.changes.append(Change(lower_entry.path, self._old(lower_entry), after))
 
-    def _replaced(self, path: str, lower_entry: LayerEntry, mode: int) -> None:
+    def _replaced(self, lower_entry: TreeEntry, mode: int) -> None:
         """Collect the changes of a folder that was removed and recreated, as one change if it is large."""
+        path = lower_entry.path
         theirs = len(self.conflicts) + len(self.stuck) + len(self.closed)
         gone = self._apart(path, "gone")
         come = self._apart(path, "new")
@@ -339,7 +331,7 @@ class UpperLayerDiff:
             before = folder_node(old, mode=lower_entry.mode, ref=self.old(path))
             self.changes.append(Change(path, before, folder_node(new, mode=mode, ref=self.new(path))))
             return
-        self._permitted(path, lower_entry, mode)
+        self._permitted(lower_entry, mode)
         for below in {**gone, **come}:
             before_node = gone[below].before if below in gone else None
             after_node = come[below].after if below in come else None
@@ -356,35 +348,31 @@ class UpperLayerDiff:
     def _refused_below(self, path: str) -> bool:
         return any(refused.startswith(f"{path}/") for refused in self.sanitizer.refused)
 
-    def _changed(self, path: str, lower_entry: LayerEntry, before: Node, after: Node | None) -> None:
+    def _changed(self, lower_entry: TreeEntry, before: Node, after: Node | None) -> None:
+        path = lower_entry.path
         self.changes.append(Change(path, before, after))
         if not lower_entry.is_folder and self._is_newer(path, lower_entry.found):
             self.conflicts.append(path)
 
-    def _old(self, path: str, lower_entry: LayerEntry) -> Node:
-        return self.node_reader.node(
-            lower_entry.folder, lower_entry.name, lower_entry.found, ref=self.old(path)
-        )
+    def _old(self, lower_entry: TreeEntry) -> Node:
+        return self.node_reader.node(lower_entry, ref=self.old(lower_entry.path))
 
 
 _UNREAD = NodeReader(hashed_files=0)
 """Creates nodes without opening files."""
 
 
-def _entries(folder: FolderHandle | None) -> list[LayerEntry]:
-    fd = _open_fd(folder)
-    with os.scandir(fd) as entries:
-        found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
-    found.sort(key=lambda pair: pair[0])
-    return [LayerEntry(fd, name, facts) for name, facts in found]
-
-
-def _entry_named(folder: FolderHandle | None, name: str) -> LayerEntry | None:
-    found = None if folder is None else folder.find(name)
-    return found and LayerEntry(_open_fd(folder), name, found)
-
-
-def _open_fd(folder: FolderHandle | None) -> int:
+def _entries(path: str, folder: FolderHandle | None) -> list[TreeEntry]:
     assert folder is not None, "a folder exists in the layer, in the workspace or in both"
     assert folder.fd is not None, "layers exist only on systems with directory fds"
-    return folder.fd
+    with os.scandir(folder.fd) as entries:
+        stats = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
+    return [TreeEntry(join_path(path, name), folder, name, stats[name]) for name in sorted(stats)]
+
+
+def _in_folder(folder: FolderHandle | None, entry: TreeEntry) -> TreeEntry | None:
+    """Return the entry with the same path in another tree, whose open folder is given."""
+    if folder is None:
+        return None
+    found = folder.find(entry.name)
+    return found and TreeEntry(entry.path, folder, entry.name, found)
