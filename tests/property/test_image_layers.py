@@ -3,39 +3,40 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.fleet.image_layers import OPAQUE_NAME, WHITEOUT_PREFIX, ImageTree, LayerEntry, walk_image
+from handtools.fleet.image_layers import OPAQUE_NAME, WHITEOUT_PREFIX, ImageNode, ImageTree, walk_image
 
 FOLDERS = ("", "a", "b", "a/c")
 NAMES = ("a", "b", "c", "x")
+Layer = list[tuple[str, ImageNode]]
 Model = dict[str, str | None]
 """Files with their content, folders with None."""
 
 
 @st.composite
-def layers(draw: st.DrawFn) -> list[list[LayerEntry]]:
+def layers(draw: st.DrawFn) -> list[Layer]:
     """Layers as engines write them: each path once, with its folders before it, whiteouts anywhere."""
-    made: list[list[LayerEntry]] = []
+    made: list[Layer] = []
     for number in range(draw(st.integers(1, 4))):
-        entries: dict[str, LayerEntry] = {}
-        hidden: list[LayerEntry] = []
+        entries: dict[str, ImageNode] = {}
+        hidden: Layer = []
         for _ in range(draw(st.integers(0, 6))):
             above, name = draw(st.sampled_from(FOLDERS)), draw(st.sampled_from(NAMES))
             path = f"{above}/{name}" if above else name
             kind = draw(st.sampled_from(["file", "folder", "whiteout", "opaque"]))
             if kind == "whiteout":
-                hidden.append(LayerEntry(f"{above}/{WHITEOUT_PREFIX}{name}", "file"))
+                hidden.append((f"{above}/{WHITEOUT_PREFIX}{name}", ImageNode("file")))
             elif kind == "opaque":
-                hidden.append(LayerEntry(f"{above}/{OPAQUE_NAME}", "file"))
+                hidden.append((f"{above}/{OPAQUE_NAME}", ImageNode("file")))
             elif _fits(entries, path):
                 for folder in _folders_of(path):
-                    entries.setdefault(folder, LayerEntry(folder, "folder", 0o755))
+                    entries.setdefault(folder, ImageNode("folder", 0o755))
                 content = f"{number}:{path}"
                 entries[path] = (
-                    LayerEntry(path, "file", 0o644, content=content)
+                    ImageNode("file", 0o644, content=content)
                     if kind == "file"
-                    else LayerEntry(path, "folder", 0o755)
+                    else ImageNode("folder", 0o755)
                 )
-        layer = list(entries.values())
+        layer = list(entries.items())
         for each in hidden:
             layer.insert(draw(st.integers(0, len(layer))), each)
         made.append(layer)
@@ -47,18 +48,18 @@ def _folders_of(path: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def _fits(entries: dict[str, LayerEntry], path: str) -> bool:
+def _fits(entries: dict[str, ImageNode], path: str) -> bool:
     """Whether a path can be added to a layer: it is new, and what is above it is no file."""
     return path not in entries and all(
         each not in entries or entries[each].kind == "folder" for each in _folders_of(path)
     )
 
 
-def _modelled(all_layers: list[list[LayerEntry]]) -> Model:
+def _modelled(all_layers: list[Layer]) -> Model:
     model: Model = {}
     for layer in all_layers:
-        for entry in layer:
-            above, _, name = entry.path.strip("/").rpartition("/")
+        for marked, _ in layer:
+            above, _, name = marked.strip("/").rpartition("/")
             if name == OPAQUE_NAME:
                 model = {path: data for path, data in model.items() if not _is_below(path, above)}
             elif name.startswith(WHITEOUT_PREFIX):
@@ -66,12 +67,12 @@ def _modelled(all_layers: list[list[LayerEntry]]) -> Model:
                 model = {
                     path: data for path, data in model.items() if path != gone and not _is_below(path, gone)
                 }
-        for entry in layer:
-            if WHITEOUT_PREFIX in entry.path:
+        for added, node in layer:
+            if WHITEOUT_PREFIX in added:
                 continue
-            if not (entry.kind == "folder" and model.get(entry.path, "") is None):
-                model = {path: data for path, data in model.items() if not _is_below(path, entry.path)}
-            model[entry.path] = None if entry.kind == "folder" else entry.content
+            if not (node.kind == "folder" and model.get(added, "") is None):
+                model = {path: data for path, data in model.items() if not _is_below(path, added)}
+            model[added] = None if node.kind == "folder" else node.content
     return model
 
 
@@ -80,7 +81,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 @given(layers())
-def test_layers_give_what_a_dictionary_of_paths_gives(all_layers: list[list[LayerEntry]]) -> None:
+def test_layers_give_what_a_dictionary_of_paths_gives(all_layers: list[Layer]) -> None:
     tree = ImageTree()
     for layer in all_layers:
         tree.apply(layer)

@@ -19,12 +19,12 @@ _MAX_PATH_CHARS = 1 << 16
 _NEW_FOLDER_MODE = 0o755
 
 
-@dataclass(frozen=True, slots=True)
-class LayerEntry:
-    """The entry of a layer for one path."""
+@dataclass(slots=True)
+class ImageNode:
+    """A node of a layer or of the merged tree, in which hard links to the same file share one node."""
 
-    path: str
     kind: Literal["file", "folder", "link", "hard link"]
+    """`hard link` is only in layers."""
     mode: int = 0
     target: str = ""
     """The target of a symlink, or the path of the file that a hard link refers to."""
@@ -32,17 +32,6 @@ class LayerEntry:
     """For a file, the data needed to read it."""
     mtime: float | None = None
     """Modification time in seconds since 1970; None if unknown."""
-
-
-@dataclass(slots=True)
-class ImageNode:
-    """A node of the merged tree. Hard links to the same file share one node."""
-
-    kind: Literal["file", "folder", "link"]
-    mode: int = 0
-    target: str = ""
-    content: Any = None
-    mtime: float | None = None
     children: "dict[str, ImageNode]" = field(default_factory=dict)
 
 
@@ -52,22 +41,22 @@ class ImageTree:
     def __init__(self) -> None:
         self.root = ImageNode("folder", _NEW_FOLDER_MODE)
 
-    def apply(self, layer: Iterable[LayerEntry], *, has_whiteouts: bool = True) -> None:
-        """Apply a layer. Raises `ValueError` if it escapes the tree or contradicts itself.
+    def apply(self, layer: Iterable[tuple[str, ImageNode]], *, has_whiteouts: bool = True) -> None:
+        """Apply a layer, nodes with their paths. Raises `ValueError` if it escapes the tree or contradicts itself.
 
         In a plain archive (`has_whiteouts=False`), a name such as `.wh.a` has no special meaning.
         """
-        added_entries: list[tuple[list[str], LayerEntry]] = []
-        for entry in layer:
-            parts = path_parts(entry.path)
+        added_nodes: list[tuple[list[str], ImageNode]] = []
+        for path, node in layer:
+            parts = path_parts(path)
             name = parts[-1] if parts else ""
             if has_whiteouts and name.startswith(WHITEOUT_PREFIX):
                 # Whiteouts hide lower layers, never entries of the same layer, so apply them first.
                 self._hide(parts)
             else:
-                added_entries.append((parts, entry))
-        for parts, entry in added_entries:
-            self._add(parts, entry)
+                added_nodes.append((parts, node))
+        for parts, node in added_nodes:
+            self._add(parts, node)
 
     def folder(self, path: str) -> ImageNode:
         """The folder at a path of the image. Raises `UsageError` if there is none."""
@@ -86,31 +75,30 @@ class ImageTree:
         elif not name.startswith(_UNION_FILE_SYSTEM_PREFIX):
             folder.children.pop(name.removeprefix(WHITEOUT_PREFIX), None)
 
-    def _add(self, parts: list[str], entry: LayerEntry) -> None:
+    def _add(self, parts: list[str], node: ImageNode) -> None:
         if not parts:
-            if entry.kind == "folder":
-                self.root.mode, self.root.mtime = entry.mode, entry.mtime
+            if node.kind == "folder":
+                self.root.mode, self.root.mtime = node.mode, node.mtime
             return
+        path = "/".join(parts)
         *above, name = parts
         folder = self._resolved(above, make=True)
         if folder is None or folder.kind != "folder":
-            raise ValueError(f"the parent of {entry.path[:200]!r} is not a folder")
+            raise ValueError(f"the parent of {path[:200]!r} is not a folder")
         known = folder.children.get(name)
-        if entry.kind == "folder":
+        if node.kind == "folder":
             if known is None or known.kind != "folder":
                 known = folder.children[name] = ImageNode("folder")
-            known.mode, known.mtime = entry.mode, entry.mtime
-        elif entry.kind == "hard link":
-            *around, last = path_parts(entry.target) or [""]
+            known.mode, known.mtime = node.mode, node.mtime
+        elif node.kind == "hard link":
+            *around, last = path_parts(node.target) or [""]
             beside = self._resolved(around)
             linked = None if beside is None else beside.children.get(last)
             if linked is None or linked.kind == "folder":
-                raise ValueError(f"{entry.path[:200]!r} is a hard link to a missing file")
+                raise ValueError(f"{path[:200]!r} is a hard link to a missing file")
             folder.children[name] = linked
         else:
-            folder.children[name] = ImageNode(
-                entry.kind, entry.mode, entry.target, entry.content, entry.mtime
-            )
+            folder.children[name] = node
 
     def _resolved(self, parts: list[str], *, make: bool = False) -> ImageNode | None:
         """The node at a path, following symlinks as inside the image. `make` adds missing folders."""

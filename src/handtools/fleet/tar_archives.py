@@ -24,7 +24,7 @@ from typing import IO, Any
 import zstandard
 
 from handtools.core.errors import TooLarge, UsageError
-from handtools.fleet.image_layers import ImageNode, ImageTree, LayerEntry, template_mode, walk_image
+from handtools.fleet.image_layers import ImageNode, ImageTree, template_mode, walk_image
 from handtools.host.files.folder_handle import (
     FolderHandle,
     SubfolderCache,
@@ -97,21 +97,21 @@ class TarArchive:
     def __init__(self, plain: IO[bytes]) -> None:
         self._archive = tarfile.open(fileobj=_BoundedReads(plain), mode="r:")  # noqa: SIM115
 
-    def entries(self, budget: ArchiveBudget) -> Iterator[LayerEntry]:
-        """The entries of the archive, without devices, pipes and owners."""
+    def entries(self, budget: ArchiveBudget) -> Iterator[tuple[str, ImageNode]]:
+        """The paths and nodes of the archive, without devices, pipes and owners."""
         for member in self._archive:
             # A sparse file can be larger than its archive.
             budget.spend(entries=1, size=member.size if member.issparse() else 0)
             mode = template_mode(member.mode, is_folder=member.isdir())
             if member.isdir():
-                yield LayerEntry(member.name, "folder", mode, mtime=_seconds(member))
+                yield member.name, ImageNode("folder", mode, mtime=_seconds(member))
             elif member.issym():
-                yield LayerEntry(member.name, "link", target=member.linkname)
+                yield member.name, ImageNode("link", target=member.linkname)
             elif member.islnk():
-                yield LayerEntry(member.name, "hard link", target=member.linkname)
+                yield member.name, ImageNode("hard link", target=member.linkname)
             elif member.isfile():
                 content = (self._archive, member)
-                yield LayerEntry(member.name, "file", mode, content=content, mtime=_seconds(member))
+                yield member.name, ImageNode("file", mode, content=content, mtime=_seconds(member))
 
     def open(self, name: str) -> IO[bytes] | None:
         """Open a file of the archive; None if it does not exist. Follows links only inside the archive."""
