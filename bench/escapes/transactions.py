@@ -15,9 +15,9 @@ from handtools.core.commands import Command, CommandLimits
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.named_blobs import FolderBlobStore
-from handtools.host.files.state_folders import backups_folder
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.launch import Runner
+from handtools.host.workspace_folders import backups_folder
 from handtools.runtime.policy.rules import PRIVATE_RULE, PROTECTED_RULE
 
 

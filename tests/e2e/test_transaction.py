@@ -19,10 +19,10 @@ from handtools.core.changes import WHOLE_FOLDER_ITEMS
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.named_blobs import FolderBlobStore
-from handtools.host.files.state_folders import backups_folder
 from handtools.host.sandbox.overlay.overlay_capture import LayerQuota, OverlayCapture, overlay_problem
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.host.sandbox.scan_capture import ScanBudget, ScanCapture
+from handtools.host.workspace_folders import backups_folder
 from handtools.toolbox import CODING, local_workspace
 from tests.e2e.transaction_crashes import box as crash_box
 

@@ -45,7 +45,7 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
 
     `deep` also checks every page of a large journal.
     """
-    from handtools.host.files.state_folders import state_folder
+    from handtools.host.workspace_folders import state_folder
 
     yield _workspace(root)
     yield from _installation(root)
@@ -170,8 +170,8 @@ def _policy_in_words(configuration: "Configuration") -> str:
 
 def _search_path(root: Path, configuration: "Configuration") -> Iterator[DoctorCheckResult]:
     """Run a command to compare the programs on PATH with those that commands can see."""
-    from handtools.host.files.state_folders import state_folder
     from handtools.host.sandbox.environment_variables import command_environment
+    from handtools.host.workspace_folders import state_folder
 
     environment = command_environment({}, frozenset(), terminal=False, path=configuration.settings.path)
     folders = list(dict.fromkeys(filter(None, environment["PATH"].split(os.pathsep))))
@@ -343,8 +343,8 @@ def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
 def _capture(root: Path, state: Path) -> DoctorCheckResult:
     """Check whether overlay file systems can capture commands' changes, and why not."""
     from handtools.host.files.backups import FolderBackups
-    from handtools.host.files.state_folders import backups_folder
     from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
+    from handtools.host.workspace_folders import backups_folder
 
     why = overlay_problem(root, FolderBackups(backups_folder(root, state)))
     if not why:

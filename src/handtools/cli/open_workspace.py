@@ -124,8 +124,7 @@ async def approve_all(_: Approval) -> Reply:
 
 def _nothing_recorded(path: Path, state: Path) -> CliCommandError:
     """The error for a folder without a journal; suggests a parent folder that has one."""
-    from handtools.host.files.state_folders import workspace_id
-    from handtools.host.workspace_folders import workspace_folders
+    from handtools.host.workspace_folders import workspace_folders, workspace_id
 
     real = path.resolve()
     folders = workspace_folders(path)

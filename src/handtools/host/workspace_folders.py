@@ -1,10 +1,11 @@
-"""The folders of a workspace: usually one, or several that appear as named subfolders of one folder.
+"""The folders of a workspace, usually one, or several that appear as named subfolders; and of its state.
 
 A workspace of several folders is represented by a folder in our state with a symlink to each of them. So it
 has a path, like every other workspace, and a journal. Only handtools writes there: only symlinks in our
 state are treated as workspace folders; symlinks inside a project stay ordinary symlinks.
 """
 
+import contextlib
 import hashlib
 import os
 import re
@@ -14,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from handtools.core.errors import HostError, UsageError
-from handtools.host.home_folders import state_root
+from handtools.host.home_folders import STATE_VARIABLE, state_root
 
 COMBINED_FOLDER = "combined"
 """The folder in our state that contains workspaces with several folders."""
@@ -155,3 +156,51 @@ def _names(folders: Sequence[str]) -> list[str]:
 
 def _fit(name: str) -> str:
     return _UNFIT_CHARS.sub("-", name).strip("-.") or "root"
+
+
+_ODD_NAME_CHARS = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def state_folder(root: str | Path) -> Path:
+    """Return the folder for a workspace's journal and other state.
+
+    It is created on first use, accessible only to its owner.
+    """
+    real = Path(os.path.realpath(root))
+    folder = state_root() / workspace_id(real)
+    if is_in_workspace(folder, real):
+        raise HostError(
+            f"The log of {real} would be inside the workspace. Set {STATE_VARIABLE} to another folder."
+        )
+    try:
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise HostError(
+            f"Can't create {folder}: {reason}. Set {STATE_VARIABLE} to another folder."
+        ) from error
+    return folder
+
+
+def workspace_id(real: Path) -> str:
+    """Return a readable folder name for a workspace, unique on this machine, derived from its real path."""
+    name = _ODD_NAME_CHARS.sub("-", real.name).strip("-.")[:40] or "root"
+    return f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+
+
+def backups_folder(root: str | Path, state: Path) -> Path:
+    """Return the folder for a workspace's backups, on the same file system if possible.
+
+    It is in the state folder or next to the workspace.
+    """
+    real = Path(next(iter(workspace_folders(root).values())))
+    device = real.stat().st_dev
+    if not state.exists() or state.stat().st_dev == device:
+        return state / "vault"
+    beside = real.parent
+    with contextlib.suppress(OSError):
+        found = beside.stat()
+        if found.st_dev == device and os.access(beside, os.W_OK) and found.st_uid == os.geteuid():
+            return beside / f".handtools-vault-{state.name}"
+    return state / "vault"

@@ -16,8 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from handtools.core.errors import UsageError
-from handtools.host.files.state_folders import state_folder
-from handtools.host.workspace_folders import combined_workspace
+from handtools.host.workspace_folders import combined_workspace, state_folder
 from handtools.mcp.asgi_responses import (
     AsgiApp,
     AsgiMessage,

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from handtools.host import windows_jobs
-from handtools.host.files import windows_files
+from handtools.host.files import syscalls
 from handtools.host.files.folder_handle import FolderHandle
 
 
@@ -49,14 +49,14 @@ def windows(monkeypatch):
 
 def test_a_file_is_replaced_in_one_call_that_keeps_the_old_one(windows):
     library = windows()
-    windows_files.replace_keeping_old("a", "new", "old")
+    syscalls.replace_keeping_old("a", "new", "old")
     assert library.told == [("ReplaceFileW", "a", "new", "old", 2, None, None)]
 
 
 def test_a_replacement_that_windows_refuses_is_an_error_with_the_name(windows):
     windows({"ReplaceFileW"})
     with pytest.raises(PermissionError, match="error 32") as refusal:
-        windows_files.replace_keeping_old("a", "new", "old")
+        syscalls.replace_keeping_old("a", "new", "old")
     assert refusal.value.filename == "a"
 
 

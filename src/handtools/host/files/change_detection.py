@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from handtools.core.changes import BackupRef, FolderItem, Node, folder_node, sha256_hex, unpack_folder
 from handtools.host.files import syscalls
 from handtools.host.files.folder_handle import FolderHandle, TreeEntry, kind_of_mode, walk_tree
-from handtools.host.files.whole_reads_and_writes import read_bytes_at
+from handtools.host.files.syscalls import read_bytes_at
 
 MAX_HASHED_FILE_BYTES = 256 << 10
 """Files up to this many bytes are compared by digest, larger ones by size and modification time."""

@@ -54,7 +54,7 @@ def project_files(root: str | Path) -> list[tuple[str, Path]]:
 
 def _has_table(pyproject: Path) -> bool:
     """Whether the file has a handtools table; files without one are ignored, even if they are invalid."""
-    from handtools.host.files.whole_reads_and_writes import read_small_text
+    from handtools.host.files.syscalls import read_small_text
 
     return bool(handtools_table(read_small_text(pyproject, MAX_PYPROJECT_BYTES)))
 
@@ -72,7 +72,7 @@ def read_project_file(path: Path) -> str:
 
     Raises `UsageError` for anything else.
     """
-    from handtools.host.files.whole_reads_and_writes import SMALL_FILE_BYTES, read_small_text
+    from handtools.host.files.syscalls import SMALL_FILE_BYTES, read_small_text
 
     most = MAX_PYPROJECT_BYTES if path.name == PYPROJECT_NAME else SMALL_FILE_BYTES
     try:

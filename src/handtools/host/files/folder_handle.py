@@ -131,9 +131,7 @@ class FolderHandle:
 
     def _open_for_reading(self, name: str) -> int:
         if os.name == "nt":
-            from handtools.host.files import windows_files
-
-            return windows_files.open_replaceable(self.name_for_os(name))
+            return syscalls.open_replaceable(self.name_for_os(name))
         return os.open(self.name_for_os(name), _READ_FLAGS | syscalls.NO_FOLLOW, dir_fd=self.fd)
 
     def create_file(self, name: str, mode: int) -> int:
@@ -217,9 +215,7 @@ class FolderHandle:
 
     def _exchange_by_link(self, name: str, temporary: str, spare: str) -> None:
         if os.name == "nt" and not (os.path.isdir(name) or os.path.isdir(temporary)):
-            from handtools.host.files import windows_files
-
-            windows_files.replace_keeping_old(name, temporary, spare)
+            syscalls.replace_keeping_old(name, temporary, spare)
             os.rename(spare, temporary)
             return
         at = {"src_dir_fd": self.fd, "dst_dir_fd": self.fd}

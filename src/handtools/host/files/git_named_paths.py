@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from handtools.core.files import GitNamedPath, SettingPredicate
 from handtools.host.files.git_repository import SYSTEM_GIT_CONFIG
-from handtools.host.files.whole_reads_and_writes import SETTINGS_BYTES, read_small_text
+from handtools.host.files.syscalls import SETTINGS_BYTES, read_small_text
 from handtools.host.home_folders import config_home, user_home
 from handtools.host.workspace_folders import path_in_folders
 from handtools.text.git_config import GIT_FOLDER, BadGitConfig, GitConfig, GitConfigKey, parse_git_config

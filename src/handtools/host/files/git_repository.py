@@ -22,7 +22,7 @@ from handtools.core.errors import HostError, TooLarge, UsageError
 from handtools.host import programs
 from handtools.host.files import syscalls
 from handtools.host.files.folder_handle import FolderHandle, walk_tree
-from handtools.host.files.whole_reads_and_writes import SETTINGS_BYTES, read_bytes_at, read_small_text
+from handtools.host.files.syscalls import SETTINGS_BYTES, read_bytes_at, read_small_text
 from handtools.text.git_config import BadGitConfig, parse_git_config
 
 _GITDIR_PREFIX = "gitdir: "

@@ -15,7 +15,7 @@ from handtools.core.errors import Busy
 from handtools.host.files import syscalls
 from handtools.host.files.change_detection import file_mark, is_stat_mark, observe_node, stat_mark
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
-from handtools.host.files.whole_reads_and_writes import read_bytes_at
+from handtools.host.files.syscalls import read_bytes_at
 
 WRITER_WAIT_SECONDS = 0.2
 """Seconds to wait for another process that has the file open for writing."""

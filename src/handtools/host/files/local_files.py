@@ -21,10 +21,9 @@ from handtools.host.files.folder_handle import FolderHandle, join_path, kind_of_
 from handtools.host.files.git_named_paths import git_named_paths
 from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
-from handtools.host.files.syscalls import is_local_filesystem
+from handtools.host.files.syscalls import is_local_filesystem, read_bytes_at
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.host.files.transaction_steps import OpenFolders, StepTarget
-from handtools.host.files.whole_reads_and_writes import read_bytes_at
 
 MIN_BYTES_MOVED_TO_BACKUPS = 1 << 20
 """Files smaller than this many bytes are copied for undo instead of moved to the backups."""

@@ -1,18 +1,21 @@
-"""System calls that Python lacks (openat2, renameat2, file leases), and the type of a folder's file system.
+"""System calls that Python lacks (openat2, renameat2, file leases), reads and writes of all bytes, mounts.
 
 If a call is missing, these functions raise or report it, and callers work with reduced guarantees. macOS
-has renameatx_np instead of renameat2; it is called as documented, but we have not tested it on macOS.
+has renameatx_np instead of renameat2, and Windows has its own calls for files that other programs have
+open. They are called as documented, but we have not tested them on macOS and Windows.
 """
 
 import errno
 import functools
 import os
 import signal
+import stat
 import struct
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 try:
     import fcntl
@@ -207,6 +210,52 @@ def end_lease(fd: int) -> None:
     fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
+def read_bytes_at(fd: int, size: int, start: int) -> bytes:
+    """Read `size` bytes of an open file from offset `start`; fewer only at the end of the file."""
+    found = _read_some(fd, size, start)
+    while len(found) < size and (more := _read_some(fd, size - len(found), start + len(found))):
+        found += more
+    return found
+
+
+def _read_some(fd: int, size: int, start: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(fd, size, start)
+    os.lseek(fd, start, os.SEEK_SET)
+    return os.read(fd, size)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all bytes at the current position of an open file."""
+    done = os.write(fd, data)
+    while done < len(data):
+        done += os.write(fd, memoryview(data)[done:])
+
+
+SMALL_FILE_BYTES = 64 << 10
+SETTINGS_BYTES = 1 << 20
+"""The largest settings file that is read, in bytes."""
+
+
+def read_small_text(
+    path: str | os.PathLike[str], most: int = SMALL_FILE_BYTES, *, links: bool = False
+) -> str:
+    """Read a regular file's text; empty if it is not one, exceeds `most` bytes or is a symlink.
+
+    With `links`, symlinks are followed.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | OPEN_FLAGS | (0 if links else NO_FOLLOW))
+    except (OSError, ValueError):
+        return ""
+    try:
+        facts = os.fstat(fd)
+        plain = stat.S_ISREG(facts.st_mode) and facts.st_size <= most
+        return read_bytes_at(fd, facts.st_size, 0).decode("utf-8", "replace") if plain else ""
+    finally:
+        os.close(fd)
+
+
 NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "fuse", "9p", "afs", "ceph", "lustre", "gluster", "virtiofs")
 
 
@@ -232,3 +281,46 @@ def filesystem_type(folder: str | Path) -> str | None:
         above = [(len(place), kind) for _, place, kind in mounts if Path(folder).is_relative_to(place)]
         kinds = [kind for _, kind in sorted(above, key=lambda each: each[0])]
     return kinds[-1] if kinds else None
+
+
+_GENERIC_READ = 0x80000000
+_SHARE_READ_WRITE_DELETE = 0x1 | 0x2 | 0x4
+_OPEN_EXISTING = 3
+_OPEN_REPARSE_POINT = 0x00200000
+"""Opens a symlink itself, not its target."""
+_IGNORE_MERGE_ERRORS = 0x2
+
+
+def _kernel32() -> Any:
+    kernel32 = vars(ctypes)["WinDLL"]("kernel32", use_last_error=True)
+    text, number, pointer = ctypes.c_wchar_p, ctypes.c_uint32, ctypes.c_void_p
+    kernel32.CreateFileW.argtypes = (text, number, number, pointer, number, number, pointer)
+    kernel32.CreateFileW.restype = pointer
+    kernel32.ReplaceFileW.argtypes = (text, text, text, number, pointer, pointer)
+    kernel32.ReplaceFileW.restype = ctypes.c_int
+    return kernel32
+
+
+def _last_error(*paths: str) -> OSError:
+    windows: Any = vars(ctypes)
+    error: OSError = windows["WinError"](windows["get_last_error"]())
+    error.filename, error.filename2 = (*paths, None)[:2]
+    return error
+
+
+def open_replaceable(path: str) -> int:
+    """Open a file for reading while others may still rename, replace or delete it; returns a descriptor."""
+    handle = _kernel32().CreateFileW(
+        path, _GENERIC_READ, _SHARE_READ_WRITE_DELETE, None, _OPEN_EXISTING, _OPEN_REPARSE_POINT, None
+    )
+    if handle in {None, ctypes.c_void_p(-1).value}:
+        raise _last_error(path)
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+    fd: int = import_module("msvcrt").open_osfhandle(handle, flags)
+    return fd
+
+
+def replace_keeping_old(name: str, new: str, kept: str) -> None:
+    """Rename `new` to `name` and the old file to `kept`; the ACLs stay with `name`."""
+    if not _kernel32().ReplaceFileW(name, new, kept, _IGNORE_MERGE_ERRORS, None, None):
+        raise _last_error(name, new)

@@ -10,7 +10,7 @@ from handtools.core.changes import Node
 from handtools.host.files.change_detection import stat_mark_time
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.kernel_leases import LeasedFile
-from handtools.host.files.whole_reads_and_writes import write_all
+from handtools.host.files.syscalls import write_all
 
 TEMPORARY_PREFIX = ".handtools-"
 _TOKEN_BYTES = 12

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from handtools.core.language import FormattingOutcome
 from handtools.core.syntax import Syntax
 from handtools.host import programs
-from handtools.host.files.whole_reads_and_writes import SETTINGS_BYTES, read_small_text
+from handtools.host.files.syscalls import SETTINGS_BYTES, read_small_text
 from handtools.host.sandbox.program_dependencies import folders_needed_by_program
 from handtools.text.diffs.alignment import LineEdit, align_lines
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from handtools.host import programs
-from handtools.host.files.whole_reads_and_writes import SETTINGS_BYTES, read_small_text
+from handtools.host.files.syscalls import SETTINGS_BYTES, read_small_text
 from handtools.text.toml_text import parse_toml
 
 FreshnessProof = Literal["pull", "version", "tsserver", "flycheck", "push"]

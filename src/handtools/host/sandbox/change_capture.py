@@ -14,7 +14,7 @@ from handtools.host.files.change_detection import (
     stat_mark,
 )
 from handtools.host.files.folder_handle import TreeEntry
-from handtools.host.files.whole_reads_and_writes import read_bytes_at
+from handtools.host.files.syscalls import read_bytes_at
 from handtools.host.sandbox.launch import Launch
 
 

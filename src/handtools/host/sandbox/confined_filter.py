@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.core.commands import CommandLimits
-from handtools.host.files.whole_reads_and_writes import read_bytes_at, write_all
+from handtools.host.files.syscalls import read_bytes_at, write_all
 from handtools.host.programs import anonymous_file, search_path
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, Runner

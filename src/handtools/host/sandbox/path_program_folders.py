@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from handtools.core.errors import UsageError
-from handtools.host.files.whole_reads_and_writes import read_small_text
+from handtools.host.files.syscalls import read_small_text
 from handtools.host.sandbox.program_dependencies import contains_home_folder, node_modules_folder
 from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS
 from handtools.host.workspace_folders import shown_folders

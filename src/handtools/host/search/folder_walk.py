@@ -34,9 +34,8 @@ from handtools.host.files.folder_handle import OPEN_FOLDER_TO_LIST_FLAGS, Folder
 from handtools.host.files.git_repository import repository_folders_above, worktree_excludes
 from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
-from handtools.host.files.syscalls import is_local_filesystem
+from handtools.host.files.syscalls import is_local_filesystem, read_bytes_at
 from handtools.host.files.temporary_file import is_temporary_name
-from handtools.host.files.whole_reads_and_writes import read_bytes_at
 from handtools.host.search.ripgrep_process import VERSION_CONTROL_FOLDERS
 from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, ignored_paths, is_skipped_by_walk
 from handtools.text.search.glob import PathSelection

@@ -35,9 +35,8 @@ from handtools.core.search import (
 )
 from handtools.host.files.folder_handle import join_path
 from handtools.host.files.path_resolution import WorkspaceRoot
-from handtools.host.files.syscalls import is_local_filesystem
+from handtools.host.files.syscalls import is_local_filesystem, read_bytes_at
 from handtools.host.files.temporary_file import TEMPORARY_PREFIX, is_temporary_name
-from handtools.host.files.whole_reads_and_writes import read_bytes_at
 from handtools.host.programs import Program
 from handtools.host.search import ripgrep_process as argv
 from handtools.host.search.folder_walk import FolderWalker

@@ -6,9 +6,9 @@ import pytest
 
 from handtools.core.errors import HostError
 from handtools.host.files.config_files import policy_file
-from handtools.host.files.state_folders import state_folder
 from handtools.host.home_folders import config_home, required_home, state_home, user_home
 from handtools.host.skills import user_skill_folders
+from handtools.host.workspace_folders import state_folder
 
 
 @pytest.fixture(autouse=True)

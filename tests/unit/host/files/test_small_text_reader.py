@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handtools.host.files.whole_reads_and_writes import read_small_text
+from handtools.host.files.syscalls import read_small_text
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.runners.hidden_paths import read_only_paths
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from handtools.host.files.folder_handle import FolderHandle, TreeEntry, join_path, open_inner_folder
+from handtools.host.files.syscalls import write_all
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.host.files.tree_watch import TreeWatch
-from handtools.host.files.whole_reads_and_writes import write_all
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, entry_meaning
 
 MAX_REFRESHED_FILE_BYTES = 32 << 20

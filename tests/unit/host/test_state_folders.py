@@ -3,7 +3,7 @@
 import pytest
 
 from handtools.core.errors import HostError
-from handtools.host.files.state_folders import state_folder
+from handtools.host.workspace_folders import state_folder
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_relative_standard_folder_is_ignored(home, monkeypatch):
 def test_the_root_of_the_disk_has_a_name(home):
     from pathlib import Path
 
-    from handtools.host.files.state_folders import workspace_id
+    from handtools.host.workspace_folders import workspace_id
 
     assert workspace_id(Path("/")).startswith("root-")
 
