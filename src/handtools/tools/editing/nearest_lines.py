@@ -16,8 +16,8 @@ _MAX_MISSPELT = 4
 _MIN_WEIGHT = 4
 _MAX_COMPARED_STARTS = 8
 _MAX_VOTERS = 400
-_MAX_COMPARED = 4000
-_MAX_COMPARED = 20_000
+_MAX_CHARACTERS = 4000
+_MAX_LINES = 20_000
 # A line with at least this many characters that occurs once in the file is an anchor.
 _SHORTEST_ANCHOR = 8
 # How many lines a block may have grown between two anchors.
@@ -106,12 +106,12 @@ def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | Non
 def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
     """Map the longest old lines that the file lacks to the file's lines that they may misspell."""
     unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
-    if not unknown or len(known) > _MAX_COMPARED:
+    if not unknown or len(known) > _MAX_LINES:
         return {}
     twins: dict[str, str] = {}
     choices = sorted(known)
     for key in unknown[:_MAX_MISSPELT]:
-        best = process.extractOne(key[:_MAX_COMPARED], choices, scorer=fuzz.ratio, score_cutoff=_MISSPELT)
+        best = process.extractOne(key[:_MAX_CHARACTERS], choices, scorer=fuzz.ratio, score_cutoff=_MISSPELT)
         if best is not None:
             twins[key] = best[0]
     return twins
@@ -119,14 +119,14 @@ def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
 
 def _likeness(keys: list[str], rows: list[str], start: int) -> float:
     there = rows[max(0, start) : max(0, start) + len(keys)]
-    return fuzz.ratio("\n".join(keys)[:_MAX_COMPARED], "\n".join(there)[:_MAX_COMPARED])
+    return fuzz.ratio("\n".join(keys)[:_MAX_CHARACTERS], "\n".join(there)[:_MAX_CHARACTERS])
 
 
 def _by_words(line_index: LineIndex, old: str, keys: list[str], rows: list[str]) -> _Reach | None:
     """Find the range by the most similar line if none is equal: a misspelling, or one with shared words."""
     offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
-    heads = [row[:_MAX_COMPARED] for row in rows[:_MAX_COMPARED]]
-    best = process.extractOne(key[:_MAX_COMPARED], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)
+    heads = [row[:_MAX_CHARACTERS] for row in rows[:_MAX_LINES]]
+    best = process.extractOne(key[:_MAX_CHARACTERS], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)
     if best is None:
         return None
     told = [line for line in old.split("\n") if not is_blank(line)][offset]
