@@ -34,6 +34,18 @@ except SystemExit as end:
 print("pydantic" in sys.modules, file=sys.stderr)
 """
 
+EXACT_EDIT = """
+import sys
+from handtools import BlockingToolbox
+from handtools.testing.memory_toolbox import memory_toolbox
+
+tools = BlockingToolbox(memory_toolbox({"a.txt": b"one\\ntwo\\n"}))
+changed = tools.call("edit", {"path": "a.txt", "old_string": "two", "new_string": "2"})
+assert changed.ok, changed.text
+tools.close()
+print("rapidfuzz" in sys.modules)
+"""
+
 WITHOUT_POSIX = """
 import sys
 
@@ -182,6 +194,10 @@ def test_a_help_that_loads_pydantic_is_noticed(copy: Path) -> None:
     source = copy / "src/handtools/cli/main.py"
     source.write_text(f"import pydantic.main\n{source.read_text('utf-8')}", "utf-8")
     assert python(HELP, source=copy / "src")[1] == "True\n"
+
+
+def test_an_edit_that_matches_exactly_does_not_load_rapidfuzz() -> None:
+    assert python(EXACT_EDIT)[0] == "False\n"
 
 
 def test_the_package_imports_and_works_where_posix_modules_are_missing(tmp_path: Path) -> None:

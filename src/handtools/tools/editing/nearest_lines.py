@@ -4,8 +4,6 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from rapidfuzz import fuzz, process
-
 from handtools.text.diffs.unified_diff import diff_line_edits
 from handtools.tools.editing.edit_outcome import Excerpt
 from handtools.tools.editing.normalized_lines import LineIndex, is_blank, normalize_for_matching
@@ -108,6 +106,8 @@ def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
     unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
     if not unknown or len(known) > _MAX_LINES:
         return {}
+    from rapidfuzz import fuzz, process
+
     twins: dict[str, str] = {}
     choices = sorted(known)
     for key in unknown[:_MAX_MISSPELT]:
@@ -118,12 +118,16 @@ def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
 
 
 def _likeness(keys: list[str], rows: list[str], start: int) -> float:
+    from rapidfuzz import fuzz
+
     there = rows[max(0, start) : max(0, start) + len(keys)]
     return fuzz.ratio("\n".join(keys)[:_MAX_CHARACTERS], "\n".join(there)[:_MAX_CHARACTERS])
 
 
 def _by_words(line_index: LineIndex, old: str, keys: list[str], rows: list[str]) -> _Reach | None:
     """Find the range by the most similar line if none is equal: a misspelling, or one with shared words."""
+    from rapidfuzz import fuzz, process
+
     offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
     heads = [row[:_MAX_CHARACTERS] for row in rows[:_MAX_LINES]]
     best = process.extractOne(key[:_MAX_CHARACTERS], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from rapidfuzz.distance import OSA
-
 from handtools.tools.editing.normalized_lines import LOOK_ALIKES, is_blank
 
 _WORDS = """
@@ -121,6 +119,8 @@ def is_typo_of(bad: str, word: str) -> bool:
         or bad[0] != word[0]
     ):
         return False
+    from rapidfuzz.distance import OSA
+
     if OSA.distance(bad, word, score_cutoff=1) != 1:
         return False
     head = _shared(bad, word)

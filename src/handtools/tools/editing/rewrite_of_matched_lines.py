@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from rapidfuzz.fuzz import ratio
-
 from handtools.text import lines
 from handtools.text.diffs.three_way_merge import shifts_of_equal_rows
 from handtools.text.diffs.unified_diff import LineEdit, diff_line_edits
@@ -99,6 +97,8 @@ def _walk(score: list[list[float]], best: list[list[float]]) -> Iterator[tuple[i
 def _likeness(one: str, other: str) -> float:
     if not one or not other:
         return 0.0
+    from rapidfuzz.fuzz import ratio
+
     return ratio(one[:_MAX_COMPARED], other[:_MAX_COMPARED], score_cutoff=_ALIKE)
 
 
