@@ -61,8 +61,6 @@ def test_edits_are_minimal_and_in_order_with_something_kept_between(a: list[str]
         {"_SPARSE_PAIRS": 0, "_SMALL_CELLS": 0},
         {"_SPARSE_PAIRS": 0, "_SMALL_CELLS": 0, "_NEAR_DISTANCE": 2},
         {"_SPARSE_PAIRS": 0},
-        {"_SPARSE_PAIRS": 0, "_TABLE_CELLS": 8},
-        {"_SPARSE_PAIRS": 0, "_TABLE_CELLS": 8, "_RARE": 0},
     ],
 )
 def test_every_way_to_search_is_minimal(limits: dict[str, int], monkeypatch: pytest.MonkeyPatch):
@@ -77,7 +75,7 @@ def test_every_way_to_search_is_minimal(limits: dict[str, int], monkeypatch: pyt
 
 
 def test_beyond_the_limit_the_diff_is_still_correct(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(alignment, "_MINIMAL_CELLS", 4)
+    monkeypatch.setattr(alignment, "_TABLE_CELLS", 4)
     monkeypatch.setattr(alignment, "_SPARSE_PAIRS", 0)
     monkeypatch.setattr(alignment, "_SMALL_CELLS", 0)
     monkeypatch.setattr(alignment, "_NEAR_DISTANCE", 0)

@@ -3,15 +3,14 @@
 Also maps a line number through a diff (`line_after_edits`).
 
 Three exact searches are combined, because each is fast where the others are slow: `_sparse` if few pairs of
-lines are equal, `_near` if few lines changed, and bit rows otherwise, for example in repetitive text. None
-of them needs quadratic memory.
+lines are equal, `_near` if few lines changed, and rapidfuzz's bit table otherwise, for repetitive text.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
@@ -69,19 +68,13 @@ def _equal(a: str | bytes, b: str | bytes) -> int:
 # `_sparse` takes one step for each pair of equal lines; beyond this many pairs per line, the others are
 # cheaper.
 _SPARSE_PAIRS = 4
-# The cost of `_near` grows with the square of the edit distance; beyond this, bit rows are cheaper.
+# The cost of `_near` grows with the square of the edit distance; beyond this, a table is cheaper.
 _NEAR_DISTANCE = 96
-# Below this many cells, bit rows take a few milliseconds regardless of the distance.
+# Below this many cells, a table takes a few milliseconds regardless of the distance.
 _SMALL_CELLS = 1 << 21
-# Bits of table kept at once (4 MiB); a larger problem is split in two first.
-_TABLE_CELLS = 1 << 25
-# Beyond this (32,768 by 32,768 lines), the diff is correct but may not be minimal, which would take
-# seconds.
-_MINIMAL_CELLS = 1 << 30
-# Lines that occur at most this often get their bit mask on demand: storing one for each would need too much
-# memory.
-_RARE = 4
-_FLIPPED_DIGITS = bytes.maketrans(b"01", b"\x01\x00")
+# A table of this many bits takes 128 MiB. Beyond it (32,768 by 32,768 lines), the diff is correct but may
+# not be minimal.
+_TABLE_CELLS = 1 << 30
 
 LineIds: TypeAlias = list[int]
 IndexPairs: TypeAlias = list[tuple[int, int]]
@@ -143,9 +136,9 @@ def _search(a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs
     cells = len(a) * len(b)
     if cells > _SMALL_CELLS and (near := _near(a, b)) is not None:
         return near
-    if cells > _MINIMAL_CELLS:
+    if cells > _TABLE_CELLS:
         return _cut(a, b, cut(a, b), partial(_longest, cut=_evenly))
-    return _halved(a, b)
+    return _tabled(a, b)
 
 
 def _shared_ends(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
@@ -240,67 +233,14 @@ def _retraced(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
     return pairs[::-1]
 
 
-def _halved(a: LineIds, b: LineIds) -> IndexPairs:
-    """Find a longest common subsequence by Hirschberg's algorithm, split until the parts fit a table."""
-    if len(a) * len(b) <= _TABLE_CELLS or len(b) < 2:
-        return _tabled(a, b)
-    half = len(b) // 2
-    kept_before = _kept(a, b[:half])
-    kept_after = _kept(a[::-1], b[: half - 1 : -1])[::-1]
-    kept = [x + y for x, y in zip(kept_before, kept_after, strict=True)]
-    return _cut(a, b, [(kept.index(max(kept)), half)], _halved)
-
-
-def _kept(a: LineIds, b: LineIds) -> list[int]:
-    """Return for each prefix of `a` the length of its longest common subsequence with `b`."""
-    row = 0
-    for row in _bit_rows(a, b):  # noqa: B007 - only the last row counts
-        pass
-    digits = f"{row:0{len(a)}b}".encode().translate(_FLIPPED_DIGITS)
-    return [0, *accumulate(digits[::-1])]
-
-
 def _tabled(a: LineIds, b: LineIds) -> IndexPairs:
-    """Find a longest common subsequence by storing all bit rows of the table and tracing back in them."""
-    rows = [(1 << len(a)) - 1, *_bit_rows(a, b)]
+    """Find a longest common subsequence with rapidfuzz, which keeps one bit for each pair of lines."""
+    from rapidfuzz.distance import LCSseq
+
     pairs: IndexPairs = []
-    i, j = len(a), len(b)
-    while i and j:
-        if rows[j] >> (i - 1) & 1:
-            i -= 1
-        elif rows[j - 1] >> (i - 1) & 1:
-            i, j = i - 1, j - 1
-            pairs.append((i, j))
-        else:
-            j -= 1
-    return pairs[::-1]
-
-
-def _bit_rows(a: LineIds, b: LineIds) -> Iterator[int]:
-    """Yield, for each line of `b`, a table row as an integer whose zero bits mark one more common line.
-
-    Uses the bit-parallel recurrence of Crochemore and Hyyrö: with Python's integers, a whole row of the
-    dynamic programming table is one addition in C.
-    """
-    places = defaultdict(list)
-    for i, line in enumerate(a):
-        places[line].append(i)
-    masks = {line: _mask(at) for line, at in places.items() if len(at) > _RARE}
-    full = row = (1 << len(a)) - 1
-    for line in b:
-        mask = masks.get(line)
-        common = row & (_mask(places[line]) if mask is None else mask)
-        row = ((row + common) | (row - common)) & full
-        yield row
-
-
-def _mask(places: list[int]) -> int:
-    if len(places) <= _RARE:
-        return sum([1 << place for place in places])
-    digits = bytearray(places[-1] // 8 + 1)
-    for place in places:
-        digits[place >> 3] |= 1 << (place & 7)
-    return int.from_bytes(digits, "little")
+    for block in LCSseq.editops(a, b).as_matching_blocks():
+        pairs += [(block.a + k, block.b + k) for k in range(block.size)]
+    return pairs
 
 
 def _cut(
@@ -324,7 +264,7 @@ def _anchored(a: LineIds, b: LineIds) -> IndexPairs:
 
 def _evenly(a: LineIds, b: LineIds) -> IndexPairs:
     """Return cut points that divide both texts into equal parts, each small enough for an exact search."""
-    parts = len(a) * len(b) // _MINIMAL_CELLS + 1
+    parts = len(a) * len(b) // _TABLE_CELLS + 1
     return [(len(a) * part // parts, len(b) * part // parts) for part in range(1, parts)]
 
 
