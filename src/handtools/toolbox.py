@@ -61,6 +61,7 @@ from handtools.host.web.local_web import LocalWeb
 from handtools.host.web.page_cache import PageCache
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.local_journal import open_local_journal
+from handtools.runtime.approval.questions import wait_for_reply
 from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls_of_ours
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.executor import Executor, decide_hypothetical_call
@@ -221,7 +222,7 @@ class Toolbox:
         Return None if the call was already answered and has ended. With `only_if_watched`, also return None
         as soon as no `handtools watch` is open.
         """
-        return await self._executor.answer_from_elsewhere(call_id, only_if_watched=only_if_watched)
+        return await wait_for_reply(self.workspace.journal, call_id, only_if_watched=only_if_watched)
 
     def cancel(self, call_id: str) -> bool:
         """Cancel a running or resumed call by its id, from any thread.

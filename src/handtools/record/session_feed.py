@@ -20,6 +20,7 @@ from handtools.core.undo_history import PERSON_AGENT_NAME
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.local_journal import open_local_journal
 from handtools.record.recorded_changes import ACTION_SIGNS, net_diff
+from handtools.runtime.approval.questions import claim_reply
 from handtools.runtime.journal import Journal, LoggedCall
 from handtools.runtime.journal.running_calls import HEARTBEAT_SECONDS, RunningCall
 from handtools.text.terminal_emulator import decode_output, plain_output
@@ -299,14 +300,13 @@ class SessionFeed:
         If the agent's process is waiting for the answer, it continues the call; otherwise the call is run
         here.
         """
-        kept = self._journal.calls.suspended(call_id)
-        if kept is None:
+        pending, claim = claim_reply(self._journal, call_id, reply)
+        if pending is None:
             logged = self._journal.calls.find(call_id)
             return AnswerOutcome("another", Reply(logged is not None and logged.status != "denied"))
-        if reply.fingerprint and reply.fingerprint != kept.approval.fingerprint:
+        if claim is None:
             raise HandtoolsError("The call has changed since it was shown. Review it again.")
-        reply = replace(reply, fingerprint=kept.approval.fingerprint)
-        claim = self._journal.answers.claim(call_id, reply)
+        reply = replace(reply, fingerprint=pending.approval.fingerprint)
         if claim.kind == "taken" or claim.reply != reply:
             return AnswerOutcome("another", claim.reply)
         if claim.kind == "awaited":

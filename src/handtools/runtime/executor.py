@@ -44,7 +44,8 @@ from handtools.runtime.after_call import (
     limit_output_text,
     with_guidance,
 )
-from handtools.runtime.approval.gate import ApprovalGate, ApprovalPending, answers_request, settle_reply
+from handtools.runtime.approval.gate import ApprovalGate, ApprovalPending, settle_reply
+from handtools.runtime.approval.questions import claim_reply, wait_while_answered
 from handtools.runtime.arguments import validate_arguments
 from handtools.runtime.call_locks import CallLocks
 from handtools.runtime.call_run import CallRun
@@ -56,8 +57,6 @@ from handtools.runtime.guards.files import (
     LOCK_TIMEOUT_SECONDS,
 )
 from handtools.runtime.journal import CallRecord
-from handtools.runtime.journal.calls import PendingCall
-from handtools.runtime.journal.running_calls import HEARTBEAT_SECONDS
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
 from handtools.runtime.transaction import recover_transactions, settle_unfinished
@@ -65,8 +64,6 @@ from handtools.runtime.workspace import Workspace
 from handtools.text.paths import similar_names
 from handtools.text.token_estimate import estimate_tokens
 
-ANSWER_POLL_SECONDS = 0.1
-"""Interval in seconds at which a process polls for an answer given in another process."""
 _TOO_MANY_FILES = "Ask the user to raise the limit (`ulimit -n`) or to stop programs with many open files."
 _NO_ROOM = "Ask the user to free disk space."
 _FAILING_DISK = "Ask the user to check this machine's disk."
@@ -179,13 +176,19 @@ class Executor:
         `reply` answers the approval request that the call is waiting for, or the first one it makes.
         """
         call = self.workspace.journal.owned(call)
-        while (running := self._running.get(call.id)) is not None:
-            ended = await running.wait_for_result()
-            if ended is not None and not (reply and ended.status == "pending"):
-                return ended
+        ended = await self._result_of_running(call.id)
+        if ended is not None and not (reply and ended.status == "pending"):
+            return ended
         if reply is not None and not fresh and await self._waits(call):
             return await self.resume(call.id, reply, cancel)
         return await self._first(call, cancel or CancelToken(), frozenset(), fresh=fresh, reply=reply)
+
+    async def _result_of_running(self, call_id: str) -> Result[Any] | None:
+        """Wait while a call runs in this process; None if it does not, or failed without a result."""
+        while (running := self._running.get(call_id)) is not None:
+            if (ended := await running.wait_for_result()) is not None:
+                return ended
+        return None
 
     async def _waits(self, call: Call) -> bool:
         kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call.id)
@@ -193,74 +196,33 @@ class Executor:
 
     async def resume(self, call_id: str, reply: Reply, cancel: CancelToken | None = None) -> Result[Any]:
         """Answer a pending call. If approved, it runs again from the start with that effect granted."""
-        kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
-        while (running := self._running.get(call_id)) is not None:
-            # The call is already running because of an earlier answer: return its result.
-            if ended := await running.wait_for_result():
-                return ended
-            kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
-        if kept is None:
-            recorded = await self._recorded(call_id)
-            if recorded is not None:
+        journal = self.workspace.journal
+        if (ended := await self._result_of_running(call_id)) is not None:
+            return ended
+        pending, claim = await to_thread.run_sync(claim_reply, journal, call_id, reply)
+        if pending is None:
+            if (recorded := await self._recorded(call_id)) is not None:
                 return recorded
             raise UsageError(f"No call {call_id!r} is waiting for an answer.")
-        if not answers_request(reply, kept.approval):
+        if claim is None:
             # The reply is for an outdated approval request; return the current one.
-            return Result(
-                _approval_pending_text(kept.approval), None, status="pending", request=kept.approval
-            )
-        claim = await to_thread.run_sync(self.workspace.journal.answers.claim, call_id, reply)
+            return _pending_result(pending.approval)
         if claim.kind != "run":
             # Another answer came first, or another process resumes the call: wait for the result there.
-            return await self._outcome_elsewhere(kept)
-        while (running := self._running.get(call_id)) is not None:
-            if ended := await running.wait_for_result():
-                return ended
+            await wait_while_answered(journal, call_id)
+            asked = await to_thread.run_sync(journal.calls.suspended, call_id)
+            recorded = await self._recorded(call_id)
+            # If the other process died, the call is still pending.
+            return recorded if recorded and not asked else _pending_result((asked or pending).approval)
+        # An earlier answer in this process may have been faster.
+        if (ended := await self._result_of_running(call_id)) is not None:
+            return ended
         try:
-            settle_reply(self.workspace.journal, kept.call, kept.approval, claim.reply)
+            settle_reply(journal, pending.call, pending.approval, claim.reply)
         except Denied as no:
-            return await self._dropped(kept.call, no)
-        granted = kept.granted | {kept.approval.fingerprint}
-        return await self._first(kept.call, cancel or CancelToken(), granted)
-
-    async def _outcome_elsewhere(self, pending: PendingCall) -> Result[Any]:
-        """Wait for the result of a call resumed by another process; still pending if that one died."""
-        call_id, journal = pending.call.id, self.workspace.journal
-        while True:
-            if call_id not in await to_thread.run_sync(journal.answers.answered):
-                break
-            await anyio.sleep(ANSWER_POLL_SECONDS)
-        recorded = await self._recorded(call_id)
-        asked = await to_thread.run_sync(journal.calls.suspended, call_id)
-        if asked is None and recorded is not None:
-            return recorded
-        approval = asked.approval if asked else pending.approval
-        return Result(_approval_pending_text(approval), None, status="pending", request=approval)
-
-    async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool) -> Reply | None:
-        """Wait until the user answers a pending call in another process; the caller then resumes it.
-
-        None if the call was answered and ended in the meantime. With `only_if_watched`, also None as soon
-        as no `watch` or `view` is open.
-        """
-        answers, calls = self.workspace.journal.answers, self.workspace.journal.calls
-        if only_if_watched and not answers.is_watched():
-            return None
-        try:
-            while True:
-                await to_thread.run_sync(answers.wait, call_id)
-                until = time.monotonic() + HEARTBEAT_SECONDS
-                while time.monotonic() < until:
-                    if reply := answers.given(call_id):
-                        return reply
-                    await anyio.sleep(ANSWER_POLL_SECONDS)
-                if await to_thread.run_sync(calls.suspended, call_id) is None:
-                    return None
-                if only_if_watched and not answers.is_watched():
-                    return None
-        finally:
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(answers.stop_waiting, call_id)
+            return await self._dropped(pending.call, no)
+        granted = pending.granted | {pending.approval.fingerprint}
+        return await self._first(pending.call, cancel or CancelToken(), granted)
 
     def is_settled(self, call_id: str) -> bool:
         """Whether a call has a final recorded result: not pending, and not one that would run again."""
@@ -540,6 +502,10 @@ def _runs_again(recorded_result: Result[Any]) -> bool:
     An agent run that was cancelled and is resumed later sends the same call again.
     """
     return recorded_result.status == "cancelled" and recorded_result.changes is None
+
+
+def _pending_result(approval: Approval) -> Result[Any]:
+    return Result(_approval_pending_text(approval), None, status="pending", request=approval)
 
 
 def _approval_pending_text(approval: Approval) -> str:

@@ -14,6 +14,7 @@ from handtools.core.effects import CommandRun, Effect, effect_fingerprint, effec
 from handtools.core.errors import Denied, HandtoolsError, HostError
 from handtools.core.events import ApprovalAsked, Decided, Event
 from handtools.runtime.approval.preview import TITLE_NAME_CHARS, approval_title, effect_preview
+from handtools.runtime.approval.questions import answers_request
 from handtools.runtime.journal import Journal
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, strictest_decision
@@ -134,13 +135,6 @@ class ApprovalGate:
             preview_bytes=shown.bytes,
             metadata=self.call.metadata,
         )
-
-
-def answers_request(reply: Reply, approval: Approval) -> bool:
-    """Whether a reply is for this request and not for an earlier one of the same call."""
-    if reply.fingerprint:
-        return reply.fingerprint == approval.fingerprint
-    return not approval.again
 
 
 def settle_reply(journal: Journal, call: Call, approval: Approval, reply: Reply) -> None:
