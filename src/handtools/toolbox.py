@@ -3,9 +3,8 @@
 import copy
 import logging
 import os
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial, wraps
@@ -18,7 +17,7 @@ from anyio.from_thread import BlockingPortalProvider
 
 from handtools.configuration import Settings
 from handtools.core.approval import Approval, Approver, Reply
-from handtools.core.call import Call, CancelToken
+from handtools.core.call import Call, CancelToken, CancelTokens
 from handtools.core.callbacks import Callbacks
 from handtools.core.commands import HostCommands
 from handtools.core.dialects.all_dialects import DIALECTS, DialectName
@@ -160,7 +159,7 @@ class Toolbox:
             clock=clock,
             timeout=timeout,
         )
-        self._cancels: dict[str, list[CancelToken]] = {}
+        self._cancels = CancelTokens()
         self._meant: dict[str, str] = {}
         """Our tool names by the names under which they are offered."""
         self._dialect: dict[str, DialectTool] = {}
@@ -183,7 +182,7 @@ class Toolbox:
         fresh = isinstance(tool_call, str)
         call = Call(tool=tool_call, args=args or {}) if isinstance(tool_call, str) else tool_call
         call = replace(call, tool=self._meant[call.tool]) if call.tool in self._meant else call
-        with self._cancellable(call.id, cancel) as token:
+        with self._cancels.registered(call.id, cancel) as token:
 
             async def run(our_call: Call, reply: Reply | None) -> Result[Any]:
                 with self._executor.announcer.listen_to_call(our_call.id, listener):
@@ -204,7 +203,7 @@ class Toolbox:
     ) -> Result[Any]:
         """Answer a pending call with the user's reply, even from another process or after a restart."""
         with (
-            self._cancellable(call_id, cancel) as token,
+            self._cancels.registered(call_id, cancel) as token,
             self._executor.announcer.listen_to_call(call_id, listener),
         ):
             return await self._executor.resume(call_id, reply, token)
@@ -229,25 +228,7 @@ class Toolbox:
 
         False if this toolbox is not running it.
         """
-        tokens = tuple(self._cancels.get(call_id, ()))
-        for token in tokens:
-            token.cancel()
-        return bool(tokens)
-
-    @contextmanager
-    def _cancellable(self, call_id: str, cancel: CancelToken | None) -> Iterator[CancelToken]:
-        """Register a call for `cancel` by its id.
-
-        A second caller waiting for the same id gets its own token.
-        """
-        token = cancel or CancelToken()
-        self._cancels.setdefault(call_id, []).append(token)
-        try:
-            yield token
-        finally:
-            self._cancels[call_id].remove(token)
-            if not self._cancels[call_id]:
-                del self._cancels[call_id]
+        return self._cancels.cancel(call_id)
 
     async def waiting(self) -> list[Approval]:
         """Return the approval requests that are still unanswered."""

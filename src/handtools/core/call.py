@@ -6,7 +6,8 @@ import logging
 import re
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -150,6 +151,32 @@ class CancelToken:
 def _call_back(callback: Callable[[], object]) -> None:
     if failure := exception_raised_by(callback):
         logger.warning("A cancellation callback failed: %r", failure, exc_info=failure)
+
+
+class CancelTokens:
+    """Cancel tokens of running calls, by key. Each caller that waits for the same call has its own token."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[Hashable, list[CancelToken]] = {}
+
+    @contextmanager
+    def registered(self, key: Hashable, token: CancelToken | None) -> Iterator[CancelToken]:
+        """Let `cancel` cancel the token within the block; without a token, a new one is made."""
+        token = token or CancelToken()
+        self._tokens.setdefault(key, []).append(token)
+        try:
+            yield token
+        finally:
+            self._tokens[key].remove(token)
+            if not self._tokens[key]:
+                del self._tokens[key]
+
+    def cancel(self, key: Hashable) -> bool:
+        """Cancel the registered tokens, from any thread; False if there are none."""
+        tokens = tuple(self._tokens.get(key, ()))
+        for token in tokens:
+            token.cancel()
+        return bool(tokens)
 
 
 def call_to_json(call: Call) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from handtools import __version__
 from handtools.core.approval import Reply
-from handtools.core.call import Call, CancelToken, derived_call_id
+from handtools.core.call import Call, CancelToken, CancelTokens, derived_call_id
 from handtools.core.errors import Busy, TooLarge, ToolError, UnknownOutcome, UsageError
 from handtools.core.events import EventListener
 from handtools.core.result import Result
@@ -95,8 +95,8 @@ class WorkspaceHost:
             else:
                 # The log is authoritative: no client got a result for changes that are only on this disk.
                 store.remove(known)
-        self._cancels: dict[tuple[str, str], list[CancelToken]] = {}
-        """Cancel tokens of running and waiting calls, by workspace and call id."""
+        self._cancels = CancelTokens()
+        """Tokens of running and waiting calls, by workspace and call id."""
         self._recovering: dict[str, asyncio.Lock] = {}
         self._draining = False
 
@@ -213,29 +213,25 @@ class WorkspaceHost:
         same call was sent to before. If that is gone and left no record of a call that may have had an
         effect, the outcome is unknown and the call is not run, unless its metadata contain `retryable`.
         """
-        began, token, key = time.monotonic(), cancel or CancelToken(), (name, call.id)
-        self._cancels.setdefault(key, []).append(token)
+        began = time.monotonic()
         try:
-            slot = await self._found(name, tenant)
-            async with (
-                self._turn(slot, call, token),
-                self._slots.using(slot) as box,
-                self._changing(slot, box, call.tool),
-            ):
-                if self._changes(call.tool):
-                    await self._check_outcome(box, call, sent_to)
-                    await self._check_quota(slot, call.tool)
-                if call.deadline is not None:
-                    left = max(0.001, call.deadline - (time.monotonic() - began))
-                    call = replace(call, deadline=left)
-                chosen = box if policy is None else self._narrowed(slot, box, policy)
-                result = await chosen.call(call, reply=reply, cancel=token, listener=listener)
+            with self._cancels.registered((name, call.id), cancel) as token:
+                slot = await self._found(name, tenant)
+                async with (
+                    self._turn(slot, call, token),
+                    self._slots.using(slot) as box,
+                    self._changing(slot, box, call.tool),
+                ):
+                    if self._changes(call.tool):
+                        await self._check_outcome(box, call, sent_to)
+                        await self._check_quota(slot, call.tool)
+                    if call.deadline is not None:
+                        left = max(0.001, call.deadline - (time.monotonic() - began))
+                        call = replace(call, deadline=left)
+                    chosen = box if policy is None else self._narrowed(slot, box, policy)
+                    result = await chosen.call(call, reply=reply, cancel=token, listener=listener)
         except ToolError as refused:
             result = result_of_error(refused)
-        finally:
-            self._cancels[key].remove(token)
-            if not self._cancels[key]:
-                del self._cancels[key]
         if self._metrics is not None:
             self._metrics.call_ended(call.tool, result, time.monotonic() - began)
         return result
@@ -267,10 +263,7 @@ class WorkspaceHost:
     def cancel(self, name: str, call_id: str, *, tenant: str = "") -> bool:
         """Cancel a running or waiting call; False if there is no such call here."""
         self._slots.get(name, tenant)
-        tokens = self._cancels.get((name, call_id), ())
-        for token in tokens:
-            token.cancel()
-        return bool(tokens)
+        return self._cancels.cancel((name, call_id))
 
     def names(self, *, tenant: str = "") -> list[str]:
         """The names of a tenant's workspaces; of all workspaces if `tenant` is empty."""

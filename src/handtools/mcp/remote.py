@@ -16,7 +16,7 @@ import anyio.lowlevel
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from handtools.core.approval import Approval, Approver, Reply, approval_to_json
-from handtools.core.call import Call, CancelToken, call_to_json, derived_call_id
+from handtools.core.call import Call, CancelToken, CancelTokens, call_to_json, derived_call_id
 from handtools.core.effects import EffectKind
 from handtools.core.errors import HandtoolsError, HostError, UsageError
 from handtools.core.events import ApprovalAsked, Changed, EventListener, Settled, Started
@@ -259,7 +259,7 @@ class RemoteToolbox:
         self._token = token
         self._timeout = timeout
         self._client: httpx2.AsyncClient | None = None
-        self._cancels: dict[str, CancelToken] = {}
+        self._cancels = CancelTokens()
         self._announcer = EventAnnouncer()
         self._approver: Approver | None = None
         self._policy: Policy | None = None
@@ -291,20 +291,19 @@ class RemoteToolbox:
         """
         call = tool_call if isinstance(tool_call, Call) else Call(tool=tool_call, args=args or {})
         call = replace(call, tool=self._own_name(call.tool))
-        with self._announcer.listen_to_call(call.id, listener):
-            return await self._made(call, reply, cancel)
+        with (
+            self._announcer.listen_to_call(call.id, listener),
+            self._cancels.registered(call.id, cancel) as token,
+        ):
+            return await self._made(call, reply, token)
 
-    async def _made(self, call: Call, reply: Reply | None, cancel: CancelToken | None) -> Result[Any]:
-        token = self._cancels.setdefault(call.id, cancel or CancelToken())
+    async def _made(self, call: Call, reply: Reply | None, token: CancelToken) -> Result[Any]:
         self._announcer.announce(Started(call))
-        try:
-            result = result_from_json((await self._run(call, token))["result"])
-            if reply is not None and (asked := result.request) is not None:
-                known = reply.fingerprint or asked.fingerprint
-                result = await self.resume(asked.call_id, replace(reply, fingerprint=known))
-            result = await self._answered(result)
-        finally:
-            self._cancels.pop(call.id, None)
+        result = result_from_json((await self._run(call, token))["result"])
+        if reply is not None and (asked := result.request) is not None:
+            known = reply.fingerprint or asked.fingerprint
+            result = await self.resume(asked.call_id, replace(reply, fingerprint=known))
+        result = await self._answered(result)
         if result.request is not None:
             self._announcer.announce(ApprovalAsked(result.request, None))
         elif result.changes is not None:
@@ -337,10 +336,7 @@ class RemoteToolbox:
 
     def cancel(self, call_id: str) -> bool:
         """Cancel a running call by id, from any thread; False if it was not made through this toolbox."""
-        token = self._cancels.get(call_id)
-        if token is not None:
-            token.cancel()
-        return token is not None
+        return self._cancels.cancel(call_id)
 
     async def waiting(self) -> list[Approval]:
         """The pending approvals on the server."""
