@@ -99,5 +99,4 @@ async def _run(runner: Runner, launch: Launch, seconds: float) -> tuple[int | No
     with tempfile.TemporaryDirectory() as folder, confined_launch(runner, launch) as ready:
         bounded = replace(ready, limits=replace(ready.limits, seconds=seconds))
         ended = await run_process(bounded, Path(folder, "output"))
-        head, tail = ended.output.ends()
-        return ended.code, ended.fault.encode() + head + tail
+        return ended.code, ended.fault.encode() + ended.output.head + ended.output.tail

@@ -10,6 +10,7 @@ from handtools.core.web import Visit
 from handtools.text.search.glob import PathGlobs
 
 CommandNetwork = Literal["off", "listed", "on"]
+CommandEnding = Literal["exited", "killed", "timeout", "cancelled", "limit"]
 PathPredicate = Callable[[str], bool]
 """Predicate on a path relative to the workspace."""
 
@@ -114,7 +115,7 @@ class CommandExit:
     code: int | None
     """Exit code; None if a signal terminated the command."""
     signal: int | None = None
-    ended: Literal["exited", "killed", "timeout", "cancelled", "limit"] = "exited"
+    ended: CommandEnding = "exited"
     seconds: float = 0.0
     peak_bytes: int | None = None
     output: CommandOutput
@@ -125,6 +126,10 @@ class CommandExit:
     """Folder in which the script ended; the session's next command starts there."""
     notes: tuple[str, ...] = ()
     """Sentences for the user or the model: no sandbox, undetected changes, refused changes."""
+    left: int = 0
+    """How many of its processes outlived it and were killed."""
+    fault: str = ""
+    """Why it could not be started; empty if it ran."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from handtools.core.commands import Command, CommandExit, CommandLimits, CommandOutput
+from handtools.core.commands import Command, CommandEnding, CommandExit, CommandLimits, CommandOutput
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
@@ -61,7 +61,7 @@ class BashDetails(BaseModel):
 
     code: int | None = None
     signal: int | None = None
-    ended: Literal["exited", "killed", "timeout", "cancelled", "limit", "running"] = "running"
+    ended: Literal[CommandEnding, "running"] = "running"
     seconds: float = 0.0
     peak_bytes: int | None = None
     output_bytes: int = 0

@@ -11,7 +11,7 @@ from typing import Literal
 import anyio
 from anyio import to_thread
 
-from handtools.core.call import Call, output_file_name
+from handtools.core.call import Call
 from handtools.core.commands import (
     Command,
     CommandExit,
@@ -22,17 +22,12 @@ from handtools.core.commands import (
     PublishedPort,
 )
 from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, Unavailable
-from handtools.host.commands.launch_pipeline import (
-    LaunchPipeline,
-    command_exit_of,
-    command_output_from_buffer,
-    exit_notes,
-)
+from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.shell_session import ShellStateFile
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.policy_paths import UNSEARCHED_FOLDERS
 from handtools.host.sandbox.processes.listening_ports import listening_ports, listening_sockets
-from handtools.host.sandbox.processes.running_process import ProcessResult, RunningProcess
+from handtools.host.sandbox.processes.running_process import RunningProcess
 from handtools.text.search.glob import PathGlobs, any_covers
 
 MAX_RUNNING_JOBS = 32
@@ -96,7 +91,7 @@ class BackgroundJob:
             script=self.command.script,
             description=self.description,
             seconds=ended.seconds if ended else time.monotonic() - self.running.started,
-            output=command_output_from_buffer(self.running.output, output_file_name(self.call.id, ".log")),
+            output=self.running.output.snapshot(),
             exit=self.exit if ended else None,
             call_id=self.call.id,
             waiting=self.finished if ended else None,
@@ -109,26 +104,10 @@ class BackgroundJob:
     def _ports(self) -> tuple[int, ...]:
         return listening_ports(self.running.pid) if self.running.pid and not self.running.ended else ()
 
-    def _ended(self, process_result: ProcessResult) -> None:
-        """Record the result and have the file changes applied; called in the job's thread when it ends."""
-        delta = self.pipeline.captured
-        finished = FinishedCommand(
-            exit=command_exit_of(
-                process_result,
-                output_file_name(self.call.id, ".log"),
-                "",
-                (
-                    *exit_notes(process_result),
-                    *self.pipeline.notes,
-                    *self.pipeline.sandbox_limit_notes(process_result),
-                ),
-            ),
-            delta=delta.changes,
-            coverage=delta.coverage,
-            omitted=delta.omitted,
-            discard=self.pipeline.discard,
-        )
-        end = finished.exit if process_result.fault else self.settle(finished)
+    def _ended(self, command_exit: CommandExit) -> None:
+        """Record the exit and have the file changes applied; called in the job's thread when it ends."""
+        finished = self.pipeline.finished(command_exit)
+        end = finished.exit if command_exit.fault else self.settle(finished)
         self.exit, self.finished = end or finished.exit, None if end else finished
 
 

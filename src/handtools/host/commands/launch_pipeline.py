@@ -1,4 +1,4 @@
-"""The stages around one command's launch: change capture, network, proxy, sandbox, and how it exited."""
+"""The stages around one command's launch: change capture, network, proxy, sandbox, and how it ended."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -7,90 +7,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from handtools.core.call import Call
-from handtools.core.commands import CommandExit, CommandOutput, ProgressListener
+from handtools.core.commands import CommandExit, FinishedCommand, ProgressListener
 from handtools.core.errors import HostError
 from handtools.host.commands.restriction_notes import CommandConfinement, wall_notes
 from handtools.host.commands.session_scratch import OpenScratch, SessionScratchFolders
 from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
 from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.network_proxy import with_network_proxy
-from handtools.host.sandbox.processes.output_buffer import OutputBuffer, OutputEnds
-from handtools.host.sandbox.processes.running_process import ProcessResult
 from handtools.host.sandbox.published_ports import PublishedPorts
 from handtools.host.sandbox.runners.runner_selection import confined_launch
 from handtools.host.sandbox.session_network import CLONE_NEWUSER, SessionNetwork, SessionNetworks
 from handtools.host.workspace_folders import path_in_workspace
 from handtools.text.search.glob import any_covers
 from handtools.text.terminal_emulator import decode_output, plain_output
-
-_EXCEEDED_NOTES = {
-    "memory": "Killed: its processes exceeded the memory limit. Do less at once, or use fewer workers.",
-    "bytes": "Killed: it wrote more to the workspace than allowed. Write less, or in several commands.",
-    "files": "Killed: it created too many files in the workspace. Create fewer, or in several commands.",
-    "scratch": "Killed: it wrote more to $HOME, /tmp or package caches than allowed. Delete what you don't "
-    "need there.",
-}
-
-
-def command_exit_of(
-    process_result: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]
-) -> CommandExit:
-    """Build the `CommandExit` of a process result; `name` is the output file's name."""
-    return CommandExit(
-        code=process_result.code,
-        signal=process_result.signal,
-        ended=process_result.how,
-        seconds=process_result.seconds,
-        peak_bytes=process_result.peak_bytes,
-        output=command_output_from_buffer(process_result.output, name),
-        streams=tuple(_stream_output(each) for each in process_result.output_ends),
-        cwd=cwd,
-        notes=notes,
-    )
-
-
-def command_output_from_buffer(output_buffer: OutputBuffer, name: str) -> CommandOutput:
-    """The output so far as a `CommandOutput`: beginning, end and totals."""
-    head, tail = output_buffer.ends()
-    return CommandOutput(
-        head=head,
-        tail=tail,
-        bytes=output_buffer.bytes,
-        lines=output_buffer.line_count,
-        kept=name if output_buffer.has_output_file else "",
-        dropped_bytes=output_buffer.dropped,
-    )
-
-
-def _stream_output(output_ends: OutputEnds) -> CommandOutput:
-    head, tail = output_ends.ends()
-    return CommandOutput(head=head, tail=tail, bytes=output_ends.bytes, lines=output_ends.line_count)
-
-
-def exit_notes(process_result: ProcessResult, running: int = 0) -> tuple[str, ...]:
-    """Notes for the model about how a command ended: limits, killed and surviving processes.
-
-    `running` is the number of shell jobs it left running.
-    """
-    notes = []
-    left = max(process_result.left, running)
-    if left and process_result.how == "exited":
-        many = "1 process was" if left == 1 else f"{left} processes were"
-        notes.append(f"{many} still running and killed with it; use background=true for long-running ones.")
-    if process_result.survivors:
-        notes.append(
-            f"{process_result.survivors} of its processes could not be killed: another user's, or stuck."
-        )
-    if process_result.over:
-        notes.append(_EXCEEDED_NOTES[process_result.over])
-    if process_result.starved:
-        notes.append(
-            "The kernel killed one of its processes (out of memory). Do less at once, or use fewer workers."
-        )
-    if process_result.output.fault:
-        notes.append(f"The output could not be saved in full: {process_result.output.fault}.")
-    return tuple(notes)
-
 
 DENIAL_SCAN_TAIL_BYTES = 16_000
 """How much of the end of the output is searched for errors caused by a sandbox restriction."""
@@ -172,7 +101,28 @@ class LaunchPipeline:
                 launch = replace(launch, unshare=launch.unshare & ~CLONE_NEWUSER)
             yield (replace(launch, namespaces=network.namespaces) if network else launch), network
 
-    def sandbox_limit_notes(self, process_result: ProcessResult) -> tuple[str, ...]:
+    def finished(self, end: CommandExit, *, cwd: str = "", shell_jobs: int = 0) -> FinishedCommand:
+        """Return the ended command with its captured changes, and with notes of all stages.
+
+        `shell_jobs` is how many jobs the shell left running: in its own pid namespace the kernel kills
+        them before they are counted.
+        """
+        notes = []
+        left = max(end.left, shell_jobs)
+        if left and end.ended == "exited":
+            many = "1 process was" if left == 1 else f"{left} processes were"
+            notes = [f"{many} still running and killed with it; use background=true for long-running ones."]
+        return FinishedCommand(
+            exit=replace(
+                end, cwd=cwd, notes=(*notes, *end.notes, *self.notes, *self._restriction_notes(end))
+            ),
+            delta=self.captured.changes,
+            coverage=self.captured.coverage,
+            omitted=self.captured.omitted,
+            discard=self.discard,
+        )
+
+    def _restriction_notes(self, command_exit: CommandExit) -> tuple[str, ...]:
         """Notes for the model about sandbox restrictions that the command hit, found in its output."""
         launch = self._launch
         if launch is None:
@@ -183,9 +133,9 @@ class LaunchPipeline:
             terminal=launch.terminal is not None,
             is_private=partial(_is_private, launch),
         )
-        head, tail = process_result.output.ends()
-        text = plain_output(decode_output((tail or head)[-DENIAL_SCAN_TAIL_BYTES:], starts=False))
-        return wall_notes(text, failed=process_result.code != 0, confinement=confinement)
+        newest = (command_exit.output.tail or command_exit.output.head)[-DENIAL_SCAN_TAIL_BYTES:]
+        text = plain_output(decode_output(newest, starts=False))
+        return wall_notes(text, failed=command_exit.code != 0, confinement=confinement)
 
     def discard(self) -> None:
         """Delete the captured changes after they were applied or rejected."""

@@ -33,7 +33,7 @@ from handtools.core.commands import (
 from handtools.core.errors import HostError, InvalidInput, UsageError
 from handtools.core.web import Visit
 from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs, refreshed_path_predicate
-from handtools.host.commands.launch_pipeline import LaunchPipeline, command_exit_of, exit_notes
+from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.session_scratch import ScratchQuota, SessionScratchFolders
 from handtools.host.commands.shell_session import (
     ShellSessions,
@@ -50,7 +50,7 @@ from handtools.host.sandbox.path_program_folders import (
     validate_readable_path,
 )
 from handtools.host.sandbox.processes import supervisor_client
-from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
+from handtools.host.sandbox.processes.running_process import run_process
 from handtools.host.sandbox.processes.supervisor_client import SUPERVISORS
 from handtools.host.sandbox.runners.runner_selection import choose_runner, confined_launch
 from handtools.host.sandbox.session_network import SessionNetworks
@@ -267,24 +267,14 @@ class LocalCommands:
                 ended = await run_process(
                     launch, self._output_blobs.blob_path(name), show, pipeline.prepared_launch
                 )
-                _raise_if_unstarted(ended)
+                if ended.fault:
+                    raise HostError(f"The command could not be started: {ended.fault}.")
             except BaseException:
                 pipeline.discard()
                 raise
             kept = None if pipeline.exposed else state_file.read_report()
             cwd = self._keep(call.session, kept, left)
-            notes = (
-                *exit_notes(ended, kept.jobs if kept else 0),
-                *pipeline.notes,
-                *pipeline.sandbox_limit_notes(ended),
-            )
-            return FinishedCommand(
-                exit=command_exit_of(ended, name, cwd, notes),
-                delta=pipeline.captured.changes,
-                coverage=pipeline.captured.coverage,
-                omitted=pipeline.captured.omitted,
-                discard=pipeline.discard,
-            )
+            return pipeline.finished(ended, cwd=cwd, shell_jobs=kept.jobs if kept else 0)
         finally:
             state_file.close()
 
@@ -466,8 +456,3 @@ def _quietly(look: Callable[[], None]) -> None:
 def _visits_only(show: ProgressListener) -> ProgressListener:
     """A listener that forwards a job's network visits but not its output, which is read on demand."""
     return lambda shown: show(shown) if isinstance(shown, Visit) else None
-
-
-def _raise_if_unstarted(process_result: ProcessResult) -> None:
-    if process_result.fault:
-        raise HostError(f"The command could not be started: {process_result.fault}.")

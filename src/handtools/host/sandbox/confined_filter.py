@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from handtools.core.commands import CommandLimits
+from handtools.core.commands import CommandExit, CommandLimits
 from handtools.host.files.syscalls import read_bytes_at, write_all
 from handtools.host.programs import anonymous_file, search_path
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, Runner
-from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
+from handtools.host.sandbox.processes.running_process import run_process
 from handtools.host.sandbox.runners.runner_selection import confined_launch
 from handtools.text.search.glob import PathGlobs
 
@@ -70,11 +70,10 @@ def _filter_launch(
     )
 
 
-def _complaint(process_result: ProcessResult, seconds: float) -> str:
-    if process_result.how == "timeout":
+def _complaint(command_exit: CommandExit, seconds: float) -> str:
+    if command_exit.ended == "timeout":
         return f"took longer than {seconds:.1f} s and was stopped"
-    if process_result.fault:
-        return f"could not be started: {process_result.fault}"
-    head, _ = process_result.output.ends()
-    said = " ".join(head.decode(errors="replace").split())[:_COMPLAINT_CHARS]
-    return "" if process_result.code == 0 else f"failed: {said or f'exit code {process_result.code}'}"
+    if command_exit.fault:
+        return f"could not be started: {command_exit.fault}"
+    said = " ".join(command_exit.output.head.decode(errors="replace").split())[:_COMPLAINT_CHARS]
+    return "" if command_exit.code == 0 else f"failed: {said or f'exit code {command_exit.code}'}"

@@ -4,7 +4,10 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+
+from handtools.core.commands import CommandOutput
 
 BUFFER_HEAD_BYTES = 24 << 10
 BUFFER_TAIL_BYTES = 48 << 10
@@ -46,17 +49,15 @@ class OutputEnds:
             self._tail.clear()
             self.bytes = self.newlines = 0
 
-    def ends(self) -> tuple[bytes, bytes]:
-        """Return the first bytes of the output and, if there are more, the last ones."""
-        with self._lock:
-            return bytes(self._head), bytes(self._tail)
+    def snapshot(self) -> CommandOutput:
+        """Return the output so far: its head, its tail if there is more, and totals.
 
-    @property
-    def line_count(self) -> int:
-        """The number of lines so far, counting an unfinished one."""
-        head, tail = self.ends()
-        last = (tail or head)[-1:]
-        return self.newlines + (last not in {b"", b"\n"})
+        An unfinished line is counted.
+        """
+        with self._lock:
+            head, tail = bytes(self._head), bytes(self._tail)
+            lines = self.newlines + ((tail or head)[-1:] not in {b"", b"\n"})
+            return CommandOutput(head=head, tail=tail, bytes=self.bytes, lines=lines)
 
 
 class OutputBuffer(OutputEnds):
@@ -84,26 +85,15 @@ class OutputBuffer(OutputEnds):
         self._file = None
         super().withhold()
 
-    @property
-    def missing(self) -> int:
-        """How many bytes are between the head and the tail that are kept in memory."""
-        head, tail = self.ends()
-        return self.bytes - len(head) - len(tail)
+    def snapshot(self) -> CommandOutput:
+        """Return the output so far, with the name of its file if it is long enough to need one."""
+        kept = "" if self._file is None else self._path.name
+        return replace(super().snapshot(), kept=kept, dropped_bytes=self.dropped)
 
     @property
     def dropped(self) -> int:
         """How many bytes of output were lost: neither in memory nor in the file."""
         return max(self.bytes - self._front - self._ring, 0)
-
-    @property
-    def has_output_file(self) -> bool:
-        """Whether the output is also in a file: small outputs don't need one."""
-        return self._file is not None
-
-    @property
-    def name(self) -> str:
-        """The name of the output file; empty if there is none."""
-        return self._path.name if self.has_output_file else ""
 
     def part(self, start: int, size: int) -> tuple[bytes, int]:
         """Read output from an offset; returns the bytes and their offset (later if bytes were lost)."""

@@ -14,18 +14,17 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import anyio
 
-from handtools.core.commands import OutputProgress
+from handtools.core.commands import CommandEnding, CommandExit, OutputProgress
 from handtools.core.errors import HostError, ToolError
 from handtools.host.sandbox.launch import Launch, LaunchSupervisor, SupervisorPoolPort
 from handtools.host.sandbox.policy_paths import PrivateFileAlarm
 from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
-from handtools.host.sandbox.processes.memory_and_disk_monitor import ExceededLimit
 from handtools.host.sandbox.processes.output_buffer import OutputBuffer, OutputEnds
 from handtools.host.sandbox.processes.process_groups import PROCESS_GROUPS
 from handtools.host.sandbox.processes.supervisor_client import (
@@ -134,7 +133,6 @@ def _output_pipe() -> tuple[int, int]:
     return source, printed
 
 
-EndCause = Literal["exited", "killed", "timeout", "cancelled", "limit"]
 ShowOutput = Callable[[OutputProgress], None]
 LaunchStage = Callable[[Launch], AbstractContextManager[Launch]]
 """A context manager around a launch (capture, proxy, sandbox), from before its start to after its exit."""
@@ -145,30 +143,13 @@ SHOWN_TAIL_BYTES = 4 << 10
 PROCESS_START_TIMEOUT_SECONDS = 120.0
 SUPERVISOR_END_TIMEOUT_SECONDS = 8.0
 """Seconds after which an unresponsive supervisor is killed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
-    """How a process ended: exit status, times, memory, output, exceeded limits."""
-
-    code: int | None
-    signal: int | None
-    how: EndCause
-    seconds: float
-    peak_bytes: int | None
-    left: int
-    """How many processes outlived it and were killed."""
-    survivors: int
-    """How many processes could not be killed."""
-    output: OutputBuffer
-    starved: bool = False
-    """Whether the OOM killer killed one of its processes."""
-    over: ExceededLimit = ""
-    """The limit that was exceeded, for which the command was killed."""
-    fault: str = ""
-    """Why the process could not be started."""
-    output_ends: tuple[OutputEnds, ...] = ()
-    """Stdout and stderr separately; empty unless the launch requested separate streams."""
+_EXCEEDED_NOTES = {
+    "memory": "Killed: its processes exceeded the memory limit. Do less at once, or use fewer workers.",
+    "bytes": "Killed: it wrote more to the workspace than allowed. Write less, or in several commands.",
+    "files": "Killed: it created too many files in the workspace. Create fewer, or in several commands.",
+    "scratch": "Killed: it wrote more to $HOME, /tmp or package caches than allowed. Delete what you don't "
+    "need there.",
+}
 
 
 class RunningProcess:
@@ -180,7 +161,7 @@ class RunningProcess:
         kept: Path,
         show: ShowOutput | None,
         stage: LaunchStage = nullcontext[Launch],
-        finished: Callable[[ProcessResult], None] = lambda _: None,
+        finished: Callable[[CommandExit], None] = lambda _: None,
     ) -> None:
         self.output = OutputBuffer(kept, launch.limits.output_bytes)
         self.started = time.monotonic()
@@ -191,13 +172,13 @@ class RunningProcess:
         self._show = show
         self._stage = stage
         self._finished = finished
-        self._how: EndCause = "exited"
+        self._how: CommandEnding = "exited"
         self._wake, self._waker = os.pipe()
         self._done, self._closer = os.pipe()
         self._lock = threading.Lock()
         self._begun = threading.Event()
-        self._wanted: EndCause | None = None
-        self._ended: ProcessResult | None = None
+        self._wanted: CommandEnding | None = None
+        self._ended: CommandExit | None = None
         self._failure: BaseException | None = None
         self._alarm: PrivateFileAlarm | None = None
         self._pipes = make_child_process_streams(launch)
@@ -207,7 +188,7 @@ class RunningProcess:
         self._thread.start()
 
     @property
-    def ended(self) -> ProcessResult | None:
+    def ended(self) -> CommandExit | None:
         """The result, once the process has ended; None before."""
         return self._ended
 
@@ -217,7 +198,7 @@ class RunningProcess:
         if self._failure is not None:
             self.result()
 
-    def end(self, how: EndCause) -> None:
+    def end(self, how: CommandEnding) -> None:
         """Request that the process be killed, for a reason such as a timeout; returns at once."""
         with self._lock:
             if self._ended is None and self._wanted is None:
@@ -228,12 +209,12 @@ class RunningProcess:
         """Write to the process's input; False if it accepts none."""
         return self._pipes.send(data)
 
-    async def wait(self) -> ProcessResult:
+    async def wait(self) -> CommandExit:
         """Wait for the process to end and return its result; if cancelled, the process keeps running."""
         await anyio.wait_readable(self._done)
         return self.result()
 
-    def result(self) -> ProcessResult:
+    def result(self) -> CommandExit:
         """Block until the process has ended and return its result."""
         self._thread.join()
         if self._ended is not None:
@@ -252,11 +233,11 @@ class RunningProcess:
         try:
             with self._stage(self._launch) as launch:
                 ended = self._carried(launch)
-                if ended.how == "cancelled":
+                if ended.ended == "cancelled":
                     raise _Cancelled(ended)
             self._finished(ended)
         except _Cancelled as cancelled:
-            self._ended = cancelled.process_result
+            self._ended = cancelled.command_exit
         except (ToolError, HostError, OSError) as failure:
             self._failure = failure
         except BaseException as failure:
@@ -269,7 +250,7 @@ class RunningProcess:
             self._pipes.close()
             os.close(self._closer)
 
-    def _carried(self, launch: Launch) -> ProcessResult:
+    def _carried(self, launch: Launch) -> CommandExit:
         pool: SupervisorPoolPort = SUPERVISORS if supervisor_client.has_supervisors() else PROCESS_GROUPS
         crew = launch.pool or pool
         self._alarm = launch.private_file_alarm
@@ -287,7 +268,7 @@ class RunningProcess:
             for output in (self.output, *self._streams.values()):
                 output.withhold()
         self.output.close()
-        return self._read(answer)
+        return self._exit(answer)
 
     def _follow(self, supervisor: LaunchSupervisor, launch: Launch) -> CommandEndAnswer:
         """Start the command, read its output until it ends, and return the supervisor's report."""
@@ -387,51 +368,60 @@ class RunningProcess:
                 self._take(source)
 
     def _tell(self, show: ShowOutput) -> None:
-        head, tail = self.output.ends()
-        newest = (tail or head)[-SHOWN_TAIL_BYTES:]
+        output = self.output.snapshot()
+        newest = (output.tail or output.head)[-SHOWN_TAIL_BYTES:]
         text = plain_output(decode_output(newest, starts=len(newest) < SHOWN_TAIL_BYTES, ends=False))
-        output, clipped = self.output, self.output.bytes > SHOWN_TAIL_BYTES
-        show(OutputProgress(text, output.bytes, output.line_count, clipped=clipped, kept=output.name))
+        clipped = output.bytes > SHOWN_TAIL_BYTES
+        show(OutputProgress(text, output.bytes, output.lines, clipped=clipped, kept=output.kept))
 
-    def _read(self, answer: CommandEndAnswer) -> ProcessResult:
-        seconds = time.monotonic() - self.started
+    def _exit(self, answer: CommandEndAnswer) -> CommandExit:
+        seconds, output = time.monotonic() - self.started, self.output.snapshot()
         if "refused" in answer:
-            return ProcessResult(
-                127, None, "exited", seconds, None, 0, 0, self.output, fault=answer["refused"]
-            )
+            return CommandExit(code=127, seconds=seconds, output=output, fault=answer["refused"])
         code = os.waitstatus_to_exitcode(answer["status"] or 0)
-        starved = answer["starved"]
-        limited = answer["over"] or (starved and code) or -code == signal.SIGXFSZ
-        how: EndCause = "limit" if limited and self._how == "exited" else self._how
-        peak = answer["peak"] or None
-        exited, stopped = (code, None) if code >= 0 else (None, -code)
-        left, survivors = answer["left"], answer["survivors"]
-        return ProcessResult(
-            exited,
-            stopped,
-            how,
-            seconds,
-            peak,
-            left,
-            survivors,
-            self.output,
-            starved,
-            answer["over"],
-            output_ends=tuple(self._streams.values()),
+        limited = answer["over"] or (answer["starved"] and code) or -code == signal.SIGXFSZ
+        return CommandExit(
+            code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            ended="limit" if limited and self._how == "exited" else self._how,
+            seconds=seconds,
+            peak_bytes=answer["peak"] or None,
+            output=output,
+            streams=tuple(stream.snapshot() for stream in self._streams.values()),
+            notes=_end_notes(answer, self.output.fault),
+            left=answer["left"],
         )
+
+
+def _end_notes(report: CommandEndReport, output_fault: str) -> tuple[str, ...]:
+    """Notes for the model about surviving processes, exceeded limits and output that was not saved."""
+    notes = []
+    if report["survivors"]:
+        notes.append(
+            f"{report['survivors']} of its processes could not be killed: another user's, or stuck."
+        )
+    if report["over"]:
+        notes.append(_EXCEEDED_NOTES[report["over"]])
+    if report["starved"]:
+        notes.append(
+            "The kernel killed one of its processes (out of memory). Do less at once, or use fewer workers."
+        )
+    if output_fault:
+        notes.append(f"The output could not be saved in full: {output_fault}.")
+    return tuple(notes)
 
 
 class _Cancelled(Exception):
     """Raised inside the stages of a cancelled command, so that its changes are not captured."""
 
-    def __init__(self, process_result: ProcessResult) -> None:
+    def __init__(self, command_exit: CommandExit) -> None:
         super().__init__()
-        self.process_result = process_result
+        self.command_exit = command_exit
 
 
 async def run_process(
     launch: Launch, kept: Path, show: ShowOutput | None = None, stage: LaunchStage = nullcontext[Launch]
-) -> ProcessResult:
+) -> CommandExit:
     """Run a launch to completion and return its result; if cancelled, kill all its processes first."""
     running = RunningProcess(launch, kept, show, stage)
     try:

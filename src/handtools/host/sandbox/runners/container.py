@@ -179,7 +179,7 @@ class ContainerRunner:
             self.release_workspace(root)
         if ended.fault:
             raise HostError(ended.fault)
-        return ended.output.ends()[0].decode("utf-8", "replace")
+        return ended.output.head.decode("utf-8", "replace")
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handtools.core.commands import CommandOutput
 from handtools.host.sandbox.processes import output_buffer
 from handtools.host.sandbox.processes.output_buffer import OutputBuffer
 
@@ -28,8 +29,7 @@ def collected(tmp_path: Path, *pieces: bytes, limit: int = 1000) -> OutputBuffer
 
 def test_a_small_output_needs_no_file(tmp_path):
     output = collected(tmp_path, b"abc\n", b"d")
-    assert output.ends() == (b"abc\nd", b"")
-    assert (output.bytes, output.line_count, output.has_output_file) == (5, 2, False)
+    assert output.snapshot() == CommandOutput(head=b"abc\nd", tail=b"", bytes=5, lines=2)
     output.close()
     assert not (tmp_path / "out").exists()
 
@@ -37,8 +37,9 @@ def test_a_small_output_needs_no_file(tmp_path):
 def test_a_larger_one_is_whole_in_its_file(tmp_path):
     data = bytes(range(48, 98))
     output = collected(tmp_path, data[:7], data[7:30], data[30:])
-    assert output.ends() == (data[:10], data[-10:])
-    assert output.missing == 30
+    assert output.snapshot() == CommandOutput(
+        head=data[:10], tail=data[-10:], bytes=50, lines=1, kept="kept.log"
+    )
     output.close()
     assert (tmp_path / "out" / "kept.log").read_bytes() == data
     assert (tmp_path / "out" / "kept.log").stat().st_mode & 0o777 == 0o600
@@ -47,8 +48,8 @@ def test_a_larger_one_is_whole_in_its_file(tmp_path):
 def test_many_short_lines_are_kept_too(tmp_path, monkeypatch):
     monkeypatch.setattr(output_buffer, "SPILL_LINES", 3)
     output = collected(tmp_path, b"a\n", b"b\nc\nd\n", b"e\n")
-    assert output.ends() == (b"a\nb\nc\nd\ne\n", b"")
-    assert output.has_output_file
+    assert output.snapshot().head == b"a\nb\nc\nd\ne\n"
+    assert output.snapshot().kept == "kept.log"
     output.close()
     assert (tmp_path / "out" / "kept.log").read_bytes() == b"a\nb\nc\nd\ne\n"
 
@@ -56,7 +57,7 @@ def test_many_short_lines_are_kept_too(tmp_path, monkeypatch):
 def test_beyond_the_limit_the_middle_goes_and_that_is_said(tmp_path):
     data = os.urandom(1000)
     output = collected(tmp_path, *(data[at : at + 37] for at in range(0, 1000, 37)), limit=100)
-    assert output.dropped == 900
+    assert output.snapshot().dropped_bytes == 900
     output.close()
     kept = (tmp_path / "out" / "kept.log").read_bytes()
     assert kept.startswith(data[:50])
@@ -78,7 +79,7 @@ def test_a_full_disk_costs_the_file_and_not_the_command(tmp_path, monkeypatch):
 @pytest.mark.parametrize("last", [b"", b"\n", b"x"])
 def test_lines_are_counted_over_all_of_it(tmp_path, last):
     output = collected(tmp_path, b"line\n" * 1000, last, limit=100)
-    assert output.line_count == 1000 + (last != b"")
+    assert output.snapshot().lines == 1000 + (last != b"")
 
 
 @given(

@@ -27,8 +27,7 @@ def run(tmp_path):
             pool=PROCESS_GROUPS,
         )
         ended = anyio.run(run_process, replace(launch, **values), tmp_path / "output")
-        head, tail = ended.output.ends()
-        return ended, (head + tail).decode()
+        return ended, (ended.output.head + ended.output.tail).decode()
 
     return ran
 
@@ -53,7 +52,7 @@ def ends_soon(pid, seconds=20.0):
 
 def test_a_command_prints_and_ends_with_its_code(run):
     ended, text = run("echo out; echo err >&2; exit 3")
-    assert (ended.code, ended.how, text) == (3, "exited", "out\nerr\n")
+    assert (ended.code, ended.ended, text) == (3, "exited", "out\nerr\n")
 
 
 def test_the_signal_that_ended_a_command_is_told(run):
@@ -85,13 +84,13 @@ def test_what_a_command_left_running_ends_with_it(run):
 @pytest.mark.linux("supervisors")
 def test_a_command_that_takes_too_long_ends_with_all_it_started(run):
     ended, text = run("sleep 600 & echo $!; wait", limits=CommandLimits(seconds=1))
-    assert ended.how == "timeout"
+    assert ended.ended == "timeout"
     assert ends_soon(int(text))
 
 
 def test_a_command_that_ignores_the_first_signal_is_killed(run):
     ended, _ = run("trap '' TERM; while :; do sleep 600; done", limits=CommandLimits(seconds=1))
-    assert (ended.how, ended.code) == ("timeout", None)
+    assert (ended.ended, ended.code) == ("timeout", None)
 
 
 def test_a_terminal_is_the_commands_own_and_has_its_size(run):

@@ -125,6 +125,6 @@ async def test_a_limit_on_file_size_holds(tmp_path):
     script = "exec head -c 9000000 /dev/zero > big"
     limits = CommandLimits(written_bytes=1_000_000)
     ended = await run_process(launch(tmp_path, script, limits=limits), tmp_path / "kept")
-    assert ended.how == "limit"
+    assert ended.ended == "limit"
     # Without supervisors the shell sets it, in whole blocks.
     assert 1_000_000 - 512 < (tmp_path / "big").stat().st_size <= 1_000_000
