@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,6 +103,26 @@ def public_names(root: Path) -> list[str]:
         path = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
         if not path.is_file() or name not in defined(path):
             problems.append(f"{name} is not defined in {home}")
+    return problems
+
+
+def constants_set_twice(root: Path) -> list[str]:
+    """Constants that a module sets twice: the second value would hold for the uses of the first, too."""
+    problems = []
+    for path in modules(package(root)):
+        constants = Counter(
+            name.id
+            for node in tree(path).body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            for name in ast.walk(target)
+            if isinstance(name, ast.Name)
+        )
+        problems += [
+            f"{named(root, path)}: {name} is set {count} times"
+            for name, count in constants.items()
+            if count > 1
+        ]
     return problems
 
 

@@ -14,6 +14,7 @@ Rule = Callable[[Path], list[str]]
 
 RULES: list[Rule] = [
     source_rules.public_names,
+    source_rules.constants_set_twice,
     source_rules.context_members,
     source_rules.broad_excepts,
     source_rules.next_steps,
@@ -44,6 +45,12 @@ def test_the_project_keeps_the_rule(rule: Rule) -> None:
 
 BREACHES: list[tuple[Rule, str, str, str]] = [
     # rule, file, text to add at its end (or "old => new" to replace), what the rule must say
+    (
+        source_rules.constants_set_twice,
+        "src/handtools/core/call.py",
+        '_NAME = re.compile("a")\n',
+        "core/call.py: _NAME is set 2 times",
+    ),
     (
         source_rules.public_names,
         "src/handtools/__init__.py",
