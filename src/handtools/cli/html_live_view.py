@@ -6,6 +6,7 @@ outcomes without reloading.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from handtools.cli.html_report import (
     REPORT_SCRIPT,
@@ -19,6 +20,9 @@ from handtools.cli.html_report import (
     source_hash,
     summary_line,
 )
+
+if TYPE_CHECKING:
+    from handtools.record.session_feed import PendingApproval
 
 LIVE_VIEW_BYTES_PER_CALL = 24_000
 """Most bytes shown of one call's arguments, result and diff."""
@@ -36,25 +40,10 @@ class LiveCall:
     """Any of `undo`, `redo` and `cancel`."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveQuestion:
-    """An approval request that waits for the user."""
-
-    call_id: str
-    fingerprint: str
-    title: str
-    rule: str
-    preview: str
-    remembered: str
-    """The rule that an approval for the session or the project would store."""
-    asked_by: str
-    """A short description of tool, session and agent."""
-
-
 def live_view_page(
     title: str,
     calls: Sequence[LiveCall],
-    questions: Sequence[LiveQuestion],
+    pending: Sequence["PendingApproval"],
     *,
     events: str = "",
     older: str = "",
@@ -69,7 +58,7 @@ def live_view_page(
             f"<header><h1>{name}</h1><p>{escaped(summary_line(shown))}</p>",
             '<p id="status" role="status"></p><noscript><p>Reload this page for new calls.</p></noscript>',
             f'</header><main{feed}><section id="questions" aria-label="Pending approval requests">',
-            *(live_question_item(question) for question in questions),
+            *map(live_question_item, pending),
             "</section>",
             f"<details><summary>Charts</summary>{''.join(figures(shown))}</details>",
             '<section aria-label="Calls">',
@@ -120,8 +109,12 @@ def live_call_item(live: LiveCall) -> str:
     return call_item(live.call, LIVE_VIEW_BYTES_PER_CALL, actions=shown)
 
 
-def live_question_item(question: LiveQuestion) -> str:
+def live_question_item(pending: "PendingApproval") -> str:
     """An approval request with its subject, the rule that caused it, its preview and answer buttons."""
+    approval = pending.approval
+    session = f"session {pending.session}" if pending.session else ""
+    waits = "the agent is waiting" if pending.is_awaited else ""
+    asked_by = " · ".join(filter(None, (pending.tool, session, pending.agent, waits)))
     answers = "".join(
         f'<button name="answer" value="{value}">{words}</button>'
         for value, words in (
@@ -130,25 +123,25 @@ def live_question_item(question: LiveQuestion) -> str:
             ("project", "Allow for this project"),
         )
     )
-    number = escaped(question.call_id)
+    number = escaped(approval.call_id)
     return (
-        f'<article id="question-{number}" data-question="{escaped(question.fingerprint)}">'
-        f"<h2>? {escaped(question.title)}</h2>"
-        f"<p><small>{escaped(question.asked_by)} · {escaped(question.rule)}</small></p>"
-        f"<pre tabindex=0>{coloured_diff(question.preview, LIVE_QUESTION_BYTES)}</pre>"
+        f'<article id="question-{number}" data-question="{escaped(approval.fingerprint)}">'
+        f"<h2>? {escaped(approval.title)}</h2>"
+        f"<p><small>{escaped(asked_by)} · {escaped(approval.rule)}</small></p>"
+        f"<pre tabindex=0>{coloured_diff(approval.preview, LIVE_QUESTION_BYTES)}</pre>"
         f'<form method="post" action="/answer"><input type="hidden" name="call" value="{number}">'
-        f'<input type="hidden" name="fingerprint" value="{escaped(question.fingerprint)}">'
-        f'<div class="actions">{answers}</div><p><small>{_remembering(question)}</small></p>'
+        f'<input type="hidden" name="fingerprint" value="{escaped(approval.fingerprint)}">'
+        f'<div class="actions">{answers}</div><p><small>{_remembering(approval.remembered)}</small></p>'
         '<div class="actions"><label>What to do instead '
         '<input type="text" name="message" autocomplete="off"></label>'
         '<button name="answer" value="deny" class="no">Deny</button></div></form></article>'
     )
 
 
-def _remembering(question: LiveQuestion) -> str:
-    if not question.remembered:
+def _remembering(remembered: str) -> str:
+    if not remembered:
         return "This approval can't be remembered: every such call needs approval again."
-    lines = " · ".join(question.remembered.split("\n"))
+    lines = " · ".join(remembered.split("\n"))
     return f"For the session or the project, this rule is remembered: <code>{escaped(lines)}</code>"
 
 

@@ -14,7 +14,6 @@ from anyio import to_thread
 
 from handtools.cli.html_live_view import (
     LiveCall,
-    LiveQuestion,
     content_policy,
     live_call_item,
     live_question_item,
@@ -49,7 +48,7 @@ from handtools.mcp.http_access import (
     single_headers,
     token_digest,
 )
-from handtools.record.session_feed import AnswerOutcome, FeedCursor, PendingApproval, SessionFeed, ShownCall
+from handtools.record.session_feed import AnswerOutcome, FeedCursor, SessionFeed, ShownCall
 
 if TYPE_CHECKING:
     from handtools.runtime.journal import LoggedCall
@@ -160,7 +159,7 @@ class ViewServer:
         return live_view_page(
             self.title,
             [*running, *calls] if before is None else calls,
-            [_live_question(asked) for asked in news.pending if self._is_shown(asked.session)],
+            [asked for asked in news.pending if self._is_shown(asked.session)],
             events=f"/events?{urlencode(where)}" if before is None else "",
             older=f"/?before={page[-1].seq}" if len(page) == CALLS_PER_PAGE else "",
         )
@@ -237,7 +236,7 @@ class ViewServer:
                 calls.append((f"call-{live.id}", item))
             drawn[live.id] = item
         questions = {
-            f"question-{asked.approval.call_id}": live_question_item(_live_question(asked))
+            f"question-{asked.approval.call_id}": live_question_item(asked)
             for asked in news.pending
             if self._is_shown(asked.session)
         }
@@ -300,21 +299,6 @@ def _outcome_text(outcome: AnswerOutcome) -> str:
         return f"You {said} the call; the agent continues."
     told = outcome.text if len(outcome.text) <= OUTCOME_CHARS else f"{outcome.text[:OUTCOME_CHARS]} …"
     return f"You {said} the call. {told}"
-
-
-def _live_question(pending: PendingApproval) -> LiveQuestion:
-    approval = pending.approval
-    who = [pending.tool, f"session {pending.session}" if pending.session else "", pending.agent]
-    waits = "the agent is waiting" if pending.is_awaited else ""
-    return LiveQuestion(
-        call_id=approval.call_id,
-        fingerprint=approval.fingerprint,
-        title=approval.title,
-        rule=approval.rule,
-        preview=approval.preview,
-        remembered=approval.remembered,
-        asked_by=" · ".join(filter(None, (*who, waits))),
-    )
 
 
 def _fields(text: bytes) -> FormFields:
