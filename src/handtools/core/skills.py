@@ -97,11 +97,11 @@ SKILL_NAME_CHARS = 64
 SKILL_DESCRIPTION_CHARS = 1_024
 SKILL_DESCRIPTION_CUT_CHARS = 4_096
 MAX_SKILL_GLOBS, SKILL_GLOB_CHARS = 64, 200
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
-_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:]+")
-_SPECIFIED = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
-_READ_HERE = {"paths", "globs", "disable-model-invocation"}
-_TRUE = {"true", "yes", "on"}
+_SKILL_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
+_UNFIT_FOR_SKILL_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:]+")
+_SPECIFIED_KEYS = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+_KEYS_READ_HERE = {"paths", "globs", "disable-model-invocation"}
+_TRUE_WORDS = {"true", "yes", "on"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +213,7 @@ def skill_from_frontmatter(
     """
     fields = frontmatter.fields
     own = _text(fields.get("name")) or name
-    own = (_ODD.sub("-", own).strip("-. ") or "skill")[:SKILL_NAME_CHARS]
+    own = (_UNFIT_FOR_SKILL_NAME.sub("-", own).strip("-. ") or "skill")[:SKILL_NAME_CHARS]
     return Skill(
         name=own,
         description=sanitized_line(
@@ -225,7 +225,7 @@ def skill_from_frontmatter(
         source=source,
         scope=scope,
         paths=tuple(_globs(fields.get("paths"), fields.get("globs"))),
-        listed=not unreadable and _text(fields.get("disable-model-invocation")).lower() not in _TRUE,
+        listed=not unreadable and _text(fields.get("disable-model-invocation")).lower() not in _TRUE_WORDS,
         problems=(unreadable,) if unreadable else (*frontmatter.problems, *_problems(fields, name)),
     )
 
@@ -255,7 +255,7 @@ def _problems(fields: dict[str, FrontmatterValue], folder: str) -> Iterator[str]
     name, description = _text(fields.get("name")), _text(fields.get("description"))
     if not name:
         yield "`name` is missing; the folder's name is used."
-    elif not _NAME.match(name) or len(name) > SKILL_NAME_CHARS:
+    elif not _SKILL_NAME.match(name) or len(name) > SKILL_NAME_CHARS:
         yield f"`name` is {name[:80]!r}; use at most {SKILL_NAME_CHARS} of a-z, 0-9 and single hyphens."
     elif name != folder:
         yield f"`name` is `{name}` but the folder is `{folder}`; they should be the same."
@@ -266,9 +266,9 @@ def _problems(fields: dict[str, FrontmatterValue], folder: str) -> Iterator[str]
     if len(_text(fields.get("compatibility"))) > 500:
         yield "`compatibility` has over 500 characters."
     for key in fields:
-        if key in _READ_HERE:
+        if key in _KEYS_READ_HERE:
             yield f"`{key}` is supported here but is not in the specification."
-        elif key not in _SPECIFIED:
+        elif key not in _SPECIFIED_KEYS:
             yield f"`{key}` is not in the specification; put it under `metadata`."
     for pattern in _patterns(fields.get("paths"), fields.get("globs")):
         if not _is_glob(pattern):

@@ -21,7 +21,7 @@ _FILE_URL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.IGNORECAS
 _DRIVE = re.compile(r"[A-Za-z]:(?:[\\/]|\Z)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SIMILARITY = 75.0
+_MIN_NAME_SIMILARITY = 75.0
 
 
 class BadPath(ValueError):
@@ -42,13 +42,13 @@ def workspace_relative(path: str, root: str) -> str:
     """
     plain = _from_url(path)
     _refuse_unwritable(path, plain)
-    names = _names(plain)
+    names = _path_names(plain)
     if ".." in names:
-        raise _climbing(path, plain)
+        raise _climbing_path_error(path, plain)
     if plain.startswith("/"):
         if not root.startswith("/"):
             raise ValueError(f"the root {root!r} is not absolute")
-        above = _names(root)
+        above = _path_names(root)
         if names[: len(above)] != above:
             raise BadPath(path, "is outside the workspace")
         names = names[len(above) :]
@@ -77,7 +77,7 @@ def path_to_printable(path: str) -> str:
 
 def path_from_printable(text: str) -> str:
     """Decode a path that `path_to_printable` encoded."""
-    return _unescaped(text[1:]) if text.startswith("/") else text
+    return _without_percent_escapes(text[1:]) if text.startswith("/") else text
 
 
 _Value = TypeVar("_Value")
@@ -113,11 +113,11 @@ def folders_above(paths: Iterable[str]) -> set[str]:
 def similar_names(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     """Return the paths that a misspelt path probably means, likeliest first, up to `most`."""
     pool = [name for name in dict.fromkeys(names) if name != wanted]
-    kin = [name for *_, name in sorted(_kin(wanted, pool))]
-    return (kin or _similar(wanted, pool, most))[:most]
+    kin = [name for *_, name in sorted(_closely_related_names(wanted, pool))]
+    return (kin or _names_at_small_distance(wanted, pool, most))[:most]
 
 
-def _names(path: str) -> list[str]:
+def _path_names(path: str) -> list[str]:
     return [name for name in path.split("/") if name not in ("", ".")]
 
 
@@ -128,10 +128,10 @@ def _from_url(path: str) -> str:
         return path
     if match["host"] not in (None, "", "localhost"):
         raise BadPath(path, "is on another machine")
-    return _unescaped(match["path"])
+    return _without_percent_escapes(match["path"])
 
 
-def _unescaped(path: str) -> str:
+def _without_percent_escapes(path: str) -> str:
     from urllib.parse import unquote
 
     return unquote(path, errors="surrogateescape")
@@ -164,9 +164,9 @@ def _refuse_foreign(path: str, below: str) -> None:
         raise BadPath(path, "contains a backslash", hint)
 
 
-def _climbing(path: str, plain: str) -> BadPath:
+def _climbing_path_error(path: str, plain: str) -> BadPath:
     straight: list[str] = []
-    for name in _names(plain):
+    for name in _path_names(plain):
         if name != "..":
             straight.append(name)
         elif straight:
@@ -178,29 +178,29 @@ def _climbing(path: str, plain: str) -> BadPath:
     return BadPath(path, "contains `..`, which may not lead where it seems to", hint)
 
 
-def _kin(wanted: str, names: list[str]) -> Iterator[tuple[int, int, str]]:
+def _closely_related_names(wanted: str, names: list[str]) -> Iterator[tuple[int, int, str]]:
     """Yield sort keys of the paths that differ from `wanted` only in case, folder or extension."""
     folder, _, base = wanted.rpartition("/")
     folders = set(folder.split("/"))
-    folded, folded_base, stem = wanted.casefold(), base.casefold(), _stem(base.casefold())
+    folded, folded_base, stem = wanted.casefold(), base.casefold(), _name_stem(base.casefold())
     for name in names:
         own_folder, _, own_base = name.rpartition("/")
         own_folded = own_base.casefold()
         if own_folded == folded_base:
             rank = 0 if name.casefold() == folded else 1 if own_base == base else 2
-        elif own_folded.startswith(stem) and _stem(own_folded) == stem:
+        elif own_folded.startswith(stem) and _name_stem(own_folded) == stem:
             rank = 3 if own_folder == folder else 4
         else:
             continue
         yield rank, -len(folders.intersection(own_folder.split("/"))), name
 
 
-def _stem(base: str) -> str:
+def _name_stem(base: str) -> str:
     """Return a base name without its extension; `.env` has no extension."""
     return base.rpartition(".")[0] or base
 
 
-def _similar(wanted: str, names: list[str], most: int) -> list[str]:
+def _names_at_small_distance(wanted: str, names: list[str], most: int) -> list[str]:
     """Return the paths at a small edit distance, by full path or base name, most similar first."""
     from rapidfuzz import fuzz, process
 
@@ -210,14 +210,16 @@ def _similar(wanted: str, names: list[str], most: int) -> list[str]:
         (score, names[index])
         for query, choices in ((wanted, names), (base, bases))
         for _, score, index in process.extract(
-            query, choices, scorer=fuzz.ratio, limit=most, score_cutoff=_SIMILARITY
+            query, choices, scorer=fuzz.ratio, limit=most, score_cutoff=_MIN_NAME_SIMILARITY
         )
     ]
     hits.sort(key=lambda hit: -hit[0])
     return list(dict.fromkeys(name for _, name in hits))
 
 
-_LINES = re.compile(r"(?P<path>.+?):L?(?P<first>-?\d{1,9})(?:[-–]L?(?P<last>\d{0,9})|:\d+)?\Z", re.DOTALL)
+_LINES_AFTER_PATH = re.compile(
+    r"(?P<path>.+?):L?(?P<first>-?\d{1,9})(?:[-–]L?(?P<last>\d{0,9})|:\d+)?\Z", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +242,7 @@ def parse_path_spec(text: str) -> PathSpec:
     path, mark, symbol = text.partition("::")
     if mark and path and symbol:
         return PathSpec(path, symbol)
-    match = _LINES.match(text)
+    match = _LINES_AFTER_PATH.match(text)
     if match is None:
         return PathSpec(text)
     last = match["last"]

@@ -218,9 +218,9 @@ def all_nodes(root: "SgNode") -> Iterator["SgNode"]:
         waiting += reversed(node.children())
 
 
-_DEPTH = 4
-_MAX_FOUND = 5_000
-_FIERCE = {
+_MAX_SCRIPT_DEPTH = 4
+_MAX_FOUND_COMMANDS = 5_000
+_DANGEROUS_PROGRAMS = {
     "rm": "deletes", "rmdir": "deletes", "shred": "destroys", "dd": "writes raw bytes", "mkfs": "formats",
     "sudo": "acts as another user", "doas": "acts as another user", "su": "acts as another user",
     "chmod": "changes permissions", "chown": "changes owners", "kill": "kills processes",
@@ -237,11 +237,11 @@ _TAKES_SCRIPTS = SHELL_PROGRAMS | {
 }  # fmt: skip
 _HOLDS_SCRIPTS = {"alias": "=", "git": "=!"}
 """Programs that store a script under a name (`alias x=…`), and the text between name and script."""
-_BESIDE = frozenset({
+_NODES_BESIDE_WORDS = frozenset({
     "file_redirect", "herestring_redirect", "heredoc_redirect", "variable_assignment", "comment"
 })  # fmt: skip
 """Kinds of nodes that occur among the words of a command but are not words."""
-_SHAPED = re.compile(r"[$`*?\[{]")
+_EXPANDED_NAME = re.compile(r"[$`*?\[{]")
 """A program name with one of these characters is expanded by the shell at run time."""
 
 
@@ -274,12 +274,20 @@ def read_script(text: str) -> Script:
     except OpaqueScript as reason:
         # Bash joins continued lines before it parses them, so search the script both as written and joined.
         joined = text.replace("\\\n", "")
-        every = chain(_found_in(root, 0), _found(joined, 0) if joined != text else ())
-        found = tuple(islice(every, _MAX_FOUND + 1))
-        seen = len(found) <= _MAX_FOUND and _is_readable(root) and not any(map(_unnamed, found))
-        return Script(text, (), f"{reason}.", found, _dangers(root, found), seen=seen)
-    found = tuple(islice((each for words in parts for each in _opened(words, 0)), _MAX_FOUND))
-    return Script(text, parts, "", found, _dangers(root, parts))
+        every = chain(_commands_in_tree(root, 0), _commands_in_text(joined, 0) if joined != text else ())
+        found = tuple(islice(every, _MAX_FOUND_COMMANDS + 1))
+        seen = (
+            len(found) <= _MAX_FOUND_COMMANDS
+            and _is_readable(root)
+            and not any(map(_has_unknown_program, found))
+        )
+        return Script(text, (), f"{reason}.", found, _script_dangers(root, found), seen=seen)
+    found = tuple(
+        islice(
+            (each for words in parts for each in _command_and_inner_commands(words, 0)), _MAX_FOUND_COMMANDS
+        )
+    )
+    return Script(text, parts, "", found, _script_dangers(root, parts))
 
 
 def _is_readable(root: "SgNode | None") -> bool:
@@ -287,32 +295,34 @@ def _is_readable(root: "SgNode | None") -> bool:
     return root is not None and all(node.kind() != "ERROR" for node in all_nodes(root))
 
 
-def _unnamed(words: CommandWords) -> bool:
+def _has_unknown_program(words: CommandWords) -> bool:
     """Whether a command's program is unknown: its name is expanded, or it is a shell that reads stdin."""
     from_input = program_basename(words[0]) in SHELL_PROGRAMS and all(
         word.startswith("-") for word in words[1:]
     )
-    return _SHAPED.search(words[0]) is not None or (from_input and "-c" not in words)
+    return _EXPANDED_NAME.search(words[0]) is not None or (from_input and "-c" not in words)
 
 
-def _found(text: str, depth: int) -> Iterator[CommandWords]:
+def _commands_in_text(text: str, depth: int) -> Iterator[CommandWords]:
     with suppress(OpaqueScript):
-        yield from _found_in(parse_bash(text), depth)
+        yield from _commands_in_tree(parse_bash(text), depth)
 
 
-def _found_in(root: "SgNode | None", depth: int) -> Iterator[CommandWords]:
+def _commands_in_tree(root: "SgNode | None", depth: int) -> Iterator[CommandWords]:
     for node in all_nodes(root) if root is not None else ():
         if node.kind() == "command":
-            words = tuple(word for child in node.children() if _is_word(child) for word in _guesses(child))
+            words = tuple(
+                word for child in node.children() if _is_word(child) for word in _possible_words(child)
+            )
             if words:
-                yield from _opened(words, depth)
+                yield from _command_and_inner_commands(words, depth)
 
 
 def _is_word(node: "SgNode") -> bool:
-    return node.is_named() and node.kind() not in _BESIDE
+    return node.is_named() and node.kind() not in _NODES_BESIDE_WORDS
 
 
-def _guesses(node: "SgNode") -> list[str]:
+def _possible_words(node: "SgNode") -> list[str]:
     """Return the words that a node expands to if they can be known; otherwise its text."""
     text = without_ansi_quotes(node.text())
     try:
@@ -321,34 +331,38 @@ def _guesses(node: "SgNode") -> list[str]:
         return expand_braces(text) or [text]
 
 
-def _opened(words: CommandWords, depth: int) -> Iterator[CommandWords]:
+def _command_and_inner_commands(words: CommandWords, depth: int) -> Iterator[CommandWords]:
     """Yield a command, the commands that it might run, and the commands in scripts among its words."""
     yield words
-    if depth >= _DEPTH:
+    if depth >= _MAX_SCRIPT_DEPTH:
         return
     for guess in possible_inner_commands(words):
-        yield from _opened(guess, depth + 1) if program_basename(guess[0]) in _TAKES_SCRIPTS else (guess,)
+        yield from (
+            _command_and_inner_commands(guess, depth + 1)
+            if program_basename(guess[0]) in _TAKES_SCRIPTS
+            else (guess,)
+        )
     held = _HOLDS_SCRIPTS.get(program_basename(words[0]))
     for word in words[1:]:
         if held is not None and held in word:
-            yield from _found(word.partition(held)[2], depth + 1)
+            yield from _commands_in_text(word.partition(held)[2], depth + 1)
     if program_basename(words[0]) in _TAKES_SCRIPTS:
         for word in words[1:]:
             if " " in word or "\n" in word:
-                yield from _found(word, depth + 1)
+                yield from _commands_in_text(word, depth + 1)
 
 
-def _dangers(root: "SgNode | None", found: tuple[CommandWords, ...]) -> tuple[str, ...]:
+def _script_dangers(root: "SgNode | None", found: tuple[CommandWords, ...]) -> tuple[str, ...]:
     told = [
-        f"`{program_basename(words[0])}` {_FIERCE[program_basename(words[0])]}"
+        f"`{program_basename(words[0])}` {_DANGEROUS_PROGRAMS[program_basename(words[0])]}"
         for words in found
-        if program_basename(words[0]) in _FIERCE
+        if program_basename(words[0]) in _DANGEROUS_PROGRAMS
     ]
     told += [f"{hazard} (`{words[0]}`)" for words in found for hazard in find_hazards(words)]
-    return tuple(dict.fromkeys([*_written(root), *told]))[:12]
+    return tuple(dict.fromkeys([*_redirection_warnings(root), *told]))[:12]
 
 
-def _written(root: "SgNode | None") -> list[str]:
+def _redirection_warnings(root: "SgNode | None") -> list[str]:
     """Return a warning for each file that a redirection of the script writes."""
     targets = []
     for node in all_nodes(root) if root is not None else ():
