@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import math
 import os
-import re
 import shlex
 import time
 import traceback
@@ -23,12 +22,11 @@ from handtools.fleet.batch_fleet import BatchFleet
 from handtools.fleet.batch_tasks import IMAGE_PREFIX, JOURNAL_NAME, BatchFolder, BatchTask, TaskResult
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.local_journal import open_local_journal
+from handtools.tools.bash import last_output_line
 
 SETUP_SESSION, SCORE_SESSION = "setup", "score"
 MAX_CHANGED_PATHS = 1_000
 _READ_CALLS = 1_000
-_EXIT_LINE = "Exit code 0 after "
-_ALL_OF_IT = re.compile(r"\([\d,]+ lines, .* in total\b.*\)")
 _BUSY_PAUSE_SECONDS = 0.2
 _MAX_BUSY_PAUSE_SECONDS = 5.0
 _BUSY_PATIENCE_SECONDS = 1800.0
@@ -322,11 +320,8 @@ def _score(result: Result[Any]) -> float:
     """The score of a command: 0 if it failed, the number in its last output line, or 1 without a number."""
     if result.details.get("code") != 0:
         return 0.0
-    # We add lines after the command's output: where the full output is, the exit code, the changed files.
-    lines = result.text.rpartition(_EXIT_LINE)[0].strip().split("\n")
-    printed = lines[-2:-1] if _ALL_OF_IT.fullmatch(lines[-1]) else lines[-1:]
     try:
-        score = float("".join(printed))
+        score = float(last_output_line(result.text))
     except ValueError:
         return 1.0
     if not math.isfinite(score):

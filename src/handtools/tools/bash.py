@@ -1,5 +1,6 @@
 """Tool `bash`: runs a bash script in the workspace, in the foreground or as a background job."""
 
+import re
 from functools import partial
 from typing import Literal
 
@@ -20,6 +21,7 @@ JOB_SECONDS = 24 * 3600
 MAX_SHOWN_OUTPUT_BYTES = 30_000
 MAX_SHOWN_OUTPUT_LINES = 800
 ROWS, COLUMNS = 40, 120
+_SIZE_LINE = re.compile(r"\([\d,]+ lines, .* in total\b.*\)")
 
 
 class BashParams(BaseModel):
@@ -167,6 +169,15 @@ def _whole(output: CommandOutput) -> str:
     missing = f", {output.dropped_bytes:,} of them dropped from the middle" if output.dropped_bytes else ""
     size = f"{output.lines:,} lines, {output.bytes:,} bytes{missing} in total"
     return f"{size}; `read` or `grep` `{output.kept}`" if output.kept else size
+
+
+def last_output_line(answer: str) -> str:
+    """Return the last line that a successful command printed, from the text of its result.
+
+    After the output come the size of the full output, the exit code and the changed files.
+    """
+    *lines, last = answer.rpartition("Exit code 0 after ")[0].strip().split("\n")
+    return lines[-1] if lines and _SIZE_LINE.fullmatch(last) else last
 
 
 def _ending(command_exit: CommandExit) -> str:

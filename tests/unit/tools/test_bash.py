@@ -11,13 +11,24 @@ from handtools.core.web import Visit
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.testing.stubs import CannedOutput, MemoryCommands
 from handtools.toolbox import CODING
-from handtools.tools.bash import bash
+from handtools.tools.bash import bash, last_output_line
 
 
 async def told(answer: CannedOutput, **args):
     commands = MemoryCommands({"go": answer})
     box = memory_toolbox(commands=commands)
     return await box.call("bash", {"command": "go", **args}), commands
+
+
+@pytest.mark.parametrize("output", [b"0.5\n", b"report\n0.5\n", b"row\n" * 3_000 + b"0.5\n"])
+async def test_the_last_line_that_a_command_printed_is_found_in_its_result(output):
+    result, _ = await told(CannedOutput(output, 0))
+    assert last_output_line(result.text) == "0.5"
+
+
+async def test_a_command_that_prints_nothing_has_no_last_line():
+    result, _ = await told(CannedOutput(b"", 0))
+    assert last_output_line(result.text) == ""
 
 
 @pytest.mark.claim("bash.exit_code")
