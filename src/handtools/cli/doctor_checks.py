@@ -40,6 +40,18 @@ class DoctorCheckResult:
     step: str = ""
 
 
+def _ok(name: str, told: str, step: str = "") -> DoctorCheckResult:
+    return DoctorCheckResult(name, "ok", told, step)
+
+
+def _missing(name: str, told: str, step: str = "") -> DoctorCheckResult:
+    return DoctorCheckResult(name, "missing", told, step)
+
+
+def _broken(name: str, told: str, step: str) -> DoctorCheckResult:
+    return DoctorCheckResult(name, "broken", told, step)
+
+
 def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
     """Run the default checks: workspace, journal, kernel, sandbox, web, programs, plugins.
 
@@ -52,12 +64,10 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
     try:
         state = state_folder(root)
     except HostError as failure:
-        yield DoctorCheckResult(
-            "state", "broken", str(failure), "No calls run until this is fixed: they can't be recorded."
-        )
+        yield _broken("state", str(failure), "No calls run until this is fixed: they can't be recorded.")
         yield from _programs(root)
         return
-    yield DoctorCheckResult("state", "ok", f"{state}, {format_size(bytes_below(state))}")
+    yield _ok("state", f"{state}, {format_size(bytes_below(state))}")
     yield from _configuration_checks(root)
     yield from _journal(root, state, deep=deep)
     yield _capture(root, state)
@@ -74,10 +84,8 @@ def _workspace(root: Path) -> DoctorCheckResult:
     real = root.resolve()
     told = f"{real}, {filesystem_type(real) or 'file system unknown'}"
     if os.access(real, os.W_OK):
-        return DoctorCheckResult("workspace", "ok", told)
-    return DoctorCheckResult(
-        "workspace", "missing", f"{told}; it is not writable", "Files can be read but not changed."
-    )
+        return _ok("workspace", told)
+    return _missing("workspace", f"{told}; it is not writable", "Files can be read but not changed.")
 
 
 def _installation(root: Path) -> Iterator[DoctorCheckResult]:
@@ -89,11 +97,8 @@ def _installation(root: Path) -> Iterator[DoctorCheckResult]:
             f"handtools is installed inside the workspace ({', '.join(folders)}), where its code can change"
         )
         held = f"{told}; it is read-only for commands in bubblewrap, and tools need approval to change it"
-        yield DoctorCheckResult(
-            "installation",
-            "missing",
-            held,
-            "Install it outside the workspace: `uv tool install handtools`.",
+        yield _missing(
+            "installation", held, "Install it outside the workspace: `uv tool install handtools`."
         )
 
 
@@ -107,12 +112,10 @@ def _configuration_checks(root: Path) -> Iterator[DoctorCheckResult]:
     try:
         found = load_configuration(root)
     except UsageError as problem:
-        yield DoctorCheckResult(
-            "configuration", "broken", str(problem), "No calls run until this is fixed."
-        )
+        yield _broken("configuration", str(problem), "No calls run until this is fixed.")
         return
-    yield DoctorCheckResult("settings", "ok", _settings_in_words(found))
-    yield DoctorCheckResult("policy", "ok", _policy_in_words(found))
+    yield _ok("settings", _settings_in_words(found))
+    yield _ok("policy", _policy_in_words(found))
     projects = [str(source.file) for source in found.sources if source.project]
     if projects:
         state: CheckState = "missing" if found.ignored else "ok"
@@ -175,15 +178,13 @@ def _search_path(root: Path, configuration: "Configuration") -> Iterator[DoctorC
 
     environment = command_environment({}, frozenset(), terminal=False, path=configuration.settings.path)
     folders = list(dict.fromkeys(filter(None, environment["PATH"].split(os.pathsep))))
-    yield DoctorCheckResult("PATH", "ok", os.pathsep.join(folders))
+    yield _ok("PATH", os.pathsep.join(folders))
     try:
         # A temporary state folder, so that the check leaves nothing behind.
         with tempfile.TemporaryDirectory(dir=state_folder(root), ignore_cleanup_errors=True) as state:
             seen = _programs_in_a_command(root, configuration, state)
     except HostError as failure:
-        yield DoctorCheckResult(
-            "PATH in commands", "broken", str(failure), "No commands run until this is fixed."
-        )
+        yield _broken("PATH in commands", str(failure), "No commands run until this is fixed.")
         return
     for folder in folders:
         there = set(_programs_in(folder))
@@ -192,9 +193,8 @@ def _search_path(root: Path, configuration: "Configuration") -> Iterator[DoctorC
             more = f" and {len(hidden) - SHOWN_HIDDEN_PROGRAMS:,} more"
             named = ", ".join(hidden[:SHOWN_HIDDEN_PROGRAMS])
             told = f"{folder}: commands can't see {len(hidden):,} of {len(there):,} programs: {named}"
-            yield DoctorCheckResult(
+            yield _missing(
                 "hidden from commands",
-                "missing",
                 told + (more if len(hidden) > SHOWN_HIDDEN_PROGRAMS else ""),
                 "Add the folder, or the targets of its symlinks, to `readable`: `handtools config edit`.",
             )
@@ -257,36 +257,28 @@ def _journal(root: Path, state: Path, *, deep: bool) -> Iterator[DoctorCheckResu
 
     file = state / JOURNAL_NAME
     if not file.exists():
-        yield DoctorCheckResult("journal", "ok", "nothing is recorded yet")
+        yield _ok("journal", "nothing is recorded yet")
         return
     journal = local_workspace(root).journal
     try:
         newest = journal.calls.page(limit=1)
         interrupted, waiting = journal.entries.open(), journal.calls.waiting()
     except HostError as failure:
-        yield DoctorCheckResult("journal", "broken", str(failure), f"Inspect {state}.")
+        yield _broken("journal", str(failure), f"Inspect {state}.")
         return
     finally:
         journal.close()
     if journal.healed:
-        yield DoctorCheckResult(
-            "journal", "broken", journal.healed, "Nothing to do: new calls are recorded again."
-        )
+        yield _broken("journal", journal.healed, "Nothing to do: new calls are recorded again.")
         return
     yield _check_pages(file, newest[0].seq if newest else 0, deep=deep)
     if interrupted:
         told = f"interrupted or running changes: {len(interrupted)}"
-        yield DoctorCheckResult(
-            "recovery", "ok", f"{told}; the next call completes or reverts interrupted changes"
-        )
+        yield _ok("recovery", f"{told}; the next call completes or reverts interrupted changes")
     if waiting:
-        yield DoctorCheckResult(
-            "approvals", "ok", f"calls waiting for approval: {len(waiting)}", "handtools pending"
-        )
+        yield _ok("approvals", f"calls waiting for approval: {len(waiting)}", "handtools pending")
     for kept in sorted(state.glob(f"{JOURNAL_NAME}.damaged-*[0-9]")):
-        yield DoctorCheckResult(
-            "old journal", "ok", f"{kept} was damaged and set aside", "Delete it if you don't need it."
-        )
+        yield _ok("old journal", f"{kept} was damaged and set aside", "Delete it if you don't need it.")
 
 
 def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
@@ -294,9 +286,7 @@ def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
     size = file.stat().st_size
     told = f"{calls:,} calls, {format_size(size)}"
     if size > JOURNAL_FULL_CHECK_BYTES and not deep:
-        return DoctorCheckResult(
-            "journal", "ok", f"{told}; opened, pages not checked", "handtools doctor --deep"
-        )
+        return _ok("journal", f"{told}; opened, pages not checked", "handtools doctor --deep")
     try:
         connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
         try:
@@ -306,9 +296,9 @@ def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
     except sqlite3.Error as failure:
         problem = str(failure)
     if problem == "ok":
-        return DoctorCheckResult("journal", "ok", f"{told}, all pages checked")
+        return _ok("journal", f"{told}, all pages checked")
     step = f"Move {file} away. Your files are not affected, and a new journal is started."
-    return DoctorCheckResult("journal", "broken", f"{told}: {problem}", step)
+    return _broken("journal", f"{told}: {problem}", step)
 
 
 def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
@@ -316,10 +306,10 @@ def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.linux_features import SYSTEM_PARTS
 
     if syscalls.has_openat2():
-        yield DoctorCheckResult("openat2", "ok", "the kernel keeps paths inside the workspace")
+        yield _ok("openat2", "the kernel keeps paths inside the workspace")
     for part in SYSTEM_PARTS:
         if part.is_missing is not None and part.is_missing():
-            yield DoctorCheckResult(part.name, "missing", part.sentence)
+            yield _missing(part.name, part.sentence)
     elsewhere = root.stat().st_dev != state.stat().st_dev
     where = " (tried in the state folder, on another file system)" if elsewhere else ""
     with tempfile.TemporaryDirectory(dir=state) as folder:
@@ -348,13 +338,9 @@ def _capture(root: Path, state: Path) -> DoctorCheckResult:
 
     why = overlay_problem(root, FolderBackups(backups_folder(root, state)))
     if not why:
-        return DoctorCheckResult(
-            "capture", "ok", "overlay: all changes of a command are checked before they are applied"
-        )
+        return _ok("capture", "overlay: all changes of a command are checked before they are applied")
     told = f"{why} Instead, the workspace is compared before and after, and jobs are not captured."
-    return DoctorCheckResult(
-        "capture", "missing", told, "Allow user namespaces, or keep the state on this file system."
-    )
+    return _missing("capture", told, "Allow user namespaces, or keep the state on this file system.")
 
 
 def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
@@ -366,7 +352,7 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
         choice = choose_runner(wanted=_wanted_runner(root), root=root)
     except HostError as failure:
         step = f"No commands run until this is fixed. {_rename_runner_step()}"
-        yield DoctorCheckResult("sandbox", "broken", str(failure), step)
+        yield _broken("sandbox", str(failure), step)
         yield _container()
         return
     step = "Install bubblewrap, or allow user namespaces."
@@ -382,7 +368,7 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     for passed in choice.skipped_runners:
         if passed.name == "container":
             continue  # it has its own check
-        yield DoctorCheckResult(f"not {passed.name}", "missing", passed.reason)
+        yield _missing(f"not {passed.name}", passed.reason)
     yield _container()
 
 
@@ -412,15 +398,11 @@ def _container() -> DoctorCheckResult:
     runner = ContainerRunner()
     problem = runner.unavailable_reason()
     if problem:
-        return DoctorCheckResult(
-            "container", "missing", problem, "Optional: only needed for --runner container."
-        )
+        return _missing("container", problem, "Optional: only needed for --runner container.")
     capture = (
         "overlay" if runner.can_mount_overlay else "comparing before and after, and writes happen in place"
     )
-    return DoctorCheckResult(
-        "container", "ok", f"works with {runner.image}; changes are captured by {capture}"
-    )
+    return _ok("container", f"works with {runner.image}; changes are captured by {capture}")
 
 
 def _web() -> DoctorCheckResult:
@@ -429,26 +411,22 @@ def _web() -> DoctorCheckResult:
     from handtools.host.web.search_engines import configured_engine
 
     if missing := LocalWeb().missing:
-        return DoctorCheckResult("web", "missing", "fetch and web_search are not offered", missing)
+        return _missing("web", "fetch and web_search are not offered", missing)
     try:
         engine = configured_engine(os.environ)
     except HostError as wrong:
-        return DoctorCheckResult(
-            "web", "broken", f"web_search is not offered: {wrong}", "Check the environment variables."
-        )
+        return _broken("web", f"web_search is not offered: {wrong}", "Check the environment variables.")
     search = f"web_search uses {engine.adapter.name}" if engine else "no search engine is configured"
-    return DoctorCheckResult("web", "ok", f"fetch; {search}")
+    return _ok("web", f"fetch; {search}")
 
 
 def _programs(root: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.search.ripgrep_process import RipgrepMissing, find_ripgrep
 
     try:
-        yield DoctorCheckResult("rg", "ok", find_ripgrep(root).file)
+        yield _ok("rg", find_ripgrep(root).file)
     except RipgrepMissing as missing:
-        yield DoctorCheckResult(
-            "rg", "missing", str(missing), "Searching does not work until this is fixed."
-        )
+        yield _missing("rg", str(missing), "Searching does not work until this is fixed.")
     yield _servers()
 
 
@@ -458,12 +436,8 @@ def _servers() -> DoctorCheckResult:
     found = [server.name for server in LANGUAGE_SERVERS if _which(server.command[0])]
     step = "`handtools doctor --language` shows versions, and how to install more."
     if found:
-        return DoctorCheckResult(
-            "servers", "ok", f"{', '.join(found)}: diagnostics after changes, and the lsp tool", step
-        )
-    return DoctorCheckResult(
-        "servers", "missing", "no language server found: changes are not checked", step
-    )
+        return _ok("servers", f"{', '.join(found)}: diagnostics after changes, and the lsp tool", step)
+    return _missing("servers", "no language server found: changes are not checked", step)
 
 
 def _plugins() -> Iterator[DoctorCheckResult]:
@@ -477,9 +451,9 @@ def _plugins() -> Iterator[DoctorCheckResult]:
             continue
         package = point.dist.name if point.dist else point.value
         told = f"{point.name} ({point.value}): {type(failure).__name__}: {failure}"
-        yield DoctorCheckResult("plugin", "broken", told, f"Update or remove {package}.")
+        yield _broken("plugin", told, f"Update or remove {package}.")
     if names:
-        yield DoctorCheckResult("plugins", "ok", ", ".join(names))
+        yield _ok("plugins", ", ".join(names))
 
 
 def _which(name: str) -> str | None:
@@ -499,22 +473,21 @@ def language_checks(root: Path) -> Iterator[DoctorCheckResult]:
 
     runner = choose_runner(root=root).runner
     if not runner.confined:
-        yield DoctorCheckResult("sandbox", "missing", UNCONFINED_SERVERS_NOTE, "handtools doctor")
+        yield _missing("sandbox", UNCONFINED_SERVERS_NOTE, "handtools doctor")
     # The cache folder is never written: this only queries versions and starts no server.
     language = LocalLanguage(root, cache=root, runner=lambda: runner)
     for speaker in sorted(language.known_servers(), key=lambda each: not each.version):
         languages = ", ".join(speaker.languages)
         if speaker.program and not speaker.version:
             told = f"{languages}: {speaker.program} exists, but does not run"
-            yield DoctorCheckResult(speaker.name, "missing", told, speaker.install)
+            yield _missing(speaker.name, told, speaker.install)
         elif speaker.program:
-            yield DoctorCheckResult(speaker.name, "ok", f"{languages}: {speaker.version}", speaker.program)
+            yield _ok(speaker.name, f"{languages}: {speaker.version}", speaker.program)
         else:
-            yield DoctorCheckResult(speaker.name, "missing", languages, speaker.install)
+            yield _missing(speaker.name, languages, speaker.install)
     if os.environ.get(LANGUAGE_SWITCH_VARIABLE, "").lower() == "off":
-        yield DoctorCheckResult(
+        yield _missing(
             "switch",
-            "missing",
             f"{LANGUAGE_SWITCH_VARIABLE} is off: no server is used",
             f"unset {LANGUAGE_SWITCH_VARIABLE}",
         )
@@ -552,11 +525,9 @@ def mcp_checks(root: Path) -> Iterator[DoctorCheckResult]:
 
 def _mcp_package() -> DoctorCheckResult:
     try:
-        return DoctorCheckResult("mcp package", "ok", f"mcp {version('mcp')}")
+        return _ok("mcp package", f"mcp {version('mcp')}")
     except PackageNotFoundError:
-        return DoctorCheckResult(
-            "mcp package", "broken", "not installed", "pip install 'handtools-slim[mcp]'"
-        )
+        return _broken("mcp package", "not installed", "pip install 'handtools-slim[mcp]'")
 
 
 def _server_start(root: Path) -> DoctorCheckResult:
@@ -565,15 +536,11 @@ def _server_start(root: Path) -> DoctorCheckResult:
     listed, loaded = _ask_server(root, "tools/list", "resources/list")
     if "tools" not in listed.result or "resources" not in loaded.result:
         said = loaded.last_words or "it printed nothing"
-        return DoctorCheckResult(
-            "server", "broken", f"it does not start: {said}", f"Try: handtools mcp {root}"
-        )
+        return _broken("server", f"it does not start: {said}", f"Try: handtools mcp {root}")
     told = f"{len(listed.result['tools'])} tools, listed after {listed.seconds:.1f} s"
     if listed.seconds > SLOW_START_SECONDS:
-        return DoctorCheckResult(
-            "server", "missing", f"{told}, which is slow", "Some clients wait only a few seconds."
-        )
-    return DoctorCheckResult("server", "ok", told)
+        return _missing("server", f"{told}, which is slow", "Some clients wait only a few seconds.")
+    return _ok("server", told)
 
 
 def _text_reaches_client() -> DoctorCheckResult:
@@ -589,10 +556,8 @@ def _text_reaches_client() -> DoctorCheckResult:
     lost = [name for name in shown if line not in json.dumps(read.result[name])]
     if lost or not shown:
         told = f"a file's text is missing in {lost[0]}" if lost else f"`read` failed: {read.last_words}"
-        return DoctorCheckResult(
-            "text", "broken", told, "pip install --upgrade handtools, then restart the client."
-        )
-    return DoctorCheckResult("text", "ok", "file text reaches the model, whichever field a client forwards")
+        return _broken("text", told, "pip install --upgrade handtools, then restart the client.")
+    return _ok("text", "file text reaches the model, whichever field a client forwards")
 
 
 @dataclass(frozen=True, slots=True)
@@ -653,10 +618,9 @@ def _ask_server(
 
 def _mcp_sandbox() -> DoctorCheckResult:
     if shutil.which("bwrap"):
-        return DoctorCheckResult("sandbox", "ok", "commands run in bubblewrap")
-    return DoctorCheckResult(
+        return _ok("sandbox", "commands run in bubblewrap")
+    return _missing(
         "sandbox",
-        "missing",
         "bubblewrap is not installed: commands are less confined; see `handtools doctor`",
         "apt install bubblewrap",
     )
@@ -685,16 +649,12 @@ def _installed_clients(root: Path) -> Iterator[DoctorCheckResult]:
         if program and shutil.which(program) is None:
             starts = f"{file} starts {program}, which is not"
             if "/" in program:
-                yield DoctorCheckResult(
-                    client.title, "broken", f"{starts} installed", f"handtools install {client.name}"
-                )
+                yield _broken(client.title, f"{starts} installed", f"handtools install {client.name}")
             else:
-                yield DoctorCheckResult(
-                    client.title, "missing", f"{starts} on the PATH here", f"uv tool install {ENTRY_NAME}"
-                )
+                yield _missing(client.title, f"{starts} on the PATH here", f"uv tool install {ENTRY_NAME}")
         else:
             own = "; its own file and shell tools are off" if off else ""
-            yield DoctorCheckResult(client.title, "ok", f"set up in {file}{own}")
+            yield _ok(client.title, f"set up in {file}{own}")
 
 
 def _program_in_entry(entry: str) -> str:
