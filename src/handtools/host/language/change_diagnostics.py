@@ -86,26 +86,26 @@ class ServerChangeReview:
         try:
             async with self.slot.lock:
                 try:
-                    await self._look()
+                    await self._check()
                 except ServerLost:
                     # Retry once: the pool restarts the server, and all documents are sent again.
-                    await self._look()
+                    await self._check()
         except (ServerNotReady, ServerLost) as failure:
-            self._unknown(str(failure))
+            self._report_unknown(str(failure))
         finally:
             self.main_done = self.done = True
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         client = await LANGUAGE_THREAD.pool.client(self.slot, self.deadline)
         if client.proved:
             self.ready.set()
-        self._refresh(client)
+        self._resend_changed_files(client)
         edited = self.edited[:MAX_CHECKED_FILES]
         for each in edited:
-            await self._first_sight(client, each)
+            await self._record_old_errors(client, each)
         if client.proved:
             self.ready.set()
-        self._announce(client)
+        self._notify_of_unopened_files(client)
         for each in edited:
             client.tell(each.uri, each.after)
             self._stamp(each)
@@ -113,30 +113,30 @@ class ServerChangeReview:
         if client.server.proof in {"flycheck", "push"} and _wants_saves(client):
             for each in edited:
                 client.saved(each.uri)
-        found, names = await self._proved(client, edited)
+        found, names = await self._proved_deltas(client, edited)
         self.deltas = [difference for difference, _ in found if difference is not None]
         self.reports = [verdict for _, verdict in found]
         more = len(self.edited) - MAX_CHECKED_FILES
         if more > 0:
-            self._unknown(f"{more} more changed files were not checked", f"{more} more files")
+            self._report_unknown(f"{more} more changed files were not checked", f"{more} more files")
         self.main_done = True
         self.ready.set()
         if all(verdict.standing != "unknown" for verdict in self.reports):
-            await self._look_elsewhere(client, edited, names)
+            await self._check_dependent_files(client, edited, names)
 
-    async def _proved(
+    async def _proved_deltas(
         self, client: LspClient, edited: Sequence[EditedDocument]
     ) -> tuple[list[ProvedDelta], set[str]]:
         """The proved diagnostics of the edited files, and the names of definitions with new signatures."""
         if client.server.role == "linter" and len(edited) == 1:
             # Linters have no cross-file errors, and a single await needs no task.
-            return [await self._verdict(client, edited[0])], set()
-        proofs = [asyncio.ensure_future(self._verdict(client, each)) for each in edited]
+            return [await self._proved_delta(client, edited[0])], set()
+        proofs = [asyncio.ensure_future(self._proved_delta(client, each)) for each in edited]
         await asyncio.sleep(0)
-        names = set() if client.server.role == "linter" else await self._touched(edited)
+        names = set() if client.server.role == "linter" else await self._changed_names_of(edited)
         return await asyncio.gather(*proofs), names
 
-    def _refresh(self, client: LspClient) -> None:
+    def _resend_changed_files(self, client: LspClient) -> None:
         """Send the current text of open files that another program has changed."""
         mine = {each.uri for each in self.edited}
         for uri in [uri for uri in client.documents if uri not in mine]:
@@ -152,7 +152,7 @@ class ServerChangeReview:
                     client.tell(uri, text)
                     self.slot.stamps[uri] = stamp
 
-    async def _first_sight(self, client: LspClient, edited: EditedDocument) -> None:
+    async def _record_old_errors(self, client: LspClient, edited: EditedDocument) -> None:
         """Send a file as it was before the change, to distinguish old errors from new ones."""
         if edited.uri in self.slot.baselines or edited.before is None:
             return
@@ -164,7 +164,7 @@ class ServerChangeReview:
         if verdict.standing != "unknown":
             self.slot.set_baseline(edited.uri, DiagnosticsBaseline(edited.before, verdict.errors))
 
-    def _announce(self, client: LspClient) -> None:
+    def _notify_of_unopened_files(self, client: LspClient) -> None:
         """Notify the server of changed files that are not open (`didChangeWatchedFiles`)."""
         events = []
         for change in self.changes[:MAX_REPORTED_FILE_CHANGES]:
@@ -183,7 +183,7 @@ class ServerChangeReview:
         if stamp is not None:
             self.slot.stamps[edited.uri] = stamp
 
-    async def _verdict(self, client: LspClient, edited: EditedDocument) -> ProvedDelta:
+    async def _proved_delta(self, client: LspClient, edited: EditedDocument) -> ProvedDelta:
         report = await proved_diagnostics(client, client.documents[edited.uri], edited.path, self.deadline)
         if not client.alive:
             raise ServerLost(client.fault)
@@ -200,13 +200,13 @@ class ServerChangeReview:
             edited.path, known.text, edited.after, known.diagnostics, report.errors
         ), report
 
-    async def _touched(self, edited: Sequence[EditedDocument]) -> set[str]:
+    async def _changed_names_of(self, edited: Sequence[EditedDocument]) -> set[str]:
         names: set[str] = set()
         for each in edited:
             names |= await self.definitions.touched(each.path, each.before or "", each.after)
         return names
 
-    async def _look_elsewhere(
+    async def _check_dependent_files(
         self, client: LspClient, edited: Sequence[EditedDocument], names: set[str]
     ) -> None:
         if not names:
@@ -218,12 +218,12 @@ class ServerChangeReview:
             None, dependent_files, client.root, self.document_files, names, suffixes
         )
         others = [path for path in found if path not in mine]
-        now = await self._seen(client, others)
+        now = await self._current_errors(client, others)
         doubtful = [
             path for path in now if now[path] and self.document_files.uri(path) not in self.slot.baselines
         ]
         if doubtful:
-            await self._before(client, edited, doubtful)
+            await self._record_old_errors_of_dependents(client, edited, doubtful)
         for path, errors in now.items():
             uri = self.document_files.uri(path)
             known, text = self.slot.baselines.get(uri), client.documents[uri].text
@@ -232,7 +232,7 @@ class ServerChangeReview:
                 difference = diagnostic_delta(path, known.text, text, known.diagnostics, errors)
                 self.other_deltas += [difference] if difference.new else []
 
-    async def _before(
+    async def _record_old_errors_of_dependents(
         self, client: LspClient, edited: Sequence[EditedDocument], paths: Sequence[str]
     ) -> None:
         """Record the old errors of dependent files by temporarily sending the edited files' old text."""
@@ -241,7 +241,7 @@ class ServerChangeReview:
             for each in flipped:
                 client.tell(each.uri, each.before or "")
                 self.slot.stamps.pop(each.uri, None)
-            for path, errors in (await self._seen(client, paths)).items():
+            for path, errors in (await self._current_errors(client, paths)).items():
                 uri = self.document_files.uri(path)
                 self.slot.set_baseline(uri, DiagnosticsBaseline(client.documents[uri].text, errors))
         finally:
@@ -249,7 +249,9 @@ class ServerChangeReview:
                 client.tell(each.uri, each.after)
                 self._stamp(each)
 
-    async def _seen(self, client: LspClient, paths: Sequence[str]) -> dict[str, tuple[Diagnostic, ...]]:
+    async def _current_errors(
+        self, client: LspClient, paths: Sequence[str]
+    ) -> dict[str, tuple[Diagnostic, ...]]:
         """The current proved errors of dependent files, by path."""
         told = []
         for path in paths:
@@ -270,7 +272,7 @@ class ServerChangeReview:
         )
         return {each.path: each.errors for each in verdicts if each.standing != "unknown"}
 
-    def _unknown(self, why: str, path: str = "") -> None:
+    def _report_unknown(self, why: str, path: str = "") -> None:
         paths = [path] if path else [each.path for each in self.edited[:MAX_CHECKED_FILES]]
         known = {verdict.path for verdict in self.reports}
         self.reports += [

@@ -83,7 +83,7 @@ class LocalLanguage:
     ) -> None:
         self._workspace = os.path.realpath(root)
         self._cache = cache
-        self._choose = runner
+        self._choose_runner = runner
         self._finder = ServerFinder(
             self._workspace,
             servers,
@@ -93,7 +93,7 @@ class LocalLanguage:
 
     @cached_property
     def _runner(self) -> Runner:
-        return self._choose()
+        return self._choose_runner()
 
     @cached_property
     def _servers(self) -> "WorkspaceLanguageServers":
@@ -146,12 +146,12 @@ class LocalLanguage:
         beside = os.path.dirname(program)
         other = [os.path.join(beside, server.version[0]), *server.version[1:]] if server.version else []
         for command in filter(None, (other, [program, "--version"], [program, "version"])):
-            said = self._said(command).strip()
+            said = self._output(command).strip()
             if said:
                 return said.splitlines()[0]
         return ""
 
-    def _said(self, command: list[str]) -> str:
+    def _output(self, command: list[str]) -> str:
         """The output of a command, confined like the language server."""
         if not self._runner.confined:
             return _unconfined_output(command, self._workspace)

@@ -177,8 +177,8 @@ class LspClient:
         self.number = 0
         """Number of received messages; orders messages by arrival."""
         self._ids = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._listening: set[asyncio.Future[bool]] = set()
+        self._open_requests: dict[int, asyncio.Future[Any]] = {}
+        self._message_waiters: set[asyncio.Future[bool]] = set()
         self._reading = asyncio.create_task(self._read())
 
     async def start(self, folder: str) -> None:
@@ -218,7 +218,7 @@ class LspClient:
             raise ServerLost(self.fault or "it has exited")
         identity, loop = next(self._ids), asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        self._waiting[identity] = answer
+        self._open_requests[identity] = answer
         self._send({"id": identity, "method": method, "params": params})
         # Not `wait_for`: it costs an extra event loop iteration per response.
         timer = loop.call_later(max(seconds, 0.0), _fail_future, answer, ResponseTimeout(method))
@@ -233,7 +233,7 @@ class LspClient:
             raise
         finally:
             timer.cancel()
-            self._waiting.pop(identity, None)
+            self._open_requests.pop(identity, None)
 
     def notify(self, method: str, params: Any) -> None:
         """Send a notification, which has no response."""
@@ -276,13 +276,13 @@ class LspClient:
         """Wait until the server sends any message; False if none came within `seconds`."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
-        self._listening.add(waiter)
+        self._message_waiters.add(waiter)
         timer = loop.call_later(max(seconds, 0.0), _release_waiter, waiter, False)  # noqa: FBT003 - a result, not a flag
         try:
             return await waiter
         finally:
             timer.cancel()
-            self._listening.discard(waiter)
+            self._message_waiters.discard(waiter)
 
     async def stop(self, why: str = "it was stopped") -> None:
         """Send `shutdown` and `exit`, then kill the process if it is still running."""
@@ -316,7 +316,7 @@ class LspClient:
                 second = int(time.monotonic())
                 if count > MAX_MESSAGES_PER_SECOND:
                     raise InvalidMessage("it sends too many messages")
-                self._take(message)
+                self._handle_message(message)
                 # Yield to other tasks: reading buffered data never suspends.
                 await asyncio.sleep(0)
             why = "it exited"
@@ -328,27 +328,32 @@ class LspClient:
 
     def _fail(self, why: str) -> None:
         self.fault = self.fault or why
-        for answer in self._waiting.values():
+        for answer in self._open_requests.values():
             _fail_future(answer, ServerLost(self.fault))
-        self._wake()
+        self._wake_waiters()
 
-    def _wake(self) -> None:
-        for waiter in self._listening:
+    def _wake_waiters(self) -> None:
+        for waiter in self._message_waiters:
             _release_waiter(waiter, True)  # noqa: FBT003
 
-    def _take(self, message: LspMessage) -> None:
+    def _handle_message(self, message: LspMessage) -> None:
         method = message.get("method")
         if method is None:
-            self._settle(message)
+            self._handle_response(message)
         elif "id" in message:
-            self._send({"id": message["id"], "result": self._reply(method, message.get("params") or {})})
+            self._send(
+                {
+                    "id": message["id"],
+                    "result": self._answer_to_request(method, message.get("params") or {}),
+                }
+            )
         else:
-            self._hear(method, message.get("params") or {})
-        self._wake()
+            self._handle_notification(method, message.get("params") or {})
+        self._wake_waiters()
 
-    def _settle(self, message: LspMessage) -> None:
+    def _handle_response(self, message: LspMessage) -> None:
         identity = message.get("id")
-        answer = self._waiting.get(identity) if isinstance(identity, int) else None
+        answer = self._open_requests.get(identity) if isinstance(identity, int) else None
         if answer is None or answer.done():
             return
         error = message.get("error")
@@ -359,7 +364,7 @@ class LspClient:
         else:
             answer.set_result(message.get("result"))
 
-    def _reply(self, method: str, params: LspMessage) -> Any:
+    def _answer_to_request(self, method: str, params: LspMessage) -> Any:
         """The result for a request from the server; null if unknown, as some servers exit on an error."""
         if method == "workspace/configuration":
             return [self._setting(str(item.get("section") or "")) for item in params.get("items") or ()]
@@ -386,7 +391,7 @@ class LspClient:
             found = found.get(part, {}) if isinstance(found, Mapping) else {}
         return found
 
-    def _hear(self, method: str, params: LspMessage) -> None:
+    def _handle_notification(self, method: str, params: LspMessage) -> None:
         if method == "textDocument/publishDiagnostics":
             uri = str(params.get("uri"))
             published = PublishedDiagnostics(
@@ -397,11 +402,11 @@ class LspClient:
             while len(self.pushes) > MAX_PUBLISHED:
                 self.pushes.popitem(last=False)
         elif method == "$/progress":
-            self._work(str(params.get("token")), (params.get("value") or {}).get("kind"))
+            self._handle_progress(str(params.get("token")), (params.get("value") or {}).get("kind"))
         elif method == "experimental/serverStatus":
             self.quiescent = bool(params.get("quiescent"))
 
-    def _work(self, token: str, kind: Any) -> None:
+    def _handle_progress(self, token: str, kind: Any) -> None:
         if kind == "begin":
             self.running_progress.add(token)
         elif kind == "end":

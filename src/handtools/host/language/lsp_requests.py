@@ -68,7 +68,7 @@ def files_of_workspace_edit(
         elif kind == "create":
             after[path] = data if data is not None else b""
         else:
-            after[path] = _applied(path, data or b"", step["edits"])
+            after[path] = _apply_text_edits(path, data or b"", step["edits"])
     return tuple(
         RewrittenFile(path, before[path], after[path]) for path in after if before[path] != after[path]
     )
@@ -94,7 +94,7 @@ def _workspace_path(uri: str, document_files: DocumentFiles) -> str:
     return path
 
 
-def _applied(path: str, data: bytes, edits: Iterable[LspMessage]) -> bytes:
+def _apply_text_edits(path: str, data: bytes, edits: Iterable[LspMessage]) -> bytes:
     source = decode(data)
     rows = split_lines(source.body)
     starts = [0]
@@ -190,7 +190,7 @@ class ServerQuery:
     async def _answer(self, client: LspClient, question: LanguageQuestion) -> LanguageAnswer | None:
         name = client.server.name
         if question.kind == "diagnostics":
-            return await self._diagnosed(client, question.path)
+            return await self._diagnostics(client, question.path)
         capability, method = _REQUEST_METHODS[question.kind]
         if not client.offers(capability, method):
             return None
@@ -198,8 +198,8 @@ class ServerQuery:
             found = await self._request(client, method, {"query": question.text})
             cold = not client.proved or bool(client.running_progress)
             return LanguageAnswer(server=name, places=tuple(self._symbols(found or ())), partial=cold)
-        document = self._told(client, question.path)
-        at = self._at(document, question)
+        document = self._open_document(client, question.path)
+        at = self._position_of(document, question)
         if question.kind == "symbols":
             found = await self._request(client, method, {"textDocument": at["textDocument"]})
             return LanguageAnswer(server=name, places=tuple(self._symbols(found or (), path=question.path)))
@@ -212,12 +212,12 @@ class ServerQuery:
         if question.kind == "actions":
             return await self._actions(client, document, question)
         if question.kind == "rename":
-            return await self._renamed(client, document, question)
+            return await self._rename(client, document, question)
         cold = False
         if question.kind == "references":
             at["context"] = {"includeDeclaration": True}
             cold = await self._is_cold(client, document, question.path)
-            await self._open_users(client, _identifier_at(document.text, question))
+            await self._open_files_with_word(client, _identifier_at(document.text, question))
         places = tuple(self._places(await self._request(client, method, at)))
         return LanguageAnswer(server=name, places=places, partial=cold)
 
@@ -238,7 +238,7 @@ class ServerQuery:
                     raise
                 await client.wait_for_message(_RETRY_SECONDS)
 
-    def _told(self, client: LspClient, path: str) -> OpenDocument:
+    def _open_document(self, client: LspClient, path: str) -> OpenDocument:
         text = document_text(self.document_files.read(path))
         if text is None:
             raise NotFound(f"`{path}` is not a text file that a server can read.", hint="Use another path.")
@@ -248,15 +248,15 @@ class ServerQuery:
             self.slot.stamps[uri] = stamp
         return client.tell(uri, text)
 
-    def _at(self, document: OpenDocument, question: LanguageQuestion) -> LspMessage:
+    def _position_of(self, document: OpenDocument, question: LanguageQuestion) -> LspMessage:
         rows = split_lines(document.text)
         row = without_line_ending(rows[question.line - 1]) if 0 < question.line <= len(rows) else ""
         position = {"line": max(question.line - 1, 0), "character": utf16_column(row, question.column)}
         return {"textDocument": {"uri": document.uri}, "position": position}
 
-    async def _diagnosed(self, client: LspClient, path: str) -> LanguageAnswer:
+    async def _diagnostics(self, client: LspClient, path: str) -> LanguageAnswer:
         """The diagnostics of one file or, without a path, of every open document."""
-        documents = [self._told(client, path)] if path else list(client.documents.values())
+        documents = [self._open_document(client, path)] if path else list(client.documents.values())
         found = []
         for document in documents:
             name = self.document_files.path(document.uri)
@@ -301,8 +301,8 @@ class ServerQuery:
             "start": {"line": line, "character": 0},
             "end": {"line": line, "character": utf16_column(row, len(row))},
         }
-        complaints = await self._complaints(client, document, line)
-        context = {"diagnostics": complaints, "triggerKind": 1}
+        diagnostics = await self._diagnostics_of_line(client, document, line)
+        context = {"diagnostics": diagnostics, "triggerKind": 1}
         asked = {"textDocument": {"uri": document.uri}, "range": span, "context": context}
         offered = [
             each for each in await self._request(client, "textDocument/codeAction", asked) or ()
@@ -320,10 +320,10 @@ class ServerQuery:
         return LanguageAnswer(
             server=name,
             titles=(question.text,),
-            files=files_of_workspace_edit(await self._resolved(client, chosen), self.document_files),
+            files=files_of_workspace_edit(await self._resolved_edit(client, chosen), self.document_files),
         )
 
-    async def _complaints(
+    async def _diagnostics_of_line(
         self, client: LspClient, document: OpenDocument, line: int
     ) -> Sequence[LspMessage]:
         push = client.pushes.get(document.uri)
@@ -338,7 +338,7 @@ class ServerQuery:
             each for each in items if each["range"]["start"]["line"] <= line <= each["range"]["end"]["line"]
         ]
 
-    async def _resolved(self, client: LspClient, action: LspMessage) -> Mapping[str, Any]:
+    async def _resolved_edit(self, client: LspClient, action: LspMessage) -> Mapping[str, Any]:
         if not action.get("edit") and "data" in action:
             action = await self._request(client, "codeAction/resolve", action) or action
         edit: Mapping[str, Any] = action.get("edit") or {}
@@ -351,18 +351,18 @@ class ServerQuery:
             edit = client.proposed[-1] if client.proposed else {}
         return edit
 
-    async def _renamed(
+    async def _rename(
         self, client: LspClient, document: OpenDocument, question: LanguageQuestion
     ) -> LanguageAnswer:
         """Rename a symbol at its definition: elsewhere, some servers rename too little or add an alias."""
         old = _identifier_at(document.text, question)
-        await self._open_users(client, old)
-        here = self._at(document, question)
+        await self._open_files_with_word(client, old)
+        here = self._position_of(document, question)
         places = list(self._places(await self._request(client, "textDocument/definition", here)))
         home = places[0] if places else None
         if home is not None:
-            told = self._told(client, home.path)
-            at = self._at(
+            told = self._open_document(client, home.path)
+            at = self._position_of(
                 told, LanguageQuestion(kind="rename", path=home.path, line=home.line, column=home.column)
             )
             if _identifier_at(told.text, home) == old:
@@ -377,24 +377,26 @@ class ServerQuery:
                 hint=_EDIT_INSTEAD,
             )
         covered = {file.path for file in files}
-        left = [path for path in await self._users(client, old) if path not in covered]
+        left = [path for path in await self._files_with_word(client, old) if path not in covered]
         notes = (
             (f"`{old}` also occurs in files that are unchanged: {', '.join(left[:10])}.",) if left else ()
         )
         return LanguageAnswer(server=client.server.name, files=files, notes=notes)
 
-    async def _users(self, client: LspClient, word: str) -> list[str]:
+    async def _files_with_word(self, client: LspClient, word: str) -> list[str]:
         loop = asyncio.get_running_loop()
         suffixes = tuple(client.server.languages)
         return await loop.run_in_executor(
             None, dependent_files, client.root, self.document_files, [word], suffixes, 60
         )
 
-    async def _open_users(self, client: LspClient, word: str) -> None:
+    async def _open_files_with_word(self, client: LspClient, word: str) -> None:
         """Open the files that contain a word, for servers that find references only in open files."""
         if not (client.server.narrow and word):
             return
-        told = [(path, self._told(client, path)) for path in await self._users(client, word)]
+        told = [
+            (path, self._open_document(client, path)) for path in await self._files_with_word(client, word)
+        ]
         await asyncio.gather(
             *(proved_diagnostics(client, document, path, self.deadline) for path, document in told)
         )

@@ -68,11 +68,11 @@ class ServerLost(ServerFailure):
 class ServerProcess:
     """A language server's process with asynchronous streams; used on one event loop only."""
 
-    def __init__(self, supervisor: SupervisorHandle, mark: str, fds: tuple[int, int, int]) -> None:
+    def __init__(self, supervisor: SupervisorHandle, run_id: str, fds: tuple[int, int, int]) -> None:
         self._supervisor = supervisor
-        self._mark = mark
+        self._run_id = run_id
         self._fds = fds
-        self._errors: deque[bytes] = deque(maxlen=20)
+        self._stderr_tail: deque[bytes] = deque(maxlen=20)
         self._tasks: list[asyncio.Task[None]] = []
         self._transports: list[asyncio.BaseTransport] = []
         self._over = asyncio.Event()
@@ -90,9 +90,9 @@ class ServerProcess:
         except asyncio.CancelledError:
             # The thread can't be cancelled: wait for it and dismiss the supervisor it started.
             with contextlib.suppress(ServerLost):
-                hired, _, fds = await beginning
+                supervisor, _, fds = await beginning
                 _close_fds(fds)
-                await loop.run_in_executor(None, hired.dismiss)
+                await loop.run_in_executor(None, supervisor.dismiss)
             raise
         await child._connect()
         return child
@@ -102,16 +102,19 @@ class ServerProcess:
         sink, source, errors = self._fds
         reading = asyncio.StreamReaderProtocol(self.reader)
         transport, _ = await loop.connect_read_pipe(lambda: reading, os.fdopen(source, "rb", 0))
-        complaints = asyncio.StreamReader(STREAM_BUFFER_BYTES)
+        stderr = asyncio.StreamReader(STREAM_BUFFER_BYTES)
         other, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(complaints), os.fdopen(errors, "rb", 0)
+            lambda: asyncio.StreamReaderProtocol(stderr), os.fdopen(errors, "rb", 0)
         )
         writing, protocol = await loop.connect_write_pipe(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(sink, "wb", 0)
         )
         self._writer = asyncio.StreamWriter(writing, protocol, None, loop)
         self._transports = [transport, other, writing]
-        self._tasks = [asyncio.create_task(self._listen(complaints)), asyncio.create_task(self._watch())]
+        self._tasks = [
+            asyncio.create_task(self._read_stderr(stderr)),
+            asyncio.create_task(self._wait_for_exit()),
+        ]
 
     @property
     def over(self) -> bool:
@@ -121,7 +124,7 @@ class ServerProcess:
     @property
     def complaint(self) -> str:
         """The end of the server's stderr output."""
-        text = b"".join(self._errors).decode(errors="replace").strip()
+        text = b"".join(self._stderr_tail).decode(errors="replace").strip()
         return " ".join(text[-STDERR_TAIL_CHARS:].split())
 
     def send(self, data: bytes) -> None:
@@ -151,18 +154,18 @@ class ServerProcess:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), SERVER_END_SECONDS)
             if not self.over:
-                await run_in_thread(self._lost)
+                await run_in_thread(self._kill_supervisor_and_server)
                 self._over.set()
         for task in self._tasks:
             task.cancel()
         for transport in self._transports:
             transport.close()
 
-    async def _listen(self, complaints: asyncio.StreamReader) -> None:
-        while data := await complaints.read(4096):
-            self._errors.append(data)
+    async def _read_stderr(self, stderr: asyncio.StreamReader) -> None:
+        while data := await stderr.read(4096):
+            self._stderr_tail.append(data)
 
-    async def _watch(self) -> None:
+    async def _wait_for_exit(self) -> None:
         """Wait for the supervisor's message that the server has exited."""
         loop = asyncio.get_running_loop()
         line = self._supervisor.line
@@ -172,23 +175,23 @@ class ServerProcess:
             await ready.wait()
         finally:
             loop.remove_reader(line.fileno())
-        await run_in_thread(self._settle)
+        await run_in_thread(self._return_supervisor)
         self._over.set()
 
-    def _settle(self) -> None:
+    def _return_supervisor(self) -> None:
         try:
             receive_message_and_fds(self._supervisor.line)
         except PeerGone:
-            self._lost()
+            self._kill_supervisor_and_server()
         else:
             SUPERVISORS.give_back(self._supervisor)
 
-    def _lost(self) -> None:
+    def _kill_supervisor_and_server(self) -> None:
         self._supervisor.process.kill()
         self._supervisor.dismiss()
         for folder in self._supervisor.folders:
             cgroups.kill_cgroup(folder)
-        kill_by_environment(f"{RUN_ID_VARIABLE}={self._mark}")
+        kill_by_environment(f"{RUN_ID_VARIABLE}={self._run_id}")
 
 
 async def run_in_thread(work: Callable[[], None]) -> None:
@@ -203,19 +206,19 @@ async def run_in_thread(work: Callable[[], None]) -> None:
 
 def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str, tuple[int, int, int]]:
     """Have a supervisor start the server; returns its handle, run id and our ends of the pipes."""
-    mark = secrets.token_hex(8)
+    run_id = secrets.token_hex(8)
     theirs_in, ours_in = os.pipe()
     ours_out, theirs_out = os.pipe()
     ours_err, theirs_err = os.pipe()
     ours, theirs = (ours_in, ours_out, ours_err), (theirs_in, theirs_out, theirs_err)
     answer: CommandStarted | RefusalAnswer = RefusalAnswer(refused="no supervisor")
-    hired = SUPERVISORS.take()
+    supervisor = SUPERVISORS.take()
     try:
         with confined_launch(runner, launch) as confined:
-            hired.send_order(start_order(confined, mark), (*theirs, *extra_fds(confined)))
-            answer, _ = receive_message_and_fds(hired.line)
+            supervisor.send_order(start_order(confined, run_id), (*theirs, *extra_fds(confined)))
+            answer, _ = receive_message_and_fds(supervisor.line)
     except PeerGone:
-        hired.dismiss()
+        supervisor.dismiss()
     except HostError as failure:
         answer = RefusalAnswer(refused=str(failure))
     finally:
@@ -223,10 +226,10 @@ def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str
         if "refused" in answer:
             _close_fds(ours)
     if "refused" in answer:
-        if hired.process.poll() is None:
-            SUPERVISORS.give_back(hired)
+        if supervisor.process.poll() is None:
+            SUPERVISORS.give_back(supervisor)
         raise ServerLost(str(answer["refused"]))
-    return hired, mark, ours
+    return supervisor, run_id, ours
 
 
 def _close_fds(fds: tuple[int, ...]) -> None:

@@ -219,12 +219,12 @@ class ServerFinder:
         self._confined = confined
         self._search_path = search_path
         self._programs: dict[tuple[str, str], tuple[str, float]] = {}
-        self._wanted: dict[tuple[str, str], tuple[bool, float]] = {}
+        self._configured: dict[tuple[str, str], tuple[bool, float]] = {}
         self._of_files: dict[str, tuple[list[FoundServer], float]] = {}
 
     def speaks(self, path: str) -> bool:
         """Whether a language server for a file is installed."""
-        return any(self.program(server, self.workspace) for server in self._known(path))
+        return any(self.program(server, self.workspace) for server in self._servers_of_suffix(path))
 
     def servers_of_file(self, path: str) -> list[FoundServer]:
         """The language servers of a file: a type checker, and a linter if the project configures one."""
@@ -233,8 +233,8 @@ class ServerFinder:
             return known
         found: list[FoundServer] = []
         for role in _ROLES:
-            here = [each for each in self._here(path) if each.server.role == role]
-            wanted = [each for each in here if self._chosen(each)]
+            here = [each for each in self._installed_servers(path) if each.server.role == role]
+            wanted = [each for each in here if self._is_configured(each)]
             found += wanted[:1] or (here[:1] if role == "checker" else [])
         if len(self._of_files) > _REMEMBERED_PATHS:
             self._of_files.clear()
@@ -243,7 +243,7 @@ class ServerFinder:
 
     def missing_server_sentence(self, path: str) -> str:
         """Why a file has no language server and how to install one; empty if it has one."""
-        servers = self._known(path)
+        servers = self._servers_of_suffix(path)
         if not servers:
             name = path.rpartition("/")[2]
             return f"No language server is known for `{name}`."
@@ -265,31 +265,35 @@ class ServerFinder:
         found, at = self._programs.get((server.name, root), ("", 0.0))
         if not found and (not at or time.monotonic() - at > SERVER_RECHECK_SECONDS):
             # Check for a sandbox only if a program was found, because probing takes time.
-            found = self._found(server, root)
+            found = self._find_program(server, root)
             if found and not self._confined():
-                found = self._outside(server)
+                found = self._program_outside_workspace(server)
             self._programs[server.name, root] = (found, time.monotonic())
         return found
 
-    def _known(self, path: str) -> list[LanguageServer]:
+    def _servers_of_suffix(self, path: str) -> list[LanguageServer]:
         """The servers that support a file's language, preferred first."""
         suffix = file_suffix(path)
         return [server for server in self.servers if suffix in server.languages]
 
-    def _here(self, path: str) -> Iterator[FoundServer]:
-        for server in self._known(path):
-            root = self._root(server, path)
+    def _installed_servers(self, path: str) -> Iterator[FoundServer]:
+        for server in self._servers_of_suffix(path):
+            root = self._project_root(server, path)
             if root is not None and (program := self.program(server, root)):
                 yield FoundServer(server, program, root)
 
-    def _found(self, server: LanguageServer, root: str) -> str:
+    def _find_program(self, server: LanguageServer, root: str) -> str:
         places = dict.fromkeys((root, self.workspace))
         local = os.pathsep.join(
             os.path.join(place, each) for place in places for each in _PROJECT_PROGRAM_FOLDERS
         )
-        return self._usable(server, local) or self._usable(server, self._search_path) or ""
+        return (
+            self._find_usable_program(server, local)
+            or self._find_usable_program(server, self._search_path)
+            or ""
+        )
 
-    def _outside(self, server: LanguageServer) -> str:
+    def _program_outside_workspace(self, server: LanguageServer) -> str:
         """A server's program outside the workspace, for use without a sandbox.
 
         Empty if the server executes project code.
@@ -297,16 +301,16 @@ class ServerFinder:
         if server.runs_code:
             return ""
         places = self._search_path or os.pathsep.join(programs.search_path(self.workspace))
-        found = self._usable(server, places)
+        found = self._find_usable_program(server, places)
         return found if found and programs.is_outside_workspace(found, self.workspace) else ""
 
-    def _usable(self, server: LanguageServer, places: str | None) -> str | None:
+    def _find_usable_program(self, server: LanguageServer, places: str | None) -> str | None:
         found = shutil.which(server.command[0], path=places)
         if found and server.least_version and _major_version(found) < server.least_version:
             return None
         return found
 
-    def _root(self, server: LanguageServer, path: str) -> str | None:
+    def _project_root(self, server: LanguageServer, path: str) -> str | None:
         """The project root of a file: the nearest folder in the workspace with a marker file, or None."""
         folder = Path(self.workspace, path).parent
         above = [each for each in (folder, *folder.parents) if each.is_relative_to(self.workspace)]
@@ -317,12 +321,12 @@ class ServerFinder:
         plain = ".git" in server.markers and Path(self.workspace, ".git").exists()
         return self.workspace if plain else None
 
-    def _chosen(self, found_server: FoundServer) -> bool:
+    def _is_configured(self, found_server: FoundServer) -> bool:
         key = (found_server.server.name, found_server.root)
-        chosen, at = self._wanted.get(key, (False, 0.0))
+        chosen, at = self._configured.get(key, (False, 0.0))
         if not at or time.monotonic() - at > SERVER_RECHECK_SECONDS:
             chosen = any(_has_setting(found_server.root, each) for each in found_server.server.chosen_by)
-            self._wanted[key] = (chosen, time.monotonic())
+            self._configured[key] = (chosen, time.monotonic())
         return chosen
 
 

@@ -58,7 +58,7 @@ class WorkspaceLanguageServers:
         self._runner = runner
         self._document_files = DocumentFiles(workspace)
         self._definitions = ChangedDefinitions(workspace)
-        self._behind: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
         """For each slot, the task still running for an earlier call; a newer call cancels it."""
 
     def warm(self, path: str, private_globs: tuple[PathGlobs, ...]) -> None:
@@ -84,7 +84,7 @@ class WorkspaceLanguageServers:
         LANGUAGE_THREAD.submit(self._close()).result(LATE_REVIEW_SECONDS)
 
     async def _close(self) -> None:
-        for task in self._behind.values():
+        for task in self._tasks.values():
             task.cancel()
         await LANGUAGE_THREAD.pool.release_owner(self)
 
@@ -112,22 +112,22 @@ class WorkspaceLanguageServers:
             raise
         return client
 
-    def _alone(self, slot: ServerSlot, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _replace_task(self, slot: ServerSlot, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Start a task for a slot, cancelling the one still running for an earlier call."""
-        former = self._behind.get(id(slot))
+        former = self._tasks.get(id(slot))
         if former is not None and not former.done():
             former.cancel()
-        task = self._behind[id(slot)] = asyncio.create_task(work)
+        task = self._tasks[id(slot)] = asyncio.create_task(work)
         return task
 
     async def _warm(self, path: str, private_globs: tuple[PathGlobs, ...]) -> None:
         for found_server in self._finder.servers_of_file(path):
             slot = self._slot(found_server, private_globs)
-            former = self._behind.get(id(slot))
+            former = self._tasks.get(id(slot))
             if former is None or former.done():
-                self._alone(slot, self._look(path, slot))
+                self._replace_task(slot, self._record_errors(path, slot))
 
-    async def _look(self, path: str, slot: ServerSlot) -> None:
+    async def _record_errors(self, path: str, slot: ServerSlot) -> None:
         uri, deadline = self._document_files.uri(path), time.monotonic() + LATE_REVIEW_SECONDS
         stamp, text = self._document_files.stamp(path), document_text(self._document_files.read(path))
         if text is None or stamp is None or (slot.client and slot.stamps.get(uri) == stamp):
@@ -168,7 +168,7 @@ class WorkspaceLanguageServers:
             known = reviewer.slot.client
             if known is not None and known.alive and known.proved:
                 reviewer.ready.set()
-            reviews.append((reviewer, self._alone(reviewer.slot, reviewer.run())))
+            reviews.append((reviewer, self._replace_task(reviewer.slot, reviewer.run())))
         cold = max((found_server.server.start_seconds for found_server in groups), default=0.0)
         await _wait_for_starts(reviews, min(seconds, cold))
         running = [task for reviewer, task in reviews if reviewer.ready.is_set()]
@@ -176,7 +176,7 @@ class WorkspaceLanguageServers:
             await asyncio.wait(running, timeout=max(began + seconds - time.monotonic(), 0.0))
         review = _combined_review([reviewer for reviewer, _ in reviews])
         if not all(task.done() for _, task in reviews):
-            self._follow(reviews, late)
+            self._report_late(reviews, late)
         return review
 
     def _edited(self, change: Change) -> EditedDocument | None:
@@ -187,7 +187,7 @@ class WorkspaceLanguageServers:
             change.path, self._document_files.uri(change.path), before, after, change.after.data
         )
 
-    def _follow(
+    def _report_late(
         self, reviews: Sequence[tuple[ServerChangeReview, "asyncio.Task[None]"]], late: LateReviewListener
     ) -> None:
         async def follow() -> None:
@@ -196,8 +196,8 @@ class WorkspaceLanguageServers:
                 late(_combined_review([reviewer for reviewer, _ in reviews]))
 
         task = asyncio.create_task(follow())
-        self._behind[id(task)] = task
-        task.add_done_callback(lambda each: self._behind.pop(id(each), None))
+        self._tasks[id(task)] = task
+        task.add_done_callback(lambda each: self._tasks.pop(id(each), None))
 
     async def _ask(
         self, question: LanguageQuestion, private_globs: tuple[PathGlobs, ...]
@@ -226,7 +226,7 @@ class WorkspaceLanguageServers:
     async def _every_answer(
         self, slots: Sequence[ServerSlot], question: LanguageQuestion
     ) -> LanguageAnswer:
-        answers = [await self._asked(slot, question) for slot in slots]
+        answers = [await self._answer(slot, question) for slot in slots]
         return _joined_answer([answer for answer in answers if answer])
 
     async def _first_answer(
@@ -235,7 +235,7 @@ class WorkspaceLanguageServers:
         """The first non-empty answer: for example, a linter has no references."""
         empty_answer: LanguageAnswer | None = None
         for slot in slots:
-            answer = await self._asked(slot, question)
+            answer = await self._answer(slot, question)
             if answer is not None and answer.tells:
                 return answer
             empty_answer = empty_answer or answer
@@ -244,7 +244,7 @@ class WorkspaceLanguageServers:
             raise Unavailable(f"{names} can't find {question.kind.replace('_', ' ')}.", hint=NO_SERVER_HINT)
         return empty_answer
 
-    async def _asked(self, slot: ServerSlot, question: LanguageQuestion) -> LanguageAnswer | None:
+    async def _answer(self, slot: ServerSlot, question: LanguageQuestion) -> LanguageAnswer | None:
         deadline = time.monotonic() + LANGUAGE_QUERY_SECONDS
         return await ServerQuery(slot, self._document_files, deadline).answer(question)
 
