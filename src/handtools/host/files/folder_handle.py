@@ -87,7 +87,7 @@ class FolderHandle:
     def find(self, name: str) -> os.stat_result | None:
         """Stat a name in this folder without following symlinks; None if it does not exist."""
         try:
-            return self.stat(name)
+            return os.stat(self.name_for_os(name), dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
 

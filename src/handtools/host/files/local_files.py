@@ -323,10 +323,4 @@ def _read_part(fd: int, known: int, path: str, start: int, size: int | None) -> 
     if wanted > WHOLE_LIMIT_BYTES:
         limit = f"{WHOLE_LIMIT_BYTES >> 20} MiB"
         raise TooLarge(f"`{path}` is larger than {limit}.", hint="Read it in parts.")
-    data = read_bytes_at(fd, wanted, start)
-    while known and len(data) < wanted:
-        more = read_bytes_at(fd, wanted - len(data), start + len(data))
-        if not more:
-            break
-        data += more
-    return data
+    return read_bytes_at(fd, wanted, start)

@@ -128,15 +128,16 @@ class GuardedFiles:
         if path.startswith(SKILL_SCHEME):
             await self.gate.admit(ReadEffect((path,)))
             return await to_thread.run_sync(self._of_skill, path, start, size)
-        found: bytes | str | None = None
-        if self._is_near and start == 0 and (size is None or size > UNTHREADED_READ_BYTES):
-            found = self._read_if_allowed(path, 0, UNTHREADED_READ_BYTES + 1)
-        if found is None or len(found) > UNTHREADED_READ_BYTES:
-            found = await to_thread.run_sync(self._read_if_allowed, path, start, size)
-        if isinstance(found, bytes):
-            return found
-        await self.gate.admit(ReadEffect((found,)))
-        return await to_thread.run_sync(self._read, found, start, size)
+        read = partial(self._read, start=start, size=size)
+        is_near = self.workspace.files.is_fast_to_read
+        if is_near and start == 0 and (size is None or size > UNTHREADED_READ_BYTES):
+            most = UNTHREADED_READ_BYTES + 1
+            found = self._if_allowed(path, partial(self._read, start=0, size=most))
+            if not isinstance(found, bytes):
+                return await self._if_approved(found, read)
+            if len(found) < most:
+                return found
+        return await self._looked(path, read, threaded=True)
 
     async def facts(self, path: str) -> FileFacts | None:
         """Return the metadata of a path, or None if nothing is there."""
@@ -146,7 +147,8 @@ class GuardedFiles:
         if path.startswith(SKILL_SCHEME):
             await self.gate.admit(ReadEffect((path,)))
             return await to_thread.run_sync(self.workspace.skills.facts, *split_skill_path(path))
-        return await self._looked(path, self.workspace.files.facts, threaded=not self._is_near)
+        files = self.workspace.files
+        return await self._looked(path, files.facts, threaded=not files.is_fast_to_read)
 
     async def names(self, path: str) -> list[FileFacts]:
         """List a folder's entries by name, without those that the policy hides."""
@@ -155,24 +157,27 @@ class GuardedFiles:
         found = await self._looked(path, self.workspace.files.names, threaded=True)
         return [facts for facts in found if not self.gate.policy.hides(facts.path)]
 
-    @property
-    def _is_near(self) -> bool:
-        """Whether file access is so fast that a thread would cost more."""
-        return self.workspace.files.is_fast_to_read
-
     async def _looked(self, path: str, look: Callable[[str], T], *, threaded: bool) -> T:
-        """Resolve and check a path, then run `look` on it; retry if a symlink appeared in between."""
-        tries = MAX_PATH_OPEN_TRIES
-        locate = self.workspace.files.locate
-        while True:
-            located = locate(path) if self._is_near else await to_thread.run_sync(locate, path)
-            await self.gate.admit(ReadEffect((located,)))
-            try:
-                return await to_thread.run_sync(look, located) if threaded else look(located)
-            except SymlinkInPath:
-                tries -= 1
-                if not tries:
-                    raise
+        """Resolve and check a path, asking the user if a rule requires it, then run `look` on it."""
+        if threaded:
+            found = await to_thread.run_sync(self._if_allowed, path, look)
+        else:
+            found = self._if_allowed(path, look)
+        return await self._if_approved(found, look) if isinstance(found, ReadEffect) else found
+
+    def _if_allowed(self, path: str, look: Callable[[str], T]) -> T | ReadEffect:
+        """Run `look` on a resolved path if the policy allows it; otherwise return the effect to approve."""
+
+        def look_if_allowed() -> T | ReadEffect:
+            located = self.workspace.files.locate(path)
+            effect = ReadEffect((located,))
+            return look(located) if self.gate.allows(effect) else effect
+
+        return retry_while_links_change(look_if_allowed)
+
+    async def _if_approved(self, effect: ReadEffect, look: Callable[[str], T]) -> T:
+        await self.gate.admit(effect)
+        return await to_thread.run_sync(look, effect.paths[0])
 
     def shown_path(self, path: str) -> str:
         """Return a path as shown in results and diffs: relative to the workspace, symlinks resolved."""
@@ -376,18 +381,7 @@ class GuardedFiles:
                 self.workspace.recent.keep(change.path, change.after)
         return done
 
-    def _read_if_allowed(self, path: str, start: int, size: int | None) -> bytes | str:
-        """Return the bytes, or the located path if reading needs approval first."""
-
-        def look() -> bytes | str:
-            located = self.workspace.files.locate(path)
-            if not self.gate.allows(ReadEffect((located,))):
-                return located
-            return self._read(located, start, size)
-
-        return retry_while_links_change(look)
-
-    def _read(self, located: str, start: int, size: int | None) -> bytes:
+    def _read(self, located: str, *, start: int, size: int | None) -> bytes:
         data = self.workspace.files.read(located, start=start, size=size)
         if start or (size is not None and len(data) >= size):
             return data
