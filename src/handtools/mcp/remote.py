@@ -25,6 +25,7 @@ from handtools.core.tool import AnyTool, SchemaDialect, schema_with_tool_names, 
 from handtools.mcp.idempotency import SAFE_CALL_ID_PATTERN
 from handtools.mcp.tool_and_result_json import Json, plain_json
 from handtools.mcp.tool_calls import ConnectionTools
+from handtools.runtime.approval.questions import ask_until_settled
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision, Verdict
@@ -166,9 +167,8 @@ class RemoteMethods:
             raise _refused_error("This token can't approve calls. The user must run `handtools approve`.")
         remember: Any = params.remember if params.remember in {"once", "session", "project"} else "once"
         reply = Reply(params.allow, remember, params.message, params.fingerprint)
-        return _result_json(
-            await _refusing_errors(self._desk.resume(self._id(params), reply, self._box(params)))
-        )
+        box = self._box(params) or self._desk.attended_toolbox
+        return _result_json(await _refusing_errors(box.resume(self._id(params), reply)))
 
     async def withdraw(self, _ctx: object, params: RemoteParams) -> Json:
         """Withdraw the approval request of a pending call; return whether one was waiting. Runs nothing."""
@@ -303,7 +303,8 @@ class RemoteToolbox:
         if reply is not None and (asked := result.request) is not None:
             known = reply.fingerprint or asked.fingerprint
             result = await self.resume(asked.call_id, replace(reply, fingerprint=known))
-        result = await self._answered(result)
+        if self._approver is not None:
+            result = await ask_until_settled(result, self._ask_approver, self.resume)
         if result.request is not None:
             self._announcer.announce(ApprovalAsked(result.request, None))
         elif result.changes is not None:
@@ -328,7 +329,9 @@ class RemoteToolbox:
         return bool(answer["withdrawn"])
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:  # noqa: ARG002
-        """Return None: `watch` and `view` run on the workspace's machine, which handles their answers."""
+        """Wait forever: `watch` and `view` run on the workspace's machine, which handles their answers."""
+        if not only_if_watched:
+            await anyio.sleep_forever()
         return None
 
     def look_ahead(self) -> None:
@@ -412,15 +415,11 @@ class RemoteToolbox:
     def _own_name(self, tool: str) -> str:
         return self._meant.get(tool, tool)
 
-    async def _answered(self, result: Result[Any]) -> Result[Any]:
-        """While a result is pending, ask the approver and resume the call with the reply."""
-        while self._approver is not None and (approval := result.request) is not None:
-            reply = await self._approver(approval)
-            if reply is None:
-                break
+    async def _ask_approver(self, approval: Approval) -> Reply | None:
+        reply = await self._approver(approval) if self._approver else None
+        if reply is not None:
             self._announcer.announce(ApprovalAsked(approval, reply))
-            result = await self.resume(approval.call_id, replace(reply, fingerprint=approval.fingerprint))
-        return result
+        return reply
 
     async def aclose(self) -> None:
         """Close the HTTP connection; the next call opens a new one."""

@@ -3,6 +3,7 @@
 The toolbox may be on another machine. The journal is used directly only if it is on this machine.
 """
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
@@ -35,6 +36,8 @@ from handtools.mcp.tool_and_result_json import (
     mark_result_complete,
     tool_list,
 )
+from handtools.runtime.approval.gate import unattended_reply
+from handtools.runtime.approval.questions import ask_until_settled
 from handtools.runtime.journal import Journal
 from handtools.runtime.policy.rules import Rule
 from handtools.text.encoding import without_surrogates
@@ -184,16 +187,6 @@ SESSION_META_KEY = "handtools/session"
 """Key in `_meta` for the client's session name, used for remembered approvals and undo."""
 WATCHED_WAIT_SECONDS = 600.0
 """Seconds that a call waits for an answer from `watch` or `view` before it is returned as pending."""
-NOBODY_TO_ASK = "No user is available to approve this; the policy's `unattended` setting decided."
-
-
-@dataclass(slots=True)
-class _InFlightCall:
-    """A running call that continues if its client disconnects. Requests for the same id wait for it."""
-
-    done: anyio.Event = field(default_factory=anyio.Event)
-    result: Result[Any] | None = None
-    error: HandtoolsError | None = None
 
 
 ToolboxT = TypeVar("ToolboxT", bound=ServedToolbox)
@@ -214,7 +207,6 @@ class ConnectionTools(Generic[ToolboxT]):
     locks: ReplicaCallLocks | None = None
     """Locks by call id, if several server processes serve the same workspace; None for a single process."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
-    _flights: dict[str, _InFlightCall] = field(default_factory=dict)
     _group: TaskGroup | None = None
 
     def __post_init__(self) -> None:
@@ -317,24 +309,23 @@ class ConnectionTools(Generic[ToolboxT]):
 
         `box` replaces the toolbox.
         """
-        flight = self._flights.get(call.id)
-        if flight is None:
-            if self._group is None:
-                return await self._once(call, box)
-            flight = self._flights[call.id] = _InFlightCall()
-            self._group.start_soon(self._run_in_flight, call, flight, box)
-        await flight.done.wait()
-        if flight.error is not None:
-            raise flight.error
-        return flight.result or await self._once(call, box)
+        if self._group is None:
+            return await self._once(call, box)
+        outcome: asyncio.Future[Result[Any]] = asyncio.get_running_loop().create_future()
+        self._group.start_soon(self._run_detached, call, box, outcome)
+        return await asyncio.shield(outcome)
 
-    async def resume(self, call_id: str, reply: Reply, box: ToolboxT | None = None) -> Result[Any]:
-        """Resume a pending call with the reply to its approval. A second reply does not run it again."""
-        chosen = box or self.attended_toolbox
-        if self.locks is None:
-            return await chosen.resume(call_id, reply)
-        async with self.locks.hold(call_id):
-            return await chosen.resume(call_id, reply)
+    async def _run_detached(
+        self, call: Call, box: ToolboxT | None, outcome: asyncio.Future[Result[Any]]
+    ) -> None:
+        self.metrics.running += 1
+        try:
+            outcome.set_result(await self._once(call, box))
+        except HandtoolsError as problem:  # raised in the waiting request; here it would stop the server
+            outcome.set_exception(problem)
+        finally:
+            self.metrics.running -= 1
+            outcome.cancel()  # wakes the waiting request if the server stops; otherwise there is an outcome
 
     async def _once(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
         """Run a call under the lock of its id, so that another replica finds the recorded result."""
@@ -347,17 +338,6 @@ class ConnectionTools(Generic[ToolboxT]):
                 # Read-only calls are recorded write-behind: flush before another holder gets the lock.
                 self.journal.calls.recall(call.id)
             return result
-
-    async def _run_in_flight(self, call: Call, flight: _InFlightCall, box: ToolboxT | None) -> None:
-        self.metrics.running += 1
-        try:
-            flight.result = await self._once(call, box)
-        except HandtoolsError as problem:  # raised in the waiting requests; here it would stop the server
-            flight.error = problem
-        finally:
-            self.metrics.running -= 1
-            self._flights.pop(call.id, None)
-            flight.done.set()
 
     def journal_call_id(self, call_id: str) -> str:
         """The journal's id for a client's call id. It keeps the ids of different tokens separate."""
@@ -389,23 +369,12 @@ class ConnectionTools(Generic[ToolboxT]):
     async def _answered(self, params: "CallToolRequestParams", call_id: str) -> Result[Any]:
         """Resume the pending call whose approval is answered by the client's repeated request.
 
-        Raises `HandtoolsError` if the request does not match a pending call.
+        Raises `HandtoolsError` if the call is unknown.
         """
-        reply = _reply_in_params(params) if self.asks == "client" else None
-        same_call = Call(tool=params.name, args=params.arguments or {}, id=call_id)
-        if self.journal is None:
-            # The host checks that the id belongs to this call and the reply to the pending approval.
-            return await self.attended_toolbox.call(same_call, reply=reply)
-        kept = self.journal.calls.suspended(call_id)
-        if kept is not None:
-            if kept.call.tool != params.name or dict(kept.call.args) != (params.arguments or {}):
-                raise HandtoolsError("This approval is for another call. Nothing was run.")
-        elif self.journal.calls.recall(call_id) is None:
+        if self.journal is not None and not self.journal.calls.has(call_id):
             raise HandtoolsError("This call is not waiting for approval. Call the tool again.")
-        if reply is None or kept is None:
-            # Unanswered, answered elsewhere, or not the client's to answer: return the current state.
-            return await self.attended_toolbox.call(kept.call if kept else same_call)
-        return await self.resume(call_id, reply)
+        reply = _reply_in_params(params) if self.asks == "client" else None
+        return await self.attended_toolbox.call(_same_call(params, call_id), reply=reply)
 
     async def _settle(
         self,
@@ -415,31 +384,24 @@ class ConnectionTools(Generic[ToolboxT]):
         result: Result[Any],
     ) -> Result[Any]:
         """While a result is pending, get a reply from the client or the policy, and resume the call."""
-        while result.request is not None:
-            reply = await self._reply(ctx, params, result.request)
-            if reply is None and self._is_over(call_id):
-                same_call = Call(tool=params.name, args=params.arguments or {}, id=call_id)
-                return await self.attended_toolbox.call(same_call)
-            if reply is None:
-                break
-            result = await self.resume(call_id, reply)
+        result = await ask_until_settled(
+            result, partial(self._reply, ctx, params), self.attended_toolbox.resume
+        )
+        if result.request is not None:
+            # The call is still pending, or was answered and has ended in another process.
+            result = await self.attended_toolbox.call(_same_call(params, call_id))
         return result
-
-    def _is_over(self, call_id: str) -> bool:
-        """Whether a pending call was answered in another process and has ended there."""
-        return self.journal is not None and self.journal.calls.suspended(call_id) is None
 
     async def _reply(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
     ) -> Reply | None:
-        unattended = self.toolbox.policy.unattended
         if self.asks == "client" and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities):
             if ctx.session.can_send_request:
                 return await self._first_reply(ctx, approval)
             if not _form_was_closed(params):
                 return None
-        elif unattended != "ask":
-            return Reply(unattended == "allow", message=NOBODY_TO_ASK)
+        elif (reply := unattended_reply(self.toolbox.policy)) is not None:
+            return reply
         with anyio.move_on_after(WATCHED_WAIT_SECONDS):
             return await self.attended_toolbox.answer_from_elsewhere(approval.call_id, only_if_watched=True)
         return None
@@ -454,10 +416,8 @@ class ConnectionTools(Generic[ToolboxT]):
 
         async def ask_watchers() -> None:
             with suppress(HostError):  # then only the client's user can answer
-                reply = await self.attended_toolbox.answer_from_elsewhere(approval.call_id)
-                if reply is not None or self._is_over(approval.call_id):
-                    replies.append(reply)
-                    group.cancel_scope.cancel()
+                replies.append(await self.attended_toolbox.answer_from_elsewhere(approval.call_id))
+                group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
             group.start_soon(ask_client)
@@ -483,6 +443,11 @@ class ConnectionTools(Generic[ToolboxT]):
         ):
             return elicitation_and_sampling.input_required_result(approval)
         return failure_result(elicitation_and_sampling.pending_call_text(approval), approval.call_id)
+
+
+def _same_call(params: "CallToolRequestParams", call_id: str) -> Call:
+    """The call that a request repeats; the toolbox knows its session and agent by the id."""
+    return Call(tool=params.name, args=params.arguments or {}, id=call_id)
 
 
 def _form_was_closed(params: "CallToolRequestParams") -> bool:

@@ -110,10 +110,7 @@ class ApprovalGate:
             return reply
         if self.approver is not None:
             return await self.approver(approval)
-        if self.policy.unattended == "ask":
-            return None
-        message = "No user is available to approve this; the policy's `unattended` setting decided."
-        return Reply(self.policy.unattended == "allow", message=message)
+        return unattended_reply(self.policy)
 
     def question(self, effect: Effect, decision: Decision) -> Approval:
         """Build the approval request for an effect and its decision."""
@@ -135,6 +132,14 @@ class ApprovalGate:
             preview_bytes=shown.bytes,
             metadata=self.call.metadata,
         )
+
+
+def unattended_reply(policy: Policy) -> Reply | None:
+    """Return the policy's own reply to approval requests; None if it leaves them to a user."""
+    if policy.unattended == "ask":
+        return None
+    message = "No user is available to approve this; the policy's `unattended` setting decided."
+    return Reply(policy.unattended == "allow", message=message)
 
 
 def settle_reply(journal: Journal, call: Call, approval: Approval, reply: Reply) -> None:

@@ -55,7 +55,8 @@ async def ask_until_settled(
         reply = await ask(approval)
         if reply is None:
             break
-        result = await resume(approval.call_id, replace(reply, fingerprint=approval.fingerprint))
+        known = reply.fingerprint or approval.fingerprint
+        result = await resume(approval.call_id, replace(reply, fingerprint=known))
     return result
 
 
