@@ -6,7 +6,7 @@ closed and opened again; calls that have already run are not repeated.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -16,10 +16,10 @@ from anthropic.types import ToolResultBlockParam, ToolUnionParam
 
 from handtools.adapters.provider_calls import (
     arguments_from_json,
+    call_with_answer,
+    call_with_questions,
     content_parts,
     provider_call,
-    reply_from_json,
-    withdraw_questions,
 )
 from handtools.core.approval import Approval
 from handtools.core.errors import InvalidInput
@@ -96,13 +96,7 @@ async def _run(
     except InvalidInput as problem:
         return str(problem)
     call = provider_call(use["name"], args, use["id"], conversation)
-    if answer is None:
-        return await toolbox.call(call)
-    reply, edited = reply_from_json(answer), answer.get("args") if isinstance(answer, Mapping) else None
-    if reply.allow and edited is not None:
-        call = provider_call(use["name"], edited, use["id"], conversation)
-        await withdraw_questions(toolbox, conversation, {use["id"]}, but=call.id)
-    return await toolbox.call(call, reply=reply)
+    return await call_with_answer(toolbox, call, answer)
 
 
 def tools(
@@ -138,12 +132,10 @@ class RunnerTool(BetaAsyncBuiltinFunctionTool):
         """Run the tool; raises `SdkToolError`, whose content the model reads as an error."""
         args = input if isinstance(input, Mapping) else {}
         call = provider_call(self._definition.name, args, "", self._conversation)
-        result = await self._toolbox.call(call)
-        while result.request is not None and self._ask is not None:
-            reply = reply_from_json(await self._ask(result.request))
-            result = await self._toolbox.call(
-                call, reply=replace(reply, fingerprint=result.request.fingerprint)
-            )
+        if self._ask is None:
+            result = await self._toolbox.call(call)
+        else:
+            result = await call_with_questions(self._toolbox, call, self._ask)
         if not result.ok:
             raise SdkToolError(content_blocks(result))
         return content_blocks(result)

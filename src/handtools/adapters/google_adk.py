@@ -16,13 +16,12 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from handtools.adapters.provider_calls import (
+    call_with_answer,
     content_parts,
     provider_call,
     question_to_json,
-    reply_from_json,
-    withdraw_questions,
 )
-from handtools.core.result import Document, Image, Result
+from handtools.core.result import Document, Image
 from handtools.toolbox import Toolbox, ToolDefinition
 
 
@@ -54,8 +53,14 @@ class ToolboxTool(BaseTool):
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
         """Run the tool; if it needs approval, request a confirmation, which ends the run."""
         answer = tool_context.tool_confirmation
-        payload = answer.payload if answer is not None and isinstance(answer.payload, Mapping) else {}
-        result = await self._run(args, tool_context, answer, payload)
+        call = provider_call(
+            self.name,
+            args,
+            tool_context.function_call_id or "",
+            tool_context.session.id,
+            tool_context.invocation_id,
+        )
+        result = await call_with_answer(self._toolbox, call, _answer_json(answer))
         # The SDK ignores a second request for one call; the model then reads that the call is waiting.
         if result.request is not None and answer is None:
             question = question_to_json(result.request)
@@ -67,22 +72,12 @@ class ToolboxTool(BaseTool):
         media = [part for part in parts if not isinstance(part, str)]
         return {"result" if result.ok else "error": text} | ({"media": media} if media else {})
 
-    async def _run(
-        self,
-        args: Mapping[str, Any],
-        context: ToolContext,
-        answer: ToolConfirmation | None,
-        payload: Mapping[str, Any],
-    ) -> Result[Any]:
-        conversation, provider_id = context.session.id, context.function_call_id or ""
-        call = provider_call(self.name, args, provider_id, conversation, context.invocation_id)
-        if answer is None:
-            return await self._toolbox.call(call)
-        reply, edited = reply_from_json({**payload, "allow": answer.confirmed}), payload.get("args")
-        if reply.allow and edited is not None:
-            call = provider_call(self.name, edited, provider_id, conversation, context.invocation_id)
-            await withdraw_questions(self._toolbox, conversation, {provider_id}, but=call.id)
-        return await self._toolbox.call(call, reply=reply)
+
+def _answer_json(answer: ToolConfirmation | None) -> dict[str, Any] | None:
+    if answer is None:
+        return None
+    payload = answer.payload if isinstance(answer.payload, Mapping) else {}
+    return {**payload, "allow": answer.confirmed}
 
 
 def _part(block: Image | Document) -> Any:

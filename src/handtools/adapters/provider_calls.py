@@ -15,7 +15,7 @@ from handtools.toolbox import Toolbox
 Part = TypeVar("Part")
 PROVIDER_ID_KEY = "provider_call_id"
 CONVERSATION_KEY = "conversation"
-"""Keys in a call's metadata: the provider's call id, and the conversation."""
+"""Keys in a call's metadata: the provider's call id (or ours if it has none), and the conversation."""
 
 MALFORMED_HINT = "Nothing was run. Send the call again with one complete JSON object."
 
@@ -51,7 +51,7 @@ def provider_call(
         id=known,
         session=conversation or "default",
         turn=turn,
-        metadata={PROVIDER_ID_KEY: provider_id, CONVERSATION_KEY: conversation},
+        metadata={PROVIDER_ID_KEY: provider_id or known, CONVERSATION_KEY: conversation},
     )
 
 
@@ -101,17 +101,36 @@ async def call_with_questions(
     """
     result = await toolbox.call(call, cancel=cancel)
     while (asked := result.request) is not None:
-        answer = await ask(asked)
-        reply = replace(reply_from_json(answer), fingerprint=asked.fingerprint)
-        edited = answer.get("args") if isinstance(answer, Mapping) else None
-        if reply.allow and edited is not None and dict(edited) != dict(call.args):
-            await toolbox.withdraw(call.id)
-            other = provider_call(call.tool, edited, call.id, call.session)
-            call = replace(other, metadata=call.metadata)
-            # The edited call makes a new approval request, which this reply already answers.
-            reply = replace(reply, fingerprint="")
+        answered, reply = await apply_answer(toolbox, call, await ask(asked))
+        if answered is call:
+            reply = replace(reply, fingerprint=asked.fingerprint)
+        call = answered
         result = await toolbox.call(call, reply=reply, cancel=cancel)
     return result
+
+
+async def call_with_answer(toolbox: Toolbox, call: Call, answer: Any) -> Result[Any]:
+    """Run a call, with the user's answer if it is not None; for SDKs that repeat a call with the answer."""
+    if answer is None:
+        return await toolbox.call(call)
+    call, reply = await apply_answer(toolbox, call, answer)
+    return await toolbox.call(call, reply=reply)
+
+
+async def apply_answer(toolbox: Toolbox, call: Call, answer: Any) -> tuple[Call, Reply]:
+    """Return the call and the reply that an answer to its approval request means.
+
+    If the user approved edited arguments, this is another call, whose first approval request the reply
+    answers; the request of the original call is withdrawn.
+    """
+    reply = reply_from_json(answer)
+    edited = answer.get("args") if isinstance(answer, Mapping) else None
+    if not reply.allow or edited is None or dict(edited) == dict(call.args):
+        return call, reply
+    provider_id, conversation = call.metadata[PROVIDER_ID_KEY], call.metadata[CONVERSATION_KEY]
+    other = provider_call(call.tool, edited, provider_id, conversation, call.turn)
+    await withdraw_questions(toolbox, conversation, {provider_id}, but=other.id)
+    return other, reply
 
 
 async def withdraw_questions(
