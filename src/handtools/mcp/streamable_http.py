@@ -6,7 +6,6 @@ before the result.
 """
 
 import asyncio
-import contextvars
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -37,6 +36,7 @@ from handtools.mcp.asgi_responses import (
 from handtools.mcp.server import MethodRegistry
 
 if TYPE_CHECKING:
+    from mcp.shared._context_streams import ContextReceiveStream, ContextSendStream
     from mcp.shared.inbound import InboundLadderRejection, InboundModernRoute
     from mcp_types import JSONRPCNotification, JSONRPCRequest
 
@@ -279,51 +279,6 @@ ResponseMessageStream = MemoryObjectSendStream[Any]
 """In-memory stream that carries messages to one open HTTP response."""
 
 
-class PostedMessages:
-    """Queue of messages that a client posted, read by the SDK's loop.
-
-    Each message keeps the context variables of its HTTP request.
-    """
-
-    def __init__(self) -> None:
-        self._give, self._take = anyio.create_memory_object_stream[tuple[contextvars.Context, Any]](
-            MAX_QUEUED_MESSAGES
-        )
-        self.last_context: contextvars.Context | None = None
-
-    async def put(self, item: Any) -> None:
-        """Add a message to the queue, with the current context variables."""
-        await self._give.send((contextvars.copy_context(), item))
-
-    def end(self) -> None:
-        """Close the sending end: no more messages will be posted."""
-        self._give.close()
-
-    async def receive(self) -> Any:
-        """Wait for the next posted message."""
-        self.last_context, item = await self._take.receive()
-        return item
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def aclose(self) -> None:
-        """Close the receiving end: no more messages are accepted."""
-        self._take.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-
 @dataclass(slots=True)
 class HttpSession:
     """One client's MCP session over HTTP, starting with `initialize`.
@@ -332,10 +287,18 @@ class HttpSession:
     """
 
     id: str = field(default_factory=lambda: secrets.token_hex(16))
-    posted: PostedMessages = field(default_factory=PostedMessages)
+    posting: "ContextSendStream[Any]" = field(init=False)
+    """Stream for the messages that the client posts, with the context variables of their HTTP requests."""
+    posted: "ContextReceiveStream[Any]" = field(init=False)
+    """The other end, which the SDK's loop reads."""
     lines: dict[str, ResponseMessageStream] = field(default_factory=dict)
     """Streams to open HTTP responses, by JSON-RPC request id."""
     used: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        from mcp.shared._context_streams import create_context_streams
+
+        self.posting, self.posted = create_context_streams[Any](MAX_QUEUED_MESSAGES)
 
     def open_message_stream(self, name: str) -> MemoryObjectReceiveStream[Any]:
         """Open the message stream for a request id.
@@ -375,7 +338,7 @@ class HttpSession:
 
     def end(self) -> None:
         """End the session: close all response streams and accept no more messages."""
-        self.posted.end()
+        self.posting.close()
         for line in self.lines.values():
             line.close()
         self.lines.clear()
@@ -471,7 +434,7 @@ class SessionHttp:
         )
         metadata = ServerMessageMetadata(request_context=request, on_request_unanswered=unanswered)
         try:
-            await session.posted.put(SessionMessage(message, metadata))
+            await session.posting.send(SessionMessage(message, metadata))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise HttpRefusal(404, "This session has ended.") from None
 
