@@ -24,9 +24,9 @@ from handtools.host.sandbox.change_capture import Capture
 from handtools.host.sandbox.containers import container_pool
 from handtools.host.sandbox.containers.docker_connection import DockerEngine
 from handtools.host.sandbox.environment_variables import command_environment
-from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.launch import Launch, Runner, confined_launch
 from handtools.host.sandbox.runners.container import ContainerRunner
-from handtools.host.sandbox.runners.runner_selection import confined_launch, runners_by_strength
+from handtools.host.sandbox.runners.runner_selection import runners_by_strength
 from handtools.tools.bash import bash
 
 SCRIPT = "true"
@@ -154,7 +154,7 @@ async def _bare_bwrap(runner: Runner, root: Path) -> None:
     env = command_environment({}, frozenset(), terminal=False)
     launch = Launch(argv=("bash", "-c", SCRIPT), env=env, cwd=str(root), root=str(root))
     with confined_launch(runner, launch) as ready:
-        subprocess.run(ready.argv, env=dict(ready.env), pass_fds=ready.pass_fds, check=True)
+        subprocess.run(ready.argv, env=dict(ready.env), pass_fds=ready.runner_fds, check=True)
 
 
 async def _bare_exec(root: Path) -> None:

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -12,10 +14,10 @@ import anyio
 from bench.escapes.scripts import Script
 from bench.escapes.transactions import transacting
 from handtools.core.commands import CommandLimits
-from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.launch import Launch, Runner, confined_launch
 from handtools.host.sandbox.processes.running_process import run_process
 from handtools.host.sandbox.runners.container import ContainerRunner
-from handtools.host.sandbox.runners.runner_selection import confined_launch, runners_by_strength
+from handtools.host.sandbox.runners.runner_selection import runners_by_strength
 from handtools.text.search.glob import PathGlobs
 
 BARE = "none"
@@ -79,9 +81,11 @@ def _under(runner: Runner) -> Stage:
             root=str(workspace),
             private_globs=(PathGlobs((".env",)),),
             read_only_globs=() if script.open_git else (PathGlobs((".git",)),),
-            limits=_ALLOWED if environment.get("NONCE") else CommandLimits(seconds=script.seconds),
+            limits=replace(
+                _ALLOWED if environment.get("NONCE") else CommandLimits(), seconds=script.seconds
+            ),
         )
-        return anyio.run(_run, runner, launch, script.seconds)
+        return anyio.run(_run, runner, launch)
 
     return run
 
@@ -93,10 +97,7 @@ def _home(environment: dict[str, str]) -> str:
     return environment.get("HOST_HOME") or os.environ.get("HOME", "/root")
 
 
-async def _run(runner: Runner, launch: Launch, seconds: float) -> tuple[int | None, bytes]:
-    from dataclasses import replace
-
-    with tempfile.TemporaryDirectory() as folder, confined_launch(runner, launch) as ready:
-        bounded = replace(ready, limits=replace(ready.limits, seconds=seconds))
-        ended = await run_process(bounded, Path(folder, "output"))
+async def _run(runner: Runner, launch: Launch) -> tuple[int | None, bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        ended = await run_process(launch, Path(folder, "output"), None, partial(confined_launch, runner))
         return ended.code, ended.fault.encode() + ended.output.head + ended.output.tail

@@ -21,8 +21,8 @@ from bench.figures import Figure
 from bench.peers.client import PeerClient, peer_environment
 from bench.peers.servers import FILESYSTEM, OURS, Server, ServerMakers
 from handtools.host.sandbox.environment_variables import command_environment
-from handtools.host.sandbox.launch import Launch
-from handtools.host.sandbox.runners.runner_selection import confined_launch, runners_by_strength
+from handtools.host.sandbox.launch import Launch, confined_launch
+from handtools.host.sandbox.runners.runner_selection import runners_by_strength
 from handtools.text.token_estimate import estimate_tokens
 
 RIPGREP, BUBBLEWRAP = "rg", "bwrap"
@@ -232,5 +232,5 @@ def _bare(times: JobTimes, root: Path) -> None:
     env = command_environment({}, frozenset(), terminal=False)
     launch = Launch(argv=("bash", "-c", "true"), env=env, cwd=str(root), root=str(root))
     with confined_launch(next(iter(runners_by_strength())), launch) as ready:
-        argv = partial(run, list(ready.argv), tuple(ready.pass_fds), **ready.env)
+        argv = partial(run, list(ready.argv), ready.runner_fds, **ready.env)
         times.take(COMMAND, BUBBLEWRAP, argv)

@@ -175,7 +175,7 @@ def test_nested_folders_are_copied_and_removed_whatever_their_depth(tmp_path):
 def test_a_look_before_and_after_goes_as_deep(base):
     capture = ScanCapture(base / "work", FolderBackups(base / "vault"))
     (base / "work" / "a").write_text("old")
-    capturing = capture.begin(None, "call")
+    capturing = capture.begin(None, in_place=True)
     nest(base / "work")
     delta = capturing.finish()
     capturing.discard()

@@ -184,9 +184,9 @@ class Meddling:
     def __init__(self, inner, act):
         self.inner, self.act = inner, act
 
-    def begin(self, launch, name):
-        self.capturing = self.inner.begin(launch, name)
-        self.launch, self.discard = self.capturing.launch, self.capturing.discard
+    def begin(self, launch, *, in_place):
+        self.capturing = self.inner.begin(launch, in_place=in_place)
+        self.overlays, self.discard = self.capturing.overlays, self.capturing.discard
         return self
 
     def finish(self):

@@ -287,7 +287,7 @@ def seen_and_writable(policy: Policy, root: str, paths: list[str]) -> tuple[set[
 
     found = covered(writes_apart=False)
     directly = seen(found)
-    writable = directly & outside(read_only_paths(launch, found.read_only))
+    writable = directly & outside(read_only_paths(launch, found.read_only, writes_apart=False))
     return seen(covered(writes_apart=True)), directly, writable
 
 

@@ -12,11 +12,16 @@ from handtools.core.errors import HostError
 from handtools.host.commands.restriction_notes import CommandConfinement, wall_notes
 from handtools.host.commands.session_scratch import OpenScratch, SessionScratchFolders
 from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
-from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.launch import (
+    ConfinedLaunch,
+    Launch,
+    LaunchResources,
+    Runner,
+    confined_launch,
+)
 from handtools.host.sandbox.network_proxy import with_network_proxy
 from handtools.host.sandbox.published_ports import PublishedPorts
-from handtools.host.sandbox.runners.runner_selection import confined_launch
-from handtools.host.sandbox.session_network import CLONE_NEWUSER, SessionNetwork, SessionNetworks
+from handtools.host.sandbox.session_network import SessionNetwork, SessionNetworks
 from handtools.host.workspace_folders import path_in_workspace
 from handtools.text.search.glob import any_covers
 from handtools.text.terminal_emulator import decode_output, plain_output
@@ -30,7 +35,7 @@ MAX_NAMED_PATHS = 5
 class LaunchPipeline:
     """Wraps one command's launch in change capture, the session's network, proxy and sandbox.
 
-    `delta` and `notes` are set when the command has ended.
+    `captured` and `notes` are set when the command has ended.
     """
 
     capture: Capture
@@ -49,24 +54,28 @@ class LaunchPipeline:
     _launch: Launch | None = None
 
     @contextmanager
-    def prepared_launch(self, launch: Launch) -> Iterator[Launch]:
-        """Context manager for the captured, proxied and confined launch; sets `delta` and `notes` on exit.
+    def prepared_launch(self, launch: Launch) -> Iterator[ConfinedLaunch]:
+        """Context manager for the captured, proxied and confined launch; sets `captured` and `notes` on exit.
 
         Blocking: run it in a thread.
         """
         self._launch = launch
-        captured = replace(launch, in_place=not self.runner.can_mount_overlay)
-        self._captures = capturing = self.capture.begin(captured, self.call.id)
+        self._captures = capturing = self.capture.begin(launch, in_place=not self.runner.can_mount_overlay)
         try:
             with (
-                self._open_scratch(capturing.launch) as scratch,
-                self._joined(replace(capturing.launch, session_folders=scratch.folders)) as (
-                    joining,
-                    network,
-                ),
+                self._open_scratch(launch) as scratch,
+                self._session_network(launch) as network,
                 PublishedPorts(network) as self.ports,
-                with_network_proxy(joining, network, self.show) as egress,
-                confined_launch(self.runner, egress.launch) as confined,
+                with_network_proxy(launch, network, self.show) as proxied,
+                confined_launch(
+                    self.runner,
+                    proxied.launch,
+                    LaunchResources(
+                        overlays=capturing.overlays,
+                        session_folders=scratch.folders,
+                        namespaces=network.namespaces if network else (),
+                    ),
+                ) as confined,
             ):
                 yield confined
                 alarm = confined.private_file_alarm
@@ -74,7 +83,7 @@ class LaunchPipeline:
             if self.exposed:
                 self.scratch.drop(self.call.session_key, self.runner.name)
             self.captured = _nothing_kept(self.exposed) if self.exposed else capturing.finish()
-            self.notes = (*confined.notes, *egress.notes(), *self.captured.notes, *scratch.notes)
+            self.notes = (*confined.notes, *proxied.notes(), *self.captured.notes, *scratch.notes)
         except BaseException:
             self.discard()
             raise
@@ -85,8 +94,8 @@ class LaunchPipeline:
         return self.scratch.opened(launch, self.call.session_key, self.call.owner, self.runner.name)
 
     @contextmanager
-    def _joined(self, launch: Launch) -> Iterator[tuple[Launch, SessionNetwork | None]]:
-        """Context manager: the launch and the session network it joins (None if the runner joins none)."""
+    def _session_network(self, launch: Launch) -> Iterator[SessionNetwork | None]:
+        """Context manager: the session network that the launch joins; None if the runner joins none."""
         with ExitStack() as stack:
             network = None
             if launch.network in self.runner.session_network_modes:
@@ -96,10 +105,7 @@ class LaunchPipeline:
                     # Without a session network the command gets an empty one, where no proxy can listen.
                     if launch.network == "listed":
                         raise
-            if network is not None and len(network.namespaces) > 1:
-                # Join the session's user namespace instead of creating one.
-                launch = replace(launch, unshare=launch.unshare & ~CLONE_NEWUSER)
-            yield (replace(launch, namespaces=network.namespaces) if network else launch), network
+            yield network
 
     def finished(self, end: CommandExit, *, cwd: str = "", shell_jobs: int = 0) -> FinishedCommand:
         """Return the ended command with its captured changes, and with notes of all stages.

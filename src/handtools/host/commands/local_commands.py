@@ -44,7 +44,7 @@ from handtools.host.commands.shell_session import (
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.change_capture import Capture, NoCapture
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
-from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
+from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner, confined_launch
 from handtools.host.sandbox.path_program_folders import (
     folders_needed_by_path_programs,
     validate_readable_path,
@@ -52,7 +52,7 @@ from handtools.host.sandbox.path_program_folders import (
 from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.processes.running_process import run_process
 from handtools.host.sandbox.processes.supervisor_client import SUPERVISORS
-from handtools.host.sandbox.runners.runner_selection import choose_runner, confined_launch
+from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.host.sandbox.session_network import SessionNetworks
 from handtools.host.workspace_folders import path_in_workspace
 from handtools.text.search.glob import PathGlobs

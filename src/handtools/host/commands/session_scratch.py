@@ -109,7 +109,7 @@ class SessionScratchFolders:
 
     @contextmanager
     def _opened(self, launch: Launch, session: str, owner: str, runner: str) -> Iterator[OpenScratch]:
-        user = launch.user or workspace_owner(launch.root)
+        user = workspace_owner(launch.root)
         cache_folders = _LastingFolder(self._folder / _SHARED / _digest(owner), {_FILES: 0o700}, user)
         link_home = _HomeLinks(
             launch, os.path.relpath(cache_folders.path / _FILES, self._room(session, runner))

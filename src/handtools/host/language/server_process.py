@@ -19,7 +19,7 @@ from handtools.core.commands import CommandLimits
 from handtools.core.errors import HostError
 from handtools.host.language.servers import FoundServer
 from handtools.host.sandbox.environment_variables import command_environment
-from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.launch import Launch, Runner, confined_launch
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds
 from handtools.host.sandbox.processes.kill_tree import descendants, kill_by_environment
@@ -37,7 +37,6 @@ from handtools.host.sandbox.program_dependencies import (
     interpreter_folders,
 )
 from handtools.host.sandbox.runners.default_user_and_limits import workspace_owner
-from handtools.host.sandbox.runners.runner_selection import confined_launch
 from handtools.host.sandbox.supervisor_messages import CommandStarted, RefusalAnswer
 from handtools.text.search.glob import PathGlobs
 

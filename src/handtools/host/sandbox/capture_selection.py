@@ -11,7 +11,7 @@ from pathlib import Path
 from handtools.core.changes import change_apply_order
 from handtools.host.files.backups import FolderBackups
 from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
-from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.launch import Launch, Overlay
 from handtools.host.sandbox.overlay.overlay_capture import OverlayCapture, overlay_problem
 from handtools.host.sandbox.scan_capture import ScanCapture
 from handtools.host.workspace_folders import workspace_folders
@@ -47,9 +47,9 @@ class BestCapture:
             [ScanCapture(folder, self._backups, name=name) for name, folder in self._folders.items()]
         )
 
-    def begin(self, launch: Launch, name: str) -> CommandCapture:
-        chosen = self._looking if launch.in_place or self.problem else self._layers
-        return chosen.begin(launch, name)
+    def begin(self, launch: Launch, *, in_place: bool) -> CommandCapture:
+        chosen = self._looking if in_place or self.problem else self._layers
+        return chosen.begin(launch, in_place=in_place)
 
     def close(self) -> None:
         """Delete the layers kept for the next command."""
@@ -73,15 +73,14 @@ class CombinedCapture:
         """Whether writes to every folder go to a separate layer."""
         return all(each.has_isolated_writes for each in self.captures)
 
-    def begin(self, launch: Launch, name: str) -> "CombinedCommandCapture":
+    def begin(self, launch: Launch, *, in_place: bool) -> "CombinedCommandCapture":
         captures: list[CommandCapture] = []
         with ExitStack() as undone:
             for each in self.captures:
-                captures.append(each.begin(launch, name))
+                captures.append(each.begin(launch, in_place=in_place))
                 undone.callback(captures[-1].discard)
-                launch = captures[-1].launch
             undone.pop_all()
-        return CombinedCommandCapture(launch, tuple(captures))
+        return CombinedCommandCapture(tuple(captures))
 
     def close(self) -> None:
         for each in self.captures:
@@ -92,8 +91,11 @@ class CombinedCapture:
 class CombinedCommandCapture:
     """The capture of one command in several folders."""
 
-    launch: Launch
     parts: tuple[CommandCapture, ...]
+
+    @property
+    def overlays(self) -> tuple[Overlay, ...]:
+        return tuple(overlay for part in self.parts for overlay in part.overlays)
 
     def finish(self) -> CapturedChanges:
         """Return the command's file changes in all folders as one list."""

@@ -15,7 +15,7 @@ from handtools.host.files.change_detection import (
 )
 from handtools.host.files.folder_handle import TreeEntry
 from handtools.host.files.syscalls import read_bytes_at
-from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.launch import Launch, Overlay
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class CommandCapture(Protocol):
     """Captures the file changes of one command."""
 
     @property
-    def launch(self) -> Launch:
-        """The launch, modified so that its writes can be captured."""
+    def overlays(self) -> tuple[Overlay, ...]:
+        """The overlays to mount for the command, one for each workspace folder; empty without overlays."""
         ...
 
     def finish(self) -> CapturedChanges:
@@ -54,8 +54,8 @@ class Capture(Protocol):
         """Whether writes go to a separate layer, so that other programs' changes aren't captured."""
         ...
 
-    def begin(self, launch: Launch, name: str) -> CommandCapture:
-        """Prepare to capture the changes of one command; `name` is the id of the tool call."""
+    def begin(self, launch: Launch, *, in_place: bool) -> CommandCapture:
+        """Prepare to capture the changes of one command; with `in_place`, no overlay can be mounted."""
         ...
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class Capture(Protocol):
 class UncapturedCommand:
     """The capture of a command whose changes are not recorded."""
 
-    launch: Launch
+    overlays: tuple[Overlay, ...] = ()
 
     def finish(self) -> CapturedChanges:
         return CapturedChanges(None, "none")
@@ -81,9 +81,9 @@ class NoCapture:
 
     has_isolated_writes = False
 
-    def begin(self, launch: Launch, name: str) -> UncapturedCommand:  # noqa: ARG002
-        """Return a capture with the launch unchanged."""
-        return UncapturedCommand(launch)
+    def begin(self, launch: Launch, *, in_place: bool) -> UncapturedCommand:  # noqa: ARG002
+        """Return a capture without overlays."""
+        return UncapturedCommand()
 
     def close(self) -> None:
         """Do nothing: there is nothing to delete."""

@@ -6,15 +6,15 @@ import tempfile
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from handtools.core.commands import CommandExit, CommandLimits
 from handtools.host.files.syscalls import read_bytes_at, write_all
 from handtools.host.programs import anonymous_file, search_path
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
-from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.launch import Launch, Runner, confined_launch
 from handtools.host.sandbox.processes.running_process import run_process
-from handtools.host.sandbox.runners.runner_selection import confined_launch
 from handtools.text.search.glob import PathGlobs
 
 _COMPLAINT_CHARS = 200
@@ -46,8 +46,7 @@ async def run_stdin_filter(
         # Without a sandbox, the program must not run executables from the project.
         path = {} if runner.confined else {"PATH": os.pathsep.join(search_path(program.root))}
         launch = _filter_launch(program, path, (given, made), seconds, len(data))
-        with confined_launch(runner, launch) as confined:
-            ended = await run_process(confined, kept)
+        ended = await run_process(launch, kept, None, partial(confined_launch, runner))
         return read_bytes_at(made, os.fstat(made).st_size, 0), _complaint(ended, seconds)
 
 

@@ -1,7 +1,9 @@
-"""`Launch`: argv, environment, mounts and limits of a process; and the `Runner` protocol to confine it."""
+"""`Launch`, a process that is wanted; `Runner`, which confines it; `ConfinedLaunch`, which is started."""
 
+import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +28,8 @@ class Overlay:
     """The maximum number of files in the upper folder; a command that creates more is killed."""
     masks: str = ""
     """A middle layer that hides private paths; empty if there is none."""
+    view_socket: int | None = None
+    """A socket for sending out the directory fd of the mounted overlay; None if nobody needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,10 @@ class SupervisorPoolPort(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Everything needed to start a process. The caller owns its fds and keeps them open until it exits."""
+    """A process to start, and what it may see and use.
+
+    The caller owns its fds and keeps them open until the process exits.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -102,8 +109,6 @@ class Launch:
     """Rows and columns of the command's terminal; None for pipes."""
     separate_streams: bool = False
     """Whether stderr gets its own pipe. The relative order of stdout and stderr is then lost."""
-    controls_terminal: bool = True
-    """Whether it is the new process's controlling terminal; False if one of its children acquires it."""
     network: CommandNetwork = "off"
     hosts: tuple[str, ...] = ()
     outgoing_proxy: str = ""
@@ -120,36 +125,56 @@ class Launch:
     """Absolute paths outside the workspace that the command may read: programs, never secrets."""
     writable: tuple[str, ...] = ()
     """Absolute paths outside the workspace that the command may write: its caches."""
-    session_folders: SessionFolders | None = None
-    """The session's persistent folders; None for a home and temporary folder private to the command."""
-    overlays: tuple[Overlay, ...] = ()
-    """One for each workspace folder; empty if the command writes directly to the workspace."""
     refreshed: Callable[[str], bool] | None = None
     """Which paths are updated in its layer when other programs change them while it runs; None for none."""
-    in_place: bool = False
-    """Whether the command writes directly to the workspace because no overlay can be mounted for it."""
     limits: CommandLimits = field(default_factory=CommandLimits)
-    pool: SupervisorPoolPort | None = None
-    """The pool whose supervisor starts and stops the process; None for a supervisor on this machine."""
-
-    # Steps that a runner can request in the new process, applied in this order between fork and exec.
-    unshare: int = 0
-    """CLONE_NEW* flags of namespaces to create; with CLONE_NEWUSER, `identity` is mapped first."""
-    identity: tuple[int, int] | None = None
-    """The user and group id that the process has inside its user namespace."""
-    namespaces: tuple[int, ...] = ()
-    """Fds of namespaces to join before others are created: the session's network namespace and the user
-    namespace that owns it. The fds belong to the session.
-    """
-    mounts: tuple[Mount, ...] = ()
     mounts_left: str = ""
     """A mount point to unmount with everything mounted below it, except the process's own overlays."""
-    views: tuple[tuple[int, str], ...] = ()
-    """Sockets for sending out the directory fds of mounted folders, each with the folder's path."""
+
+    @property
+    def host_list_notes(self) -> tuple[str, ...]:
+        """The note of a runner that can't filter by host: commands with listed hosts get no network."""
+        return (NO_HOST_LIST_NOTE,) if self.network == "listed" else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchResources:
+    """What was opened for a launch until it exits: layers for its writes, its session's folders and network."""
+
+    overlays: tuple[Overlay, ...] = ()
+    """One for each workspace folder; empty if the command writes directly to the workspace."""
+    session_folders: SessionFolders | None = None
+    """The session's persistent folders; None for a home and temporary folder private to the command."""
+    namespaces: tuple[int, ...] = ()
+    """Fds of namespaces to join: the user namespace that owns the session's network namespace, if there is
+    one, then the network namespace. The fds belong to the session.
+    """
+
+
+NO_RESOURCES = LaunchResources()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfinedLaunch:
+    """A launch in the form in which a runner has it started."""
+
+    launch: Launch
+    resources: LaunchResources = NO_RESOURCES
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    limits: CommandLimits
+    runner_fds: tuple[int, ...] = ()
+    """Fds that the runner opened for the process; see `confined_launch`."""
+    pool: SupervisorPoolPort | None = None
+    """The pool whose supervisor starts and stops the process; None for a supervisor on this machine."""
+    controls_terminal: bool = True
+    """Whether it is the new process's controlling terminal; False if one of its children acquires it."""
+    mounts: tuple[Mount, ...] = ()
+    """Mounts made after those of the overlays, in the process's own mount namespace."""
     user: tuple[int, int] | None = None
     """The user and group id to switch to, for runners that start as root."""
     landlock: int | None = None
-    """The fd of a Landlock ruleset to apply."""
+    """The fd of a Landlock ruleset to apply, one of `runner_fds`."""
     seccomp: bytes = b""
     """The BPF program of a seccomp filter."""
     places: tuple[str, ...] = ()
@@ -158,13 +183,8 @@ class Launch:
     """Whether the process has its own pid namespace, so that nothing it started outlives it."""
     private_file_alarm: PrivateFileAlarm | None = None
     """Detects private files created while the command runs; None if it writes directly to the workspace."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """Sentences for the user or the model about how the command is confined."""
-
-    @property
-    def notes_without_host_list(self) -> tuple[str, ...]:
-        """The notes of a runner that can't filter by host: commands with listed hosts get no network."""
-        return (*self.notes, NO_HOST_LIST_NOTE) if self.network == "listed" else self.notes
 
 
 class Runner(Protocol):
@@ -204,8 +224,8 @@ class Runner(Protocol):
         """Return why the runner does not work on this machine; empty if it does."""
         ...
 
-    def confine(self, launch: Launch) -> Launch:
-        """Return the launch modified so that it runs confined."""
+    def confine(self, launch: Launch, resources: LaunchResources = NO_RESOURCES) -> ConfinedLaunch:
+        """Return how to start the launch so that it runs confined; see `confined_launch`."""
         ...
 
 
@@ -216,3 +236,18 @@ class PersistentRunner(Protocol):
     def release_workspace(self, root: str) -> None:
         """Remove the containers kept for a workspace."""
         ...
+
+
+@contextmanager
+def confined_launch(
+    runner: Runner, launch: Launch, resources: LaunchResources = NO_RESOURCES
+) -> Iterator[ConfinedLaunch]:
+    """Context manager: the confined launch; closes what the runner opened for it."""
+    confined = runner.confine(launch, resources)
+    try:
+        yield confined
+    finally:
+        if confined.private_file_alarm is not None:
+            confined.private_file_alarm.close()
+        for fd in confined.runner_fds:
+            os.close(fd)

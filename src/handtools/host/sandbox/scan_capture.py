@@ -24,7 +24,7 @@ from handtools.host.files.folder_handle import (
 )
 from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import CapturedChanges, NodeReader
-from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.launch import Launch, Overlay
 
 WROTE_IN_PLACE_NOTE = "It wrote in place: its changes were recorded afterwards, not checked first."
 
@@ -61,12 +61,12 @@ class ScanCapture:
         self._budget = budget or ScanBudget()
         self._name = name
 
-    def begin(self, launch: Launch, name: str) -> "ScanCommandCapture":  # noqa: ARG002
+    def begin(self, launch: Launch, *, in_place: bool) -> "ScanCommandCapture":  # noqa: ARG002
         """Scan the workspace and copy small files to the backups before the command starts."""
         item = self._backups.create_item()
         scan_before = Scan(self._root, self._budget, self._backups, f"{item.name}/{REPLACED_FILES_NAME}")
         scan_before.walk()
-        return ScanCommandCapture(launch, self._root, item, self._backups, scan_before, self._name)
+        return ScanCommandCapture(self._root, item, self._backups, scan_before, self._name)
 
     def close(self) -> None:
         """Do nothing: nothing is kept between commands."""
@@ -122,12 +122,12 @@ class Scan:
 class ScanCommandCapture:
     """The capture of one command by two scans."""
 
-    launch: Launch
     root: str
     item: BackupItem
     backups: FolderBackups
     scan_before: Scan
     name: str = ""
+    overlays: tuple[Overlay, ...] = ()
 
     def finish(self) -> CapturedChanges:
         """Scan again and return the differences, as changes that have already been made."""

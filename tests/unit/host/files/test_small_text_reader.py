@@ -36,7 +36,7 @@ def test_a_record_that_the_workspace_brings_opens_no_other_repository(tmp_path):
     (root / ".git").write_text("gitdir: record\n")
     (root / "record" / "gitdir").write_text(f"{root}/.git\n")
     (root / "record" / "commondir").write_text(f"{theirs}\n")
-    assert read_only_paths(launched(root), []) == []
+    assert read_only_paths(launched(root), [], writes_apart=False) == []
 
 
 def test_a_repository_that_has_the_worktree_on_record_is_kept(tmp_path):
@@ -46,11 +46,11 @@ def test_a_repository_that_has_the_worktree_on_record_is_kept(tmp_path):
     (record.parents[1] / "HEAD").write_text("ref: refs/heads/main\n")
     (root / ".git").write_text(f"gitdir: {record}\n")
     (record / "gitdir").write_text(f"{root}/.git\n")
-    assert read_only_paths(launched(root), []) == [str(record.parents[1])]
+    assert read_only_paths(launched(root), [], writes_apart=False) == [str(record.parents[1])]
 
 
 def test_a_record_of_pipes_keeps_nobody(tmp_path):
     (tmp_path / "worktrees" / "a").mkdir(parents=True)
     os.mkfifo(tmp_path / "worktrees" / "a" / "gitdir")
     (tmp_path / ".git").write_text("gitdir: worktrees/a\n")
-    assert read_only_paths(launched(tmp_path), []) == []
+    assert read_only_paths(launched(tmp_path), [], writes_apart=False) == []

@@ -221,10 +221,9 @@ def write_protected(root, *globs, apart=False):
         cwd=str(root),
         root=str(root),
         read_only_globs=rules,
-        overlays=(object(),) if apart else (),
     )
     covered = PolicyPathFinder().covered(launch.root, (), rules, matches_no_path, writes_apart=apart)
-    return names(root, read_only_paths(launch, covered.read_only))
+    return names(root, read_only_paths(launch, covered.read_only, writes_apart=apart))
 
 
 def test_a_link_of_a_name_that_must_not_be_written_is_kept_with_what_it_leads_to(tmp_path):

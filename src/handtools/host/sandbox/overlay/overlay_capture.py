@@ -26,41 +26,12 @@ from handtools.host.files.backups import (
 )
 from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder, walk_tree
 from handtools.host.sandbox.change_capture import CapturedChanges
-from handtools.host.sandbox.launch import Launch, Mount, Overlay
+from handtools.host.sandbox.launch import Launch, Overlay
 from handtools.host.sandbox.overlay.layer_refresh import LayerRefresh
-from handtools.host.sandbox.overlay.overlay_mount import MS_NODEV, MS_NOSUID, overlay_options
+from handtools.host.sandbox.overlay.overlay_mount import overlay_mount
 from handtools.host.sandbox.overlay.upper_layer_changes import UpperLayerDiff, UpperLayerSanitizer
 
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
-_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
-
-
-def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
-    """Return the launch with an overlay over a workspace folder: its writes go to the upper layer."""
-    as_root = os.geteuid() == 0
-    private_mounts = Mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
-    layer_mounts = Mount(
-        "overlay",
-        overlay.mounted_at,
-        "overlay",
-        MS_NODEV | MS_NOSUID,
-        overlay_mount_options(overlay, as_root=as_root),
-    )
-    return replace(
-        launch,
-        overlays=(*launch.overlays, overlay),
-        unshare=launch.unshare | CLONE_NEWNS | (0 if as_root else CLONE_NEWUSER),
-        identity=launch.identity if as_root else (os.geteuid(), os.getegid()),
-        mounts=(private_mounts, layer_mounts, *launch.mounts),
-    )
-
-
-def overlay_mount_options(overlay: Overlay, *, as_root: bool) -> str:
-    """Return the mount options of a command's overlay."""
-    lowers = [path for path in (overlay.masks, overlay.lower) if path]
-    return overlay_options(lowers, overlay.upper, overlay.work, as_root=as_root)
-
-
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 CONFLICTS_FOLDER = "kept"
 """The backup item with commands' versions of conflicting files, which another program had changed."""
 MAX_LISTED_NAMES = 5
@@ -95,8 +66,8 @@ class OverlayCapture:
         self.backups = backups
         self.quota = quota or LayerQuota()
 
-    def begin(self, launch: Launch, name: str) -> "OverlayCommandCapture":  # noqa: ARG002
-        """Create an upper layer, or reuse an unused one, and add its mount to the launch."""
+    def begin(self, launch: Launch, *, in_place: bool) -> "OverlayCommandCapture":  # noqa: ARG002
+        """Create an upper layer for the command, or reuse an unused one."""
         item = self._room()
         root = os.stat(self._root)
         upper, work = item.path / UPPER_LAYER_NAME, item.path / OVERLAY_WORK_NAME
@@ -106,7 +77,7 @@ class OverlayCapture:
         upper.chmod(stat.S_IMODE(root.st_mode))  # overlayfs shows the mode of the layer's root
         most = launch.limits.written_bytes or self.quota.bytes
         overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root, most, self.quota.files)
-        captured = OverlayCommandCapture(with_overlay(launch, overlay), overlay, item, self)
+        captured = OverlayCommandCapture(overlay, item, self)
         if launch.refreshed is not None:
             captured.start_refresh_while_running(launch.refreshed)
         return captured
@@ -153,7 +124,6 @@ class OverlayCapture:
 class OverlayCommandCapture:
     """The capture of one command through its upper layer."""
 
-    launch: Launch
     overlay: Overlay
     item: BackupItem
     capture: OverlayCapture
@@ -167,6 +137,10 @@ class OverlayCommandCapture:
         self.since = os.stat(self.overlay.upper).st_ctime_ns
 
     @property
+    def overlays(self) -> tuple[Overlay, ...]:
+        return (self.overlay,)
+
+    @property
     def name(self) -> str:
         """The name of the backup item that contains the layer."""
         return self.item.name
@@ -176,8 +150,7 @@ class OverlayCommandCapture:
         self.refresh = LayerRefresh(
             self.overlay.lower, self.overlay.upper, self.since, lambda path: wanted(self._shown(path))
         )
-        view = (self.refresh.handle_socket.fileno(), self.overlay.mounted_at)
-        self.launch = replace(self.launch, views=(*self.launch.views, view))
+        self.overlay = replace(self.overlay, view_socket=self.refresh.handle_socket.fileno())
         self.refresh.start()
 
     def finish(self) -> CapturedChanges:
@@ -322,10 +295,8 @@ def overlay_problem(root: str | Path, backups: FolderBackups) -> str:
             upper, work = Path(folder, "upper"), Path(folder, "work")
             upper.mkdir()
             work.mkdir()
-            words = overlay_mount_options(
-                Overlay(real, os.fspath(upper), os.fspath(work), real), as_root=os.geteuid() == 0
-            )
-            flags = CLONE_NEWNS | (CLONE_NEWUSER if os.geteuid() else 0)
+            words = overlay_mount(Overlay(real, os.fspath(upper), os.fspath(work), real)).options
+            flags = _CLONE_NEWNS | (_CLONE_NEWUSER if os.geteuid() else 0)
             done = programs.run_program(
                 programs.python_interpreter(),
                 ["-ISc", _PROBE, str(flags), real, words],

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from handtools.host.sandbox.launch import Mount, Overlay
+
 MS_NODEV, MS_NOSUID, MS_RDONLY = 0x4, 0x2, 0x1
 _MNT_DETACH, _MS_BIND = 2, 0x1000
 _OCTAL = re.compile(rb"\\([0-7]{3})")
@@ -29,6 +31,13 @@ def overlay_options(lowers: Sequence[str], upper: str = "", work: str = "", *, a
     words += _SELF_CONTAINED_OPTIONS if as_root else ("userxattr",)
     # Without `volatile`, unmounting the overlay syncs the entire file system below, including others' data.
     return ",".join([*words, *(["volatile"] if upper else [])])
+
+
+def overlay_mount(overlay: Overlay) -> Mount:
+    """Return the mount of a command's overlay over a workspace folder."""
+    lowers = [path for path in (overlay.masks, overlay.lower) if path]
+    options = overlay_options(lowers, overlay.upper, overlay.work, as_root=os.geteuid() == 0)
+    return Mount("overlay", overlay.mounted_at, "overlay", MS_NODEV | MS_NOSUID, options)
 
 
 def _escaped_path(path: str) -> str:

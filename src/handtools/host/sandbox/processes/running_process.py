@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +20,12 @@ import anyio
 
 from handtools.core.commands import CommandEnding, CommandExit, OutputProgress
 from handtools.core.errors import HostError, ToolError
-from handtools.host.sandbox.launch import Launch, LaunchSupervisor, SupervisorPoolPort
+from handtools.host.sandbox.launch import (
+    ConfinedLaunch,
+    Launch,
+    LaunchSupervisor,
+    SupervisorPoolPort,
+)
 from handtools.host.sandbox.policy_paths import PrivateFileAlarm
 from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds
@@ -134,8 +139,8 @@ def _output_pipe() -> tuple[int, int]:
 
 
 ShowOutput = Callable[[OutputProgress], None]
-LaunchStage = Callable[[Launch], AbstractContextManager[Launch]]
-"""A context manager around a launch (capture, proxy, sandbox), from before its start to after its exit."""
+LaunchStage = Callable[[Launch], AbstractContextManager[ConfinedLaunch]]
+"""A context manager that prepares a launch (capture, proxy, sandbox) and is left after its exit."""
 
 OUTPUT_READ_BYTES = 256 << 10
 SHOW_INTERVAL_SECONDS = 0.1
@@ -160,7 +165,7 @@ class RunningProcess:
         launch: Launch,
         kept: Path,
         show: ShowOutput | None,
-        stage: LaunchStage = nullcontext[Launch],
+        stage: LaunchStage,
         finished: Callable[[CommandExit], None] = lambda _: None,
     ) -> None:
         self.output = OutputBuffer(kept, launch.limits.output_bytes)
@@ -231,8 +236,8 @@ class RunningProcess:
 
     def _watch(self) -> None:
         try:
-            with self._stage(self._launch) as launch:
-                ended = self._carried(launch)
+            with self._stage(self._launch) as confined:
+                ended = self._carried(confined)
                 if ended.ended == "cancelled":
                     raise _Cancelled(ended)
             self._finished(ended)
@@ -250,13 +255,13 @@ class RunningProcess:
             self._pipes.close()
             os.close(self._closer)
 
-    def _carried(self, launch: Launch) -> CommandExit:
+    def _carried(self, confined: ConfinedLaunch) -> CommandExit:
         pool: SupervisorPoolPort = SUPERVISORS if supervisor_client.has_supervisors() else PROCESS_GROUPS
-        crew = launch.pool or pool
-        self._alarm = launch.private_file_alarm
+        crew = confined.pool or pool
+        self._alarm = confined.private_file_alarm
         hired: Any = crew.take()
         try:
-            answer = self._follow(hired, launch)
+            answer = self._follow(hired, confined)
         except PeerGone:
             answer = self._lost(hired)
         else:
@@ -270,9 +275,11 @@ class RunningProcess:
         self.output.close()
         return self._exit(answer)
 
-    def _follow(self, supervisor: LaunchSupervisor, launch: Launch) -> CommandEndAnswer:
+    def _follow(self, supervisor: LaunchSupervisor, confined: ConfinedLaunch) -> CommandEndAnswer:
         """Start the command, read its output until it ends, and return the supervisor's report."""
-        supervisor.send_order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
+        supervisor.send_order(
+            start_order(confined, self._mark), (*self._pipes.theirs, *extra_fds(confined))
+        )
         line = supervisor.line.fileno()
         waiting = select.poll()
         for fd in (line, *self._pipes.sources, self._wake, *([self._alarm.fd] if self._alarm else [])):
@@ -291,10 +298,10 @@ class RunningProcess:
                 answer: SupervisorAnswer = receive_message_and_fds(supervisor.line)[0]
                 if "pid" not in answer:
                     return answer
-                self.pid = cast("CommandStarted", answer)["pid"] if launch.pool is None else None
+                self.pid = cast("CommandStarted", answer)["pid"] if confined.pool is None else None
                 self._begun.set()
                 self._pipes.close_theirs()
-                deadline = now + launch.limits.seconds
+                deadline = now + confined.limits.seconds
             if self._wake in ready or now >= deadline:
                 self._how = self._wanted or "timeout"
                 supervisor.send_order(EndOrder(order="end", gently=True))
@@ -420,7 +427,7 @@ class _Cancelled(Exception):
 
 
 async def run_process(
-    launch: Launch, kept: Path, show: ShowOutput | None = None, stage: LaunchStage = nullcontext[Launch]
+    launch: Launch, kept: Path, show: ShowOutput | None, stage: LaunchStage
 ) -> CommandExit:
     """Run a launch to completion and return its result; if cancelled, kill all its processes first."""
     running = RunningProcess(launch, kept, show, stage)

@@ -12,7 +12,8 @@ from functools import cache
 
 from handtools.core.errors import HostError
 from handtools.host.programs import Process, start_python, wait_or_kill
-from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.launch import ConfinedLaunch, Mount
+from handtools.host.sandbox.overlay.overlay_mount import overlay_mount
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds, send_message
 from handtools.host.sandbox.supervisor_messages import (
@@ -26,7 +27,8 @@ from handtools.host.sandbox.supervisor_messages import (
 IDLE_SUPERVISORS = 2
 """How many idle supervisors are kept."""
 _SUPERVISOR_EXIT_SECONDS = 10.0
-_CLONE_NEWNS = 0x00020000
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
+_PRIVATE_MOUNTS = Mount("none", "/", flags=0x4000 | 0x40000)  # MS_REC | MS_PRIVATE
 
 
 @dataclass(slots=True)
@@ -173,46 +175,59 @@ def default_memory_bytes() -> int:
     return int(most * MEMORY_SHARE)
 
 
-def start_order(launch: Launch, mark: str) -> StartOrder:
+def start_order(confined: ConfinedLaunch, mark: str) -> StartOrder:
     """Return the order for a supervisor; three standard fds are sent with it, then the extra ones."""
-    command_limits = launch.limits
+    launch, resources, command_limits = confined.launch, confined.resources, confined.limits
     limits: dict[str, int] = {
         "RLIMIT_CORE": 0,
         "RLIMIT_NOFILE": command_limits.open_files or DEFAULT_OPEN_FILES,
     }
     if command_limits.written_bytes is not None:
         limits["RLIMIT_FSIZE"] = command_limits.written_bytes
+    mounts = [*map(overlay_mount, resources.overlays), *confined.mounts]
+    # Without root, mounting an overlay needs a user namespace, unless that of the session is joined.
+    own_user = bool(resources.overlays) and os.geteuid() != 0
+    joins_user = len(resources.namespaces) > 1
+    unshare = (_CLONE_NEWNS if mounts else 0) | (_CLONE_NEWUSER if own_user and not joins_user else 0)
     return StartOrder(
         order="start",
-        argv=list(launch.argv),
-        env={**launch.env, RUN_ID_VARIABLE: mark},
+        argv=list(confined.argv),
+        env={**confined.env, RUN_ID_VARIABLE: mark},
         cwd=launch.cwd,
-        fds=[0, 1, 2, *extra_fds(launch)],
+        fds=[0, 1, 2, *extra_fds(confined)],
         terminal=launch.terminal,
-        controls_terminal=launch.controls_terminal,
+        controls_terminal=confined.controls_terminal,
         limits=limits,
         memory=command_limits.memory_bytes,
         usual_memory=default_memory_bytes(),
         processes=command_limits.processes,
-        unshare=launch.unshare,
-        identity=launch.identity,
-        namespaces=launch.namespaces,
-        mounts=[(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
-        mounts_left=launch.mounts_left if launch.unshare & _CLONE_NEWNS else "",
-        views=launch.views,
-        user=launch.user,
-        landlock=launch.landlock,
-        seccomp=launch.seccomp.hex(),
-        alone=launch.alone,
-        layers=[
-            (layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files) for layer in launch.overlays
+        unshare=unshare,
+        identity=(os.geteuid(), os.getegid()) if own_user else None,
+        namespaces=resources.namespaces,
+        mounts=[
+            (m.source, m.target, m.kind, m.flags, m.options)
+            for m in ((_PRIVATE_MOUNTS, *mounts) if mounts else ())
         ],
-        scratch=launch.session_folders.quotas if launch.session_folders else (),
-        places=launch.places,
+        mounts_left=launch.mounts_left if mounts else "",
+        views=[
+            (layer.view_socket, layer.mounted_at)
+            for layer in resources.overlays
+            if layer.view_socket is not None
+        ],
+        user=confined.user,
+        landlock=confined.landlock,
+        seccomp=confined.seccomp.hex(),
+        alone=confined.alone,
+        layers=[
+            (layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files)
+            for layer in resources.overlays
+        ],
+        scratch=resources.session_folders.quotas if resources.session_folders else (),
+        places=confined.places,
     )
 
 
-def extra_fds(launch: Launch) -> tuple[int, ...]:
+def extra_fds(confined: ConfinedLaunch) -> tuple[int, ...]:
     """Return the fds of a launch other than its standard streams."""
-    rules = () if launch.landlock is None else (launch.landlock,)
-    return (*launch.pass_fds, *rules, *launch.namespaces, *(line for line, _ in launch.views))
+    views = (layer.view_socket for layer in confined.resources.overlays if layer.view_socket is not None)
+    return (*confined.launch.pass_fds, *confined.runner_fds, *confined.resources.namespaces, *views)

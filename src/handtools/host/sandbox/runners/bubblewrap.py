@@ -12,7 +12,14 @@ from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host import programs
 from handtools.host.files.git_repository import passed_on_git_config
-from handtools.host.sandbox.launch import Launch, Mount, SessionFolders
+from handtools.host.sandbox.launch import (
+    NO_RESOURCES,
+    ConfinedLaunch,
+    Launch,
+    LaunchResources,
+    Mount,
+    SessionFolders,
+)
 from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
@@ -29,8 +36,7 @@ from handtools.host.workspace_folders import shown_folders, workspace_folders
 _MIN_VERSION = (0, 8)
 _PROGRAM_NAME = "bwrap"
 _PROBE_BOUNDS = programs.ProgramLimits(seconds=10.0)
-_CLONE_NEWNS = 0x00020000
-_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_MS_BIND = 0x1000
 _CAP_SYS_ADMIN = 21
 _NOT_KEPT = (
     "$HOME and /tmp are empty and not kept: the user that runs commands can't access the session's folders."
@@ -69,33 +75,33 @@ class BubblewrapRunner:
         """Return why bubblewrap does not work on this machine; empty if it does."""
         return self._problem
 
-    def confine(self, launch: Launch) -> Launch:
-        """Return the launch wrapped in `bwrap`.
-
-        The caller must close the added fds: see `confined_launch`.
-        """
+    def confine(self, launch: Launch, resources: LaunchResources = NO_RESOURCES) -> ConfinedLaunch:
+        """Return the launch wrapped in `bwrap`."""
         for folder in workspace_folders(launch.root).values():
             if folder == "/" or any(Path(tree).is_relative_to(folder) for tree in ("/usr", "/etc")):
                 raise HostError(f"{folder} can't be a workspace in a sandbox: it contains system folders.")
         tops = [folder for _, folder in shown_folders(launch.root)]
-        user = launch.user or workspace_owner(launch.root)
+        user = workspace_owner(launch.root)
+        as_root = os.geteuid() == 0 and user is None
+        writes_apart = bool(resources.overlays)
         covered = self._finders.covered(
             launch.root,
             launch.private_globs,
             launch.read_only_globs,
             launch.is_open,
-            writes_apart=bool(launch.overlays),
+            writes_apart=writes_apart,
         )
         users_home = profile.private_home(launch)
-        launch, scratch = with_reachable_scratch(launch, user)
+        scratch, mounts, notes = reachable_scratch(launch, resources.session_folders, user)
         private = hidden.private_masks(launch.root, covered.hidden)
         if covered.alarm is not None:
             covered.alarm.set_hidden((*private.files, *private.folders))
         made: list[int] = []
         try:
-            if launch.overlays and len(private.files) + len(private.folders) > _MAX_MASKS:
-                launch, private = _with_mask_layers(launch, private)
-            kept = hidden.read_only_paths(launch, covered.read_only)
+            if writes_apart and len(private.files) + len(private.folders) > _MAX_MASKS:
+                resources, private, hiding = _with_mask_layers(resources, private)
+                notes += hiding
+            kept = hidden.read_only_paths(launch, covered.read_only, writes_apart=writes_apart)
             readable = outermost(
                 path
                 for path in (*profile.toolchain_folders(users_home), *self._readable, *launch.readable)
@@ -103,12 +109,19 @@ class BubblewrapRunner:
                 and user_can_reach(path, user)
                 and profile.can_mount_at(path, scratch)
             )
-            hide, notes = self._masks(launch, private, readable, as_root=os.geteuid() == 0 and user is None)
+            private, limiting = hidden.limit_masks(private, launch.root, most=_MAX_MASKS)
+            notes += limiting
+            # A Unix socket can't be connected to through an overlay.
+            shown = readable if writes_apart else (*workspace_folders(launch.root).values(), *readable)
+            masks = _all_masks(launch.root, private, hidden.visible_sockets(*shown), as_root=as_root)
             home = profile.scratch_home(launch, readable) if scratch else users_home
             made.append(_seccomp_fd(countable=launch.limits.memory_bytes is not None))
             made.append(_file_fd(passed_on_git_config(os.path.expanduser("~")).encode()))
+            # The session's network namespace is joined before bubblewrap starts.
+            own_network = launch.network != "on" and not resources.namespaces
             argv = [
-                *(_bwrap_path(launch.root), *profile.namespace_args(launch), "--seccomp", str(made[0])),
+                *(_bwrap_path(launch.root), *profile.namespace_args(own_network=own_network)),
+                *("--seccomp", str(made[0])),
                 *profile.system_args(
                     launch, home=home, sizes=self._sizes, readable=readable, session_folders=scratch
                 ),
@@ -120,7 +133,7 @@ class BubblewrapRunner:
                     for place in hidden.with_aliases([path], launch.root)
                     if profile.can_mount_at(place, scratch)
                 ),
-                *profile.mask_args(hide),
+                *profile.mask_args(masks),
                 *profile.remount_read_only_args(launch.cwd),
                 *("--", *_terminal_args(launch), *launch.argv),
             ]
@@ -128,39 +141,26 @@ class BubblewrapRunner:
             for fd in made:
                 os.close(fd)
             raise HostError(f"Can't prepare the sandbox: {error.strerror}.") from error
-        return replace(
-            launch,
+        return ConfinedLaunch(
+            launch=launch,
+            resources=replace(resources, session_folders=scratch),
             argv=tuple(argv),
             env={
                 "GIT_CONFIG_SYSTEM": profile.SANDBOX_GIT_CONFIG_PATH,
                 **profile.sandbox_environment(
-                    launch.env,
-                    home=home,
-                    root_inside=os.geteuid() == 0 and user is None,
-                    users_home=users_home,
+                    launch.env, home=home, root_inside=as_root, users_home=users_home
                 ),
             },
-            pass_fds=(*launch.pass_fds, *made),
-            controls_terminal=False,
-            user=user,
             limits=with_default_limits(launch.limits),
-            alone=True,
+            runner_fds=tuple(made),
+            controls_terminal=False,
+            mounts=mounts,
+            user=user,
             places=profile.tmpfs_folders(home, scratch),
+            alone=True,
             private_file_alarm=covered.alarm,
-            notes=(*launch.notes, *notes),
+            notes=notes,
         )
-
-    def _masks(
-        self, launch: Launch, masks: MaskedPaths, readable: Iterable[str], *, as_root: bool
-    ) -> tuple[MaskedPaths, tuple[str, ...]]:
-        private, notes = hidden.limit_masks(masks, launch.root, most=_MAX_MASKS)
-        # A Unix socket can't be connected to through an overlay.
-        shown = readable if launch.overlays else (*workspace_folders(launch.root).values(), *readable)
-        sockets = hidden.visible_sockets(*shown)
-        system = hidden.system_secrets() if as_root else MaskedPaths()
-        files = (*hidden.with_aliases((*private.files, *sockets), launch.root), *system.files)
-        folders = (*hidden.with_aliases(private.folders, launch.root), *system.folders)
-        return MaskedPaths(tuple(dict.fromkeys(files)), folders), notes
 
     @cached_property
     def _problem(self) -> str:
@@ -187,10 +187,10 @@ class BubblewrapRunner:
             ready = self.confine(empty_launch)
             try:
                 done = programs.run_program(
-                    program, ready.argv[1:], _PROBE_BOUNDS, env=ready.env, pass_fds=ready.pass_fds
+                    program, ready.argv[1:], _PROBE_BOUNDS, env=ready.env, pass_fds=ready.runner_fds
                 )
             finally:
-                for fd in ready.pass_fds:
+                for fd in ready.runner_fds:
                     os.close(fd)
         if done.code:
             said = done.errors.decode(errors="replace").strip().removeprefix("bwrap: ")
@@ -198,21 +198,34 @@ class BubblewrapRunner:
         return ""
 
 
-def _with_mask_layers(launch: Launch, masks: MaskedPaths) -> tuple[Launch, MaskedPaths]:
-    """Return the launch with a layer in each overlay that hides private paths, and the remaining masks.
+def _with_mask_layers(
+    resources: LaunchResources, masks: MaskedPaths
+) -> tuple[LaunchResources, MaskedPaths, tuple[str, ...]]:
+    """Return the resources with a layer in each overlay that hides private paths, remaining masks, notes.
 
     A mask layer can't hide the overlay's own root, so a workspace folder that is entirely private needs a
     mask.
     """
-    whole = tuple(path for path in masks.folders if path in {each.lower for each in launch.overlays})
-    for overlay in launch.overlays:
+    whole = tuple(path for path in masks.folders if path in {each.lower for each in resources.overlays})
+    overlays, notes = [], []
+    for overlay in resources.overlays:
         below = [
             path
             for path in (*masks.files, *masks.folders)
             if path.startswith(f"{overlay.lower.rstrip('/')}/")
         ]
-        launch = with_mask_layer(launch, overlay, below) if below else launch
-    return launch, MaskedPaths((), whole)
+        overlays.append(with_mask_layer(overlay, below) if below else overlay)
+        if below:
+            notes.append(f"{len(below):,} private paths are hidden from it, as if they did not exist.")
+    return replace(resources, overlays=tuple(overlays)), MaskedPaths((), whole), tuple(notes)
+
+
+def _all_masks(root: str, private: MaskedPaths, sockets: Iterable[str], *, as_root: bool) -> MaskedPaths:
+    """Return the masks of private paths and sockets under all their names, and of the system's secrets."""
+    system = hidden.system_secrets() if as_root else MaskedPaths()
+    files = (*hidden.with_aliases((*private.files, *sockets), root), *system.files)
+    folders = (*hidden.with_aliases(private.folders, root), *system.folders)
+    return MaskedPaths(tuple(dict.fromkeys(files)), folders)
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
@@ -225,31 +238,25 @@ def outermost(paths: Iterable[str]) -> list[str]:
     return found
 
 
-def with_reachable_scratch(
-    launch: Launch, user: tuple[int, int] | None
-) -> tuple[Launch, SessionFolders | None]:
-    """Return the launch, and the session's folders at paths that the user running bubblewrap can reach.
+def reachable_scratch(
+    launch: Launch, scratch: SessionFolders | None, user: tuple[int, int] | None
+) -> tuple[SessionFolders | None, tuple[Mount, ...], tuple[str, ...]]:
+    """Return the session's folders at paths that the user running bubblewrap can reach, mounts and notes.
 
     Another user can't access our state folder. Then root first mounts the folders elsewhere, for this
     launch only.
     """
-    scratch = launch.session_folders
     if scratch is None or user_can_reach(scratch.home, user):
-        return launch, scratch
+        return scratch, (), ()
     place = _unused_folder(launch)
     if not place or not _can_mount():
-        return replace(launch, session_folders=None, notes=(*launch.notes, _NOT_KEPT)), None
-    private = () if launch.unshare & _CLONE_NEWNS else (Mount("none", "/", flags=_MS_REC | _MS_PRIVATE),)
-    launch = replace(
-        launch,
-        unshare=launch.unshare | _CLONE_NEWNS,
-        mounts=(*private, *launch.mounts, Mount(scratch.base, place, flags=_MS_BIND)),
-    )
+        return None, (), (_NOT_KEPT,)
     home, temporary, caches = (
         place + path.removeprefix(scratch.base)
         for path in (scratch.home, scratch.temporary, scratch.caches)
     )
-    return launch, replace(scratch, base=place, home=home, temporary=temporary, caches=caches)
+    moved = replace(scratch, base=place, home=home, temporary=temporary, caches=caches)
+    return moved, (Mount(scratch.base, place, flags=_MS_BIND),), ()
 
 
 def _unused_folder(launch: Launch) -> str:

@@ -62,13 +62,12 @@ class MaskedPaths:
     folders: tuple[str, ...] = ()
 
 
-def namespace_args(launch: Launch, *, hostname: str = "sandbox") -> Iterator[str]:
+def namespace_args(*, own_network: bool) -> Iterator[str]:
     """Arguments for namespaces, capabilities and the session."""
     yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
-    # The session's network namespace is joined before bubblewrap starts.
-    if launch.network != "on" and not launch.namespaces:
+    if own_network:
         yield "--unshare-net"
-    yield from ("--disable-userns", "--cap-drop", "ALL", "--die-with-parent", "--hostname", hostname)
+    yield from ("--disable-userns", "--cap-drop", "ALL", "--die-with-parent", "--hostname", "sandbox")
     yield "--new-session"
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from handtools.core.commands import CommandNetwork
+from handtools.core.commands import CommandLimits, CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host.sandbox.containers.container_exec import ContainerExecThreads
 from handtools.host.sandbox.containers.container_pool import (
@@ -20,7 +20,13 @@ from handtools.host.sandbox.containers.container_pool import (
     ContainerSpec,
 )
 from handtools.host.sandbox.containers.docker_connection import DockerEngine
-from handtools.host.sandbox.launch import Launch, Mount
+from handtools.host.sandbox.launch import (
+    NO_RESOURCES,
+    ConfinedLaunch,
+    Launch,
+    LaunchResources,
+    Mount,
+)
 from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.processes.running_process import RunningProcess
 from handtools.host.sandbox.runners import bubblewrap_args as profile
@@ -42,7 +48,6 @@ _SYSTEM_FOLDERS = (
 )  # fmt: skip
 _MAX_MASKS = 256
 _MS_BIND, _MS_REMOUNT, _MS_RDONLY = 0x1000, 0x20, 0x1
-_PRIVATE_MOUNTS = Mount("none", "/", flags=0x4000 | 0x40000)
 _PROBE_SECONDS = 30.0
 
 
@@ -69,7 +74,7 @@ class ContainerRunner:
         """Return why containers can't be used on this machine; empty if they can."""
         return self._problem
 
-    def confine(self, launch: Launch) -> Launch:
+    def confine(self, launch: Launch, resources: LaunchResources = NO_RESOURCES) -> ConfinedLaunch:
         """Return the launch set up to run in a container for its workspace."""
         if "" not in workspace_folders(launch.root):
             raise HostError("Containers support only workspaces with one folder. Use another runner.")
@@ -77,46 +82,51 @@ class ContainerRunner:
             raise HostError(
                 f"{launch.root} can't be a workspace in a container: the image has its own folder there."
             )
+        writes_apart = bool(resources.overlays)
         covered = self._finders.covered(
             launch.root,
             launch.private_globs,
             launch.read_only_globs,
             launch.is_open,
-            writes_apart=bool(launch.overlays),
+            writes_apart=writes_apart,
         )
-        hide, notes = self._hidden(launch, covered.hidden)
+        hide, notes = self._hidden(launch.root, covered.hidden, writes_apart=writes_apart)
         if covered.alarm is not None:
             covered.alarm.set_hidden((*hide.files, *hide.folders))
-        kept = tuple(hidden.read_only_paths(launch, covered.read_only))
-        if not launch.overlays:
+        kept = tuple(hidden.read_only_paths(launch, covered.read_only, writes_apart=writes_apart))
+        mounts: tuple[Mount, ...] = ()
+        if not writes_apart:
             shape = self._shape(launch, hide, kept)
         else:
             # Workspace paths are masked again on top of each overlay; a worktree's git folder is outside
             # it.
             inner = [path for path in kept if Path(path).is_relative_to(launch.root)]
             shape = self._shape(launch, MaskedPaths(), tuple(path for path in kept if path not in inner))
-            covers = _mask_mounts(hide, inner, self._containers.empty_mount_sources)
-            launch = replace(launch, mounts=(*launch.mounts, *covers))
-        return replace(
-            launch,
+            mounts = tuple(_mask_mounts(hide, inner, self._containers.empty_mount_sources))
+        return ConfinedLaunch(
+            launch=launch,
+            resources=resources,
             argv=(os.path.basename(launch.argv[0]), *launch.argv[1:]) if _is_bash(launch) else launch.argv,
             env=_container_environment(launch.env, as_root=shape.user[0] == 0),
-            pool=ContainerExecThreads(self._containers, shape),
             limits=with_default_limits(launch.limits),
+            pool=ContainerExecThreads(self._containers, shape),
+            mounts=mounts,
             private_file_alarm=covered.alarm,
-            notes=(*launch.notes_without_host_list, *notes),
+            notes=(*launch.host_list_notes, *notes),
         )
 
     def release_workspace(self, root: str) -> None:
         self._containers.release_workspace(root)
 
-    def _hidden(self, launch: Launch, private_paths: Iterable[str]) -> tuple[MaskedPaths, tuple[str, ...]]:
+    def _hidden(
+        self, root: str, private_paths: Iterable[str], *, writes_apart: bool
+    ) -> tuple[MaskedPaths, tuple[str, ...]]:
         """Return the paths to mask, and notes about other files that are hidden with them."""
-        every = hidden.private_masks(launch.root, private_paths)
-        private, notes = hidden.limit_masks(every, launch.root, most=_MAX_MASKS)
+        every = hidden.private_masks(root, private_paths)
+        private, notes = hidden.limit_masks(every, root, most=_MAX_MASKS)
         # A Unix socket can't be connected to through an overlay.
-        sockets = [] if launch.overlays else hidden.visible_sockets(launch.root)
-        inside = [path for path in sockets if Path(path).is_relative_to(launch.root)]
+        sockets = [] if writes_apart else hidden.visible_sockets(root)
+        inside = [path for path in sockets if Path(path).is_relative_to(root)]
         files = tuple(dict.fromkeys((*private.files, *inside)))
         return MaskedPaths(files, private.folders), tuple(notes)
 
@@ -164,14 +174,17 @@ class ContainerRunner:
             return False
         with _probe_folder() as (root, _, other), contextlib.suppress(OSError, HostError):
             mounts_over = Mount(os.path.join(root, "other"), root, flags=_MS_BIND)
-            return self._read(root, _PRIVATE_MOUNTS, mounts_over) == other
+            return self._read(root, mounts_over) == other
         return False
 
     def _read(self, root: str, *mounts: Mount) -> str:
         """Read the file `word` in the folder `root` with a command in a container."""
-        ready = self.confine(Launch(argv=("cat", "word"), env={}, cwd=root, root=root, mounts=mounts))
-        ready = replace(ready, limits=replace(ready.limits, seconds=_PROBE_SECONDS))
-        running = RunningProcess(ready, Path(root, "output"), None)
+        limits = CommandLimits(seconds=_PROBE_SECONDS)
+        launch = Launch(argv=("cat", "word"), env={}, cwd=root, root=root, limits=limits)
+        confined = replace(self.confine(launch), mounts=mounts)
+        running = RunningProcess(
+            launch, Path(root, "output"), None, lambda _: contextlib.nullcontext(confined)
+        )
         try:
             ended = running.result()
         finally:

@@ -13,7 +13,6 @@ from handtools.host.files.backups import MASK_LAYER_NAME
 from handtools.host.files.config_files import project_files
 from handtools.host.files.git_repository import worktree_git_folder
 from handtools.host.sandbox.launch import Launch, Overlay
-from handtools.host.sandbox.overlay.overlay_capture import overlay_mount_options
 from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS, MaskedPaths
 from handtools.host.workspace_folders import (
     path_in_folders,
@@ -25,21 +24,13 @@ from handtools.host.workspace_folders import (
 _WHITEOUT = os.makedev(0, 0)
 
 
-def with_mask_layer(launch: Launch, overlay: Overlay, paths: Sequence[str]) -> Launch:
-    """Return the launch with a middle layer in its overlay that hides these workspace paths."""
-    as_root = os.geteuid() == 0
+def with_mask_layer(overlay: Overlay, paths: Sequence[str]) -> Overlay:
+    """Return the overlay with a middle layer that hides these workspace paths."""
     layer = _Layer(Path(overlay.upper).with_name(MASK_LAYER_NAME), overlay.lower)
     for path in paths:
         os.mknod(layer.prepare_mask_path(path), stat.S_IFCHR, _WHITEOUT)
     layer.copy_folder_metadata()
-    hiding = replace(overlay, masks=os.fspath(layer.top))
-    before, after = (overlay_mount_options(each, as_root=as_root) for each in (overlay, hiding))
-    mounts = tuple(
-        replace(mount, options=after) if mount.options == before else mount for mount in launch.mounts
-    )
-    note = f"{len(paths):,} private paths are hidden from it, as if they did not exist."
-    overlays = tuple(hiding if each == overlay else each for each in launch.overlays)
-    return replace(launch, overlays=overlays, mounts=mounts, notes=(*launch.notes, note))
+    return replace(overlay, masks=os.fspath(layer.top))
 
 
 class _Layer:
@@ -158,7 +149,7 @@ def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPath
     return MaskedPaths(tuple(files), tuple(folders)), tuple(notes)
 
 
-def read_only_paths(launch: Launch, found: Iterable[str]) -> list[str]:
+def read_only_paths(launch: Launch, found: Iterable[str], *, writes_apart: bool) -> list[str]:
     """Return the existing workspace paths that must not be written, including a linked worktree's git data.
 
     Paths from the policy are omitted if an overlay captures the command's writes, since those are checked
@@ -167,7 +158,7 @@ def read_only_paths(launch: Launch, found: Iterable[str]) -> list[str]:
     """
     root = launch.root
     kept: set[str] = set()
-    if launch.read_only_globs and not launch.overlays:
+    if launch.read_only_globs and not writes_apart:
         own = (str(path) for _, path in project_files(root))
         kept = {os.path.realpath(path) for path in (*found, *own)}
     inside = [

@@ -12,7 +12,7 @@ from pathlib import Path
 from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host import programs
-from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.launch import NO_RESOURCES, ConfinedLaunch, Launch, LaunchResources
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
@@ -72,19 +72,16 @@ class LandlockRunner:
             return "Running as root needs setpriv, to drop root's capabilities."
         return ""
 
-    def confine(self, launch: Launch) -> Launch:
-        """Return the launch with a Landlock ruleset and a seccomp filter.
-
-        The caller must close the added fd.
-        """
-        user = launch.user or workspace_owner(launch.root)
+    def confine(self, launch: Launch, resources: LaunchResources = NO_RESOURCES) -> ConfinedLaunch:
+        """Return the launch with a Landlock ruleset and a seccomp filter."""
+        user, notes = workspace_owner(launch.root), launch.host_list_notes
         home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
-        scratch = launch.session_folders
+        scratch = resources.session_folders
         if scratch and user_can_reach(scratch.home, user):
             home, temporary = scratch.home, scratch.temporary
             launch = replace(launch, writable=(*launch.writable, home, temporary, scratch.caches))
         elif scratch:
-            launch = replace(launch, session_folders=None, notes=(*launch.notes, _NOT_KEPT))
+            resources, notes = replace(resources, session_folders=None), (_NOT_KEPT, *notes)
         argv = launch.argv
         if os.geteuid() == 0:
             if user is None:
@@ -112,15 +109,18 @@ class LandlockRunner:
             root_inside=os.geteuid() == 0 and user is None,
             users_home=launch.env.get("HOME", ""),
         )
-        return replace(
-            launch,
+        ruleset = self._ruleset(launch)
+        return ConfinedLaunch(
+            launch=launch,
+            resources=resources,
             argv=argv,
             env=env | {"TMPDIR": temporary},
-            user=user,
-            landlock=self._ruleset(launch),
-            seccomp=landlock_syscall_filter(sockets),
             limits=with_default_limits(launch.limits),
-            notes=launch.notes_without_host_list,
+            runner_fds=(ruleset,),
+            user=user,
+            landlock=ruleset,
+            seccomp=landlock_syscall_filter(sockets),
+            notes=notes,
         )
 
     def _ruleset(self, launch: Launch) -> int:

@@ -1,14 +1,13 @@
 """Choose the strongest runner that works on this machine, and report why stronger ones were skipped."""
 
-import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
-from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.launch import NO_RESOURCES, ConfinedLaunch, Launch, LaunchResources, Runner
 from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 from handtools.host.sandbox.runners.container import ContainerRunner
@@ -37,9 +36,11 @@ class UnconfinedRunner:
         """Return "": unconfined commands work on every machine."""
         return ""
 
-    def confine(self, launch: Launch) -> Launch:
-        """Return the launch unchanged."""
-        return launch
+    def confine(self, launch: Launch, resources: LaunchResources = NO_RESOURCES) -> ConfinedLaunch:
+        """Return the launch as it is."""
+        return ConfinedLaunch(
+            launch=launch, resources=resources, argv=launch.argv, env=launch.env, limits=launch.limits
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +106,3 @@ def choose_runner(
             return RunnerChoice(runner, tuple(skipped_runners))
         skipped_runners.append(SkippedRunner(runner.name, problem))
     raise HostError(" ".join(f"{each.name}: {each.reason}" for each in skipped_runners))
-
-
-@contextlib.contextmanager
-def confined_launch(runner: Runner, launch: Launch) -> Iterator[Launch]:
-    """Context manager: the confined launch; closes the fds that the runner opened for it."""
-    ready = runner.confine(launch)
-    try:
-        yield ready
-    finally:
-        if ready.private_file_alarm is not None:
-            ready.private_file_alarm.close()
-        for fd in {*ready.pass_fds, ready.landlock} - {*launch.pass_fds, launch.landlock}:
-            if fd is not None:
-                os.close(fd)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
-from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.launch import NO_RESOURCES, ConfinedLaunch, Launch, LaunchResources
 from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
@@ -135,15 +135,15 @@ class SeatbeltRunner:
         found = "" if os.access(_PROGRAM, os.X_OK) else f"{_PROGRAM} is not installed."
         return found if sys.platform == "darwin" else "Seatbelt is a part of macOS."
 
-    def confine(self, launch: Launch) -> Launch:
+    def confine(self, launch: Launch, resources: LaunchResources = NO_RESOURCES) -> ConfinedLaunch:
         """Return the launch wrapped in `sandbox-exec`."""
         for folder in workspace_folders(launch.root).values():
             if any(Path(tree).is_relative_to(folder) for tree in ("/usr", "/System")):
                 raise HostError(f"{folder} can't be a workspace in a sandbox: it contains system folders.")
         home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
-        if launch.session_folders:
-            home, temporary = launch.session_folders.home, launch.session_folders.temporary
-            launch = replace(launch, writable=(*launch.writable, launch.session_folders.caches))
+        if scratch := resources.session_folders:
+            home, temporary = scratch.home, scratch.temporary
+            launch = replace(launch, writable=(*launch.writable, scratch.caches))
         text = seatbelt_profile(
             list(self._grants(launch, home, temporary)),
             network=launch.network == "on",
@@ -152,12 +152,13 @@ class SeatbeltRunner:
         env = profile.sandbox_environment(
             launch.env, home=home, root_inside=False, users_home=launch.env.get("HOME", "")
         )
-        return replace(
-            launch,
+        return ConfinedLaunch(
+            launch=launch,
+            resources=resources,
             argv=(_PROGRAM, "-p", text, *launch.argv),
             env=env | {"TMPDIR": temporary},
             limits=with_default_limits(launch.limits),
-            notes=launch.notes_without_host_list,
+            notes=launch.host_list_notes,
         )
 
     def _grants(self, launch: Launch, home: str, temporary: str) -> Iterator[PathGrant]:
@@ -173,7 +174,7 @@ class SeatbeltRunner:
             ("write", (home, temporary)),
             ("read" if launch.frozen else "write", folders),
             ("write", launch.writable),
-            ("read", hidden.read_only_paths(launch, found.read_only)),
+            ("read", hidden.read_only_paths(launch, found.read_only, writes_apart=False)),
             ("hidden", (*private.files, *private.folders)),
         )
         for access, paths in granted:

@@ -3,30 +3,32 @@
 import os
 import signal
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 
 import anyio
 import pytest
 
 from handtools.core.commands import CommandLimits
-from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.launch import Launch, Mount
 from handtools.host.sandbox.processes.process_groups import PROCESS_GROUPS
 from handtools.host.sandbox.processes.running_process import run_process
+from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="machine: no process groups")
 
 
 @pytest.fixture
 def run(tmp_path):
-    def ran(script, **values):
+    def ran(script, mounts=(), **values):
         launch = Launch(
             argv=("bash", "-c", script),
             env={"PATH": os.environ["PATH"]},
-            cwd=str(tmp_path),
             root=str(tmp_path),
-            pool=PROCESS_GROUPS,
+            **{"cwd": str(tmp_path), **values},
         )
-        ended = anyio.run(run_process, replace(launch, **values), tmp_path / "output")
+        confined = replace(UnconfinedRunner().confine(launch), pool=PROCESS_GROUPS, mounts=mounts)
+        ended = anyio.run(run_process, launch, tmp_path / "output", None, lambda _: nullcontext(confined))
         return ended, (ended.output.head + ended.output.tail).decode()
 
     return ran
@@ -114,7 +116,7 @@ def test_a_file_that_grows_too_large_ends_the_command_that_writes_it(run, tmp_pa
 
 
 def test_a_launch_that_needs_linux_is_refused_and_nothing_runs(run, tmp_path):
-    ended, _ = run("touch ran", unshare=0x20000)
+    ended, _ = run("touch ran", mounts=(Mount("none", "/mnt"),))
     assert "needs a supervisor" in ended.fault
     assert not (tmp_path / "ran").exists()
 

@@ -1,13 +1,15 @@
 """Supervisors: hired once, used again, gone with their line."""
 
 import os
+from functools import partial
 
 import pytest
 
-from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.launch import Launch, confined_launch
+from handtools.host.sandbox.processes import running_process
 from handtools.host.sandbox.processes import supervisor_client as pools
-from handtools.host.sandbox.processes.running_process import run_process
 from handtools.host.sandbox.processes.supervisor_client import SupervisorPool
+from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 
 
 @pytest.fixture
@@ -20,6 +22,12 @@ def pool():
 def launch(tmp_path, script, **facts):
     env = {"PATH": "/usr/bin:/bin"}
     return Launch(argv=("bash", "-c", script), env=env, cwd=str(tmp_path), root=str(tmp_path), **facts)
+
+
+async def run_process(launch, kept):
+    return await running_process.run_process(
+        launch, kept, None, partial(confined_launch, UnconfinedRunner())
+    )
 
 
 def test_a_supervisor_is_used_again(pool):

@@ -1,14 +1,15 @@
 """Choosing a runner: the strongest that works, with reasons."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from handtools.core.errors import HostError
-from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.launch import Launch, confined_launch
 from handtools.host.sandbox.runners.runner_selection import (
+    UnconfinedRunner,
     choose_runner,
-    confined_launch,
     runner_named,
     runners_by_strength,
 )
@@ -25,11 +26,9 @@ class Rung:
     def unavailable_reason(self):
         return self.problem
 
-    def confine(self, launch):
-        from dataclasses import replace
-
+    def confine(self, launch, resources):
         self.made = os.open(os.devnull, os.O_RDONLY)
-        return replace(launch, pass_fds=(*launch.pass_fds, self.made))
+        return replace(UnconfinedRunner().confine(launch, resources), runner_fds=(self.made,))
 
 
 def test_the_first_that_works_is_taken_and_the_others_are_explained():
