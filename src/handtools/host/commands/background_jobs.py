@@ -112,7 +112,7 @@ class BackgroundJob:
 
 
 class BackgroundJobs:
-    """The background jobs of one workspace, in all sessions."""
+    """The background jobs of one workspace, in all sessions: the part of the commands port about them."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, BackgroundJob] = {}
@@ -124,7 +124,7 @@ class BackgroundJobs:
         if len(alive) >= MAX_RUNNING_JOBS:
             raise TooLarge(f"{MAX_RUNNING_JOBS} jobs are running.", hint="Kill one with `jobs` first.")
 
-    async def start(self, job: BackgroundJob, launch: Launch, kept: Path) -> Job:
+    async def start_job(self, job: BackgroundJob, launch: Launch, kept: Path) -> Job:
         """Start a command as a background job and track it; returns the job."""
         try:
             await to_thread.run_sync(job.start, launch, kept)
@@ -143,16 +143,16 @@ class BackgroundJobs:
         kept.exit, kept.finished = command_exit, None
 
     @property
-    def state(self) -> Literal["none", "ended", "running"]:
-        """Whether jobs are running, only ended jobs that can still be queried, or none."""
+    def job_state(self) -> Literal["none", "ended", "running"]:
+        """Whether any session has running jobs, only ended jobs that can still be queried, or none."""
         if not self._jobs:
             return "none"
         return "running" if any(kept.running.ended is None for kept in self._jobs.values()) else "ended"
 
-    def listed(self, session: str) -> list[Job]:
+    async def jobs(self, session: str) -> list[Job]:
         return [kept.job() for kept in reversed(self._of(session))]
 
-    async def wait(self, job_id: str, session: str, timeout: float) -> Job:  # noqa: ASYNC109
+    async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
         """The job, after waiting at most `timeout` seconds for it to end."""
         kept = self._find(job_id, session)
         if timeout > 0:
@@ -160,7 +160,7 @@ class BackgroundJobs:
                 await kept.running.wait()
         return kept.job()
 
-    def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
+    async def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
         """Read part of a job's output, starting at offset `start`."""
         data, begin = self._find(job_id, session).running.output.part(start, size)
         return OutputPage(data, begin, begin + len(data))

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from threading import Thread
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from anyio import to_thread
 
@@ -142,7 +142,7 @@ KEPT_OUTPUTS_SECONDS = 7 * 86400.0
 TIDY_INTERVAL_SECONDS = 600.0
 
 
-class LocalCommands:
+class LocalCommands(BackgroundJobs):
     """Runs bash commands and background jobs in a workspace folder on this machine, under a runner."""
 
     def __init__(
@@ -166,6 +166,7 @@ class LocalCommands:
         The folders in `path` are prepended to PATH. `limits` are the upper bounds for every command.
         `separate_streams` also captures stdout and stderr separately, except in a container.
         """
+        super().__init__()
         self._root = os.path.realpath(root)
         self._output_blobs = output_blobs
         self._given = runner
@@ -181,7 +182,6 @@ class LocalCommands:
         self._separate_streams = separate_streams
         self._sessions = ShellSessions(state / "sessions")
         self._scratch = SessionScratchFolders(state / "scratch", quota=scratch_quota)
-        self._jobs = BackgroundJobs()
         self._networks = SessionNetworks()
         self._tidied = 0.0
         self.mounts_left = ""
@@ -291,7 +291,7 @@ class LocalCommands:
         settle: JobEndHandler,
     ) -> Job:
         """Start a background job. It starts with the session's shell state and does not change it."""
-        self._jobs.check_running_job_limit(call.session)
+        self.check_running_job_limit(call.session)
         left, name = self._left(command, call.session), output_file_name(call.id, ".log")
         state_file = ShellStateFile(left, command.script)
         # Capture a job only in an overlay: a scan would attribute concurrent changes by others to the job.
@@ -317,36 +317,7 @@ class LocalCommands:
         except BaseException:
             state_file.close()
             raise
-        return await self._jobs.start(job, launch, self._output_blobs.blob_path(name))
-
-    async def jobs(self, session: str) -> list[Job]:
-        return self._jobs.listed(session)
-
-    @property
-    def job_state(self) -> Literal["none", "ended", "running"]:
-        """Whether any session has running jobs, only ended jobs that can still be queried, or none."""
-        return self._jobs.state
-
-    async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
-        return await self._jobs.wait(job_id, session, timeout)
-
-    async def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        return self._jobs.page(job_id, session, start, size)
-
-    async def send(self, job_id: str, session: str, data: bytes) -> None:
-        await self._jobs.send(job_id, session, data)
-
-    async def kill(self, job_id: str, session: str) -> Job:
-        return await self._jobs.kill(job_id, session)
-
-    async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
-        return await self._jobs.publishable(job_id, session, port)
-
-    async def publish(self, job_id: str, session: str, port: PublishedPort) -> Job:
-        return await self._jobs.publish(job_id, session, port)
-
-    async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
-        return await self._jobs.unpublish(job_id, session, port)
+        return await self.start_job(job, launch, self._output_blobs.blob_path(name))
 
     def inherited_shell_state(self, session: str) -> InheritedShellState:
         """The shell state of a session's next command; its cwd is the root if the last folder is gone."""
@@ -365,9 +336,6 @@ class LocalCommands:
             return self._sessions.find(session)
         return ShellState(given.cwd, dict(given.exports), given.functions, given.aliases)
 
-    def record_job_result(self, job_id: str, session: str, command_exit: CommandExit) -> None:
-        self._jobs.record_job_result(job_id, session, command_exit)
-
     def end_session(self, session: str) -> None:
         """Delete the scratch of a finished session, unless one of its commands is still running."""
         if "runner" in self.__dict__:
@@ -375,7 +343,7 @@ class LocalCommands:
 
     def close(self) -> None:
         """Kill every job and remove the state that capture and runner kept for this workspace."""
-        self._jobs.close()
+        super().close()
         self._networks.close()
         self._capture.close()
         runner = self.__dict__.get("runner")
