@@ -27,8 +27,6 @@ def handtools_table(text: str) -> str:
     """
     if not _NAMED.search(text):
         return ""
-    from handtools.text.toml_text import parse_toml
-
     try:
         found = parse_toml(text)
         for name in PYPROJECT_TABLE:
