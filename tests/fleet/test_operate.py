@@ -26,13 +26,14 @@ from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_client import HostClient
 from handtools.fleet.host_server import HostServer
-from handtools.fleet.metrics import HostMetrics, TextMetricRegistry
+from handtools.fleet.metrics import HostMetrics
 from handtools.fleet.metrics_server import MetricsServer
 from handtools.fleet.ray_fleet import Fleet, HostSettings
 from handtools.fleet.workspace_log import LogStore
 from handtools.fleet.workspace_slots import HostLimits
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.policy import Policy
+from handtools.text.prometheus import TextMetricRegistry
 
 NEW_VERSION = "99.0.0"
 SECRET = "a-secret-of-the-workspace"

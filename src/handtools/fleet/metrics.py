@@ -1,20 +1,18 @@
-"""Metrics of a host for Prometheus: through Ray if available, otherwise as text on loopback.
+"""Metrics of a host for Prometheus: through Ray if available, otherwise as text (`text.prometheus`) on loopback.
 
 Labels are tool names and call outcomes, both from short fixed lists. They never contain workspace names,
 paths, arguments or tenants.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from handtools.core.errors import ToolError
 from handtools.core.result import Result
+from handtools.text.prometheus import SECONDS_BUCKETS
 
-SECONDS_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0)
 OTHER = "other"
 """Label for values that are not on our lists, because callers can send arbitrary ones."""
-Labels = Mapping[str, str]
 M = TypeVar("M")
 
 
@@ -162,85 +160,3 @@ class RayMetricRegistry:
         named: Any = metric
         named.set_default_tags({"host": self._host})
         return metric
-
-
-class TextMetricRegistry:
-    """Metrics kept in memory and rendered in Prometheus text format."""
-
-    def __init__(self) -> None:
-        self._metrics: list[_TextMetric] = []
-
-    def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> "_TextMetric":
-        return self._kept(_TextMetric(name, "counter", description, labels))
-
-    def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> "_TextMetric":
-        return self._kept(_TextMetric(name, "gauge", description, labels))
-
-    def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> "_TextHistogram":
-        text_histogram = _TextHistogram(name, "histogram", description, labels)
-        self._metrics.append(text_histogram)
-        return text_histogram
-
-    def text(self) -> str:
-        """All metrics in Prometheus text format."""
-        return "".join(metric.text() for metric in self._metrics)
-
-    def _kept(self, metric: "_TextMetric") -> "_TextMetric":
-        self._metrics.append(metric)
-        return metric
-
-
-class _TextMetric:
-    def __init__(self, name: str, kind: str, description: str, labels: Sequence[str]) -> None:
-        self.name, self.kind, self.description, self.labels = name, kind, description, tuple(labels)
-        self.values: dict[tuple[str, ...], float] = {} if labels else {(): 0.0}
-
-    def inc(self, value: float = 1.0, tags: Labels | None = None) -> None:
-        key = self._key(tags)
-        self.values[key] = self.values.get(key, 0.0) + value
-
-    def set(self, value: float | None, tags: Labels | None = None) -> None:
-        self.values[self._key(tags)] = value or 0.0
-
-    def text(self) -> str:
-        lines = [f"# HELP {self.name} {self.description}", f"# TYPE {self.name} {self.kind}", *self.lines()]
-        return "".join(f"{line}\n" for line in lines)
-
-    def lines(self) -> list[str]:
-        return [
-            _line(self.name, zip(self.labels, key, strict=True), value)
-            for key, value in sorted(self.values.items())
-        ]
-
-    def _key(self, tags: Labels | None) -> tuple[str, ...]:
-        return tuple((tags or {})[label] for label in self.labels)
-
-
-class _TextHistogram(_TextMetric):
-    def __init__(self, name: str, kind: str, description: str, labels: Sequence[str]) -> None:
-        super().__init__(name, kind, description, labels)
-        self._buckets: dict[tuple[str, ...], list[int]] = {}
-
-    def observe(self, value: float, tags: Labels | None = None) -> None:
-        key = self._key(tags)
-        counts = self._buckets.setdefault(key, [0] * (len(SECONDS_BUCKETS) + 1))
-        counts[bisect_left(SECONDS_BUCKETS, value)] += 1
-        self.values[key] = self.values.get(key, 0.0) + value
-
-    def lines(self) -> list[str]:
-        found: list[str] = []
-        for key, counts in sorted(self._buckets.items()):
-            labels, total = list(zip(self.labels, key, strict=True)), 0
-            for bound, count in zip((*map(str, SECONDS_BUCKETS), "+Inf"), counts, strict=True):
-                total += count
-                found.append(_line(f"{self.name}_bucket", [*labels, ("le", bound)], total))
-            found += [
-                _line(f"{self.name}_sum", labels, self.values[key]),
-                _line(f"{self.name}_count", labels, total),
-            ]
-        return found
-
-
-def _line(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
-    shown = ",".join(f'{label}="{text}"' for label, text in labels)
-    return f"{name}{{{shown}}} {value!r}" if shown else f"{name} {value!r}"

@@ -5,9 +5,8 @@ import contextlib
 
 from handtools.core.errors import UsageError
 from handtools.fleet.host import WorkspaceHost
-from handtools.fleet.metrics import TextMetricRegistry
+from handtools.text.prometheus import PROMETHEUS_CONTENT_TYPE, TextMetricRegistry
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _REQUEST_SECONDS = 10.0
 _MAX_REQUEST_BYTES = 16384
@@ -45,7 +44,7 @@ class MetricsServer:
                 body = self._registry.text() if found else "Metrics are at GET /metrics.\n"
                 status = "200 OK" if found else "404 Not Found"
                 writer.write(
-                    f"HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE}\r\n"
+                    f"HTTP/1.1 {status}\r\nContent-Type: {PROMETHEUS_CONTENT_TYPE}\r\n"
                     f"Content-Length: {len(body.encode())}\r\nConnection: close\r\n\r\n{body}".encode()
                 )
                 await writer.drain()

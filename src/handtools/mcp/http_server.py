@@ -43,6 +43,7 @@ from handtools.mcp.served_toolbox import ServedToolbox, open_preset
 from handtools.mcp.server import MethodRegistry, build_mcp_server
 from handtools.mcp.streamable_http import SessionHttp
 from handtools.mcp.tool_calls import ApprovalsAnsweredBy, CallMetrics, ConnectionTools
+from handtools.text.prometheus import PROMETHEUS_CONTENT_TYPE
 from handtools.toolbox import Toolbox
 
 MIN_TOKEN_CHARS = 24
@@ -176,7 +177,7 @@ class AccessControl:
         try:
             await self._answer(scope, receive, send)
         except HttpRefusal as refusal:
-            self.metrics.refused[str(refusal.status)] += 1
+            self.metrics.refused(str(refusal.status))
             await send_json(
                 send, refusal.status, json.dumps({"error": refusal.reason}).encode(), refusal.headers
             )
@@ -194,7 +195,7 @@ class AccessControl:
                 401, "Send a bearer token that this server knows.", **{"www-authenticate": "Bearer"}
             )
         if path == "/metrics" and scope["method"] == "GET":
-            await send_response(send, 200, "text/plain; version=0.0.4", self.metrics.text().encode())
+            await send_response(send, 200, PROMETHEUS_CONTENT_TYPE, self.metrics.text().encode())
         elif path == "/mcp":
             await self._forward(grant, scope, receive, send, headers)
         else:

@@ -5,7 +5,6 @@ The toolbox may be on another machine. The journal is used directly only if it i
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -41,6 +40,7 @@ from handtools.runtime.approval.questions import ask_until_settled
 from handtools.runtime.journal import Journal
 from handtools.runtime.policy.rules import Rule
 from handtools.text.encoding import without_surrogates
+from handtools.text.prometheus import TextMetricRegistry
 from handtools.text.truncation import clip_text
 from handtools.toolbox import Toolbox
 
@@ -49,48 +49,33 @@ if TYPE_CHECKING:
     from mcp_types import CallToolRequestParams
 
 
-@dataclass(slots=True)
 class CallMetrics:
-    """Counters for the HTTP server's /metrics: calls by tool and status, seconds, refusals, running."""
+    """Metrics for the HTTP server's /metrics: calls by tool and status, seconds, refusals, running."""
 
-    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
-    seconds: dict[str, float] = field(default_factory=dict)
-    refused: Counter[str] = field(default_factory=Counter)
-    running: int = 0
-    began: float = field(default_factory=time.time)
+    def __init__(self) -> None:
+        self._began = time.time()
+        self._registry = registry = TextMetricRegistry()
+        self._calls = registry.counter("handtools_calls_total", "Finished calls.", ("tool", "status"))
+        self._seconds = registry.counter("handtools_call_seconds_total", "Duration of calls.", ("tool",))
+        self._refused = registry.counter("handtools_refused_total", "Refused requests.", ("reason",))
+        self._running = registry.gauge("handtools_running", "Running calls.")
+        self._up_seconds = registry.gauge("handtools_up_seconds", "Time since the server started.")
+        self.running = 0
 
     def called(self, tool: str, status: str, seconds: float) -> None:
         """Count a finished call by tool and status, and add its duration in seconds."""
-        self.calls[tool, status] += 1
-        self.seconds[tool] = self.seconds.get(tool, 0.0) + seconds
+        self._calls.inc(1, {"tool": tool, "status": status})
+        self._seconds.inc(seconds, {"tool": tool})
+
+    def refused(self, reason: str) -> None:
+        """Count a refused request."""
+        self._refused.inc(1, {"reason": reason})
 
     def text(self) -> str:
         """The metrics in Prometheus text format."""
-        calls = [
-            f'handtools_calls_total{{tool="{tool}",status="{status}"}} {count}'
-            for (tool, status), count in sorted(self.calls.items())
-        ]
-        seconds = [
-            f'handtools_call_seconds_total{{tool="{tool}"}} {taken:.6f}'
-            for tool, taken in sorted(self.seconds.items())
-        ]
-        refused = [
-            f'handtools_refused_total{{reason="{reason}"}} {count}'
-            for reason, count in sorted(self.refused.items())
-        ]
-        return "\n".join(
-            [
-                *("# TYPE handtools_calls_total counter", *calls),
-                *("# TYPE handtools_call_seconds_total counter", *seconds),
-                *("# TYPE handtools_refused_total counter", *refused),
-                *("# TYPE handtools_running gauge", f"handtools_running {self.running}"),
-                *(
-                    "# TYPE handtools_up_seconds gauge",
-                    f"handtools_up_seconds {time.time() - self.began:.1f}",
-                ),
-                "",
-            ]
-        )
+        self._running.set(self.running)
+        self._up_seconds.set(time.time() - self._began)
+        return self._registry.text()
 
 
 ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
