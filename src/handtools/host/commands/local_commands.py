@@ -35,12 +35,7 @@ from handtools.core.web import Visit
 from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs, refreshed_path_predicate
 from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.session_scratch import ScratchQuota, SessionScratchFolders
-from handtools.host.commands.shell_session import (
-    ShellSessions,
-    ShellState,
-    ShellStateFile,
-    ShellStateReport,
-)
+from handtools.host.commands.shell_session import ShellSessions, ShellStateFile, ShellStateReport
 from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.sandbox.change_capture import Capture, NoCapture
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
@@ -222,11 +217,11 @@ class LocalCommands(BackgroundJobs):
         """Prepare a launch without starting it, to cache the runner, the capture and the tree scan."""
         if isinstance(self.runner, PersistentRunner) or not self._apart():
             return
-        state_file = ShellStateFile(ShellState(), "")
+        state_file = ShellStateFile(InheritedShellState(), "")
         try:
             launch = self._launch(
                 Command(script=""),
-                ShellState(),
+                InheritedShellState(),
                 state_file,
                 private_globs=private_globs,
                 read_only_globs=read_only_globs,
@@ -248,7 +243,8 @@ class LocalCommands(BackgroundJobs):
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Run a command and wait for it; returns its exit, output and captured file changes."""
-        left, name = self._left(command, call.session), output_file_name(call.id, ".log")
+        left = command.inherited or self._sessions.find(call.session)
+        name = output_file_name(call.id, ".log")
         state_file = ShellStateFile(left, command.script)
         try:
             launch = self._launch(
@@ -292,7 +288,8 @@ class LocalCommands(BackgroundJobs):
     ) -> Job:
         """Start a background job. It starts with the session's shell state and does not change it."""
         self.check_running_job_limit(call.session)
-        left, name = self._left(command, call.session), output_file_name(call.id, ".log")
+        left = command.inherited or self._sessions.find(call.session)
+        name = output_file_name(call.id, ".log")
         state_file = ShellStateFile(left, command.script)
         # Capture a job only in an overlay: a scan would attribute concurrent changes by others to the job.
         apart = not command.live and await to_thread.run_sync(self._apart)
@@ -323,18 +320,10 @@ class LocalCommands(BackgroundJobs):
         """The shell state of a session's next command; its cwd is the root if the last folder is gone."""
         left = self._sessions.find(session)
         folder = os.path.relpath(self._folder(left.cwd, given=False), self._root)
-        return InheritedShellState(
-            cwd=folder, exports=dict(left.exports), functions=left.functions, aliases=left.aliases
-        )
+        return replace(left, cwd=folder)
 
     def settings_left_in_home(self, session: str) -> tuple[str, ...]:
         return self._scratch.settings_in_home(session, self.runner.name)
-
-    def _left(self, command: Command, session: str) -> ShellState:
-        given = command.inherited
-        if given is None:
-            return self._sessions.find(session)
-        return ShellState(given.cwd, dict(given.exports), given.functions, given.aliases)
 
     def end_session(self, session: str) -> None:
         """Delete the scratch of a finished session, unless one of its commands is still running."""
@@ -364,7 +353,7 @@ class LocalCommands(BackgroundJobs):
     def _launch(
         self,
         command: Command,
-        shell_state: ShellState,
+        shell_state: InheritedShellState,
         state_file: ShellStateFile,
         *,
         private_globs: Sequence[PathGlobs],
@@ -407,7 +396,7 @@ class LocalCommands(BackgroundJobs):
             raise InvalidInput(f"`{path}` is not a folder in the workspace.", hint="Use one that is.")
         return self._root
 
-    def _keep(self, session: str, report: ShellStateReport | None, shell_state: ShellState) -> str:
+    def _keep(self, session: str, report: ShellStateReport | None, shell_state: InheritedShellState) -> str:
         """Save the shell state that a command left; returns the session's next working directory."""
         if report is None:
             return shell_state.cwd

@@ -12,9 +12,11 @@ import re
 import shlex
 import tempfile
 import threading
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from handtools.core.commands import InheritedShellState
 
 SHELL_STATE_BYTES = 256 << 10
 """The largest shell state in bytes. A larger one is dropped and the previous state is kept."""
@@ -29,32 +31,12 @@ _DECLARE_LINE = re.compile(
 _LOCK = threading.Lock()
 
 
-@dataclass(slots=True)
-class ShellState:
-    """Working directory, exports, functions and aliases that the commands of a session left."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellStateReport(InheritedShellState):
+    """The shell state that one command reported when it exited; its `exports` are those that it changed."""
 
-    cwd: str = "."
-    exports: dict[str, str | None] = field(default_factory=dict)
-    """Exported variables and their values, quoted by bash; None if the variable was unset."""
-    functions: str = ""
-    aliases: str = ""
-
-    def facts(self) -> dict[str, Any]:
-        """The shell state as JSON values for the state file."""
-        return {
-            "cwd": self.cwd,
-            "exports": dict(self.exports),
-            "functions": self.functions,
-            "aliases": self.aliases,
-        }
-
-    def prelude(self) -> str:
-        """Bash code that restores the shell state."""
-        rows = [
-            f"unset {name}" if value is None else f"export {name}={value}"
-            for name, value in self.exports.items()
-        ]
-        return "\n".join([*rows, self.functions, "shopt -s expand_aliases", self.aliases])
+    jobs: int = 0
+    """The number of shell jobs the command left running."""
 
 
 class ShellSessions:
@@ -63,23 +45,26 @@ class ShellSessions:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def find(self, session: str) -> ShellState:
+    def find(self, session: str) -> InheritedShellState:
         """Load the shell state of a session; an empty one if there is none."""
         try:
-            return ShellState(**json.loads(self._path(session).read_text("utf-8", "surrogateescape")))
+            text = self._path(session).read_text("utf-8", "surrogateescape")
+            return InheritedShellState(**json.loads(text))
         except (OSError, ValueError, TypeError):
-            return ShellState()
+            return InheritedShellState()
 
-    def keep(self, session: str, report: "ShellStateReport", cwd: str | None) -> None:
+    def keep(self, session: str, report: ShellStateReport, cwd: str | None) -> None:
         """Merge a command's shell state into the session's, keeping changes from concurrent commands."""
         with _LOCK:
-            left = self.find(session)
-            before = left.facts()
-            left.exports |= report.exports
-            left.functions, left.aliases = report.functions, report.aliases
-            left.cwd = left.cwd if cwd is None else cwd
-            if left.facts() != before:
-                self._write(self._path(session), json.dumps(left.facts()))
+            before = self.find(session)
+            left = InheritedShellState(
+                cwd=before.cwd if cwd is None else cwd,
+                exports={**before.exports, **report.exports},
+                functions=report.functions,
+                aliases=report.aliases,
+            )
+            if left != before:
+                self._write(self._path(session), json.dumps(asdict(left)))
 
     def _path(self, session: str) -> Path:
         return self._folder / f"{hashlib.sha256(session.encode()).hexdigest()[:24]}.json"
@@ -93,29 +78,17 @@ class ShellSessions:
             beside.replace(path)
 
 
-@dataclass(slots=True)
-class ShellStateReport:
-    """The shell state that one command reported when it exited."""
-
-    cwd: str
-    exports: dict[str, str | None]
-    functions: str
-    aliases: str
-    jobs: int = 0
-    """The number of shell jobs the command left running."""
-
-
 class ShellStateFile:
     """A temporary file for one command: bash reads its script from it and writes its shell state to it."""
 
-    def __init__(self, shell_state: ShellState, script: str) -> None:
+    def __init__(self, shell_state: InheritedShellState, script: str) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 — closed by `close`
         dump = f"declare -px >&{self.fd}"
         notes = (
             f'{{ printf "\\0"; pwd -P; printf "\\0"; declare -px; printf "\\0"; declare -f; printf "\\0"; '
             f'alias -p; printf "\\0"; jobs -pr; printf "\\0"; }} >&{self.fd} 2>/dev/null'
         )
-        prelude = f"{shell_state.prelude()}\n{dump}\ntrap {shlex.quote(notes)} EXIT"
+        prelude = f"{_prelude(shell_state)}\n{dump}\ntrap {shlex.quote(notes)} EXIT"
         self._file.write(f"{prelude}\0{script}\0".encode("utf-8", "surrogateescape"))
         self._start = self._file.tell()
         self._file.seek(0)
@@ -144,11 +117,24 @@ class ShellStateFile:
             return None
         before, cwd, after, functions, aliases, jobs, _ = parts
         return ShellStateReport(
-            cwd.removesuffix("\n"), _changed_exports(before, after), functions, aliases, len(jobs.split())
+            cwd=cwd.removesuffix("\n"),
+            exports=_changed_exports(before, after),
+            functions=functions,
+            aliases=aliases,
+            jobs=len(jobs.split()),
         )
 
     def close(self) -> None:
         self._file.close()
+
+
+def _prelude(shell_state: InheritedShellState) -> str:
+    """Bash code that restores the shell state."""
+    rows = [
+        f"unset {name}" if value is None else f"export {name}={value}"
+        for name, value in shell_state.exports.items()
+    ]
+    return "\n".join([*rows, shell_state.functions, "shopt -s expand_aliases", shell_state.aliases])
 
 
 def _changed_exports(before: str, after: str) -> dict[str, str | None]:

@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 
+from handtools.core.commands import InheritedShellState
 from handtools.host.commands.shell_session import (
     SHELL_STATE_BYTES,
     ShellSessions,
-    ShellState,
     ShellStateFile,
     ShellStateReport,
 )
@@ -17,10 +17,10 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "GIVEN": "as it was", "GONE": "soon"}
 
 
 def ran(
-    script: str, left: ShellState | None = None
+    script: str, left: InheritedShellState | None = None
 ) -> tuple[subprocess.CompletedProcess[str], ShellStateReport | None]:
     """A script as commands run it, without any of the rest."""
-    slip = ShellStateFile(left or ShellState(), script)
+    slip = ShellStateFile(left or InheritedShellState(), script)
     argv = ["bash", "--noprofile", "--norc", "-c", slip.bootstrap_code, "bash"]
     done = subprocess.run(
         argv, pass_fds=[slip.fd], env=ENVIRONMENT, capture_output=True, text=True, check=False, cwd="/"
@@ -30,9 +30,9 @@ def ran(
     return done, notes
 
 
-def next_of(notes: ShellStateReport | None) -> ShellState:
+def next_of(notes: ShellStateReport | None) -> InheritedShellState:
     assert notes is not None
-    return ShellState(exports=notes.exports, functions=notes.functions, aliases=notes.aliases)
+    return InheritedShellState(exports=notes.exports, functions=notes.functions, aliases=notes.aliases)
 
 
 @pytest.mark.parametrize(
@@ -132,29 +132,31 @@ def test_a_script_of_a_megabyte_runs():
 
 
 def test_sessions_are_apart_and_survive_a_restart(tmp_path):
-    ShellSessions(tmp_path).keep("one", ShellStateReport("/", {"A": '"1"'}, "f() { :; }", ""), "sub")
+    ShellSessions(tmp_path).keep(
+        "one", ShellStateReport(exports={"A": '"1"'}, functions="f() { :; }"), "sub"
+    )
     again = ShellSessions(tmp_path)
     assert again.find("one").exports == {"A": '"1"'}
     assert again.find("one").cwd == "sub"
-    assert again.find("two") == ShellState()
+    assert again.find("two") == InheritedShellState()
 
 
 def test_commands_side_by_side_do_not_undo_each_others_exports(tmp_path):
     sessions = ShellSessions(tmp_path)
-    sessions.keep("s", ShellStateReport("/", {"A": '"1"'}, "", ""), None)
-    sessions.keep("s", ShellStateReport("/", {"B": '"2"'}, "", ""), None)
+    sessions.keep("s", ShellStateReport(exports={"A": '"1"'}), None)
+    sessions.keep("s", ShellStateReport(exports={"B": '"2"'}), None)
     assert sessions.find("s").exports == {"A": '"1"', "B": '"2"'}
 
 
 def test_only_the_owner_can_read_a_session(tmp_path):
-    ShellSessions(tmp_path / "sessions").keep("s", ShellStateReport("/", {"A": "1"}, "", ""), None)
+    ShellSessions(tmp_path / "sessions").keep("s", ShellStateReport(exports={"A": "1"}), None)
     [path] = (tmp_path / "sessions").iterdir()
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
 def test_a_damaged_session_is_an_empty_one(tmp_path):
     sessions = ShellSessions(tmp_path)
-    sessions.keep("s", ShellStateReport("/", {"A": "1"}, "", ""), None)
+    sessions.keep("s", ShellStateReport(exports={"A": "1"}), None)
     [path] = tmp_path.iterdir()
     path.write_text("{broken")
-    assert sessions.find("s") == ShellState()
+    assert sessions.find("s") == InheritedShellState()
