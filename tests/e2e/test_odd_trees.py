@@ -12,8 +12,8 @@ import pytest
 import handtools
 from handtools import Policy, Toolbox
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.folder_handle import FolderHandle, walk_tree
-from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
+from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.folder_trees import copy_tree, remove_tree, walk_tree
 from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
 from handtools.host.sandbox.scan_capture import ScanCapture
 from handtools.toolbox import CODING, local_workspace

@@ -25,14 +25,8 @@ import zstandard
 
 from handtools.core.errors import TooLarge, UsageError
 from handtools.fleet.image_layers import ImageNode, ImageTree, template_mode, walk_image
-from handtools.host.files.folder_handle import (
-    FolderHandle,
-    SubfolderCache,
-    TreeEntry,
-    join_path,
-    open_inner_folder,
-    walk_tree,
-)
+from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
+from handtools.host.files.folder_trees import SubfolderCache, TreeEntry, walk_tree
 
 MAX_ARCHIVE_BYTES = 64 << 30
 """Maximum unpacked size of an archive, or of all layers of an image."""

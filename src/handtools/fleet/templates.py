@@ -27,9 +27,9 @@ from handtools.fleet.tar_archives import (
     unpacking,
     write_tree,
 )
-from handtools.host.files.folder_handle import FolderHandle, open_inner_folder, walk_tree
+from handtools.host.files.folder_handle import FolderHandle, open_inner_folder
+from handtools.host.files.folder_trees import copy_tree, remove_tree, walk_tree
 from handtools.host.files.git_repository import head_commit, write_commit
-from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 
 TEMPLATE_TREE_NAME = "tree"
 TEMPLATE_FACTS_NAME = "facts.json"

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handtools.host.files.folder_handle import FolderHandle, TreeEntry, join_path, open_inner_folder
+from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
+from handtools.host.files.folder_trees import TreeEntry, copy_tree, remove_tree
 from handtools.host.files.syscalls import is_root
-from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 from handtools.host.sandbox.overlay.whiteouts import entry_meaning
 
 _COMPARED_CHUNK_BYTES = 1 << 20

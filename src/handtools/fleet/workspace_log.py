@@ -35,12 +35,10 @@ from handtools.fleet.workspaces import WORKSPACE_NAME
 from handtools.host.files.folder_handle import (
     OPEN_FOLDER_TO_ENTER_FLAGS,
     FolderHandle,
-    SubfolderCache,
     join_path,
     open_inner_folder,
-    walk_tree,
 )
-from handtools.host.files.tree_copy_and_removal import remove_tree
+from handtools.host.files.folder_trees import SubfolderCache, remove_tree, walk_tree
 from handtools.runtime.journal.database import JournalCopy
 
 PUT_ATTEMPTS = 5

@@ -21,7 +21,8 @@ from handtools.fleet.workspace_log import (
     path_states,
 )
 from handtools.fleet.workspaces import BASE_SUFFIX, WorkspaceRecord, WorkspaceStore
-from handtools.host.files.folder_handle import FolderHandle, walk_tree
+from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.folder_trees import walk_tree
 from handtools.runtime.journal import Journal
 from handtools.runtime.journal.database import JournalPosition, write_copied_journal
 

@@ -25,9 +25,9 @@ from handtools.core.errors import Busy, HostError, NotFound, StorageFault, TooLa
 from handtools.fleet.templates import TemplateStore
 from handtools.fleet.tree_diff import TreeDifference, apply_differences, tree_differences
 from handtools.host.files.file_locks import try_lock, unlock
-from handtools.host.files.folder_handle import FolderHandle, walk_tree
+from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.folder_trees import copy_tree, remove_tree, walk_tree
 from handtools.host.files.syscalls import is_root
-from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 from handtools.host.sandbox.overlay.overlay_capture import reset_work_folder
 from handtools.host.sandbox.overlay.overlay_mount import (
     is_mounted,

@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from handtools.host.files.folder_handle import FolderHandle, open_inner_folder, walk_tree
+from handtools.host.files.folder_handle import FolderHandle, open_inner_folder
+from handtools.host.files.folder_trees import empty_hostile_folder, walk_tree
 from handtools.host.files.git_repository import worktree_git_folder
-from handtools.host.files.tree_copy_and_removal import empty_hostile_folder
 from handtools.host.sandbox.launch import Launch, SessionFolders
 from handtools.host.sandbox.runners.bubblewrap_args import HOME_TOOLCHAINS, name_below_tmp
 from handtools.host.sandbox.runners.default_user_and_limits import workspace_owner

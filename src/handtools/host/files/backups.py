@@ -24,8 +24,8 @@ from handtools.host.files import syscalls
 from handtools.host.files.change_detection import content_mark, stat_mark, stat_mark_time
 from handtools.host.files.file_locks import try_lock, unlock
 from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.folder_trees import copy_tree, remove_tree
 from handtools.host.files.syscalls import read_bytes_at
-from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
 
 REPLACED_FILES_NAME, UPPER_LAYER_NAME = "before", "upper"
 """Subfolders of a backup item: the replaced files, and the upper layer of an overlay."""

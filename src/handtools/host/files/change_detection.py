@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from handtools.core.changes import BackupRef, FolderItem, Node, folder_node, sha256_hex, unpack_folder
 from handtools.host.files import syscalls
-from handtools.host.files.folder_handle import FolderHandle, TreeEntry, kind_of_mode, walk_tree
+from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
+from handtools.host.files.folder_trees import TreeEntry, walk_tree
 from handtools.host.files.syscalls import read_bytes_at
 
 MAX_HASHED_FILE_BYTES = 256 << 10

@@ -1,15 +1,10 @@
-"""Open folders: operations relative to a directory fd, and tree walks. Symlinks are never followed.
-
-Trees may be deeper than Python's recursion limit and longer than the kernel's path limit, so walks are
-iterative and keep paths and only a few open fds.
-"""
+"""Open folders: operations relative to a directory fd. Symlinks are never followed."""
 
 import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import Self
 
 from handtools.core.changes import NodeKind
 from handtools.core.errors import WrongKind
@@ -316,124 +311,11 @@ def not_a_file_error(found: os.stat_result, name: str) -> WrongKind:
 
 MAX_SYSCALL_PATH_BYTES = 4000
 """The most bytes of a path passed to the kernel at once; its limit is 4,096."""
-MAX_FOLDERS_KEPT_OPEN = 64
-"""The most folders a tree walk keeps open."""
 _ODD_PARTS = frozenset({"", ".", ".."})
 _MAX_RACES = 32
 _NO_LINK_RESOLUTION = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS
 _WALK_BY_HAND_ERRNOS = {errno.EXDEV, errno.EAGAIN, errno.EPERM, errno.ENOSYS, errno.ENAMETOOLONG}
 """openat2 errors after which a path is opened part by part: not available, blocked, or path too long."""
-_SKIPPED_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}
-"""Errors for which a walk skips a folder: deleted, no longer a folder, or no permission."""
-
-
-class TreeEntry(NamedTuple):
-    """One file, symlink or folder found by a tree walk, with the open folder that contains it."""
-
-    path: str
-    folder: FolderHandle
-    name: str
-    found: os.stat_result
-
-    @property
-    def kind(self) -> NodeKind | None:
-        """The entry's kind; None for pipes, sockets and devices."""
-        return kind_of_mode(self.found.st_mode)
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether the entry is a folder, not a symlink to one."""
-        return stat.S_ISDIR(self.found.st_mode)
-
-    @property
-    def mode(self) -> int:
-        """The entry's permission bits."""
-        return stat.S_IMODE(self.found.st_mode)
-
-    @property
-    def proc_fd_path(self) -> str:
-        """A path to the entry through `/proc/self/fd`, for calls that don't accept a directory fd."""
-        return f"/proc/self/fd/{self.folder.fd}/{self.name}"
-
-    def set_mode(self, mode: int) -> None:
-        """Set the permission bits of a file or folder if they differ."""
-        if mode == self.mode:
-            return
-        if self.is_folder:
-            self.folder.set_mode(self.name, mode)
-            return
-        with open(self.folder.open_file(self.name), "rb") as file:
-            os.fchmod(file.fileno(), mode)
-
-
-class SubfolderCache:
-    """Opens folders below a top folder by their relative paths and caches the most recent ones.
-
-    A returned handle belongs to the cache, which closes it after opening `MAX_FOLDERS_KEPT_OPEN` others.
-    """
-
-    def __init__(self, top_handle: FolderHandle, *, flags: int = OPEN_FOLDER_TO_LIST_FLAGS) -> None:
-        self._top_handle = top_handle
-        self._flags = flags
-        self._open: dict[str, FolderHandle] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for folder in self._open.values():
-            folder.close()
-        self._open.clear()
-
-    def folder(self, path: str) -> FolderHandle:
-        """Return the cached handle of a relative path, or open it without following symlinks."""
-        known = self._open.get(path)
-        if known is not None:
-            return known
-        steps = [path]
-        while steps[-1] and len(steps) < MAX_FOLDERS_KEPT_OPEN // 2 and steps[-1] not in self._open:
-            steps.append(steps[-1].rpartition("/")[0])
-        folder = self._open.get(steps[-1])
-        if folder is None:
-            folder = self._keep(
-                steps[-1], open_inner_folder(self._top_handle, steps[-1], flags=self._flags)
-            )
-        for step in reversed(steps[:-1]):
-            name = step.rpartition("/")[2]
-            folder = self._keep(step, open_child(folder, name, self._flags))
-        return folder
-
-    def _keep(self, path: str, folder: FolderHandle) -> FolderHandle:
-        self._open[path] = folder
-        if len(self._open) > MAX_FOLDERS_KEPT_OPEN:
-            self._open.pop(next(iter(self._open))).close()
-        return folder
-
-
-def walk_tree(top_handle: FolderHandle, *, skipped: list[str] | None = None) -> Iterator[TreeEntry]:
-    """Walk everything below a folder, each folder before its contents, without following symlinks.
-
-    Folders that can't be opened are added to `skipped`.
-    """
-    waiting = [""]
-    with SubfolderCache(top_handle) as subtree:
-        while waiting:
-            above = waiting.pop()
-            try:
-                folder = subtree.folder(above)
-            except OSError as error:
-                if error.errno not in _SKIPPED_ERRNOS or not above:
-                    raise
-                if skipped is not None:
-                    skipped.append(above)
-                continue
-            for name in sorted(folder.names() if folder.fd is None else os.listdir(folder.fd)):
-                found = folder.find(name)
-                if found is not None:
-                    path = join_path(above, name)
-                    yield TreeEntry(path, folder, name, found)
-                    if stat.S_ISDIR(found.st_mode):
-                        waiting.append(path)
 
 
 def join_path(above: str, name: str) -> str:

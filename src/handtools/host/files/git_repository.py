@@ -21,7 +21,8 @@ from pathlib import Path
 from handtools.core.errors import HostError, TooLarge, UsageError
 from handtools.host import programs
 from handtools.host.files import syscalls
-from handtools.host.files.folder_handle import FolderHandle, walk_tree
+from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.folder_trees import walk_tree
 from handtools.host.files.syscalls import SETTINGS_BYTES, read_bytes_at, read_small_text
 from handtools.text.git_config import BadGitConfig, parse_git_config
 

@@ -19,9 +19,9 @@ from handtools.host.files import temporary_file
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.change_detection import is_stat_mark
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
+from handtools.host.files.folder_trees import remove_tree
 from handtools.host.files.kernel_leases import LeasedFile, WriteLease
 from handtools.host.files.syscalls import SyscallUnsupported, is_root
-from handtools.host.files.tree_copy_and_removal import remove_tree
 
 MAX_OPEN_FOLDERS = 64
 _NOT_EMPTY_ERRNOS = {errno.ENOTEMPTY, errno.EEXIST}

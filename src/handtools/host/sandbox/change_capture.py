@@ -13,7 +13,7 @@ from handtools.host.files.change_detection import (
     file_mark,
     stat_mark,
 )
-from handtools.host.files.folder_handle import TreeEntry
+from handtools.host.files.folder_trees import TreeEntry
 from handtools.host.files.syscalls import read_bytes_at
 from handtools.host.sandbox.launch import Launch, Overlay
 

@@ -13,15 +13,8 @@ from pathlib import Path
 from handtools.core.changes import BackupRef, Change, Node, change_apply_order
 from handtools.host.files.backups import REPLACED_FILES_NAME, UPPER_LAYER_NAME, BackupItem, FolderBackups
 from handtools.host.files.change_detection import stat_mark
-from handtools.host.files.folder_handle import (
-    FolderHandle,
-    SubfolderCache,
-    TreeEntry,
-    join_path,
-    kind_of_mode,
-    open_inner_folder,
-    walk_tree,
-)
+from handtools.host.files.folder_handle import FolderHandle, join_path, kind_of_mode, open_inner_folder
+from handtools.host.files.folder_trees import SubfolderCache, TreeEntry, walk_tree
 from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import CapturedChanges, NodeReader
 from handtools.host.sandbox.launch import Launch, Overlay

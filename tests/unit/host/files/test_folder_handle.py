@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from handtools.host.files.folder_handle import FolderHandle, SubfolderCache, open_inner_folder
-from handtools.host.files.tree_copy_and_removal import copy_tree, remove_tree
+from handtools.host.files.folder_handle import FolderHandle, open_inner_folder
+from handtools.host.files.folder_trees import SubfolderCache, copy_tree, remove_tree
 
 USES: list[Callable[[FolderHandle, str], Any]] = [
     FolderHandle.child,

@@ -3,7 +3,8 @@
 import os
 
 from handtools.core.changes import Node
-from handtools.host.files.folder_handle import FolderHandle, TreeEntry
+from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.folder_trees import TreeEntry
 from handtools.host.sandbox.change_capture import NodeReader
 
 

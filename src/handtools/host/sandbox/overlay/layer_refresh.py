@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from handtools.host.files.folder_handle import FolderHandle, TreeEntry, join_path, open_inner_folder
+from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
+from handtools.host.files.folder_trees import TreeEntry
 from handtools.host.files.syscalls import write_all
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.host.files.tree_watch import TreeWatch

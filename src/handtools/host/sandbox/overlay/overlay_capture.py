@@ -24,7 +24,8 @@ from handtools.host.files.backups import (
     BackupItem,
     FolderBackups,
 )
-from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder, walk_tree
+from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
+from handtools.host.files.folder_trees import walk_tree
 from handtools.host.sandbox.change_capture import CapturedChanges
 from handtools.host.sandbox.launch import Launch, Overlay
 from handtools.host.sandbox.overlay.layer_refresh import LayerRefresh

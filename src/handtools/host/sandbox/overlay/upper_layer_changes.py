@@ -24,12 +24,10 @@ from handtools.host.files.change_detection import tree_item
 from handtools.host.files.folder_handle import (
     OPEN_FOLDER_TO_LIST_FLAGS,
     FolderHandle,
-    SubfolderCache,
-    TreeEntry,
     join_path,
     open_child,
-    walk_tree,
 )
+from handtools.host.files.folder_trees import SubfolderCache, TreeEntry, walk_tree
 from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import NodeReader
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, entry_meaning

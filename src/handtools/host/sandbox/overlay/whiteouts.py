@@ -4,7 +4,7 @@ import os
 import stat
 from typing import Literal
 
-from handtools.host.files.folder_handle import TreeEntry
+from handtools.host.files.folder_trees import TreeEntry
 
 OVERLAY_XATTR_PREFIXES = ("trusted.overlay.", "user.overlay.")
 EntryMeaning = Literal["gone", "opaque", "merged", "thing"]

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.folder_trees import copy_tree
 from handtools.host.files.kernel_leases import read_bytes_at
-from handtools.host.files.tree_copy_and_removal import copy_tree
 
 
 @pytest.mark.parametrize("most", [1, 700])

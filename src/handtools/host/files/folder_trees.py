@@ -1,26 +1,145 @@
-"""Copy or delete a folder tree through directory fds, safe even for hostile trees."""
+"""Folder trees: walk, copy and delete them through directory fds. Symlinks are never followed.
+
+Trees may be hostile: deeper than Python's recursion limit and longer than the kernel's path limit. So all
+of this is iterative and keeps paths and only a few open fds.
+"""
 
 import contextlib
 import errno
 import os
 import secrets
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
+from typing import NamedTuple, Self
 
-from handtools.host.files.folder_handle import FolderHandle, SubfolderCache, join_path
+from handtools.core.changes import NodeKind
+from handtools.host.files import syscalls
+from handtools.host.files.folder_handle import (
+    OPEN_FOLDER_TO_LIST_FLAGS,
+    FolderHandle,
+    join_path,
+    kind_of_mode,
+    open_child,
+    open_inner_folder,
+)
 
+MAX_FOLDERS_KEPT_OPEN = 64
+"""The most folders a tree walk keeps open."""
+_SKIPPED_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}
+"""Errors for which a walk skips a folder: deleted, no longer a folder, or no permission."""
 _COPY_CHUNK_BYTES = 1 << 20
+_COPY_SOURCE_FLAGS = os.O_RDONLY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
+_COPY_TARGET_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
 
 
-_COPY_SOURCE_FLAGS = (
-    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-)
+class TreeEntry(NamedTuple):
+    """One file, symlink or folder found by a tree walk, with the open folder that contains it."""
+
+    path: str
+    folder: FolderHandle
+    name: str
+    found: os.stat_result
+
+    @property
+    def kind(self) -> NodeKind | None:
+        """The entry's kind; None for pipes, sockets and devices."""
+        return kind_of_mode(self.found.st_mode)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the entry is a folder, not a symlink to one."""
+        return stat.S_ISDIR(self.found.st_mode)
+
+    @property
+    def mode(self) -> int:
+        """The entry's permission bits."""
+        return stat.S_IMODE(self.found.st_mode)
+
+    @property
+    def proc_fd_path(self) -> str:
+        """A path to the entry through `/proc/self/fd`, for calls that don't accept a directory fd."""
+        return f"/proc/self/fd/{self.folder.fd}/{self.name}"
+
+    def set_mode(self, mode: int) -> None:
+        """Set the permission bits of a file or folder if they differ."""
+        if mode == self.mode:
+            return
+        if self.is_folder:
+            self.folder.set_mode(self.name, mode)
+            return
+        with open(self.folder.open_file(self.name), "rb") as file:
+            os.fchmod(file.fileno(), mode)
 
 
-_COPY_TARGET_FLAGS = (
-    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-)
+class SubfolderCache:
+    """Opens folders below a top folder by their relative paths and caches the most recent ones.
+
+    A returned handle belongs to the cache, which closes it after opening `MAX_FOLDERS_KEPT_OPEN` others.
+    """
+
+    def __init__(self, top_handle: FolderHandle, *, flags: int = OPEN_FOLDER_TO_LIST_FLAGS) -> None:
+        self._top_handle = top_handle
+        self._flags = flags
+        self._open: dict[str, FolderHandle] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for folder in self._open.values():
+            folder.close()
+        self._open.clear()
+
+    def folder(self, path: str) -> FolderHandle:
+        """Return the cached handle of a relative path, or open it without following symlinks."""
+        known = self._open.get(path)
+        if known is not None:
+            return known
+        steps = [path]
+        while steps[-1] and len(steps) < MAX_FOLDERS_KEPT_OPEN // 2 and steps[-1] not in self._open:
+            steps.append(steps[-1].rpartition("/")[0])
+        folder = self._open.get(steps[-1])
+        if folder is None:
+            folder = self._keep(
+                steps[-1], open_inner_folder(self._top_handle, steps[-1], flags=self._flags)
+            )
+        for step in reversed(steps[:-1]):
+            name = step.rpartition("/")[2]
+            folder = self._keep(step, open_child(folder, name, self._flags))
+        return folder
+
+    def _keep(self, path: str, folder: FolderHandle) -> FolderHandle:
+        self._open[path] = folder
+        if len(self._open) > MAX_FOLDERS_KEPT_OPEN:
+            self._open.pop(next(iter(self._open))).close()
+        return folder
+
+
+def walk_tree(top_handle: FolderHandle, *, skipped: list[str] | None = None) -> Iterator[TreeEntry]:
+    """Walk everything below a folder, each folder before its contents, without following symlinks.
+
+    Folders that can't be opened are added to `skipped`.
+    """
+    waiting = [""]
+    with SubfolderCache(top_handle) as subtree:
+        while waiting:
+            above = waiting.pop()
+            try:
+                folder = subtree.folder(above)
+            except OSError as error:
+                if error.errno not in _SKIPPED_ERRNOS or not above:
+                    raise
+                if skipped is not None:
+                    skipped.append(above)
+                continue
+            for name in sorted(folder.names() if folder.fd is None else os.listdir(folder.fd)):
+                found = folder.find(name)
+                if found is not None:
+                    path = join_path(above, name)
+                    yield TreeEntry(path, folder, name, found)
+                    if stat.S_ISDIR(found.st_mode):
+                        waiting.append(path)
 
 
 def copy_tree(source_handle: FolderHandle, old: str, target_handle: FolderHandle, new: str) -> None:
