@@ -92,6 +92,11 @@ class Node:
         return alike and (self.mode is None or other.mode is None or self.mode == other.mode)
 
 
+def same_nodes(node: Node | None, other_node: Node | None) -> bool:
+    """Whether two nodes are the same, or both None."""
+    return other_node is None if node is None else node.same(other_node)
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """Change of one path: the expected node before and the node after; None means that nothing is there."""
@@ -245,7 +250,7 @@ def split_folder_change(change: Change) -> list[Change]:
     own = _own(change)
     parts = [Change(f"{own.path}/{path}", before.get(path), after.get(path)) for path in {*before, *after}]
     return sorted(
-        (part for part in (own, *parts) if not _equal(part.before, part.after)), key=change_apply_order
+        (part for part in (own, *parts) if not same_nodes(part.before, part.after)), key=change_apply_order
     )
 
 
@@ -362,10 +367,6 @@ def _own(change: Change) -> Change:
         for node in (change.before, change.after)
     )
     return Change(change.path, before, after)
-
-
-def _equal(node: Node | None, other_node: Node | None) -> bool:
-    return other_node is None if node is None else node.same(other_node)
 
 
 def parent_folders(path: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Literal
 from anyio import to_thread
 
 from handtools.core.call import Call
-from handtools.core.changes import Change, ChangeSet, Node, change_apply_order
+from handtools.core.changes import Change, ChangeSet, Node, change_apply_order, same_nodes
 from handtools.core.errors import HostError, Stale, StorageFault, UsageError
 from handtools.core.result import Result
 from handtools.fleet.workspaces import WorkspaceStore
@@ -86,7 +86,7 @@ def _planned(store: WorkspaceStore, fork: str) -> tuple[list[Change], list[str]]
     with store.base_view(fork) as base:
         for each in store.diff(fork):
             nodes = [_node(os.path.join(top, each.path)) for top in (base, ours, theirs)]
-            if _equal(nodes[1], nodes[2]):
+            if same_nodes(nodes[1], nodes[2]):
                 continue
             merged = _merged(*nodes)
             if merged == "conflict":
@@ -100,7 +100,7 @@ def _merged(
     base_node: Node | None, our_node: Node | None, their_node: Node | None
 ) -> Node | Literal["conflict"] | None:
     """The merged content of a path: None if it is deleted, `conflict` if the changes can't be merged."""
-    if _equal(base_node, our_node):
+    if same_nodes(base_node, our_node):
         return their_node
     if base_node is None or our_node is None or their_node is None:
         return "conflict"
@@ -172,7 +172,3 @@ def _node(path: str) -> Node | None:
         return Node("folder", mode=mode)
     with open(path, "rb") as file:
         return Node("file", file.read(), mode)
-
-
-def _equal(node: Node | None, other_node: Node | None) -> bool:
-    return other_node is None if node is None else node.same(other_node)

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
-from handtools.core.changes import Change, Node, change_apply_order, sha256_hex
+from handtools.core.changes import Change, Node, change_apply_order, same_nodes, sha256_hex
 from handtools.core.commands import FinishedCommand
-from handtools.core.errors import SymlinkInPath
 from handtools.core.files import HostFiles
 from handtools.core.undo_history import PERSON_AGENT_NAME, ReviewPoint, UndoConflict
 from handtools.runtime.approval.preview import node_in_words
 from handtools.runtime.journal import Journal, RecordedTouch
 from handtools.runtime.policy.change_rules import without_forbidden
+from handtools.runtime.transaction import node_at, node_bytes
 from handtools.text.diffs.authored_hunks import (
     OTHERS,
     AuthoredDiff,
@@ -178,7 +178,7 @@ class ChangeReview:
         for touch in recorded_touches:
             _add_state(states, node(touch.before))
             states.append((self._author(touch), node(touch.after)))
-        now = _node_at(self.files, path, states[-1][1] or states[0][1])
+        now = node_at(self.files, path, like_node=states[-1][1] or states[0][1])
         _add_state(states, now)
         return _FileStates(states[0][1], states[1:], now)
 
@@ -278,7 +278,7 @@ def _plan_folders(review: ChangeReview, plan: RejectionPlan) -> None:
     files, removed = review.files, review.folders(created=False)
     coming = folders_above(change.path for change in plan.changes if change.after)
     for above in sorted(coming):
-        if _node_at(files, above, None) is None:
+        if node_at(files, above, like_node=None) is None:
             touch = removed.get(above)
             mode = touch.before.mode if touch and touch.before else None
             plan.changes.append(Change(above, None, Node("folder", mode=mode)))
@@ -287,7 +287,7 @@ def _plan_folders(review: ChangeReview, plan: RejectionPlan) -> None:
     above_going = folders_above(going)
     created = review.folders(created=True)
     for folder in sorted(above_going & created.keys(), key=lambda path: -path.count("/")):
-        node = _node_at(files, folder, None)
+        node = node_at(files, folder, like_node=None)
         if node is None or node.kind != "folder" or any(f.path not in going for f in files.names(folder)):
             continue
         plan.changes.append(Change(folder, node, None))
@@ -392,7 +392,7 @@ def _reviewed(path: str, states: _FileStates, text_of: TextOf) -> ReviewedFile:
         return _with_parts(ReviewedFile(path, None, now, diff), [ReviewPart("created", authors, refusal)])
     diff = _text_diff(path, states.first, states.nodes, text_of)
     if diff is None:
-        parts = [ReviewPart("replaced", authors)] if authors and not _same(whole.before, now) else []
+        parts = [ReviewPart("replaced", authors)] if authors and not same_nodes(whole.before, now) else []
         return _with_parts(ReviewedFile(path, whole.before, now), parts)
     parts = [
         ReviewPart("hunk", hunk.authors, EDITED_SINCE if hunk.mixed else "", number)
@@ -452,36 +452,20 @@ def _file_bytes(files: HostFiles, path: str, node: Node) -> bytes | None:
     """Return a node's bytes, if necessary from the backups or the unchanged file; None if too large."""
     if node.bytes > MAX_REVIEWED_FILE_BYTES:
         return None
-    if node.held is None or node.known:
-        return node.data
-    data = None if files.backups is None else files.backups.read(node.held.ref, MAX_REVIEWED_FILE_BYTES)
-    if data is None and node.same(_node_at(files, path, node)):
-        return files.read(path)
-    return data
+    return node_bytes(files, path, node, MAX_REVIEWED_FILE_BYTES)
 
 
 def _add_state(nodes: list[tuple[str, Node | None]], node: Node | None) -> None:
     """Add a found node to the states as a change by others; if it equals the last, only its mode."""
     author, last = nodes[-1]
-    if not _same(node, last):
+    if not same_nodes(node, last):
         nodes.append((OTHERS, node))
     elif last and node and last.mode is None:
         nodes[-1] = (author, Node(last.kind, last.data, node.mode, last.held))
 
 
-def _node_at(files: HostFiles, path: str, like_node: Node | None) -> Node | None:
-    try:
-        return files.node(path, like_node=like_node)
-    except SymlinkInPath:
-        return None
-
-
 def _content(node: Node | None) -> tuple[str, str] | None:
     return None if node is None else (node.kind, node.digest)
-
-
-def _same(node: Node | None, other_node: Node | None) -> bool:
-    return other_node is None if node is None else node.same(other_node)
 
 
 def _is_folder(node: Node) -> bool:

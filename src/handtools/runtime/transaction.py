@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from anyio import to_thread
 
 from handtools.core.call import Call
-from handtools.core.changes import BackupRef, Change, Node, RecordedChanges, TouchedPath
+from handtools.core.changes import BackupRef, Change, Node, RecordedChanges, TouchedPath, same_nodes
 from handtools.core.errors import (
     Busy,
     HandtoolsError,
@@ -17,7 +17,7 @@ from handtools.core.errors import (
     SymlinkInPath,
     ToolError,
 )
-from handtools.core.files import PlannedWrite
+from handtools.core.files import HostFiles, PlannedWrite
 from handtools.runtime.journal import ChangeEntry
 from handtools.runtime.journal.change_entries import ChangeEntries, Transaction, action_of
 from handtools.runtime.workspace import Workspace
@@ -229,30 +229,28 @@ def _recovery_sentence(entry: ChangeEntry, outcome: str, notes: list[str]) -> st
 
 def _is_done(workspace: Workspace, write: PlannedWrite) -> bool:
     after = write.change.after
-    now = node_at(workspace, write.change.path, like_node=after)
-    return now is None if after is None else after.same(now)
+    return same_nodes(after, node_at(workspace.files, write.change.path, like_node=after))
 
 
-def node_at(workspace: Workspace, path: str, *, like_node: Node | None) -> Node | None:
+def node_at(files: HostFiles, path: str, *, like_node: Node | None) -> Node | None:
     """Return the node at a recorded path, without following symlinks; None if there is none."""
     try:
-        return workspace.files.node(path, like_node=like_node)
+        return files.node(path, like_node=like_node)
     except SymlinkInPath:
         return None
 
 
-def node_bytes(workspace: Workspace, path: str, node: Node, most: int) -> bytes | None:
+def node_bytes(files: HostFiles, path: str, node: Node, most: int) -> bytes | None:
     """Return a file's bytes from its node, the backups or the unchanged file; None beyond `most` bytes."""
     if node.held is None or node.known:
         return node.data
-    backups = workspace.files.backups
-    data = None if backups is None else backups.read(node.held.ref, most)
+    data = None if files.backups is None else files.backups.read(node.held.ref, most)
     if data is None and node.kind == "file" and node.bytes <= most:
-        return workspace.files.read(path) if node.same(node_at(workspace, path, like_node=node)) else None
+        return files.read(path) if node.same(node_at(files, path, like_node=node)) else None
     return data
 
 
-def node_pieces(workspace: Workspace, path: str, node: Node | None) -> Iterator[bytes]:
+def node_pieces(files: HostFiles, path: str, node: Node | None) -> Iterator[bytes]:
     """Yield a file's bytes in pieces, from its node, the backups or the file; if no node, from the file.
 
     Stops if the bytes can't be read or the file differs from the node.
@@ -260,17 +258,17 @@ def node_pieces(workspace: Workspace, path: str, node: Node | None) -> Iterator[
     if node is not None and (node.held is None or node.known):
         yield node.data
         return
-    backups, start = workspace.files.backups, 0
+    backups, start = files.backups, 0
     ref = node.held.ref if node is not None and node.held is not None else ""
     is_kept = bool(ref) and backups is not None and backups.has(ref)
     try:
-        if not is_kept and node is not None and not node.same(node_at(workspace, path, like_node=node)):
+        if not is_kept and node is not None and not node.same(node_at(files, path, like_node=node)):
             return
         while True:
             if is_kept and backups is not None:
                 piece = backups.part(ref, start, PIECE_BYTES)
             else:
-                piece = workspace.files.read(path, start=start, size=PIECE_BYTES)
+                piece = files.read(path, start=start, size=PIECE_BYTES)
             if not piece:
                 return
             yield piece

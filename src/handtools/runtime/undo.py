@@ -17,6 +17,7 @@ from handtools.core.changes import (
     is_folder_moved_as_one,
     parent_folders,
     paths_in_moved_folders,
+    same_nodes,
     split_folder_change,
 )
 from handtools.core.errors import NotFound, NothingToUndo, ToolError
@@ -232,7 +233,7 @@ class GuardedHistory:
             folder = made.get(above)
             if folder is None or folder.before is not None or folder.reverted_by is not None:
                 break
-            there = node_at(self.workspace, above, like_node=None)
+            there = node_at(self.workspace.files, above, like_node=None)
             if there is None or there.kind != "folder":
                 break
             if any(facts.path != going for facts in self.workspace.files.names(above)):
@@ -288,17 +289,19 @@ class GuardedHistory:
             raise NotFound(f"`{path}` has no recorded version {number}.", hint=hint)
         wanted = self._readable(path, _recorded_node(self.workspace, touch, before=not number))
         now = self.workspace.files.node(located)
-        if _same(now, wanted):
+        if same_nodes(now, wanted):
             return []
         folders = self._emptied(touch) if wanted is None else []
-        nodes = ((folder.path, node_at(self.workspace, folder.path, like_node=None)) for folder in folders)
+        nodes = (
+            (folder.path, node_at(self.workspace.files, folder.path, like_node=None)) for folder in folders
+        )
         return [Change(located, now, wanted), *(Change(above, node, None) for above, node in nodes if node)]
 
     def _readable(self, path: str, node: Node | None) -> Node | None:
         """Return a version with its bytes loaded from the backups; raises `NotFound` if that fails."""
         if node is None or node.held is None:
             return node
-        data = node_bytes(self.workspace, path, node, MAX_RESTORED_FILE_BYTES)
+        data = node_bytes(self.workspace.files, path, node, MAX_RESTORED_FILE_BYTES)
         if node.kind == "folder" or data is None:
             raise NotFound(
                 f"This version of `{path}` can't be copied.", hint="Undo the call that changed it."
@@ -319,7 +322,7 @@ def plan_reversal(
         parts_by_path.setdefault(part.change.path, []).append(part)
     for path, group in parts_by_path.items():
         # A removed node is compared with its recorded bytes, or size and time.
-        now = node_at(workspace, path, like_node=group[0].change.after or group[0].change.before)
+        now = node_at(workspace.files, path, like_node=group[0].change.after or group[0].change.before)
         node = now
         for part in group:
             back = _step_back(part.change, node, merge=merge)
@@ -329,7 +332,7 @@ def plan_reversal(
             now = back.before if part is group[0] else now
             node = back.after
             plan.reverts.setdefault(path, []).append(part.touch)
-        if not _same(now, node) or _differs(now, node):
+        if not same_nodes(now, node) or _differs(now, node):
             plan.changes.append(Change(path, now, node))
     _add_missing_folders(workspace, plan)
     plan.changes.sort(key=change_apply_order)
@@ -343,7 +346,7 @@ def _add_missing_folders(workspace: Workspace, plan: ReversalPlan) -> None:
     """Add missing folders of restored paths: a single file of a removed folder can be restored."""
     coming = folders_above(change.path for change in plan.changes if change.after)
     for folder in coming - {change.path for change in plan.changes}:
-        if node_at(workspace, folder, like_node=None) is None:
+        if node_at(workspace.files, folder, like_node=None) is None:
             plan.changes.append(Change(folder, None, Node("folder")))
 
 
@@ -399,20 +402,20 @@ def _folder_is_used(workspace: Workspace, change: Change, path: str) -> bool:
     if f"{change.path}/".startswith(f"{path}/"):
         return True
     on_the_way = path.startswith(f"{change.path}/") and change.after is None
-    return on_the_way and node_at(workspace, change.path, like_node=None) is None
+    return on_the_way and node_at(workspace.files, change.path, like_node=None) is None
 
 
 def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
     """Whether a folder is unchanged and can be reverted as one."""
     if any(path.startswith(f"{change.path}/") for path in paths):
         return False
-    return _same(change.after, node_at(workspace, change.path, like_node=change.after))
+    return same_nodes(change.after, node_at(workspace.files, change.path, like_node=change.after))
 
 
 def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | UndoConflict:
     """Return the change from the current node back to the one before, merged if needed; or a conflict."""
     before, after = change.before, change.after
-    if _same(after, node) or (_same(before, node) and not _differs(before, node)):
+    if same_nodes(after, node) or (same_nodes(before, node) and not _differs(before, node)):
         return Change(change.path, node, before)
     if node is None:
         return UndoConflict(change.path, "It was deleted since then.", None)
@@ -507,10 +510,6 @@ def _outcome(
     return UndoOutcome(recorded.entry if recorded else None, changes.paths, conflicts, touched)
 
 
-def _same(node: Node | None, other_node: Node | None) -> bool:
-    return other_node is None if node is None else node.same(other_node)
-
-
 def _differs(node: Node | None, other_node: Node | None) -> bool:
     """Whether two backed-up nodes have different references."""
     return bool(
@@ -535,7 +534,7 @@ def _recorded_text(workspace: Workspace, touch: RecordedTouch, *, before: bool) 
     data = (
         None
         if node is None or node.kind != "file"
-        else node_bytes(workspace, touch.path, node, MAX_RESTORED_FILE_BYTES)
+        else node_bytes(workspace.files, touch.path, node, MAX_RESTORED_FILE_BYTES)
     )
     return None if data is None or is_binary(data) else convert_line_ends(decode(data).body, "\n")
 

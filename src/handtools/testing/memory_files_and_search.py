@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from handtools.core.changes import BackupRef, Change, Node, folder_item, folder_node
+from handtools.core.changes import BackupRef, Change, Node, folder_item, folder_node, same_nodes
 from handtools.core.errors import InvalidInput, NotFound, OutsideWorkspace, Stale, UsageError, WrongKind
 from handtools.core.files import FileFacts, GitNamedPath, PlannedWrite, SettingPredicate
 from handtools.core.search import (
@@ -201,7 +201,7 @@ class MemoryFiles:
         now = self._nodes.get(real)
         if now and change.before and change.before.held:
             now = self._held(real, now, change.before.held)
-        same = now is None if change.before is None else change.before.same(now)
+        same = same_nodes(change.before, now)
         both_folders = change.before and change.after and change.after.kind == "folder"
         whole = change.before and change.before.held
         if now and now.kind == "folder" and not both_folders and not whole and any(self._children(real)):

@@ -325,7 +325,7 @@ class GuardedFiles:
         return WorkspaceView(
             self.is_there,
             self.is_within,
-            partial(node_pieces, self.workspace),
+            partial(node_pieces, files),
             lambda stem, nodes: files.verifies_git_pack(
                 stem, {suffix: node.held.ref for suffix, node in nodes.items() if node.held}
             ),
@@ -358,7 +358,7 @@ class GuardedFiles:
             node = entries.node(left)
         except KeyError:
             return False
-        return node is not None and node.same(node_at(self.workspace, path, like_node=node))
+        return node is not None and node.same(node_at(self.workspace.files, path, like_node=node))
 
     def is_within(self, target: str) -> bool:
         """Whether a path resolves to a path inside the workspace."""
