@@ -14,7 +14,7 @@ from pathlib import Path
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.errors import InvalidInput, NotFound, SymlinkInPath, TooLarge, UsageError, WrongKind
 from handtools.core.files import FileFacts, GitNamedPath, PlannedWrite, SettingPredicate
-from handtools.host.files import git_repository, transaction
+from handtools.host.files import git_repository
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.change_detection import observe_node, planned_stat_mark, stat_mark
 from handtools.host.files.folder_handle import FolderHandle, join_path, kind_of_mode, not_a_file_error
@@ -23,7 +23,7 @@ from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem, read_bytes_at
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
-from handtools.host.files.transaction_steps import OpenFolders, StepTarget
+from handtools.host.files.transaction import clean_up_after_crash, commit_steps
 
 MIN_BYTES_MOVED_TO_BACKUPS = 1 << 20
 """Files smaller than this many bytes are copied for undo instead of moved to the backups."""
@@ -240,7 +240,7 @@ class LocalFiles:
         """
         if writes:
             # Paths are located already; a symlink that has appeared since must not be followed.
-            transaction.commit_steps(
+            commit_steps(
                 [self._exact(step) for step in writes], self._root.open_folder_no_follow, self._backups
             )
 
@@ -249,17 +249,13 @@ class LocalFiles:
 
         Returns a sentence if another program's bytes were kept, with their path.
         """
-        change = self._exact(write).change
-        open_folders = OpenFolders(self._root.open_folder_no_follow)
+        exact = self._exact(write)
         try:
-            target = StepTarget(open_folders, change.path, write.temporary, self._backups)
-            return transaction.clean_up_after_crash(target, change.before, change.after)
+            return clean_up_after_crash(exact, self._root.open_folder_no_follow, self._backups)
         except OSError as error:
             if error.errno not in _MISSING_ERRNOS:
-                raise os_error_as_tool_error(error, change.path) from error
+                raise os_error_as_tool_error(error, exact.change.path) from error
             return None
-        finally:
-            open_folders.close()
 
     def _with_large_files_held(self, change: Change) -> Change:
         if self._backups is None or not has_large_file(change, self._large_bytes):

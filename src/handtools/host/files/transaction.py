@@ -159,11 +159,24 @@ def _roll_back(steps: Sequence[TransactionStep]) -> tuple[list[str], bool]:
     return kept, refused
 
 
-def clean_up_after_crash(target: StepTarget, before: Node | None, after: Node | None) -> str | None:
+def clean_up_after_crash(
+    write: PlannedWrite,
+    open_folder: Callable[[str], FolderHandle],
+    backups: FolderBackups | None = None,
+) -> str | None:
     """Delete a crashed step's temporary file if the journal has its bytes.
 
     Otherwise rename it to a visible name and return a sentence with that name.
     """
+    change, open_folders = write.change, OpenFolders(open_folder)
+    try:
+        target = StepTarget(open_folders, change.path, write.temporary, backups)
+        return _clean_up(target, change.before, change.after)
+    finally:
+        open_folders.close()
+
+
+def _clean_up(target: StepTarget, before: Node | None, after: Node | None) -> str | None:
     folder, _, temporary = target.folder_and_names
     note = finish_swap(target)
     discard_unfinished(target)
