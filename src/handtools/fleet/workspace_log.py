@@ -38,7 +38,7 @@ from handtools.host.files.folder_handle import (
     join_path,
     open_inner_folder,
 )
-from handtools.host.files.folder_trees import SubfolderCache, remove_tree, walk_tree
+from handtools.host.files.folder_trees import SubfolderCache, TreeEntry, remove_tree, walk_tree
 from handtools.runtime.journal.database import JournalCopy
 
 PUT_ATTEMPTS = 5
@@ -546,17 +546,18 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
             above, _, name = path.rpartition("/")
             try:
                 with open_inner_folder(top, above) as folder:
-                    facts = folder.find(name)
-                    if facts is None:
+                    found = folder.find(name)
+                    if found is None:
                         states.append(PathState(path, "gone"))
                         continue
-                    if not (whole and stat.S_ISDIR(facts.st_mode)):
-                        states += _states(folder, name, path, facts)
+                    entry = TreeEntry(path, folder, name, found)
+                    if not (whole and entry.is_folder):
+                        states += _states(path, entry)
                         continue
-                    states.append(PathState(path, "tree", stat.S_IMODE(facts.st_mode)))
+                    states.append(PathState(path, "tree", entry.mode))
                     with folder.child(name) as inside:
                         for each in walk_tree(inside):
-                            states += _states(each.folder, each.name, f"{path}/{each.path}", each.found)
+                            states += _states(f"{path}/{each.path}", each)
             except OSError as error:
                 if error.errno not in _NOT_THERE_ERRNOS:
                     raise
@@ -564,16 +565,15 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
     return states
 
 
-def _states(folder: FolderHandle, name: str, path: str, facts: os.stat_result) -> Iterator[PathState]:
-    """The state of a name. Yields nothing for other kinds than files, symlinks and folders."""
-    mode = stat.S_IMODE(facts.st_mode)
-    if stat.S_ISDIR(facts.st_mode):
-        yield PathState(path, "folder", mode)
-    elif stat.S_ISLNK(facts.st_mode):
-        yield PathState(path, "link", 0, folder.link_target(name))
-    elif stat.S_ISREG(facts.st_mode):
-        with open(folder.open_file(name), "rb") as file:
-            yield PathState(path, "file", mode, file.read(), facts.st_mtime_ns)
+def _states(path: str, entry: TreeEntry) -> Iterator[PathState]:
+    """The state of an entry. Yields nothing for other kinds than files, symlinks and folders."""
+    if entry.kind == "folder":
+        yield PathState(path, "folder", entry.mode)
+    elif entry.kind == "link":
+        yield PathState(path, "link", 0, entry.folder.link_target(entry.name))
+    elif entry.kind == "file":
+        with open(entry.folder.open_file(entry.name), "rb") as file:
+            yield PathState(path, "file", entry.mode, file.read(), entry.found.st_mtime_ns)
 
 
 def apply_path_states(root: str, states: Sequence[PathState]) -> None:
