@@ -410,23 +410,25 @@ class GuardedFiles:
 
     def _complete(self, changes: ChangeSet) -> ChangeSet:
         """Resolve the paths of changes and add missing parent folders, to check and record them, too."""
+        files = self.workspace.files
         full_changes: dict[str, Change] = {}
         for change in changes:
             if change.path.startswith(READ_ONLY_SCHEMES):
                 words = "Stored outputs and skills outside the workspace can't be changed."
                 raise WrongKind(words, hint="Write to a file in the workspace.")
-            located = self.workspace.files.locate(change.path)
-            if change.before is not None and not self.workspace.files.writable(located):
-                hint = "Ask the user to make it writable, or write another file."
-                raise StorageFault(f"`{change.path}` is not writable by this process.", hint=hint)
-            if change.before is not None and change.after is not None:
-                facts = self.workspace.files.facts(located)
-                if facts is not None and facts.kind == "file" and facts.links > 1:
+            located, before = files.locate(change.path), change.before
+            if before is not None:
+                if not files.writable(located):
+                    hint = "Ask the user to make it writable, or write another file."
+                    raise StorageFault(f"`{change.path}` is not writable by this process.", hint=hint)
+                facts = files.facts(located)
+                if change.after and facts and facts.kind == "file" and facts.links > 1:
                     self.linked[located] = facts.links - 1
+                before = self._with_mode(located, before, change.after, facts)
             if change.after is not None:
                 for folder in self._missing_folders(located):
                     full_changes.setdefault(folder, Change(folder, None, Node("folder")))
-            full_changes[located] = Change(located, self._with_mode(located, change), change.after)
+            full_changes[located] = Change(located, before, change.after)
         return ChangeSet(tuple(full_changes.values()), changes.note)
 
     def _missing_folders(self, located: str) -> list[str]:
@@ -437,15 +439,13 @@ class GuardedFiles:
             parent = parent.rpartition("/")[0]
         return missing[::-1]
 
-    def _with_mode(self, located: str, change: Change) -> Node | None:
+    def _with_mode(self, located: str, before: Node, after: Node | None, facts: FileFacts | None) -> Node:
         """Return the node before a change, with its mode if that changes, so that undo can restore it."""
-        before, after = change.before, change.after
-        if before is None or (after is not None and after.mode is None):
-            seen = self.read_nodes.get(located)
-            # A node read in this call may have its digest already.
-            return seen if seen == before else before
-        facts = self.workspace.files.facts(located)
-        return Node(before.kind, before.data, facts.mode if facts else None)
+        if after is None or after.mode is not None:
+            return Node(before.kind, before.data, facts.mode if facts else None)
+        # A node read in this call may have its digest already.
+        seen = self.read_nodes.get(located)
+        return seen if seen is not None and seen == before else before
 
 
 def retry_while_links_change(look: Callable[[], T]) -> T:
