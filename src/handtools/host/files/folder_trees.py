@@ -25,7 +25,7 @@ from handtools.host.files.folder_handle import (
 )
 
 MAX_FOLDERS_KEPT_OPEN = 64
-"""The most folders a tree walk keeps open."""
+"""The most folders that a tree walk or a transaction keeps open."""
 _SKIPPED_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}
 """Errors for which a walk skips a folder: deleted, no longer a folder, or no permission."""
 _COPY_CHUNK_BYTES = 1 << 20

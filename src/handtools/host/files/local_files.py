@@ -31,12 +31,9 @@ LARGE_FILES_FOLDER = "large"
 """The backup item for large files; the journal records each file before it is moved there."""
 
 
-def has_large_file(change: Change, large_bytes: int) -> bool:
-    """Whether a change replaces or writes a file larger than `large_bytes`."""
-    return any(
-        node is not None and node.kind == "file" and node.held is None and len(node.data) > large_bytes
-        for node in (change.before, change.after)
-    )
+def is_large_file(node: Node | None, large_bytes: int) -> bool:
+    """Whether a node is a file with more than `large_bytes` bytes that is not marked to be moved yet."""
+    return node is not None and node.kind == "file" and node.held is None and len(node.data) > large_bytes
 
 
 def with_large_files_held(
@@ -49,17 +46,13 @@ def with_large_files_held(
     if not backups.suits(folder.own_stat().st_dev):
         return change
     before, after, found = change.before, change.after, folder.find(name)
-    if before is not None and found is not None and _can_move_aside(before, found, large_bytes):
+    # Another hard link could be used to change the bytes after the file was moved.
+    is_alone = found is not None and stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+    if before is not None and found is not None and is_alone and is_large_file(before, large_bytes):
         before = _as_held(before, stat_mark(found))
-    if after is not None and after.kind == "file" and after.held is None and len(after.data) > large_bytes:
+    if after is not None and is_large_file(after, large_bytes):
         after = _as_held(after, planned_stat_mark(len(after.data)), fresh=True)
     return Change(change.path, before, after)
-
-
-def _can_move_aside(node: Node, found: os.stat_result, large_bytes: int) -> bool:
-    # Another hard link could be used to change the bytes after the file was moved.
-    alone = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
-    return alone and node.kind == "file" and node.held is None and len(node.data) > large_bytes
 
 
 def _as_held(node: Node, mark: str, *, fresh: bool = False) -> Node:
@@ -258,7 +251,8 @@ class LocalFiles:
             return None
 
     def _with_large_files_held(self, change: Change) -> Change:
-        if self._backups is None or not has_large_file(change, self._large_bytes):
+        nodes = (change.before, change.after)
+        if self._backups is None or not any(is_large_file(node, self._large_bytes) for node in nodes):
             return change
         parent, _, name = self._root.relative_located_path(change.path).rpartition("/")
         try:

@@ -17,6 +17,7 @@ from handtools.core.errors import Busy, NotFound, StorageFault, ToolError
 from handtools.core.files import PlannedWrite
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
+from handtools.host.files.folder_trees import remove_tree
 from handtools.host.files.kernel_leases import LeasedFile, file_has_bytes
 from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.transaction_steps import (
@@ -189,7 +190,7 @@ def _clean_up(target: StepTarget, before: Node | None, after: Node | None) -> st
         if not discard_temporary(target):
             note = keep_beside_target(target)
     elif target.is_temporary_copy(after) or target.is_temporary_copy(before):
-        target.remove_temporary()
+        remove_tree(folder, temporary)
     elif before is None:
         note = keep_beside_target(target)
     else:

@@ -19,11 +19,10 @@ from handtools.host.files import temporary_file
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.change_detection import is_stat_mark
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
-from handtools.host.files.folder_trees import remove_tree
+from handtools.host.files.folder_trees import MAX_FOLDERS_KEPT_OPEN
 from handtools.host.files.kernel_leases import LeasedFile, WriteLease
 from handtools.host.files.syscalls import SyscallUnsupported, is_root
 
-MAX_OPEN_FOLDERS = 64
 _NOT_EMPTY_ERRNOS = {errno.ENOTEMPTY, errno.EEXIST}
 
 
@@ -45,7 +44,7 @@ class OpenFolders:
             folder.close()
             raise OSError(errno.ENOENT, "another folder has that path now")
         self._open[path] = folder
-        if len(self._open) > MAX_OPEN_FOLDERS:
+        if len(self._open) > MAX_FOLDERS_KEPT_OPEN:
             self._close_oldest()
         return folder
 
@@ -132,23 +131,9 @@ class StepTarget:
             )
         self.backups.take_out(node.held.ref, self.folder, self.temporary)
 
-    def put_away(self, node: Node) -> None:
-        """Move the file at the temporary name into the backups."""
-        assert node.held is not None
-        self.backups.put_in(node.held.ref, self.folder, self.temporary)
-
-    def return_to_backups(self, node: Node) -> None:
-        """Undo `fetch`: move the file at the temporary name back into the backups."""
-        assert node.held is not None
-        self.backups.return_to_backups(node.held.ref, self.folder, self.temporary)
-
     def is_temporary_copy(self, node: Node | None) -> bool:
         """Whether the temporary file is only a copy, maybe incomplete, of a file in the backups."""
         return node is not None and node.held is not None and self.backups.has(node.held.ref)
-
-    def remove_temporary(self) -> None:
-        """Delete the file or folder tree at the temporary name."""
-        remove_tree(self.folder, self.temporary)
 
 
 class TransactionStep:
@@ -382,7 +367,8 @@ class PlaceFile(TransactionStep):
         veil = WriteLease(self.target.folder, self.target.temporary) if is_file else None
         try:
             self._refuse_other()
-            self._displaced = swap_with_temporary(self.target, keep=self._keeps)
+            goes_to_backups = self._before is not None and self._before.held is not None
+            self._displaced = swap_with_temporary(self.target, keep=goes_to_backups)
             if self._displaced and not self._undisturbed():
                 self._return_at_once(veil)
                 raise stale_target_error(self.target)
@@ -407,11 +393,6 @@ class PlaceFile(TransactionStep):
     def _refuse_other(self) -> None:
         if self._old is None or not self._old.is_at(self.target.folder, self.target.name):
             raise stale_target_error(self.target)
-
-    @property
-    def _keeps(self) -> bool:
-        """Whether the old file goes into the backups instead of being deleted."""
-        return self._before is not None and self._before.held is not None
 
     def _undisturbed(self) -> bool:
         """Whether the temporary name still refers to the compared file, and it was not written to since."""
@@ -582,15 +563,15 @@ def store_displaced(target: StepTarget, node: Node | None) -> bool:
     """
     if node is None or node.held is None:
         return discard_temporary(target)
-    target.put_away(node)
+    target.backups.put_in(node.held.ref, target.folder, target.temporary)
     return True
 
 
 def return_unplaced(target: StepTarget, node: Node | None) -> bool:
     """Delete the new file at the temporary name, or move it back into the backups if it came from there."""
-    if node is None or not node.is_moved_from_backups:
+    if node is None or node.held is None or not node.is_moved_from_backups:
         return discard_temporary(target)
-    target.return_to_backups(node)
+    target.backups.return_to_backups(node.held.ref, target.folder, target.temporary)
     return True
 
 
