@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from handtools import __version__
 from handtools.core.approval import Reply
-from handtools.core.call import Call, CancelToken, CancelTokens, derived_call_id
+from handtools.core.call import Call, CancelToken, CancelTokens
 from handtools.core.errors import Busy, TooLarge, ToolError, UnknownOutcome, UsageError
 from handtools.core.events import EventListener
 from handtools.core.result import Result
@@ -33,7 +33,7 @@ from handtools.fleet.workspace_slots import HostLimits, WorkspaceSlot, Workspace
 from handtools.fleet.workspaces import WORKSPACE_NAME, WorkspaceStore
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.sandbox.processes.memory_and_disk_monitor import resident_memory_bytes
-from handtools.mcp.remote import MAX_NARROWED_TOOLBOXES, intersect_policies, policy_from_json
+from handtools.mcp.remote import narrowed_toolbox
 from handtools.runtime.executor import result_of_error
 from handtools.runtime.policy import Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
@@ -228,7 +228,7 @@ class WorkspaceHost:
                     if call.deadline is not None:
                         left = max(0.001, call.deadline - (time.monotonic() - began))
                         call = replace(call, deadline=left)
-                    chosen = box if policy is None else self._narrowed(slot, box, policy)
+                    chosen = _narrowed(slot, box, policy)
                     result = await chosen.call(call, reply=reply, cancel=token, listener=listener)
         except ToolError as refused:
             result = result_of_error(refused)
@@ -248,7 +248,7 @@ class WorkspaceHost:
         """Answer the approval request of a pending call and return the call's result."""
         slot = await self._found(name, tenant)
         async with self._slots.using(slot) as box, self._changing(slot, box, None):
-            chosen = box if policy is None else self._narrowed(slot, box, policy)
+            chosen = _narrowed(slot, box, policy)
             return await chosen.resume(call_id, reply)
 
     @asynccontextmanager
@@ -258,7 +258,7 @@ class WorkspaceHost:
         """The toolbox of a workspace, for requests that need no turn: approvals, definitions, decisions."""
         slot = await self._found(name, tenant)
         async with self._slots.using(slot) as box:
-            yield box if policy is None else self._narrowed(slot, box, policy)
+            yield _narrowed(slot, box, policy)
 
     def cancel(self, name: str, call_id: str, *, tenant: str = "") -> bool:
         """Cancel a running or waiting call; False if there is no such call here."""
@@ -420,17 +420,10 @@ class WorkspaceHost:
         if slot.over_quota is not None and tool not in REDUCING_TOOLS:
             raise slot.over_quota
 
-    def _narrowed(self, slot: WorkspaceSlot, toolbox: Toolbox, policy: dict[str, Any]) -> Toolbox:
-        """The toolbox with the policy sent with a call, which can only narrow the host's."""
-        key = derived_call_id("policy", policy)
-        if key not in slot.narrowed_toolboxes:
-            while len(slot.narrowed_toolboxes) >= MAX_NARROWED_TOOLBOXES:
-                del slot.narrowed_toolboxes[next(iter(slot.narrowed_toolboxes))]
-            more = policy_from_json(policy)
-            slot.narrowed_toolboxes[key] = toolbox.under(
-                intersect_policies(toolbox.policy, more, toolbox.tools.values())
-            )
-        return slot.narrowed_toolboxes[key]
+
+def _narrowed(slot: WorkspaceSlot, toolbox: Toolbox, policy: dict[str, Any] | None) -> Toolbox:
+    """The toolbox under the policy sent with a request, if any."""
+    return toolbox if policy is None else narrowed_toolbox(toolbox, policy, slot.narrowed_toolboxes)
 
 
 def open_host_folder(

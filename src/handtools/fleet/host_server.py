@@ -13,17 +13,17 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Any, Protocol, get_args
+from functools import partial
+from typing import Any, Protocol
 
 from anyio import to_thread
 
 from handtools import __version__
-from handtools.core.approval import Reply, approval_to_json
+from handtools.core.approval import Reply
 from handtools.core.call import call_from_json
 from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
 from handtools.core.events import Event, Progressed
 from handtools.core.result import result_to_bytes
-from handtools.core.tool import SchemaDialect
 from handtools.fleet.frames import (
     FIRST_FRAME_BYTES,
     PROTOCOL,
@@ -35,6 +35,7 @@ from handtools.fleet.frames import (
 from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_log import recent_log_lines
 from handtools.fleet.workspace_slots import WorkspaceMoved
+from handtools.mcp.remote import TOOLBOX_METHODS, RemoteParams, ToolboxMethod
 from handtools.mcp.tool_and_result_json import plain_json
 
 TOKEN_SECONDS = 10.0
@@ -94,39 +95,15 @@ class HostMethods:
         result = await self.host.resume(
             asked["workspace"],
             asked["id"],
-            Reply(asked["allow"], asked["remember"], asked["message"], asked["fingerprint"]),
+            RemoteParams.model_validate(asked).reply,
             tenant=self.tenant,
             policy=asked.get("policy"),
         )
         return {"result": json.loads(result_to_bytes(result))}
 
-    async def withdraw(self, asked: Asked) -> Any:
-        """Withdraw the approval request of a pending call."""
-        async with self._toolbox(asked) as box:
-            return {"withdrawn": await box.withdraw(asked["id"], asked.get("message", ""))}
-
     async def cancel(self, asked: Asked) -> Any:
         """Cancel a call by its id."""
         return {"cancelled": self.host.cancel(asked["workspace"], asked["id"], tenant=self.tenant)}
-
-    async def waiting(self, asked: Asked) -> Any:
-        """The pending approvals of a workspace."""
-        async with self._toolbox(asked) as box:
-            return {"waiting": [plain_json(approval_to_json(each)) for each in await box.waiting()]}
-
-    async def why(self, asked: Asked) -> Any:
-        """The policy rule that applies to a call."""
-        async with self._toolbox(asked) as box:
-            return plain_json(asdict(await box.why(asked["tool"], asked["args"])))
-
-    async def definitions(self, asked: Asked) -> Any:
-        """The tool definitions of a workspace, in every schema dialect."""
-        async with self._toolbox(asked) as box:
-            return {
-                "definitions": {
-                    name: [asdict(one) for one in box.definitions(name)] for name in get_args(SchemaDialect)
-                }
-            }
 
     async def add_template(self, asked: Asked) -> Any:
         """Create a template from a source on this machine. Operator only."""
@@ -229,12 +206,16 @@ class HostMethods:
 
     def _methods(self) -> Mapping[str, Callable[..., Awaitable[Any]]]:
         named = (
-            self.call, self.batch, self.resume, self.withdraw, self.cancel, self.waiting, self.why,
-            self.definitions, self.add_template, self.create, self.fork, self.diff, self.merge,
-            self.journal, self.remove, self.names, self.status, self.workspaces, self.drain, self.hand_over,
-            self.adopt, self.recorded_calls, self.host_log, self.ping,
+            self.call, self.batch, self.resume, self.cancel, self.add_template, self.create, self.fork,
+            self.diff, self.merge, self.journal, self.remove, self.names, self.status, self.workspaces,
+            self.drain, self.hand_over, self.adopt, self.recorded_calls, self.host_log, self.ping,
         )  # fmt: skip
-        return {method.__name__: method for method in named}
+        shared = {name: partial(self._ask_toolbox, method) for name, method in TOOLBOX_METHODS.items()}
+        return {method.__name__: method for method in named} | shared
+
+    async def _ask_toolbox(self, method: ToolboxMethod, asked: Asked) -> Any:
+        async with self._toolbox(asked) as box:
+            return await method(box, RemoteParams.model_validate(asked))
 
     def _check_operator(self) -> None:
         if self.tenant:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 import anyio
@@ -15,7 +16,7 @@ import anyio.from_thread
 import anyio.lowlevel
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from handtools.core.approval import Approval, Approver, Reply, approval_to_json
+from handtools.core.approval import Approval, Approver, RememberScope, Reply, approval_to_json
 from handtools.core.call import Call, CancelToken, CancelTokens, call_to_json, derived_call_id
 from handtools.core.effects import EffectKind
 from handtools.core.errors import HandtoolsError, HostError, UsageError
@@ -112,8 +113,56 @@ class RemoteParams(BaseModel):
     policy: dict[str, Any] | None = None
     """A policy that narrows the token's policy for this call."""
 
+    @property
+    def reply(self) -> Reply:
+        """The reply to an approval request."""
+        remember: Any = self.remember if self.remember in get_args(RememberScope) else "once"
+        return Reply(self.allow, remember, self.message, self.fingerprint)
 
-RemoteMethodHandler = Callable[[Any, RemoteParams], Awaitable[Json]]
+
+ToolboxMethod = Callable[[Toolbox, RemoteParams], Awaitable[Json]]
+
+
+async def withdraw(toolbox: Toolbox, params: RemoteParams) -> Json:
+    """Withdraw the approval request of a pending call; return whether one was waiting. Runs nothing."""
+    return {"withdrawn": await toolbox.withdraw(params.id, params.message)}
+
+
+async def waiting(toolbox: Toolbox, _params: RemoteParams) -> Json:
+    """List the pending approvals."""
+    return {"waiting": [plain_json(approval_to_json(approval)) for approval in await toolbox.waiting()]}
+
+
+async def why(toolbox: Toolbox, params: RemoteParams) -> Json:
+    """Return the policy rule that applies to a call, without running it."""
+    decision: Json = plain_json(asdict(await toolbox.why(params.tool, params.args)))
+    return decision
+
+
+async def definitions(toolbox: Toolbox, _params: RemoteParams) -> Json:
+    """Return the tool definitions in every schema dialect."""
+    return {
+        "definitions": {
+            name: [asdict(one) for one in toolbox.definitions(name)] for name in get_args(SchemaDialect)
+        }
+    }
+
+
+TOOLBOX_METHODS: Mapping[str, ToolboxMethod] = {
+    method.__name__: method for method in (withdraw, waiting, why, definitions)
+}
+"""The methods that `RemoteMethods` and the host of a fleet have in common, by name."""
+
+
+def narrowed_toolbox(toolbox: Toolbox, policy: dict[str, Any], cache: dict[str, Toolbox]) -> Toolbox:
+    """The toolbox under a policy that a client sent, which can only narrow the toolbox's own policy."""
+    key = derived_call_id("policy", policy)
+    if key not in cache:
+        while len(cache) >= MAX_NARROWED_TOOLBOXES:
+            del cache[next(iter(cache))]
+        more = policy_from_json(policy)
+        cache[key] = toolbox.under(intersect_policies(toolbox.policy, more, toolbox.tools.values()))
+    return cache[key]
 
 
 class RemoteMethods:
@@ -123,114 +172,71 @@ class RemoteMethods:
         self._desk = desk
         self._narrowed: dict[str, Toolbox] = {}
 
-    def methods(self) -> dict[str, RemoteMethodHandler]:
+    def methods(self) -> dict[str, Callable[[object, RemoteParams], Awaitable[Json]]]:
         """The handlers by JSON-RPC method name, such as `handtools/call`."""
-        named: tuple[RemoteMethodHandler, ...] = (
-            self.call, self.resume, self.withdraw, self.cancel, self.waiting, self.why, self.definitions,
-        )  # fmt: skip
-        return {f"{METHOD_PREFIX}{method.__name__}": method for method in named}
+        own: dict[str, ToolboxMethod] = {
+            method.__name__: method for method in (self.call, self.resume, self.cancel)
+        }
+        return {
+            f"{METHOD_PREFIX}{name}": partial(self._answer, method)
+            for name, method in {**own, **TOOLBOX_METHODS}.items()
+        }
 
-    async def call(self, _ctx: object, params: RemoteParams) -> Json:
+    async def _answer(self, method: ToolboxMethod, _ctx: object, params: RemoteParams) -> Json:
+        """Run a method with the toolbox and the call id that the request means."""
+        fit = (
+            params.id if SAFE_CALL_ID_PATTERN.fullmatch(params.id) else derived_call_id("named", params.id)
+        )
+        params.id, toolbox = self._desk.journal_call_id(fit), self._desk.attended_toolbox
+        try:
+            if params.policy is not None:
+                toolbox = narrowed_toolbox(toolbox, params.policy, self._narrowed)
+            return await method(toolbox, params)
+        except HandtoolsError as problem:
+            raise _refused_error(str(problem)) from problem
+
+    async def call(self, toolbox: Toolbox, params: RemoteParams) -> Json:
         """Run a tool call and return its result.
 
         A lost connection does not stop it: requesting the same id later returns the same result.
         """
         began, status = time.perf_counter(), "error"
         try:
-            result = await _refusing_errors(self._run(params))
+            call = Call(
+                tool=params.tool,
+                args=params.args,
+                id=params.id,
+                session=params.session or self._desk.session,
+                turn=params.turn,
+                agent=self._desk.agent,
+                parent=params.parent,
+                deadline=params.deadline,
+                metadata=params.metadata,
+                env=params.env,
+            )
+            result = await self._desk.run(call, toolbox)
             status = result.status
         finally:
             self._desk.count(params.tool, status, time.perf_counter() - began)
         return _result_json(result)
 
-    async def _run(self, params: RemoteParams) -> Result[Any]:
-        call = Call(
-            tool=params.tool,
-            args=params.args,
-            id=self._id(params),
-            session=params.session or self._desk.session,
-            turn=params.turn,
-            agent=self._desk.agent,
-            parent=params.parent,
-            deadline=params.deadline,
-            metadata=params.metadata,
-            env=params.env,
-        )
-        return await self._desk.run(call, self._box(params))
-
-    async def resume(self, _ctx: object, params: RemoteParams) -> Json:
+    async def resume(self, toolbox: Toolbox, params: RemoteParams) -> Json:
         """Answer the approval of a pending call and return the call's result.
 
         Refused unless the token allows its client to answer.
         """
         if self._desk.asks != "client":
-            raise _refused_error("This token can't approve calls. The user must run `handtools approve`.")
-        remember: Any = params.remember if params.remember in {"once", "session", "project"} else "once"
-        reply = Reply(params.allow, remember, params.message, params.fingerprint)
-        box = self._box(params) or self._desk.attended_toolbox
-        return _result_json(await _refusing_errors(box.resume(self._id(params), reply)))
+            raise UsageError("This token can't approve calls. The user must run `handtools approve`.")
+        return _result_json(await toolbox.resume(params.id, params.reply))
 
-    async def withdraw(self, _ctx: object, params: RemoteParams) -> Json:
-        """Withdraw the approval request of a pending call; return whether one was waiting. Runs nothing."""
-        withdrawn = await self._desk.attended_toolbox.withdraw(self._id(params), params.message)
-        return {"withdrawn": withdrawn}
-
-    async def cancel(self, _ctx: object, params: RemoteParams) -> Json:
+    async def cancel(self, toolbox: Toolbox, params: RemoteParams) -> Json:
         """Cancel a running call by id; return whether one was running."""
-        boxes = (self._desk.attended_toolbox, *self._narrowed.values())
-        return {"cancelled": any(box.cancel(self._id(params)) for box in boxes)}
-
-    async def waiting(self, _ctx: object, _params: RemoteParams) -> Json:
-        """List the pending approvals of this token's calls."""
-        found = await self._desk.attended_toolbox.waiting()
-        return {"waiting": [plain_json(approval_to_json(approval)) for approval in found]}
-
-    async def why(self, _ctx: object, params: RemoteParams) -> Json:
-        """Return the policy rule that applies to a call, without running it."""
-        box = self._box(params) or self._desk.toolbox
-        return plain_json(asdict(await box.why(params.tool, params.args)))  # type: ignore[no-any-return]
-
-    async def definitions(self, _ctx: object, _params: RemoteParams) -> Json:
-        """The tool definitions in every provider dialect (plain, strict, gemini)."""
-        offered = self._desk.toolbox.definitions
-        return {
-            "definitions": {
-                name: [asdict(one) for one in offered(name)] for name in get_args(SchemaDialect)
-            }
-        }
-
-    def _box(self, params: RemoteParams) -> Toolbox | None:
-        """The cached toolbox for the policy in the request; None if the request has no policy."""
-        if params.policy is None:
-            return None
-        name = derived_call_id("policy", params.policy)
-        if name not in self._narrowed:
-            while len(self._narrowed) >= MAX_NARROWED_TOOLBOXES:
-                del self._narrowed[next(iter(self._narrowed))]
-            box = self._desk.attended_toolbox
-            try:
-                more = policy_from_json(params.policy)
-                self._narrowed[name] = box.under(intersect_policies(box.policy, more, box.tools.values()))
-            except HandtoolsError as problem:
-                raise _refused_error(str(problem)) from problem
-        return self._narrowed[name]
-
-    def _id(self, params: RemoteParams) -> str:
-        return self._desk.journal_call_id(
-            params.id if SAFE_CALL_ID_PATTERN.fullmatch(params.id) else derived_call_id("named", params.id)
-        )
+        return {"cancelled": toolbox.cancel(params.id)}
 
 
 def _result_json(result: Result[Any]) -> Json:
     value: Json = plain_json(result_to_json(result))
     return {"result": value}
-
-
-async def _refusing_errors(result: Awaitable[Result[Any]]) -> Result[Any]:
-    try:
-        return await result
-    except HandtoolsError as problem:
-        raise _refused_error(str(problem)) from problem
 
 
 def _refused_error(message: str) -> Exception:
