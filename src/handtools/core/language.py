@@ -184,7 +184,7 @@ class HostLanguage(Protocol):
     """Host port for language servers: started on demand, stopped when idle, without policy."""
 
     def speaks(self, path: str) -> bool:
-        """Whether a server for the file's language is known; only looks it up in a table."""
+        """Whether a server for the file's language is known; this is only a lookup in a table."""
         ...
 
     def missing_server_sentence(self, path: str) -> str:

@@ -41,13 +41,13 @@ class ImageTree:
     def __init__(self) -> None:
         self.root = ImageNode("folder", _NEW_FOLDER_MODE)
 
-    def apply(self, layer: Iterable[tuple[str, ImageNode]], *, has_whiteouts: bool = True) -> None:
+    def apply(self, layer_nodes: Iterable[tuple[str, ImageNode]], *, has_whiteouts: bool = True) -> None:
         """Apply a layer, nodes with their paths. Raises `ValueError` if it escapes the tree or contradicts itself.
 
         In a plain archive (`has_whiteouts=False`), a name such as `.wh.a` has no special meaning.
         """
         added_nodes: list[tuple[list[str], ImageNode]] = []
-        for path, node in layer:
+        for path, node in layer_nodes:
             parts = path_parts(path)
             name = parts[-1] if parts else ""
             if has_whiteouts and name.startswith(WHITEOUT_PREFIX):

@@ -154,15 +154,19 @@ TOOLBOX_METHODS: Mapping[str, ToolboxMethod] = {
 """The methods that `RemoteMethods` and the host of a fleet have in common, by name."""
 
 
-def narrowed_toolbox(toolbox: Toolbox, policy: dict[str, Any], cache: dict[str, Toolbox]) -> Toolbox:
+def narrowed_toolbox(
+    toolbox: Toolbox, policy: dict[str, Any], cached_toolboxes: dict[str, Toolbox]
+) -> Toolbox:
     """The toolbox under a policy that a client sent, which can only narrow the toolbox's own policy."""
     key = derived_call_id("policy", policy)
-    if key not in cache:
-        while len(cache) >= MAX_NARROWED_TOOLBOXES:
-            del cache[next(iter(cache))]
+    if key not in cached_toolboxes:
+        while len(cached_toolboxes) >= MAX_NARROWED_TOOLBOXES:
+            del cached_toolboxes[next(iter(cached_toolboxes))]
         more = policy_from_json(policy)
-        cache[key] = toolbox.under(intersect_policies(toolbox.policy, more, toolbox.tools.values()))
-    return cache[key]
+        cached_toolboxes[key] = toolbox.under(
+            intersect_policies(toolbox.policy, more, toolbox.tools.values())
+        )
+    return cached_toolboxes[key]
 
 
 class RemoteMethods:

@@ -296,21 +296,21 @@ class ConnectionTools(Generic[ToolboxT]):
         """
         if self._group is None:
             return await self._once(call, box)
-        outcome: asyncio.Future[Result[Any]] = asyncio.get_running_loop().create_future()
-        self._group.start_soon(self._run_detached, call, box, outcome)
-        return await asyncio.shield(outcome)
+        future_result: asyncio.Future[Result[Any]] = asyncio.get_running_loop().create_future()
+        self._group.start_soon(self._run_detached, call, box, future_result)
+        return await asyncio.shield(future_result)
 
     async def _run_detached(
-        self, call: Call, box: ToolboxT | None, outcome: asyncio.Future[Result[Any]]
+        self, call: Call, box: ToolboxT | None, future_result: asyncio.Future[Result[Any]]
     ) -> None:
         self.metrics.running += 1
         try:
-            outcome.set_result(await self._once(call, box))
+            future_result.set_result(await self._once(call, box))
         except HandtoolsError as problem:  # raised in the waiting request; here it would stop the server
-            outcome.set_exception(problem)
+            future_result.set_exception(problem)
         finally:
             self.metrics.running -= 1
-            outcome.cancel()  # wakes the waiting request if the server stops; otherwise there is an outcome
+            future_result.cancel()  # wakes the waiting request if the server stops
 
     async def _once(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
         """Run a call under the lock of its id, so that another replica finds the recorded result."""

@@ -107,20 +107,22 @@ class LaunchPipeline:
                         raise
             yield network
 
-    def finished(self, end: CommandExit, *, cwd: str = "", shell_jobs: int = 0) -> FinishedCommand:
+    def finished(self, command_exit: CommandExit, *, cwd: str = "", shell_jobs: int = 0) -> FinishedCommand:
         """Return the ended command with its captured changes, and with notes of all stages.
 
         `shell_jobs` is how many jobs the shell left running: in its own pid namespace the kernel kills
         them before they are counted.
         """
         notes = []
-        left = max(end.left, shell_jobs)
-        if left and end.ended == "exited":
+        left = max(command_exit.left, shell_jobs)
+        if left and command_exit.ended == "exited":
             many = "1 process was" if left == 1 else f"{left} processes were"
             notes = [f"{many} still running and killed with it; use background=true for long-running ones."]
         return FinishedCommand(
             exit=replace(
-                end, cwd=cwd, notes=(*notes, *end.notes, *self.notes, *self._restriction_notes(end))
+                command_exit,
+                cwd=cwd,
+                notes=(*notes, *command_exit.notes, *self.notes, *self._restriction_notes(command_exit)),
             ),
             delta=self.captured.changes,
             coverage=self.captured.coverage,

@@ -57,14 +57,14 @@ class ShellSessions:
         """Merge a command's shell state into the session's, keeping changes from concurrent commands."""
         with _LOCK:
             before = self.find(session)
-            left = InheritedShellState(
+            new_state = InheritedShellState(
                 cwd=before.cwd if cwd is None else cwd,
                 exports={**before.exports, **report.exports},
                 functions=report.functions,
                 aliases=report.aliases,
             )
-            if left != before:
-                self._write(self._path(session), json.dumps(asdict(left)))
+            if new_state != before:
+                self._write(self._path(session), json.dumps(asdict(new_state)))
 
     def _path(self, session: str) -> Path:
         return self._folder / f"{hashlib.sha256(session.encode()).hexdigest()[:24]}.json"

@@ -29,7 +29,7 @@ class Overlay:
     masks: str = ""
     """A middle layer that hides private paths; empty if there is none."""
     view_socket: int | None = None
-    """A socket for sending out the directory fd of the mounted overlay; None if nobody needs it."""
+    """A socket for sending out the directory fd of the mounted overlay; None if it is not needed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,11 @@ def claim_reply(journal: Journal, call_id: str, reply: Reply) -> ClaimedReply:
 
 
 async def ask_until_settled(
-    result: Result[Any], ask: Approver, resume: Callable[[str, Reply], Awaitable[Result[Any]]]
+    result: Result[Any], approver: Approver, resume: Callable[[str, Reply], Awaitable[Result[Any]]]
 ) -> Result[Any]:
     """While a result is pending, ask for a reply and resume the call with it; None leaves it pending."""
     while (approval := result.request) is not None:
-        reply = await ask(approval)
+        reply = await approver(approval)
         if reply is None:
             break
         known = reply.fingerprint or approval.fingerprint

@@ -166,7 +166,7 @@ class RunningProcess:
         kept: Path,
         show: ShowOutput | None,
         stage: LaunchStage,
-        finished: Callable[[CommandExit], None] = lambda _: None,
+        on_exit: Callable[[CommandExit], None] = lambda _: None,
     ) -> None:
         self.output = OutputBuffer(kept, launch.limits.output_bytes)
         self.started = time.monotonic()
@@ -176,7 +176,7 @@ class RunningProcess:
         self._mark = secrets.token_hex(8)
         self._show = show
         self._stage = stage
-        self._finished = finished
+        self._on_exit = on_exit
         self._how: CommandEnding = "exited"
         self._wake, self._waker = os.pipe()
         self._done, self._closer = os.pipe()
@@ -240,7 +240,7 @@ class RunningProcess:
                 ended = self._carried(confined)
                 if ended.ended == "cancelled":
                     raise _Cancelled(ended)
-            self._finished(ended)
+            self._on_exit(ended)
         except _Cancelled as cancelled:
             self._ended = cancelled.command_exit
         except (ToolError, HostError, OSError) as failure:

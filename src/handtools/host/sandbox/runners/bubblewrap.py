@@ -220,11 +220,13 @@ def _with_mask_layers(
     return replace(resources, overlays=tuple(overlays)), MaskedPaths((), whole), tuple(notes)
 
 
-def _all_masks(root: str, private: MaskedPaths, sockets: Iterable[str], *, as_root: bool) -> MaskedPaths:
+def _all_masks(
+    root: str, private_masks: MaskedPaths, sockets: Iterable[str], *, as_root: bool
+) -> MaskedPaths:
     """Return the masks of private paths and sockets under all their names, and of the system's secrets."""
     system = hidden.system_secrets() if as_root else MaskedPaths()
-    files = (*hidden.with_aliases((*private.files, *sockets), root), *system.files)
-    folders = (*hidden.with_aliases(private.folders, root), *system.folders)
+    files = (*hidden.with_aliases((*private_masks.files, *sockets), root), *system.files)
+    folders = (*hidden.with_aliases(private_masks.folders, root), *system.folders)
     return MaskedPaths(tuple(dict.fromkeys(files)), folders)
 
 
@@ -239,24 +241,24 @@ def outermost(paths: Iterable[str]) -> list[str]:
 
 
 def reachable_scratch(
-    launch: Launch, scratch: SessionFolders | None, user: tuple[int, int] | None
+    launch: Launch, session_folders: SessionFolders | None, user: tuple[int, int] | None
 ) -> tuple[SessionFolders | None, tuple[Mount, ...], tuple[str, ...]]:
     """Return the session's folders at paths that the user running bubblewrap can reach, mounts and notes.
 
     Another user can't access our state folder. Then root first mounts the folders elsewhere, for this
     launch only.
     """
-    if scratch is None or user_can_reach(scratch.home, user):
-        return scratch, (), ()
+    if session_folders is None or user_can_reach(session_folders.home, user):
+        return session_folders, (), ()
     place = _unused_folder(launch)
     if not place or not _can_mount():
         return None, (), (_NOT_KEPT,)
     home, temporary, caches = (
-        place + path.removeprefix(scratch.base)
-        for path in (scratch.home, scratch.temporary, scratch.caches)
+        place + path.removeprefix(session_folders.base)
+        for path in (session_folders.home, session_folders.temporary, session_folders.caches)
     )
-    moved = replace(scratch, base=place, home=home, temporary=temporary, caches=caches)
-    return moved, (Mount(scratch.base, place, flags=_MS_BIND),), ()
+    moved = replace(session_folders, base=place, home=home, temporary=temporary, caches=caches)
+    return moved, (Mount(session_folders.base, place, flags=_MS_BIND),), ()
 
 
 def _unused_folder(launch: Launch) -> str:
