@@ -1,1 +1,1 @@
-"""Adapters to agent SDKs, one module per SDK; start with `provider_calls`, which they share."""
+"""Adapters to agent SDKs, one module per SDK; they all build on `provider_calls`, so read that first."""

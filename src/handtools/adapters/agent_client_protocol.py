@@ -34,7 +34,7 @@ from handtools.text.visible_text import visible_line
 from handtools.toolbox import CODING, Toolbox, ToolboxOptions, local_workspace
 
 EDITOR_SECONDS = 60.0
-"""Longest wait for the editor to read or write a text."""
+"""How long to wait for the editor to read or write a file."""
 MAX_DIFF_BYTES = 256 << 10
 """Larger files are listed without a diff."""
 KINDS: Mapping[str, Any] = {
@@ -51,7 +51,7 @@ YES: Mapping[RememberScope, tuple[str, Any]] = {
     "session": ("Always allow in this session", "allow_always"),
     "project": ("Always allow in this project", "allow_always"),
 }
-"""The ways to approve: for how long, with the label and the protocol's kind."""
+"""The ways to approve: for each scope, the option's label and the protocol's kind."""
 
 
 class EditorSession:
@@ -72,7 +72,7 @@ class EditorSession:
         self._update = partial(client.session_update, session_id)
         self._running: set[str] = set()
         root = combined_workspace([cwd, *additional_directories])
-        # For a single folder, use the editor's path, which may be a symlink.
+        # For a single folder, keep the path as the editor wrote it: it may be a symlink.
         several = bool(additional_directories)
         self._absolute = partial(real_path, root=root) if several else partial(os.path.join, cwd)
         fs = capabilities and capabilities.fs
@@ -82,7 +82,10 @@ class EditorSession:
         self.toolbox = Toolbox(tools, workspace=local_workspace(root, buffers=buffers), **options)
 
     async def call(self, tool: str, args: Mapping[str, Any], provider_id: str = "") -> Result[Any]:
-        """Run a tool for the model and report it to the editor; the same provider id is the same call."""
+        """Run a tool for the model and report it to the editor.
+
+        A call that is repeated with the same provider id does not run again.
+        """
         call = provider_call(tool, args, provider_id, self._id)
         named = next((str(args[name]) for name in TITLED if args.get(name)), "")
         given = without_surrogates(json.dumps(dict(args), ensure_ascii=False, default=str))
@@ -108,7 +111,7 @@ class EditorSession:
             self.toolbox.cancel(call_id)
 
     async def _ask(self, approval: Approval) -> Reply | None:
-        """Ask with a permission request; None leaves the call pending if the editor can't ask."""
+        """Send the user a permission request; None if the editor can't, so that the call stays pending."""
         offered = [scope for scope in YES if scope == "once" or approval.remembered]
         labels = [(scope, *YES[scope]) for scope in offered] + [("reject", "Reject", "reject_once")]
         options = [schema.PermissionOption(option_id=i, name=name, kind=kind) for i, name, kind in labels]
@@ -142,27 +145,27 @@ class EditorSession:
         return [_location(self._absolute(path)) for path in paths]
 
     def _diffs(self, call_id: str) -> dict[str, Any]:
-        """Return a call's changes to text files by path, from the journal."""
+        """Return the diffs of a call's changes by path, without binary and large files."""
         changes = net_changes(self.toolbox.workspace.journal.entries.changes_of_call(call_id))
         return {each.path: diff for each in changes if (diff := _diff(each, self._absolute(each.path)))}
 
 
 class ClientBuffers:
-    """The `EditorBuffers` port over the protocol's `fs` methods; worker threads wait for the event loop."""
+    """The `EditorBuffers` port, implemented by the protocol's `fs` methods; only for worker threads."""
 
     def __init__(self, client: acp.Client, session_id: str, absolute: Callable[[str], str]) -> None:
         self._client, self._id, self._absolute = client, session_id, absolute
         self._token, self._thread = lowlevel.current_token(), threading.get_ident()
 
     def read(self, path: str) -> str | None:
-        """Return the editor's text of a file; None if it has none."""
+        """Return a file's text from the editor, including unsaved changes; None if the editor refuses."""
         try:
             return str(self._wait(self._client.read_text_file, path).content)
         except acp.RequestError:
             return None
 
     def write(self, path: str, text: str) -> None:
-        """Write a text through the editor, uncancellably; raises `StorageFault` if the editor refuses."""
+        """Write a file through the editor, not cancellable; raises `StorageFault` if the editor refuses."""
         try:
             self._wait(self._client.write_text_file, path, content=text)
         except acp.RequestError as refusal:

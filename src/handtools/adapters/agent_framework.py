@@ -35,7 +35,7 @@ from handtools.toolbox import Toolbox, ToolDefinition
 
 QUESTION_KEY = "handtools"
 STATUS_KEY = "handtools_status"
-"""The key for a result's status next to its text: the framework has no error field that it may show."""
+"""Key of a failed result's status in its contents, because the framework has no suitable error field."""
 
 
 class ToolboxProvider(ContextProvider):
@@ -66,7 +66,7 @@ class ToolboxProvider(ContextProvider):
 
 
 class ToolboxMiddleware(FunctionMiddleware):
-    """Function middleware that runs a toolbox's tools; functions would not get a call's id and session."""
+    """Middleware that runs a toolbox's tools; plain functions would not get a call's id and session."""
 
     def __init__(self, toolbox: Toolbox, names: frozenset[str]) -> None:
         self.toolbox = toolbox
@@ -121,7 +121,7 @@ def _tool(definition: ToolDefinition) -> FunctionTool:
 
 
 def _arguments(context: FunctionInvocationContext) -> dict[str, Any]:
-    """Return the arguments; the framework puts arguments that it can't parse under `raw`, as text."""
+    """Return a call's arguments. If the framework could not parse them, they are under `raw`, as text."""
     args = dict(context.arguments) if isinstance(context.arguments, Mapping) else {}
     if set(args) == {"raw"} and "raw" not in context.function.parameters().get("properties", {}):
         return arguments_from_json(str(args["raw"]))

@@ -59,7 +59,7 @@ async def tool_results(
     said = _field(message, "content")
     blocks = [] if isinstance(said, str) else [_plain(block) for block in said]
     uses = [block for block in blocks if block["type"] == "tool_use"]
-    # Only the last block can be cut off.
+    # At the token limit, only the last block can be incomplete.
     cut = blocks[-1] if blocks and _field(message, "stop_reason") == "max_tokens" else None
     settled_results: dict[str, Result[Any] | str] = {}
 
@@ -111,7 +111,7 @@ def tools(
 
 
 class RunnerTool(BetaAsyncBuiltinFunctionTool):
-    """A tool for the runner, which passes no call id, so every call is a new one."""
+    """A tool for the runner, which passes no call id, so repeated calls can't be recognised."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ def content_blocks(result: Result[Any]) -> list[Any]:
 
 
 def _definition(definition: ToolDefinition) -> Any:
-    # Anthropic's own tools are identified by type instead of a schema.
+    # Tools that Anthropic defines are named by their type and need no schema.
     ours = {
         "name": definition.name,
         "description": definition.description,

@@ -1,6 +1,7 @@
-"""Calls for an SDK that has its own file and shell tools: raw bytes, through tools of a toolbox.
+"""File and shell calls for SDKs that have their own tools: raw bytes, read and written through a toolbox.
 
-They have our tools' names, so that policy rules and the journal apply: `read`, `list`, `write`, `bash`.
+The calls have the names of our tools, so that policy rules and the journal apply: `read`, `list`, `write`,
+`bash`.
 """
 
 import shlex
@@ -29,14 +30,17 @@ NOTHING_THERE = 66
 
 
 def removal_script(path: str) -> str:
-    """Return a command that removes a file, symlink or folder; its overlay captures trees of any size."""
+    """Return a command that removes a file, symlink or folder.
+
+    A command's changes are captured in an overlay, so the folder can be of any size.
+    """
     there = shlex.quote(path)
     return f"test -e {there} || test -L {there} || exit {NOTHING_THERE}; rm -rf -- {there}"
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The result of a lookup, following symlinks: nothing, a file's bytes, or a folder's entries."""
+    """What is at a path, following symlinks: a file's bytes, a folder's entries, or nothing."""
 
     facts: FileFacts | None
     data: bytes = b""
@@ -76,9 +80,9 @@ class BytesParams(BaseModel):
 
 
 class BackendCalls:
-    """Makes the calls of a backend; returns the toolbox's results and, separately, the bytes.
+    """Makes the calls of an SDK's backend; returns the toolbox's results and, separately, the raw bytes.
 
-    Bytes are not in the results, because the journal stores those.
+    The bytes are not part of the results, because the journal stores results.
     """
 
     def __init__(self, toolbox: Toolbox) -> None:
@@ -89,7 +93,10 @@ class BackendCalls:
     async def look(
         self, tool: Literal["read", "list"], path: str, *, session: str = "default"
     ) -> tuple[Result[Any], Looked | None]:
-        """Read a file or list a folder; None if the call was refused."""
+        """Read a file or list a folder.
+
+        Returns the call's result and what was found; None if the call was refused.
+        """
         return await self._made(Call(tool=tool, args={"path": path}, session=session))
 
     async def write(self, path: str, data: bytes, *, session: str = "default") -> Result[Any]:
@@ -107,7 +114,10 @@ class BackendCalls:
         timeout: float | None = None,  # noqa: ASYNC109 - the command's limit
         env: Mapping[str, str] | None = None,
     ) -> tuple[Result[Any], RawExit | None]:
-        """Run a command in the workspace folder; None if the call was refused."""
+        """Run a command in the workspace folder.
+
+        Returns the call's result and how the command ended; None if the call was refused.
+        """
         args = {"command": script, "cwd": "."} | ({"timeout": timeout} if timeout else {})
         return await self._made(Call(tool="bash", args=args, env=env or {}))
 
@@ -190,7 +200,7 @@ class _HeardCommands:
 
 
 async def _behind_link(files: Files, facts: FileFacts) -> FileFacts:
-    """Return the facts of a symlink's target under the symlink's path, or its own if it is broken."""
+    """For a symlink, return its target's facts with the symlink's path; unchanged if the link is broken."""
     if facts.kind != "link":
         return facts
     try:

@@ -64,14 +64,14 @@ async def question(toolbox: Toolbox, deferred: DeferredToolUse) -> dict[str, Any
 
 
 class ClaudeCalls:
-    """The calls of one Claude Code run, which runs our hook before each call and then sends it."""
+    """The calls of one Claude Code run. Before it sends a call to our MCP server, it runs our hook."""
 
     def __init__(self, toolbox: Toolbox, name: str, answers: dict[str, Any]) -> None:
         self.toolbox = toolbox
         self.name = name
         self.answers = answers
         self._sessions: dict[str, str] = {}
-        """Claude Code's session of each call, from the hook; the request does not include it."""
+        """Claude Code's session of each call, known from the hook; the MCP request does not include it."""
         self._alone = new_call_id()
 
     def server(self) -> McpSdkServerConfig:
@@ -96,7 +96,7 @@ class ClaudeCalls:
             return _decision("allow", updatedInput=dict(edited or args))
         if (await self.toolbox.why(tool, args)).verdict != "ask":
             return {}
-        # The call stops at its approval request. If it makes none, the MCP request returns this result.
+        # The call stops if it needs approval. Otherwise it runs, and the MCP request returns this result.
         result = await self.toolbox.call(call)
         return _decision("defer" if result.request is not None else "allow")
 

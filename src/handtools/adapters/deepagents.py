@@ -36,7 +36,7 @@ from handtools.text.lines import split_lines
 from handtools.toolbox import Toolbox, run_async_from_sync
 
 NOT_RUN, TIMED_OUT = 126, 124
-"""Conventional exit codes: a shell's for a command that can't be run, and that of `timeout`."""
+"""The exit codes by which shells report that a command can't be run, and `timeout` that one took too long."""
 _TRANSFER_ERRORS = {
     "not_found": "file_not_found", "wrong_kind": "is_directory", "denied": "permission_denied",
     "outside_workspace": "permission_denied", "invalid_input": "invalid_path",
@@ -105,7 +105,7 @@ def _window(lines: list[str], offset: int, limit: int) -> ReadResult:
 
 
 def grep_matches(result: Result[Any]) -> list[GrepMatch]:
-    """Return the hits of one page."""
+    """Return the matches in one page of `grep` results."""
     return [
         GrepMatch(path=absolute_path(one.path), line=one.line, text=one.text) for one in result.details.hits
     ]
@@ -122,7 +122,7 @@ def glob_result(result: Result[Any]) -> GlobResult:
 
 
 def execute_response(result: Result[Any]) -> ExecuteResponse:
-    """Return a command's output, with our notes on its changes."""
+    """Return a command's output and exit code, with our notes on its changes."""
     done = command_text(result)
     if done.timed_out:
         return ExecuteResponse(error_text(result), exit_code=TIMED_OUT)
@@ -155,7 +155,7 @@ def _transfer_error(result: Result[Any]) -> str:
 
 
 MAX_TOKENS = 1_000_000
-"""Token limit for results of which only the details are used."""
+"""Token limit for results whose text is not used, only their details."""
 MAX_MATCHES = 1_000
 GREP_PAGE_HITS = 200
 P = ParamSpec("P")
@@ -174,7 +174,10 @@ def _blocking(
 
 
 class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
-    """Files and commands of a workspace; also accepts absolute paths as commands print them."""
+    """Backend for the files and commands of a workspace.
+
+    `/` is the workspace folder, but absolute paths as commands print them are accepted too.
+    """
 
     def __init__(self, toolbox: Toolbox) -> None:
         self.toolbox = toolbox.with_tools()
@@ -276,7 +279,7 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
         return await self._calls.look(tool, self._ours(path), session=session_of_thread())
 
     def _ours(self, path: str) -> str:
-        """Return a path for our tools: unchanged if it is in the workspace, otherwise without its `/`."""
+        """Return a path for our tools: unchanged if it is in the workspace, otherwise relative to it."""
         try:
             self.toolbox.workspace.files.locate(path)
         except ToolError:

@@ -63,7 +63,7 @@ def _tool(
         name=definition.name,
         description=definition.description,
         parameters=_parameters(definition),
-        # Other tools run in the order in which the model called them.
+        # Only read-only tools run in parallel; others run in the order of the model's calls.
         parallel=definition.reads_only,
         # The toolbox limits its output and stores the full text.
         max_output=0,
@@ -71,7 +71,7 @@ def _tool(
 
 
 def _parameters(definition: ToolDefinition) -> ToolParams:
-    """Return the parameters; Inspect requires descriptions, so use the name for those without one."""
+    """Return a tool's parameters; those without a description get their name, as Inspect requires one."""
     parameters = ToolParams.model_validate(dict(definition.input_schema))
     for name, parameter in parameters.properties.items():
         parameter.description = parameter.description or name.replace("_", " ")
@@ -79,9 +79,9 @@ def _parameters(definition: ToolDefinition) -> ToolParams:
 
 
 def _call(tool: str, args: dict[str, Any], conversation: str) -> Call:
-    """Build the call with the id from the transcript.
+    """Build the call, with the id from Inspect's transcript.
 
-    The newest tool event is this call's, because nothing was awaited since Inspect wrote it.
+    The newest tool event belongs to this call, because nothing was awaited since Inspect wrote the event.
     """
     events = reversed(transcript().history.resident_events)
     event = next((one for one in events if isinstance(one, ToolEvent)), None)
@@ -91,9 +91,12 @@ def _call(tool: str, args: dict[str, Any], conversation: str) -> Call:
 
 
 def _sample() -> str:
-    """Return the name of the sample's conversation, kept in its store and therefore in its checkpoints."""
+    """Return the name of the sample's conversation, or empty outside samples.
+
+    The name is in the sample's store, so that checkpoints include it.
+    """
     kept = store()
-    # An empty context has the default store, which everything outside samples shares.
+    # Outside samples, `store` returns the default store, as it does in an empty context.
     if kept is Context().run(store):
         return ""
     if not kept.get(CONVERSATION):
@@ -102,7 +105,7 @@ def _sample() -> str:
 
 
 async def _answer(approver: Approver | None, approval: Approval, call: Call) -> dict[str, Any]:
-    """Ask the approver; raises `SdkToolError` with a message for the model if there is no answer now."""
+    """Ask the approver; raises `SdkToolError` with a message for the model if it does not decide."""
     title, preview = without_surrogates(approval.title), without_surrogates(approval.preview)
     if approver is not None:
         asked = ToolCall(id=approval.call_id, function=call.tool, arguments=dict(call.args))

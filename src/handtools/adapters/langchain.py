@@ -59,11 +59,11 @@ def _tool(toolbox: Toolbox, definition: ToolDefinition) -> StructuredTool:
 
 
 class MalformedCalls(AgentMiddleware[Any, Any, Any]):
-    """Middleware that returns an error for arguments that aren't JSON; `create_agent` would end the run."""
+    """Middleware that returns an error if arguments are not JSON; without it, `create_agent` ends the run."""
 
     @hook_config(can_jump_to=["model"])  # type: ignore[untyped-decorator]
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Return an error for each malformed call, and go back to the model if it made no valid ones."""
+        """Return an error for each malformed call; without any valid call, go straight back to the model."""
         del runtime
         spoken = state["messages"][-1]
         answers = [

@@ -1,4 +1,4 @@
-"""Calls in a LangGraph task: approval requests interrupt it, and a rerun does not repeat calls."""
+"""Calls in a LangGraph task: approval requests interrupt the task, and rerunning it repeats no calls."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -28,14 +28,14 @@ def calls_made() -> dict[str, int]:
 
 
 def session_of_thread() -> str:
-    """Return the session of the running graph thread, which has its agent's reads and approvals."""
+    """Return the session for the running graph thread; what was read and approved is tracked by session."""
     return str(_configured().get("thread_id") or "") or "default"
 
 
 async def call_in_task(toolbox: Toolbox, tool: str, args: Mapping[str, Any]) -> Result[Any]:
-    """Make a call for the running task. LangGraph passes no call id, so its number in the task is used.
+    """Make a call for the running task, identified by its number in the task: LangGraph passes no call id.
 
-    Outside a graph nothing can be interrupted, so a call that needs approval returns as pending.
+    Outside a graph nothing can be interrupted, so a call that needs approval returns a pending result.
     """
     configured = _configured()
     if not configured:

@@ -52,7 +52,7 @@ Output = str | list[ToolOutputText | ToolOutputImage | ToolOutputFileContent]
 def tools(toolbox: Toolbox, *, conversation: Conversation = "") -> list[FunctionTool]:
     """Return the offered tools of a toolbox.
 
-    Conversations share neither call ids nor approvals for a session.
+    Calls are separate by conversation: neither their ids nor approvals for the session are shared.
     """
     offered = toolbox.definitions("strict")
     runs = RunQuestions(toolbox, conversation, [one.name for one in offered])
@@ -86,26 +86,26 @@ async def questions(toolbox: Toolbox, interruptions: Iterable[ToolApprovalItem])
 
 @dataclass
 class RunQuestions:
-    """Calls of runs and their approval requests.
+    """The calls of runs and their approval requests.
 
-    A call is made when the SDK checks whether to pause; its result is returned when the SDK invokes the
-    tool.
+    A call is already made when the SDK checks whether it needs approval. Its result is stored until the SDK
+    invokes the tool.
     """
 
     toolbox: Toolbox
     conversation: Conversation
     names: Collection[str]
     settled: dict[str, Result[Any]] = field(default_factory=dict)
-    """Results of calls that needed no approval, until the SDK invokes them; the journal keeps a copy."""
+    """Results of calls that needed no approval, until the SDK invokes them; the journal has them as well."""
     may_be_rejected: WeakKeyDictionary[Any, bool] = field(default_factory=WeakKeyDictionary)
-    """By run: whether one of its requests may have been rejected since the last check."""
+    """For each run, whether the user may have rejected one of its requests since the last check."""
 
     def conversation_of(self, run: RunContextWrapper[Any]) -> str:
         """Return the name of a run's conversation."""
         return self.conversation if isinstance(self.conversation, str) else self.conversation(run)
 
     async def asks(self, run: RunContextWrapper[Any], call: Call) -> bool:
-        """Make a call, the only way to learn its effects; return True if the SDK must pause for it."""
+        """Make the call, and return True if it needs approval; there is no other way to find out."""
         result = await self.toolbox.call(call)
         if result.request is not None:
             self.may_be_rejected[run] = True
@@ -121,7 +121,7 @@ class RunQuestions:
         return known or await self.toolbox.call(call, reply=Reply(allow=True) if approved else None)
 
     async def withdraw_rejected(self, run: RunContextWrapper[Any]) -> None:
-        """Withdraw rejected requests before the run continues; the SDK reports them only to the model."""
+        """Withdraw requests that the user rejected; the SDK reports a rejection only to the model."""
         if not self.may_be_rejected.get(run, True):
             return
         self.may_be_rejected[run] = False
@@ -172,7 +172,7 @@ def _function(runs: RunQuestions, definition: ToolDefinition) -> FunctionTool:
 
 
 def _refuse_malformed(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-    """Return an error to the model for malformed arguments; the SDK would ask the user to approve them."""
+    """Return an error to the model for malformed arguments; the user must not be asked to approve them."""
     text = data.context.tool_arguments
     try:
         arguments_from_json(text)

@@ -38,10 +38,10 @@ Tools = list[ApplyPatchTool | ShellTool | FunctionTool]
 
 
 def apply_patch_and_shell_tools(toolbox: Toolbox, *, conversation: Conversation = "") -> Tools:
-    """Return `apply_patch` and `shell`, each if the toolbox offers the tool behind it.
+    """Return `apply_patch` and `shell`, as far as the toolbox offers the tools that they call.
 
-    The last tool is never offered to a model. The SDK calls its `is_enabled`, which withdraws rejected
-    requests.
+    The list ends with a tool that is never offered to a model. It exists because the SDK calls its
+    `is_enabled`, which withdraws rejected requests.
     """
     own = toolbox.in_dialect("openai")
     runs = RunQuestions(own, conversation, (APPLY_PATCH, SHELL))
@@ -55,7 +55,10 @@ def apply_patch_and_shell_tools(toolbox: Toolbox, *, conversation: Conversation 
 
 
 def local_shell_tool(toolbox: Toolbox, *, conversation: Conversation = "") -> LocalShellTool:
-    """Return the older shell tool. It can't pause: the model reads that a call waits and may repeat it."""
+    """Return the older shell tool, which can't pause for approval.
+
+    The model reads that the call is waiting, and may send it again later.
+    """
     own = toolbox.in_dialect("openai_functions")
     runs = RunQuestions(own, conversation, ())
 
@@ -83,7 +86,7 @@ class ToolboxEditor:
 
     runs: RunQuestions
     asked: dict[str, dict[str, None]] = field(default_factory=dict)
-    """Provider ids by patch: the SDK passes them with the approval check, but not with the operation."""
+    """Provider ids by patch: the SDK passes the id to the approval check, but not to the operation."""
 
     async def asks(
         self, run: RunContextWrapper[Any], operation: ApplyPatchOperation, provider_id: str

@@ -61,7 +61,7 @@ def content_parts(
     image: Callable[[Image], Part],
     document: Callable[[Document], Part],
 ) -> list[Part]:
-    """Convert the content of a result with an SDK's own constructors."""
+    """Convert the content of a result to an SDK's types, with one function per kind of content."""
     found = []
     for block in result.safe_content:
         if isinstance(block, Text):
@@ -95,9 +95,9 @@ async def call_with_questions(
     ask: Callable[[Approval], Awaitable[Any]],
     cancel: CancelToken | None = None,
 ) -> Result[Any]:
-    """Run a call and pass its approval requests to `ask`; for SDKs that rerun a tool from its start.
+    """Run a call and pass its approval requests to `ask`; for SDKs that rerun an interrupted tool.
 
-    `ask` returns what `reply_from_json` accepts; `args` in it are arguments that the user edited.
+    `ask` returns a value that `reply_from_json` accepts; its `args` are arguments that the user edited.
     """
     result = await toolbox.call(call, cancel=cancel)
     while (asked := result.request) is not None:
@@ -136,7 +136,7 @@ async def apply_answer(toolbox: Toolbox, call: Call, answer: Any) -> tuple[Call,
 async def withdraw_questions(
     toolbox: Toolbox, conversation: str, provider_ids: Collection[str], *, but: str = ""
 ) -> None:
-    """Withdraw a conversation's pending approval requests by provider id, except that of call id `but`."""
+    """Withdraw a conversation's pending approval requests by provider id, except the one of call `but`."""
     for approval in await toolbox.waiting():
         known = approval.metadata
         if (

@@ -33,7 +33,7 @@ class AnyArguments:
     """Validator that accepts any object; the toolbox validates arguments and reports all problems."""
 
     def validate_json(self, text: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
-        """Parse arguments; raises `ModelRetry`, which the model reads, if they are not a JSON object."""
+        """Parse arguments; if they are not a JSON object, raises `ModelRetry` with a message to the model."""
         try:
             return arguments_from_json(bytes(text) if isinstance(text, bytearray) else text)
         except InvalidInput as problem:
@@ -55,7 +55,7 @@ class Toolset(AbstractToolset[Any]):
         return self._id
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Return the offered tools, after withdrawing approval requests that the SDK answered itself."""
+        """Return the offered tools, after withdrawing approval requests that the user denied."""
         await self._withdraw_denied(ctx)
         return {one.name: self._tool(one) for one in self.toolbox.definitions()}
 
@@ -89,7 +89,10 @@ class Toolset(AbstractToolset[Any]):
         )
 
     async def _withdraw_denied(self, ctx: RunContext[Any]) -> None:
-        """Withdraw denied requests; the SDK reports a denial to the model, so only the history shows it."""
+        """Withdraw requests that the user denied. The SDK reports a denial only to the model.
+
+        So a call that has a result in the message history is no longer waiting.
+        """
         settled = {
             part.tool_call_id
             for message in ctx.messages or ()
@@ -101,7 +104,7 @@ class Toolset(AbstractToolset[Any]):
 
 
 def _reply(ctx: RunContext[Any]) -> Reply | None:
-    """Return the user's approval; `remember` may be in the metadata of the deferred results."""
+    """Return the user's approval, or None; the metadata of the deferred results may contain `remember`."""
     if not ctx.tool_call_approved:
         return None
     return reply_from_json({"allow": True, **(ctx.tool_call_metadata or {})})

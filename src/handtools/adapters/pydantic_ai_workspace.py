@@ -1,9 +1,9 @@
 """Pydantic AI's workspace: `agent.run("…", workspace=ToolboxWorkspace(coding(".")))`.
 
 Tools that use `ctx.workspace`, such as those of pydantic-ai-harness, then read, write and run commands
-through the toolbox, where calls are confined, recorded and undoable. A backend does not know which call it
-works for, so it can't pause a run: the toolbox's approver is asked; without one, calls that need approval
-raise `PermissionError`.
+through the toolbox, where calls are confined, recorded and undoable. A backend does not know which call of
+the model it serves, so it can't pause a run for approval. It asks the toolbox's approver instead; without
+one, calls that need approval raise `PermissionError`.
 """
 
 import posixpath
@@ -96,7 +96,7 @@ class ToolboxWorkspace:
         if result.fault is not None and result.fault.code == "wrong_kind":
             raise IsADirectoryError(path)
         if result.fault is not None and result.fault.code == "not_found":
-            raise NotADirectoryError(path)  # Missing folders are created, so a parent must be a file.
+            raise NotADirectoryError(path)  # A missing parent would be created, so it must be a file.
         if not result.ok:
             raise _error(result)
 
@@ -142,7 +142,7 @@ class ToolboxWorkspace:
         root = await self.working_dir()
         if not f"{path}/".startswith(f"{root}/"):
             raise PermissionError(path)
-        # `..` after a symlink goes up from its target, so resolve each part; our tools refuse `..`.
+        # After a symlink, `..` leads to the target's parent. Our tools refuse `..`, so split the path there.
         *above, last = f"{path.removeprefix(root)}/".split("/../")
         real = "."
         for part in above:
@@ -164,7 +164,7 @@ class ToolboxWorkspace:
         return found, found.facts
 
     async def _ours(self, path: str) -> str:
-        """Return a path relative to the workspace: in a container, commands see it at another path."""
+        """Return the path relative to the workspace, whose absolute path is different inside a container."""
         root = await self.working_dir()
         return posixpath.relpath(path, root) if f"{path}/".startswith(f"{root}/") else path
 

@@ -70,7 +70,7 @@ class StrandsTool(AgentTool):
     async def _run(self, context: ToolContext) -> ToolResult:
         use, agent = context.tool_use, context.agent
         args = use["input"] if isinstance(use["input"], Mapping) else {}
-        # Two agents of one session may get the same call ids from their models.
+        # The models of two agents in one session may use the same call ids.
         conversation = f"{getattr(agent, 'session_id', '')}/{getattr(agent, 'agent_id', '')}"
         call = provider_call(self.tool_name, args, str(use["toolUseId"]), conversation)
 
@@ -91,7 +91,7 @@ class StrandsTool(AgentTool):
 
 
 def _context(tool_use: ToolUse, invocation_state: dict[str, Any]) -> ToolContext:
-    """Build the context that the SDK passes only to decorated functions and background tasks."""
+    """Build the tool context, which the SDK passes only to decorated functions and background tasks."""
     agent = invocation_state.get("agent")
     return ToolContext(
         tool_use=tool_use,
